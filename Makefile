@@ -1,0 +1,44 @@
+# Six words: demo, test, test-all, bench, lint, clean. Everything installs into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+DEV_STAMP := $(VENV)/.installed-dev
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
+VIDEOS ?=
+
+.PHONY: demo test test-all bench lint clean
+
+demo: $(STAMP)
+	$(BIN)/vidkin demo $(if $(VIDEOS),--videos "$(VIDEOS)")
+
+test: lint
+	$(BIN)/python -m pytest -m "not slow and not bench" -n 2
+
+test-all: lint
+	$(BIN)/python -m pytest
+
+bench: $(DEV_STAMP)
+	$(BIN)/python benchmarks/run_all.py
+
+lint: $(DEV_STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# torch first and alone: a resolver that sees its pin takes the build that is there,
+# instead of the newest one with its CUDA packages.
+$(STAMP): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) torch torchvision
+	$(PIP) --editable .
+	touch $@
+
+$(DEV_STAMP): $(STAMP)
+	$(PIP) --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

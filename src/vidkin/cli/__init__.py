@@ -1,0 +1,12 @@
+"""Room cli: what people type. Parsing, drawing, exit statuses; no algorithms."""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Entry point of the ``vidkin`` command."""
+    from vidkin.cli.app import run
+
+    run()

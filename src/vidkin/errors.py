@@ -1,0 +1,100 @@
+"""Every exception that vidkin raises on purpose, in one file.
+
+::
+
+    VidkinError
+    ├── InvalidArgumentError (also ValueError)      a value that the caller gave is not allowed
+    ├── MediaError                                  a file that cannot be read as video, with the cause
+    ├── MissingPartError                            an optional package or program is not installed
+    ├── ExtractorError                              features cannot be made
+    │   ├── UnknownExtractorError                   no extractor or model has this name
+    │   └── WeightsUnavailableError                 the weights are neither cached nor given
+    └── CollectionError                             the index on disk cannot do what was asked
+        ├── CollectionNotFoundError                 there is no index at this path
+        ├── CollectionLockedError                   another process is writing
+        ├── CollectionMismatchError                 the index was made with another extractor
+        └── NotIndexedError                         this video is not in the index
+
+An error says what was given, what is allowed, and what to do.
+"""
+
+from __future__ import annotations
+
+import os
+
+__all__ = [
+    "CollectionError",
+    "CollectionLockedError",
+    "CollectionMismatchError",
+    "CollectionNotFoundError",
+    "ExtractorError",
+    "InvalidArgumentError",
+    "MediaError",
+    "MissingPartError",
+    "NotIndexedError",
+    "UnknownExtractorError",
+    "VidkinError",
+    "WeightsUnavailableError",
+]
+
+
+class VidkinError(Exception):
+    """Root of the tree: catch this to catch everything that vidkin raises on purpose."""
+
+
+class InvalidArgumentError(VidkinError, ValueError):
+    """A value given by the caller is not allowed; the message says which are."""
+
+
+class MediaError(VidkinError):
+    """A file cannot be read (or written) as video.
+
+    Attributes:
+        path: The file.
+        cause: One line that says what is wrong with it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], cause: str) -> None:
+        super().__init__(f"{os.fspath(path)}: {cause}")
+        self.path = os.fspath(path)
+        self.cause = cause
+
+    def __reduce__(self) -> tuple[type[MediaError], tuple[str, str]]:
+        # The default would call the class with the joined message alone; child processes send these home.
+        return type(self), (self.path, self.cause)
+
+
+class MissingPartError(VidkinError):
+    """An optional package or program is not installed; the message holds the command that installs it."""
+
+
+class ExtractorError(VidkinError):
+    """Features cannot be made as asked."""
+
+
+class UnknownExtractorError(ExtractorError):
+    """No extractor or model answers to this name."""
+
+
+class WeightsUnavailableError(ExtractorError):
+    """The weights of a network are neither in the cache nor given as a file."""
+
+
+class CollectionError(VidkinError):
+    """An index on disk cannot do what was asked."""
+
+
+class CollectionNotFoundError(CollectionError):
+    """There is no index at this path."""
+
+
+class CollectionLockedError(CollectionError):
+    """Another process is writing to this index."""
+
+
+class CollectionMismatchError(CollectionError):
+    """The index was made with another extractor or other weights, which do not mix."""
+
+
+class NotIndexedError(CollectionError):
+    """This video is not in the index."""

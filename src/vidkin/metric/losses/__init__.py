@@ -1,0 +1,1 @@
+"""See the architecture page of the documentation."""

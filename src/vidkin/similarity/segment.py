@@ -1,0 +1,45 @@
+"""Where two videos match."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = ["Segment"]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One stretch of the query that appears in the target.
+
+    Attributes:
+        query_start: Start in the query, seconds.
+        query_end: End in the query, seconds, not before the start.
+        target_start: Start in the target, seconds.
+        target_end: End in the target, seconds, not before the start.
+        score: Mean calibrated frame similarity along the segment, in [0, 1].
+        speed: Seconds of target per second of query, ``(target_end - target_start) / (query_end -
+            query_start)`` of the matched line: 2.0 means that the query runs through the target's material
+            twice as fast as the target does.
+        mirrored: The query matches after flipping it left to right.
+    """
+
+    query_start: float
+    query_end: float
+    target_start: float
+    target_end: float
+    score: float
+    speed: float = 1.0
+    mirrored: bool = False
+
+    def __post_init__(self) -> None:
+        if self.query_end < self.query_start or self.target_end < self.target_start:
+            raise InvalidArgumentError(
+                f"a segment ends before it starts: query [{self.query_start}, {self.query_end}] s, "
+                f"target [{self.target_start}, {self.target_end}] s"
+            )
+        if not 0.0 <= self.score <= 1.0:
+            raise InvalidArgumentError(f"segment score is {self.score}, allowed is [0, 1]")
+        if not self.speed > 0.0:
+            raise InvalidArgumentError(f"segment speed is {self.speed}, allowed is a number above 0")

@@ -1,0 +1,34 @@
+"""Fixtures that every room uses."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def missing_part(reason: str) -> None:
+    """Skip, unless this machine promised to have every part: then a missing one is a failure."""
+    if os.environ.get("VIDKIN_REQUIRE_PARTS"):
+        pytest.fail(f"VIDKIN_REQUIRE_PARTS is set, but {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real videos, weights and labels that measurements use (marker: data)."""
+    folder = Path(os.environ.get("VIDKIN_DATA", ROOT.parent / "shared" / "data"))
+    if not (folder / "MANIFEST.md").is_file():
+        missing_part(f"there is no measurement data at {folder} (set VIDKIN_DATA)")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _quiet_threads() -> None:
+    """Tests run two at a time on two cores: more threads than that only fight."""
+    import torch
+
+    torch.set_num_threads(1 if os.environ.get("PYTEST_XDIST_WORKER") else 2)

@@ -1,0 +1,81 @@
+"""Real encoded videos for tests, made on the spot: moving cut-outs of photographs, and plain test pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+
+import av
+import numpy as np
+from numpy.typing import NDArray
+
+Image = NDArray[np.uint8]
+
+
+@cache
+def photograph(name: str) -> Image:
+    """A photograph that ships with scikit-image: astronaut, coffee, chelsea, rocket, brick, gravel, grass..."""
+    from skimage import data, transform
+
+    image = np.asarray(getattr(data, name)())
+    if image.ndim == 2:
+        image = np.stack([image] * 3, axis=-1)
+    image = image[..., :3]
+    if min(image.shape[:2]) < 300:
+        scale = 300 / min(image.shape[:2])
+        shape = (round(image.shape[0] * scale), round(image.shape[1] * scale))
+        image = (transform.resize(image, shape, anti_aliasing=True) * 255).astype(np.uint8)
+    return image
+
+
+def pan(name: str, count: int, *, width: int = 192, height: int = 128, seed: int = 0) -> Iterator[Image]:
+    """Frames [H, W, 3] of a camera that wanders over a photograph and zooms; different seeds, different ways."""
+    from PIL import Image as PILImage
+
+    source = PILImage.fromarray(photograph(name))
+    generator = np.random.default_rng([seed, len(name), *name.encode()])
+    phase = generator.uniform(0, 2 * np.pi, 4)
+    turns = generator.uniform(0.5, 1.5, 3)
+    for index in range(count):
+        t = index / 50
+        zoom = 0.55 + 0.25 * np.sin(turns[0] * t + phase[0])
+        box_h = min(source.height, source.width * height / width) * zoom
+        box_w = box_h * width / height
+        x = (source.width - box_w) * (0.5 + 0.5 * np.sin(turns[1] * t + phase[1]))
+        y = (source.height - box_h) * (0.5 + 0.5 * np.sin(turns[2] * t + phase[2]))
+        box = (x, y, x + box_w, y + box_h)
+        yield np.asarray(source.resize((width, height), PILImage.Resampling.BILINEAR, box=box))
+
+
+def encode(
+    path: Path,
+    frames: Iterable[Image],
+    *,
+    rate: Fraction | int = 10,
+    codec: str = "libx264",
+    pixel_format: str = "yuv420p",
+    options: dict[str, str] | None = None,
+    times: Iterable[float] | None = None,
+) -> Path:
+    """Write frames as a real file; with ``times`` (seconds) the file has a variable frame rate."""
+    with av.open(str(path), "w") as container:
+        stream = None
+        clock = iter(times) if times is not None else None
+        for index, frame in enumerate(frames):
+            if stream is None:
+                stream = container.add_stream(codec, rate=Fraction(rate), options=options or {})
+                stream.height, stream.width = frame.shape[:2]
+                stream.pix_fmt = pixel_format
+            picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24")
+            if clock is not None:
+                picture.time_base = Fraction(1, 90000)
+                picture.pts = round(next(clock) * 90000)
+            else:
+                picture.time_base = 1 / Fraction(rate)
+                picture.pts = index
+            container.mux(stream.encode(picture))
+        assert stream is not None, "a video needs at least one frame"
+        container.mux(stream.encode())
+    return path
