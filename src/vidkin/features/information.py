@@ -1,0 +1,197 @@
+"""How much there is to see in a frame, and which part of it is the picture.
+
+Both judge every frame for itself, so that features do not depend on the batch that a frame came in.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = ["bar_boxes", "frame_information"]
+
+# frame_information
+_GRID = 16  # cells a side
+_CELL = 8  # samples a side of a cell
+_NOISE_FLOOR = (
+    1.0  # grey levels; sensor and compression noise on a flat ground stays below it once averaged down
+)
+_RELATIVE_CONTRAST = 0.01  # of the frame's brightness
+
+# bar_boxes: deviations from the bar's colour in grey levels, lengths as shares of the side
+_FLAT_DEVIATION = 10
+_FLAT_MEAN_DEVIATION = 4
+_FLAT_SHARE = 0.99
+_EDGE_DEVIATION = 24
+_EDGE_SHARE = 0.5
+_LONE_EDGE_SHARE = 0.8
+_LONE_BRIGHTEST = 32
+_SMALLEST_BAR = 0.015
+_LARGEST_BAR = 0.4
+_ASYMMETRY = 0.05
+_EDGE_REACH = 0.02
+_BLOCK = 8  # lines; compression smears an edge over one block of its transform
+
+
+def frame_information(images: NDArray[np.uint8]) -> torch.Tensor:
+    """How much there is to see in each frame, as a weight: the square of the share of it that has detail.
+
+    The luma (.299 R + .587 G + .114 B) is averaged down to 128 x 128 and cut into 16 x 16 cells. From each cell
+    the mean of each row and of each column is taken away, which removes smooth gradients and straight edges along the
+    frame's sides. The cell has detail if the standard deviation of what is left exceeds ``max(1, 0.01 p)`` grey
+    levels, where the brightness p is the 95th percentile of the cells' means. With s the share of such cells,
+
+        ``information = min(1, 3 s)^2``
+
+    Black, white and flat frames, fades between them, gradients and colour bars give 0, a small logo or a line
+    of text on a plain ground less than .1, a frame with detail in a third of it or more 1. Darkening a
+    frame changes nothing until its detail drowns in the noise floor of one grey level.
+
+    Args:
+        images: [T, H, W, 3] uint8.
+
+    Returns:
+        [T] float32 in [0, 1], the same for a frame and its mirror image.
+    """
+    _check(images)
+    result = torch.zeros(len(images))
+    for index, image in enumerate(images):
+        luma = torch.from_numpy(image @ np.array([0.299, 0.587, 0.114], dtype=np.float32))
+        small = functional.adaptive_avg_pool2d(luma[None], _GRID * _CELL)[0]
+        cells = small.reshape(_GRID, _CELL, _GRID, _CELL).transpose(1, 2)
+        brightness = float(torch.quantile(cells.mean(dim=(2, 3)).flatten(), 0.95))
+        detail = cells - cells.mean(dim=2, keepdim=True)
+        detail = detail - detail.mean(dim=3, keepdim=True)
+        deviation = detail.square().mean(dim=(2, 3)).sqrt()
+        share = (deviation > max(_NOISE_FLOOR, _RELATIVE_CONTRAST * brightness)).float().mean()
+        result[index] = (3 * share).clamp(max=1).square()
+    return result
+
+
+def bar_boxes(images: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Where the picture is in each frame: everything but letterbox and pillarbox bars.
+
+    A bar is a run of rows (columns) from the frame's border that keep the colour of the outermost one, is 1.5 % to
+    40 % of the side long (and 4 lines at least), and ends in an edge as straight as only a bar's: within 8 lines
+    or 2 % of the side, at least half of a line leaves the bar's colour by 24 grey levels or more. Bars come in pairs of
+    one colour and about one size (within 5 % of the side); a lone bar must be black and four fifths of its edge
+    straight. Dark scenes, night skies, flat skies and gradients have no such edge and are kept whole; so are frames
+    that are flat altogether, even if other frames of the video show bars.
+
+    Args:
+        images: [T, H, W, 3] uint8.
+
+    Returns:
+        [T, 4] int64: top, bottom, left, right, so that ``images[t, top:bottom, left:right]`` is the picture.
+    """
+    _check(images)
+    return np.array([_picture_box(image) for image in images], dtype=np.int64).reshape(-1, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A candidate for a bar along one side of the frame; its lines are counted from the border inwards.
+
+    Attributes:
+        depth: Length in lines; 0 if there is none.
+        colour: [3] of the outermost line.
+        deviation: [N, L] of the first N lines from the colour, largest of the three channels; empty without a bar.
+        reach: Number of lines after the bar in which its edge must be.
+    """
+
+    depth: int
+    colour: NDArray[np.float64]
+    deviation: NDArray[np.int16]
+    reach: int
+
+    def edge_share(self, interior: slice) -> float:
+        """Largest share of a line near the edge, within the interior, that is not of the bar's colour."""
+        lines = self.deviation[self.depth : self.depth + self.reach, interior]
+        return float((lines >= _EDGE_DEVIATION).mean(axis=1).max()) if lines.size else 0.0
+
+
+def _side(lines: NDArray[np.uint8]) -> _Side:
+    """The candidate of a side whose lines [N, L, 3] are given from the border inwards."""
+    length = len(lines)
+    reach = max(_BLOCK, round(_EDGE_REACH * length))
+    least = max(4, math.ceil(_SMALLEST_BAR * length))
+    colour = np.median(lines[0], axis=0)
+    # Most frames have no bars: their first lines tell.
+    if not _flat(lines[:least], colour)[0].all():
+        return _Side(0, colour, np.zeros((0, lines.shape[1]), dtype=np.int16), reach)
+    flat, deviation = _flat(lines[: int(_LARGEST_BAR * length) + reach + 1], colour)
+    depth = length if flat.all() else int(np.argmin(flat))
+    return _Side(depth if depth <= _LARGEST_BAR * length else 0, colour, deviation, reach)
+
+
+def _flat(
+    lines: NDArray[np.uint8], colour: NDArray[np.float64]
+) -> tuple[NDArray[np.bool_], NDArray[np.int16]]:
+    """Which lines [N] are of one colour, and the deviations [N, L] from it."""
+    deviation = np.abs(lines - colour.astype(np.int16)).max(axis=-1)
+    flat = (deviation <= _FLAT_DEVIATION).mean(axis=1) >= _FLAT_SHARE
+    flat &= np.abs(lines.mean(axis=1) - colour).max(axis=-1) <= _FLAT_MEAN_DEVIATION
+    return flat, deviation
+
+
+def _picture_box(image: NDArray[np.uint8]) -> tuple[int, int, int, int]:
+    """Top, bottom, left, right of the picture of one frame [H, W, 3]."""
+    height, width = image.shape[:2]
+    columns_first = image.transpose(1, 0, 2)
+    rows = (_side(image), _side(image[::-1]))
+    columns = (_side(columns_first), _side(columns_first[::-1]))
+    # Bars on all four sides hide each other's edges, so each pair is judged within the other one ...
+    top, bottom = _pair(rows, _interior(columns, width), height)
+    left, right = _pair(columns, _interior(rows, height), width)
+    if not (top and left):
+        # ... but only if both pairs are bars: otherwise an edge must be straight over the whole frame.
+        top, bottom = _pair(rows, slice(0, width), height)
+        left, right = _pair(columns, slice(0, height), width)
+        if not top and not left:
+            top, bottom = _lone(rows)
+            left, right = _lone(columns)
+    return top, height - bottom, left, width - right
+
+
+def _interior(sides: tuple[_Side, _Side], length: int) -> slice:
+    return slice(sides[0].depth, length - sides[1].depth)
+
+
+def _pair(sides: tuple[_Side, _Side], interior: slice, length: int) -> tuple[int, int]:
+    """Depths of two opposite bars, (0, 0) if they are no pair."""
+    first, second = sides
+    is_pair = (
+        first.depth > 0
+        and second.depth > 0
+        and abs(first.depth - second.depth) <= max(3, _ASYMMETRY * length)
+        and float(np.abs(first.colour - second.colour).max()) <= _FLAT_DEVIATION
+        and min(first.edge_share(interior), second.edge_share(interior)) >= _EDGE_SHARE
+    )
+    return (first.depth, second.depth) if is_pair else (0, 0)
+
+
+def _lone(sides: tuple[_Side, _Side]) -> tuple[int, int]:
+    """Depths of black bars with sharp edges, each for itself."""
+    first, second = (
+        side.depth
+        if side.depth
+        and float(side.colour.max()) <= _LONE_BRIGHTEST
+        and side.edge_share(slice(None)) >= _LONE_EDGE_SHARE
+        else 0
+        for side in sides
+    )
+    return first, second
+
+
+def _check(images: NDArray[np.uint8]) -> None:
+    if images.ndim != 4 or images.shape[-1] != 3 or images.dtype != np.uint8 or not all(images.shape[1:3]):
+        raise InvalidArgumentError(
+            f"images must be [T, H, W, 3] uint8 with at least one pixel, given is {list(images.shape)} {images.dtype}"
+        )

@@ -1,0 +1,345 @@
+"""Whitening: descriptors in which every direction weighs by what it tells, not by how much it varies."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch.nn import functional
+
+from vidkin.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from vidkin.features.frame_features import FrameExtractor
+    from vidkin.media import Frames
+
+__all__ = ["Whitening", "fit_whitening"]
+
+EPSILON = 1e-7
+
+# Below this share of the largest variance a direction holds rounding errors of float32 descriptors.
+_RANK_TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Whitening:
+    """A linear map to unit vectors: ``y = L2((x - mean) @ projection)``.
+
+    Made by :meth:`fit` (principal components of the data), :meth:`fit_pairs` (discriminative: what edits move
+    weighs less), :meth:`from_eigen` (someone else's matrix) or :meth:`load`.
+
+    Attributes:
+        mean: [D] float32.
+        projection: [D, D'] float32.
+        eigenvalues: [D'] float32, in decreasing order: variances of the data along the kept directions
+            (``pca``: of the covariance, not of the scatter; ``pairs``: ratios of total to within variance).
+        kind: ``pca`` or ``pairs``.
+    """
+
+    mean: torch.Tensor
+    projection: torch.Tensor
+    eigenvalues: torch.Tensor
+    kind: Literal["pca", "pairs"] = "pca"
+
+    def __post_init__(self) -> None:
+        if self.projection.ndim != 2:
+            raise InvalidArgumentError(f"projection must be [D, D'], given is {list(self.projection.shape)}")
+        before, after = self.projection.shape
+        for name, length in (("mean", before), ("eigenvalues", after)):
+            given = getattr(self, name)
+            if tuple(given.shape) != (length,):
+                raise InvalidArgumentError(
+                    f"{name} must be [{length}] as projection is [{before}, {after}], given is {list(given.shape)}"
+                )
+        for name in ("mean", "projection", "eigenvalues"):
+            given = getattr(self, name)
+            if given.dtype != torch.float32 or not bool(torch.isfinite(given).all()):
+                raise InvalidArgumentError(f"{name} must be finite float32, given is {given.dtype}")
+        if self.kind not in ("pca", "pairs"):
+            raise InvalidArgumentError(f"kind must be 'pca' or 'pairs', given is {self.kind!r}")
+
+    def __repr__(self) -> str:
+        return f"Whitening({self.kind}, {self.projection.shape[0]} -> {self.projection.shape[1]})"
+
+    @property
+    def dimension(self) -> int:
+        """D', the length of the vectors that :meth:`apply` returns."""
+        return int(self.projection.shape[1])
+
+    def apply(self, values: torch.Tensor) -> torch.Tensor:
+        """``L2((values - mean) @ projection)``: [..., D] to [..., D'], float32, on the device of ``values``.
+
+        A vector of zeros means "no content" and stays one.
+
+        Raises:
+            InvalidArgumentError: The vectors are not D long.
+        """
+        if values.shape[-1] != self.mean.shape[0]:
+            raise InvalidArgumentError(
+                f"this whitening is for vectors of {self.mean.shape[0]}, given are vectors of {values.shape[-1]}; "
+                "it was made with another extractor"
+            )
+        mean, projection = self.mean.to(values.device), self.projection.to(values.device)
+        values = values.float()
+        content = values.abs().amax(dim=-1, keepdim=True) > 0
+        return functional.normalize((values - mean) @ projection, dim=-1) * content
+
+    def digest(self) -> str:
+        """SHA-256 of kind and numbers: part of an extractor's fingerprint."""
+        digest = hashlib.sha256(self.kind.encode())
+        for tensor in (self.mean, self.projection, self.eigenvalues):
+            digest.update(tensor.contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    @classmethod
+    def fit(cls, batches: Iterable[torch.Tensor], *, dimension: int, epsilon: float = EPSILON) -> Whitening:
+        """Principal components, each divided by its standard deviation.
+
+        Mean m and covariance C of all vectors (in one pass, float64, memory for two D x D matrices), C = V diag(d) V^T,
+        ``projection = V diag(1 / sqrt(d + epsilon))`` for the D' largest d.
+
+        Args:
+            batches: Tensors [..., D]. Vectors of zeros (regions without content) are left out.
+            dimension: D', at most D and at most the number of directions in which the vectors vary.
+            epsilon: Keeps directions without variance from exploding.
+
+        Raises:
+            InvalidArgumentError: No vectors, too few for ``dimension``, or batches of different length D.
+        """
+        moments = _Moments()
+        for batch in batches:
+            rows = _rows(batch)
+            moments.add(rows[_with_content(rows)])
+        mean, covariance = moments.mean_and_covariance()
+        values, vectors = _largest_eigen(covariance, dimension)
+        return cls.from_eigen(mean, vectors, values, epsilon=epsilon)
+
+    @classmethod
+    def fit_pairs(
+        cls,
+        pairs: Iterable[tuple[torch.Tensor, torch.Tensor]],
+        *,
+        dimension: int,
+        shrinkage: float = 0.05,
+        power: float = 0.0,
+    ) -> Whitening:
+        """Discriminative whitening: directions that edits move are suppressed before the components are taken.
+
+        ``C_w = mean (a - b)(a - b)^T`` over the pairs, shrunk to ``(1 - shrinkage) C_w + shrinkage tr(C_w)/D I``;
+        ``W = C_w^{-1/2}``; ``W C_t W = U diag(e) U^T`` with C_t the covariance of all vectors;
+        ``projection = W U diag(e^{-power/2})`` for the D' largest e.
+        (Mikolajczyk and Matas, "Improving descriptors for fast tree matching by optimal linear projection", ICCV 2007.)
+
+        Args:
+            pairs: Two tensors [..., D] each; vectors at the same place are a region and its edited copy.
+                Pairs in which one vector is all zero are left out.
+            dimension: D', at most D.
+            shrinkage: In (0, 1]; more for fewer pairs. 1 ignores the pairs' directions.
+            power: In [0, 1]; 0 keeps the kept directions' weight, 1 also equalises their total variance.
+
+        Raises:
+            InvalidArgumentError: No pairs, pairs that are all equal, shapes that differ, or a setting out of range.
+        """
+        if not 0 < shrinkage <= 1:
+            raise InvalidArgumentError(f"shrinkage must be in (0, 1], given is {shrinkage}")
+        if not 0 <= power <= 1:
+            raise InvalidArgumentError(f"power must be in [0, 1], given is {power}")
+        total, within = _Moments(), _Moments(centred=False)
+        for first, second in pairs:
+            if first.shape != second.shape:
+                raise InvalidArgumentError(
+                    "the two sides of a pair must have one shape, "
+                    f"given are {list(first.shape)} and {list(second.shape)}"
+                )
+            a, b = _rows(first), _rows(second)
+            content = _with_content(a) & _with_content(b)
+            within.add(a[content] - b[content])
+            total.add(torch.cat([a[content], b[content]]))
+        mean, total_covariance = total.mean_and_covariance()
+        _, scatter = within.mean_and_covariance()
+        scale = float(scatter.diagonal().mean())
+        if scale == 0:
+            raise InvalidArgumentError(
+                "the two sides of every pair are equal; pair vectors with their edited copies"
+            )
+        scatter = (1 - shrinkage) * scatter + shrinkage * scale * torch.eye(len(scatter), dtype=scatter.dtype)
+        values, vectors = torch.linalg.eigh(scatter)
+        root = (vectors * values.rsqrt()) @ vectors.T
+        ratios, directions = _largest_eigen(root @ total_covariance @ root, dimension)
+        weights = (ratios + EPSILON) ** (-power / 2)
+        return cls(mean.float(), (root @ directions * weights).float(), ratios.float(), "pairs")
+
+    @classmethod
+    def from_eigen(
+        cls,
+        mean: torch.Tensor,
+        vectors: torch.Tensor,
+        eigenvalues: torch.Tensor,
+        *,
+        count: int | None = None,
+        epsilon: float = EPSILON,
+    ) -> Whitening:
+        """Whitening of known principal components: ``projection = V diag(1 / sqrt(d + epsilon))``.
+
+        Args:
+            mean: [D].
+            vectors: V [D, D'], components as columns.
+            eigenvalues: d [D'], decreasing.
+            count: Give it when d are eigenvalues of the *scatter* ``X^T X`` of that many vectors; they (and
+                ``epsilon``, which then was added to the scatter's) are divided by it. None: of the covariance.
+            epsilon: Added to the eigenvalues as they are given.
+        """
+        divisor = 1 if count is None else count
+        if divisor < 1:
+            raise InvalidArgumentError(f"count must be at least 1, given is {count}")
+        values = eigenvalues.double().clamp_min(0) / divisor
+        projection = vectors.double() * (values + epsilon / divisor).rsqrt()
+        return cls(mean.float(), projection.float(), values.float())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write ``mean``, ``projection`` and ``eigenvalues`` as safetensors, with kind and conventions as metadata."""
+        from safetensors.torch import save_file
+
+        tensors = {"mean": self.mean, "projection": self.projection, "eigenvalues": self.eigenvalues}
+        metadata = {
+            "format": "vidkin.whitening",
+            "version": "1",
+            "kind": self.kind,
+            "eigenvalues": "covariance",
+        }
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, os.fspath(path), metadata)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, count: int | None = None) -> Whitening:
+        """Read a file of :meth:`save`, or one with ``mean`` [D], ``vectors`` [D, D'] and ``eigenvalues`` [D'].
+
+        Args:
+            path: A safetensors file.
+            count: For the second form, as in :meth:`from_eigen`.
+
+        Raises:
+            InvalidArgumentError: The file is missing, is not safetensors, or holds something else.
+        """
+        tensors, metadata = read_safetensors(path, purpose="whitening")
+        names = set(tensors)
+        if {"mean", "vectors", "eigenvalues"} <= names:
+            return cls.from_eigen(tensors["mean"], tensors["vectors"], tensors["eigenvalues"], count=count)
+        if not {"mean", "projection", "eigenvalues"} <= names:
+            raise InvalidArgumentError(
+                f"{os.fspath(path)} is no whitening: it must hold mean, eigenvalues and projection (or vectors), "
+                f"it holds {', '.join(sorted(names)[:6]) or 'nothing'}"
+            )
+        kind = metadata.get("kind", "pca")
+        if kind not in ("pca", "pairs"):
+            raise InvalidArgumentError(f"{os.fspath(path)}: kind must be 'pca' or 'pairs', it is {kind!r}")
+        return cls(
+            tensors["mean"].float(),
+            tensors["projection"].float(),
+            tensors["eigenvalues"].float(),
+            "pairs" if kind == "pairs" else "pca",
+        )
+
+
+def fit_whitening(extractor: FrameExtractor, frames: Iterable[Frames], *, dimension: int = 512) -> Whitening:
+    """Whitening of an extractor's own descriptors, from frames of your videos (one pass, bounded memory).
+
+    Args:
+        extractor: One without whitening.
+        frames: Batches of frames; a few thousand frames of varied videos are enough.
+        dimension: D' of the whitened descriptors.
+
+    Returns:
+        ``whitening.save(path)`` and then ``open_extractor(name, whitening=path)``.
+    """
+
+    def batches() -> Iterator[torch.Tensor]:
+        for batch in frames:
+            yield extractor.extract(batch).values
+
+    return Whitening.fit(batches(), dimension=dimension)
+
+
+def read_safetensors(
+    path: str | os.PathLike[str], *, purpose: str
+) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """All tensors and the metadata of a file; ``purpose`` names what was looked for in the errors."""
+    from safetensors import SafetensorError, safe_open
+
+    name = os.fspath(path)
+    if not os.path.isfile(name):
+        raise InvalidArgumentError(f"there is no {purpose} file at {name}")
+    try:
+        with safe_open(name, framework="pt") as file:
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a mapping)
+            return tensors, dict(file.metadata() or {})
+    except SafetensorError as error:
+        raise InvalidArgumentError(
+            f"{name} is not a safetensors file ({error}); {purpose} must be given as safetensors"
+        ) from error
+
+
+class _Moments:
+    """Mean and second moments of a stream of vectors, merged batch by batch (Chan, Golub and LeVeque, 1979)."""
+
+    def __init__(self, *, centred: bool = True) -> None:
+        self._centred = centred
+        self._count = 0
+        self._mean = torch.zeros(0, dtype=torch.float64)
+        self._scatter = torch.zeros(0, 0, dtype=torch.float64)
+
+    def add(self, rows: torch.Tensor) -> None:
+        """Take in [N, D] float64."""
+        if self._count == 0:
+            dimension = rows.shape[1]
+            self._mean = torch.zeros(dimension, dtype=torch.float64)
+            self._scatter = torch.zeros(dimension, dimension, dtype=torch.float64)
+        elif rows.shape[1] != len(self._mean):
+            raise InvalidArgumentError(
+                f"all vectors must have one length, given are vectors of {len(self._mean)} and of {rows.shape[1]}"
+            )
+        if not len(rows):
+            return
+        count = self._count + len(rows)
+        batch_mean = rows.mean(dim=0) if self._centred else torch.zeros_like(self._mean)
+        centred = rows - batch_mean
+        shift = batch_mean - self._mean
+        self._scatter += centred.T @ centred
+        self._scatter += torch.outer(shift, shift) * (self._count * len(rows) / count)
+        self._mean += shift * (len(rows) / count)
+        self._count = count
+
+    def mean_and_covariance(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Mean [D] and scatter / N [D, D]."""
+        if self._count == 0:
+            raise InvalidArgumentError("whitening needs vectors with content, none were given")
+        return self._mean, self._scatter / self._count
+
+
+def _rows(batch: torch.Tensor) -> torch.Tensor:
+    """[..., D] as [N, D] float64 on the CPU."""
+    return batch.detach().cpu().reshape(-1, batch.shape[-1]).double()
+
+
+def _with_content(rows: torch.Tensor) -> torch.Tensor:
+    """[N] bool: which vectors are not all zero."""
+    return rows.abs().amax(dim=-1) > 0
+
+
+def _largest_eigen(matrix: torch.Tensor, dimension: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The largest eigenvalues [D'] in decreasing order and their vectors [D, D'], signs made definite."""
+    if not 1 <= dimension <= len(matrix):
+        raise InvalidArgumentError(f"dimension must be in 1..{len(matrix)}, given is {dimension}")
+    values, vectors = torch.linalg.eigh(matrix)
+    values, vectors = values.flip(0), vectors.flip(1)[:, :dimension]
+    rank = int((values > _RANK_TOLERANCE * values[0]).sum())
+    if dimension > rank:
+        raise InvalidArgumentError(
+            f"the given vectors vary in {rank} directions only, dimension {dimension} would be noise; "
+            f"give more and more varied frames, or dimension={rank} at most"
+        )
+    strongest = vectors.abs().argmax(dim=0)
+    return values[:dimension], vectors * vectors.gather(0, strongest[None]).sign()

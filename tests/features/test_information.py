@@ -1,0 +1,210 @@
+"""How much there is to see, and bars: made pictures a reader can imagine, real encoded ones, real videos."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from tests.support.videos import encode, pan, photograph
+from vidkin.errors import InvalidArgumentError
+from vidkin.features import bar_boxes, frame_information
+
+Picture = NDArray[np.uint8]
+
+
+def information(image: Picture) -> float:
+    return float(frame_information(image[None])[0])
+
+
+def decoded(path: Path, *, every: int = 1) -> Picture:
+    with av.open(str(path)) as container:
+        frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    return np.stack(frames[::every]).astype(np.uint8)
+
+
+def plain(colour: tuple[int, int, int] = (0, 0, 0), *, height: int = 256, width: int = 454) -> Picture:
+    return np.full((height, width, 3), colour, dtype=np.uint8)
+
+
+def title(lines: list[str]) -> Picture:
+    image = Image.fromarray(plain((20, 20, 60)))
+    draw = ImageDraw.Draw(image)
+    for index, line in enumerate(lines):
+        draw.text((120, 110 + 35 * index), line, font=ImageFont.load_default(20), fill=(255, 255, 255))
+    return np.asarray(image)
+
+
+@pytest.mark.parametrize("colour", [(0, 0, 0), (255, 255, 255), (200, 30, 30)])
+def test_flat_frames_tell_nothing(colour: tuple[int, int, int]) -> None:
+    assert information(plain(colour)) == 0
+
+
+def test_gradients_and_colour_bars_tell_nothing() -> None:
+    slope = np.linspace(0, 255, 454).astype(np.uint8)
+    assert information(np.broadcast_to(slope[None, :, None], (256, 454, 3)).copy()) == 0
+    y, x = np.mgrid[:256, :454]
+    vignette = np.clip(255 - np.hypot(y - 128, x - 227), 0, 255).astype(np.uint8)
+    assert information(np.stack([vignette] * 3, axis=-1)) == 0
+    bars = plain()
+    for index, colour in enumerate([(255, 255, 255), (255, 255, 0), (0, 255, 255), (0, 255, 0), (255, 0, 0)]):
+        bars[:, index * 91 : index * 91 + 91] = colour
+    assert information(bars) == 0
+
+
+def test_a_fade_between_flat_frames_tells_nothing() -> None:
+    fade = np.stack([plain((level, level, level)) for level in range(0, 256, 15)])
+    assert frame_information(fade).max() == 0
+
+
+def test_text_and_logos_tell_little_and_photographs_all() -> None:
+    line = information(title(["A Film by Somebody Else"]))
+    credits = information(title(["A Film by Somebody Else", "Second Line of Cast", "Third Line of Cast"]))
+    assert 0 < line < 0.1 < credits < 0.5
+    logo = Image.fromarray(plain((255, 255, 255)))
+    ImageDraw.Draw(logo).ellipse((190, 90, 260, 160), fill=(200, 0, 0))
+    assert 0 < information(np.asarray(logo)) < 0.1
+    for name in ("astronaut", "coffee", "chelsea", "brick"):
+        assert information(photograph(name)) == 1
+
+
+def test_share_of_cells_by_hand() -> None:
+    # A checkerboard of single samples of the 128 x 128 grid in 32 of the 256 cells: (3 * 32 / 256)^2.
+    image = np.zeros((128, 128, 3), dtype=np.uint8)
+    image[:16][np.indices((16, 128)).sum(axis=0) % 2 == 0] = 200
+    assert information(image) == pytest.approx((3 / 8) ** 2)
+
+
+def test_darkening_and_mirroring_change_nothing() -> None:
+    image = photograph("coffee")
+    assert information((image * 0.25).astype(np.uint8)) == 1
+    rocket = photograph("rocket")
+    assert information(rocket[:, ::-1]) == information(rocket)
+
+
+def test_compression_noise_is_no_information(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    noisy = [np.clip(generator.normal(60, 4, (144, 256, 3)), 0, 255).astype(np.uint8) for _ in range(5)]
+    images = decoded(encode(tmp_path / "noise.mp4", noisy, options={"crf": "23"}))
+    assert frame_information(images).max() < 0.01
+
+
+def test_every_frame_is_judged_for_itself(tmp_path: Path) -> None:
+    images = decoded(encode(tmp_path / "a.mp4", [*pan("coffee", 3), *[plain(height=128, width=192)] * 2]))
+    whole = frame_information(images)
+    assert whole.dtype == torch.float32
+    assert whole.tolist() == [1, 1, 1, 0, 0]
+    assert torch.equal(whole, torch.cat([frame_information(images[:2]), frame_information(images[2:])]))
+    assert frame_information(images[:0]).shape == (0,)
+
+
+@pytest.mark.data
+def test_real_fades_to_flat_have_no_information(shared_data: Path) -> None:
+    assert frame_information(decoded(shared_data / "shots" / "fades.mp4", every=20)).max() == 0
+    assert frame_information(decoded(shared_data / "videos" / "mdn" / "elf.mp4", every=60)).min() == 1
+
+
+# ---------------------------------------------------------------------------------------------- bars
+
+
+def boxed(
+    image: Picture, *, top: int = 0, bottom: int = 0, left: int = 0, right: int = 0, colour: int = 0
+) -> Picture:
+    widths = ((top, bottom), (left, right), (0, 0))
+    return np.pad(image, widths, constant_values=colour).astype(np.uint8)
+
+
+def scene(height: int = 128, width: int = 192, gain: float = 1.0) -> Picture:
+    return (next(pan("coffee", 1, width=width, height=height)) * gain).astype(np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("bars", "colour"),
+    [
+        ({"top": 24, "bottom": 24}, 0),
+        ({"top": 24, "bottom": 26}, 255),
+        ({"left": 90, "right": 90}, 0),
+        ({"left": 40, "right": 40, "top": 20, "bottom": 20}, 128),
+        ({"bottom": 40}, 0),
+        ({}, 0),
+    ],
+)
+def test_bars_survive_compression(tmp_path: Path, bars: dict[str, int], colour: int) -> None:
+    frames = [boxed(frame, **bars, colour=colour) for frame in pan("coffee", 5, width=192, height=128)]
+    images = decoded(encode(tmp_path / "bars.mp4", frames, options={"crf": "30"}))
+    height, width = images.shape[1:3]
+    truth = [
+        bars.get("top", 0),
+        height - bars.get("bottom", 0),
+        bars.get("left", 0),
+        width - bars.get("right", 0),
+    ]
+    boxes = bar_boxes(images)
+    assert boxes.dtype == np.int64
+    # Ringing may leave a block of the bar; of the picture not more than two lines may be lost.
+    inward = (boxes - truth) * np.array([1, -1, 1, -1])
+    assert inward.max() <= 2
+    assert inward.min() >= -8
+
+
+def test_exact_without_compression() -> None:
+    image = boxed(scene(), top=30, bottom=30)
+    assert bar_boxes(image[None]).tolist() == [[30, 158, 0, 192]]
+    assert bar_boxes(np.ascontiguousarray(image.transpose(1, 0, 2))[None]).tolist() == [[0, 192, 30, 158]]
+
+
+def test_dark_scenes_keep_all_of_their_picture() -> None:
+    for gain in (0.02, 0.05, 0.1, 0.2):
+        dark = scene(gain=gain)
+        assert bar_boxes(dark[None]).tolist() == [[0, 128, 0, 192]]
+    lamp = plain(height=128, width=192)
+    lamp[70:90, 30:50] = 220
+    assert bar_boxes(lamp[None]).tolist() == [[0, 128, 0, 192]]
+
+
+def test_skies_and_gradients_are_kept() -> None:
+    sky = scene()
+    sky[:40] = (120, 170, 230)
+    assert bar_boxes(sky[None]).tolist() == [[0, 128, 0, 192]]
+    y = np.arange(128)
+    hills = np.where(y[:, None] < 60 + 20 * np.sin(np.arange(192) / 15), 0, 120).astype(np.uint8)
+    assert bar_boxes(np.stack([hills] * 3, axis=-1)[None]).tolist() == [[0, 128, 0, 192]]
+    slope = np.broadcast_to(np.linspace(0, 255, 128).astype(np.uint8)[:, None, None], (128, 192, 3))
+    assert bar_boxes(slope[None]).tolist() == [[0, 128, 0, 192]]
+
+
+def test_bars_of_two_colours_or_too_large_are_no_bars() -> None:
+    image = boxed(scene(), top=30, bottom=30, colour=90)
+    image[-30:] = (10, 200, 10)
+    assert bar_boxes(image[None]).tolist() == [[0, 188, 0, 192]]
+    assert bar_boxes(boxed(scene(height=30), top=90, bottom=90)[None]).tolist() == [[0, 210, 0, 192]]
+
+
+def test_flat_frames_have_no_bars() -> None:
+    assert bar_boxes(np.stack([plain(), plain((255, 255, 255))])).tolist() == [[0, 256, 0, 454]] * 2
+    assert bar_boxes(np.zeros((0, 4, 4, 3), dtype=np.uint8)).shape == (0, 4)
+    assert bar_boxes(np.zeros((1, 1, 1, 3), dtype=np.uint8)).tolist() == [[0, 1, 0, 1]]
+
+
+@pytest.mark.data
+def test_real_bars(shared_data: Path) -> None:
+    images = decoded(shared_data / "videos" / "tmk" / "chair-22-sd-grey-bar.mp4", every=60)
+    assert np.unique(bar_boxes(images), axis=0).tolist() == [[0, 720, 32, 448]]
+    images = decoded(shared_data / "shots" / "sintel_trailer.mp4", every=30)
+    assert np.unique(bar_boxes(images), axis=0).tolist() == [[0, 204, 0, 480]]
+
+
+@pytest.mark.parametrize("function", [frame_information, bar_boxes])
+def test_refuses_what_is_no_batch_of_images(function: object) -> None:
+    assert callable(function)
+    with pytest.raises(
+        InvalidArgumentError, match=r"images must be \[T, H, W, 3\] uint8.*given is \[4, 4, 3\] uint8"
+    ):
+        function(np.zeros((4, 4, 3), dtype=np.uint8))
+    with pytest.raises(InvalidArgumentError, match=r"given is \[1, 0, 4, 3\] uint8"):
+        function(np.zeros((1, 0, 4, 3), dtype=np.uint8))

@@ -1,0 +1,117 @@
+"""Names of extractors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from vidkin.errors import ExtractorError, InvalidArgumentError, UnknownExtractorError
+from vidkin.features import (
+    FrameFeatures,
+    available_extractors,
+    better_extractor_hint,
+    open_extractor,
+    register_extractor,
+    registry,
+)
+from vidkin.media import Frames
+
+
+@pytest.fixture(autouse=True)
+def _registry_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+    monkeypatch.setattr(registry, "_USAGE", dict(registry._USAGE))
+
+
+class Brightness:
+    """Mean brightness: a whole extractor in a dozen lines, as an extension would write it."""
+
+    fingerprint = "brightness-1"
+    short_side = 8
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def extract(self, frames: Frames, *, mirror: bool = False) -> FrameFeatures:
+        values = torch.from_numpy(frames.images.mean(axis=(1, 2), dtype=np.float32))[:, None]
+        times = torch.from_numpy(frames.timestamps)
+        return FrameFeatures(values, times, torch.ones(len(frames)), self.fingerprint)
+
+
+def open_brightness(name: str, *, weights: object, whitening: object, device: str) -> Brightness:
+    assert (weights, whitening, device) == ("w", None, "cpu")
+    return Brightness(name)
+
+
+def test_available_extractors() -> None:
+    assert available_extractors() == ("classical", "timm:<model>", "torchvision:<model>")
+
+
+def test_the_default_is_classical_and_works_offline() -> None:
+    extractor = open_extractor()
+    assert extractor.name == "classical"
+    images = np.random.default_rng(0).integers(0, 256, (2, 64, 96, 3), dtype=np.uint8)
+    features = extractor.extract(Frames(images, np.array([0.0, 1.0])))
+    assert len(features) == 2
+    assert features.fingerprint == extractor.fingerprint
+
+
+def test_an_extension_answers_to_its_prefix() -> None:
+    register_extractor("brightness", open_brightness, usage="brightness[:<channel>]")
+    assert "brightness[:<channel>]" in available_extractors()
+    for name in ("brightness", "brightness:red", "brightness?size=3", "brightness:red?a=b:c"):
+        extractor = open_extractor(name, weights="w", device="cpu")
+        assert extractor.name == name
+        frames = Frames(np.full((1, 4, 4, 3), 7, dtype=np.uint8), np.zeros(1))
+        assert extractor.extract(frames).values.tolist() == [[[7.0, 7.0, 7.0]]]
+
+
+def test_a_prefix_must_be_free_and_well_formed() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"the prefix 'timm' is taken; .* classical, timm:<model>"):
+        register_extractor("timm", open_brightness)
+    for prefix in ("", "a:b", "a b"):
+        with pytest.raises(InvalidArgumentError, match=r"made of letters, digits, '_' and '-', given is"):
+            register_extractor(prefix, open_brightness)
+
+
+@pytest.mark.parametrize("name", ["nothing", "path/to/model", "./model", "Classical", ":x"])
+def test_unknown_names_get_the_list_of_known_ones(name: str) -> None:
+    with pytest.raises(
+        UnknownExtractorError,
+        match=f"no extractor is called '{name}'; allowed are classical, timm:<model>, torchvision:<model>",
+    ):
+        open_extractor(name)
+
+
+def test_an_empty_name_says_so() -> None:
+    with pytest.raises(UnknownExtractorError, match="the extractor's name is empty; allowed are classical, "):
+        open_extractor("")
+
+
+def test_classical_takes_neither_weights_nor_settings() -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"classical extractor has no weights, given is 'w\.safetensors'"
+    ):
+        open_extractor("classical", weights="w.safetensors")
+    with pytest.raises(ExtractorError, match="'classical' takes neither a model nor settings"):
+        open_extractor("classical:big")
+
+
+def test_hint_is_one_line_that_names_a_command() -> None:
+    hint = better_extractor_hint()
+    assert "--extractor timm:" in hint
+    assert "--weights" in hint
+    assert "\n" not in hint
+
+
+def test_resolving_names_loads_no_network_library() -> None:
+    code = (
+        "import sys; from vidkin.features import open_extractor; open_extractor('classical'); "
+        "print([m for m in ('timm', 'torchvision') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
