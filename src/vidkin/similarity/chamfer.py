@@ -1,0 +1,317 @@
+"""TopK-Chamfer over regions: from regional descriptors of two videos to a map of frame similarities.
+
+Shapes: Tq, Tt frames of query and target; Rq, Rt their regions; D dimension; a block is a few frames of each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.similarity.topk import check_share, mean_of_largest, mean_of_valid
+
+__all__ = ["frame_similarity", "frame_similarity_many"]
+
+_MEBIBYTE = 1 << 20
+# The product of a block stays in the last-level cache of a processor; a GPU wants fewer, larger launches.
+_BLOCK_BYTES_CPU = 8 * _MEBIBYTE
+_BLOCK_BYTES_ACCELERATOR = 256 * _MEBIBYTE
+
+
+def frame_similarity(
+    query: torch.Tensor,
+    target: torch.Tensor,
+    *,
+    spatial_share: float | None = None,
+    symmetric: bool = False,
+    query_mask: torch.Tensor | None = None,
+    target_mask: torch.Tensor | None = None,
+    precision: torch.dtype | None = None,
+    block_bytes: int | None = None,
+) -> torch.Tensor:
+    """Similarity of every query frame with every target frame, TopK-Chamfer over their regions.
+
+    ``map[x, y] = mean over query regions i of the mean of the k largest over target regions j of
+    <query[x, i], target[y, j]>`` with ``k = max(1, round(spatial_share * valid regions of y))``.
+
+    The [Tq, Rq, Rt, Tt] product is never whole: it is made and reduced in blocks of at most ``block_bytes``
+    (but at least one frame of each side; selections of k > 1 and masks need about twice that for a moment).
+    Blocks change the result by rounding only. With gradients each of several blocks is computed again in the
+    backward pass, so that no more than one block is ever held.
+
+    Args:
+        query: [Tq, Rq, D] floating point; unit vectors make the result a cosine in [-1, 1].
+        target: [Tt, Rt, D], the same type, device and D; Rt may differ from Rq.
+        spatial_share: The paper's k_s in [0, 1]; None (default) is the plain Chamfer similarity, k = 1.
+        symmetric: Mean of both directions, from one product. The share is the same, k counts the regions of
+            the side that is searched, so that swapping query and target transposes the map.
+        query_mask: [Tq, Rq] boolean, True where a region is valid; None where all are.
+        target_mask: [Tt, Rt] boolean likewise. A frame without a valid region has similarity 0 with all.
+        precision: The type in which the products are made; None takes that of the inputs. torch.bfloat16
+            about halves the time on processors that have it. Products of bfloat16 and float16 are summed
+            in float32 inside, rounded once, compared as they are, and averaged in float32.
+        block_bytes: Bound of the temporary; None is 8 MiB on a CPU and 256 MiB elsewhere. Give less only
+            where memory is short.
+
+    Returns:
+        [Tq, Tt], float64 for float64 products and float32 otherwise; differentiable.
+
+    Raises:
+        InvalidArgumentError: Empty or ill-shaped inputs, or shares outside [0, 1].
+
+    Source: Chamfer similarity, ViSiL (ICCV 2019); TopK-Chamfer, HAP-VR (ACM MM 2024), equations 2 and 3.
+    """
+    masks = None if target_mask is None else [target_mask]
+    return _similarity_map(
+        query, [target], query_mask, masks, _Options(spatial_share, symmetric, precision, block_bytes)
+    )
+
+
+def frame_similarity_many(
+    query: torch.Tensor,
+    targets: Sequence[torch.Tensor] | torch.Tensor,
+    *,
+    lengths: Sequence[int] | None = None,
+    spatial_share: float | None = None,
+    symmetric: bool = False,
+    query_mask: torch.Tensor | None = None,
+    target_masks: Sequence[torch.Tensor] | None = None,
+    precision: torch.dtype | None = None,
+    block_bytes: int | None = None,
+) -> list[torch.Tensor]:
+    """Maps of one query with many targets of any lengths, in one pass: the path of exact re-ranking.
+
+    Args:
+        query: [Tq, Rq, D].
+        targets: N tensors [T_n, Rt, D] (long ones are not copied, short ones are joined block by block), or
+            all of them joined as [sum of T_n, Rt, D] together with ``lengths``.
+        lengths: The T_n of joined targets; None for a sequence.
+        target_masks: N boolean tensors [T_n, Rt], or None where all regions are valid.
+        spatial_share, symmetric, query_mask, precision, block_bytes: As in frame_similarity.
+
+    Returns:
+        N maps [Tq, T_n], views of one tensor [Tq, sum of T_n]; each equals frame_similarity to rounding.
+
+    Raises:
+        InvalidArgumentError: No targets, empty or ill-shaped ones, or lengths that do not add up.
+    """
+    parts = split_targets(targets, lengths)
+    if target_masks is not None and len(target_masks) != len(parts):
+        raise InvalidArgumentError(f"target_masks holds {len(target_masks)} masks for {len(parts)} targets")
+    options = _Options(spatial_share, symmetric, precision, block_bytes)
+    whole = _similarity_map(query, parts, query_mask, target_masks, options)
+    return list(torch.split(whole, [part.shape[0] for part in parts], dim=1))
+
+
+def split_targets(
+    targets: Sequence[torch.Tensor] | torch.Tensor, lengths: Sequence[int] | None
+) -> Sequence[torch.Tensor]:
+    """Targets one by one, whichever way they were given."""
+    if not isinstance(targets, torch.Tensor):
+        if lengths is not None:
+            raise InvalidArgumentError("lengths belong to joined targets; a sequence of tensors has its own")
+        if not targets:
+            raise InvalidArgumentError("targets is empty, at least one is needed")
+        return targets
+    if lengths is None:
+        raise InvalidArgumentError("joined targets need lengths, the number of frames of each")
+    if not lengths or min(lengths) < 1 or sum(lengths) != targets.shape[0]:
+        raise InvalidArgumentError(
+            f"lengths must be positive and add up to the {targets.shape[0]} joined frames, given is {list(lengths)}"
+        )
+    return torch.split(targets, list(lengths))
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    spatial_share: float | None
+    symmetric: bool
+    precision: torch.dtype | None
+    block_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A few target frames [bt, Rt, D], their mask, and where they stand among all target frames."""
+
+    start: int
+    stop: int
+    values: torch.Tensor
+    mask: torch.Tensor | None
+
+
+def _similarity_map(
+    query: torch.Tensor,
+    targets: Sequence[torch.Tensor],
+    query_mask: torch.Tensor | None,
+    target_masks: Sequence[torch.Tensor] | None,
+    options: _Options,
+) -> torch.Tensor:
+    check_share("spatial_share", options.spatial_share)
+    _check_features("query", query, query, query_mask)
+    for number, target in enumerate(targets):
+        name = "target" if len(targets) == 1 else f"target {number}"
+        _check_features(name, target, query, None if target_masks is None else target_masks[number])
+        if target.shape[1] != targets[0].shape[1]:
+            raise InvalidArgumentError(
+                f"{name} has {target.shape[1]} regions a frame, those before it have {targets[0].shape[1]}"
+            )
+    with_gradient = torch.is_grad_enabled() and any(item.requires_grad for item in (query, *targets))
+    if with_gradient:
+        return _map_with_gradient(query, targets, query_mask, target_masks, options)
+    with torch.no_grad():
+        return _map_without_gradient(query, targets, query_mask, target_masks, options)
+
+
+def _map_without_gradient(
+    query: torch.Tensor,
+    targets: Sequence[torch.Tensor],
+    query_mask: torch.Tensor | None,
+    target_masks: Sequence[torch.Tensor] | None,
+    options: _Options,
+) -> torch.Tensor:
+    precision = options.precision or query.dtype
+    query_frames, target_frames = _block_frames(query, targets, options)
+    total = sum(target.shape[0] for target in targets)
+    kind = torch.float64 if precision == torch.float64 else torch.float32
+    result = torch.empty(query.shape[0], total, dtype=kind, device=query.device)
+    rows, columns = target_frames * targets[0].shape[1], query_frames * query.shape[1]
+    scratch = torch.empty(rows * columns, dtype=precision, device=query.device)
+    for start in range(0, query.shape[0], query_frames):
+        stop = min(start + query_frames, query.shape[0])
+        part = _region_major(query[start:stop], precision)
+        valid = None if query_mask is None else query_mask[start:stop]
+        for block in _target_blocks(targets, target_masks, target_frames):
+            size = block.values.shape[:2].numel() * part.shape[:2].numel()
+            similarity = _block_similarity(
+                part, block.values.to(precision), valid, block.mask, options, scratch[:size]
+            )
+            result[start:stop, block.start : block.stop] = similarity.T
+    return result
+
+
+def _map_with_gradient(
+    query: torch.Tensor,
+    targets: Sequence[torch.Tensor],
+    query_mask: torch.Tensor | None,
+    target_masks: Sequence[torch.Tensor] | None,
+    options: _Options,
+) -> torch.Tensor:
+    precision = options.precision or query.dtype
+    query_frames, target_frames = _block_frames(query, targets, options)
+    total = sum(target.shape[0] for target in targets)
+    single = query.shape[0] <= query_frames and total <= target_frames
+    stripes = []
+    for start in range(0, query.shape[0], query_frames):
+        stop = start + query_frames
+        part = _region_major(query[start:stop], precision)
+        valid = None if query_mask is None else query_mask[start:stop]
+        pieces = []
+        for block in _target_blocks(targets, target_masks, target_frames):
+            given = (part, block.values.to(precision), valid, block.mask, options)
+            if single:
+                pieces.append(_block_similarity(*given))
+            else:
+                # Held products would add up to the whole [Tq, Rq, Rt, Tt]; computing them twice does not.
+                again = checkpoint(_block_similarity, *given, use_reentrant=False, preserve_rng_state=False)
+                pieces.append(again)
+        stripes.append(torch.cat(pieces).T)
+    return torch.cat(stripes)
+
+
+def _block_similarity(
+    query: torch.Tensor,
+    target: torch.Tensor,
+    query_mask: torch.Tensor | None,
+    target_mask: torch.Tensor | None,
+    options: _Options,
+    scratch: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """[bt, bq] from query regions [Rq, bq, D] and target frames [bt, Rt, D].
+
+    Target frames are the rows and query frames the last dimension of the product [bt, Rt, Rq, bq]: both
+    reductions over regions then run over whole contiguous lines, and no target is copied or transposed.
+    """
+    rows, columns = target.flatten(0, 1), query.flatten(0, 1).T
+    if scratch is None:
+        product = rows @ columns
+    else:
+        product = torch.mm(rows, columns, out=scratch.view(rows.shape[0], columns.shape[1]))
+    product = product.view(*target.shape[:2], *query.shape[:2])
+    target_valid = None if target_mask is None else target_mask[:, :, None, None]
+    query_valid = None if query_mask is None else query_mask.T[None, None]
+
+    best = mean_of_largest(product, dim=1, share=options.spatial_share, valid=target_valid)
+    forward = mean_of_valid(best, dim=1, valid=None if query_valid is None else query_valid[0])
+    if not options.symmetric:
+        return forward
+    best = mean_of_largest(product, dim=2, share=options.spatial_share, valid=query_valid)
+    backward = mean_of_valid(best, dim=1, valid=None if target_valid is None else target_valid[..., 0])
+    return (forward + backward) / 2
+
+
+def _region_major(query: torch.Tensor, precision: torch.dtype) -> torch.Tensor:
+    """[bq, Rq, D] to contiguous [Rq, bq, D]."""
+    return query.to(precision).transpose(0, 1).contiguous()
+
+
+def _block_frames(query: torch.Tensor, targets: Sequence[torch.Tensor], options: _Options) -> tuple[int, int]:
+    """How many query and target frames make a block: near square, as even as the query length allows."""
+    limit = options.block_bytes
+    if limit is None:
+        limit = _BLOCK_BYTES_CPU if query.device.type == "cpu" else _BLOCK_BYTES_ACCELERATOR
+    elif limit < 1:
+        raise InvalidArgumentError(f"block_bytes is {limit}, allowed is a positive number or None")
+    elements = limit // (options.precision or query.dtype).itemsize
+    side = max(1, math.isqrt(elements) // query.shape[1])
+    query_frames = math.ceil(query.shape[0] / math.ceil(query.shape[0] / side))
+    target_frames = max(1, elements // (query_frames * query.shape[1] * targets[0].shape[1]))
+    total = sum(target.shape[0] for target in targets)
+    return query_frames, math.ceil(total / math.ceil(total / target_frames))
+
+
+def _target_blocks(
+    targets: Sequence[torch.Tensor], masks: Sequence[torch.Tensor] | None, frames: int
+) -> Iterator[_Block]:
+    """Cut the line of all target frames every ``frames``; a block inside one target is a view of it."""
+    start, held, held_masks, size = 0, [], [], 0
+    for number, target in enumerate(targets):
+        position = 0
+        while position < target.shape[0]:
+            taken = min(frames - size, target.shape[0] - position)
+            held.append(target[position : position + taken])
+            if masks is not None:
+                held_masks.append(masks[number][position : position + taken])
+            position, size = position + taken, size + taken
+            if size == frames:
+                yield _Block(start, start + size, _join(held), _join(held_masks) if held_masks else None)
+                start, held, held_masks, size = start + size, [], [], 0
+    if held:
+        yield _Block(start, start + size, _join(held), _join(held_masks) if held_masks else None)
+
+
+def _join(parts: list[torch.Tensor]) -> torch.Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _check_features(name: str, values: torch.Tensor, query: torch.Tensor, mask: torch.Tensor | None) -> None:
+    if values.ndim != 3 or not values.is_floating_point():
+        raise InvalidArgumentError(
+            f"{name} must be [T, R, D] floating point, given is {list(values.shape)} {values.dtype}"
+        )
+    if 0 in values.shape:
+        raise InvalidArgumentError(f"{name} is empty: {list(values.shape)}, at least one of each is needed")
+    if values.shape[2] != query.shape[2] or values.dtype != query.dtype or values.device != query.device:
+        raise InvalidArgumentError(
+            f"{name} must agree with query in dimension, type and device: given is D = {values.shape[2]}, "
+            f"{values.dtype}, {values.device}, query has D = {query.shape[2]}, {query.dtype}, {query.device}"
+        )
+    if mask is not None and (mask.shape != values.shape[:2] or mask.dtype != torch.bool):
+        raise InvalidArgumentError(
+            f"the mask of {name} must be {list(values.shape[:2])} boolean, given is {list(mask.shape)} {mask.dtype}"
+        )

@@ -1,0 +1,74 @@
+"""TopK-Chamfer over time: from a map of frame similarities to one number."""
+
+from __future__ import annotations
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.similarity.topk import check_share, mean_of_largest, mean_of_valid
+
+__all__ = ["length_mask", "temporal_chamfer"]
+
+
+def temporal_chamfer(
+    similarity: torch.Tensor,
+    *,
+    temporal_share: float | None = None,
+    symmetric: bool = False,
+    query_mask: torch.Tensor | None = None,
+    target_mask: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Similarity of two videos from their map: for each query time the best target times, averaged.
+
+    ``score = mean over query times x of the mean of the k largest of map[x, :]`` with ``k = max(1,
+    round(temporal_share * T'))``, T' the number of *valid* target times: padding changes nothing.
+
+    Args:
+        similarity: [..., Tq, Tt] floating point; leading dimensions are a batch.
+        temporal_share: The paper's k_t in [0, 1]; None (default) is the plain Chamfer similarity, k = 1.
+        symmetric: Mean of both directions; the share is the same, k counts the side that is searched, so
+            that a map and its transpose give the same number.
+        query_mask: [..., Tq] boolean, True where a time is valid; None where all are.
+        target_mask: [..., Tt] boolean likewise. Without any valid time the score is 0.
+
+    Returns:
+        [...] (a scalar tensor for one map), float64 for float64 maps and float32 otherwise; differentiable.
+
+    Raises:
+        InvalidArgumentError: An empty map, masks of another shape, or a share outside [0, 1].
+
+    Source: HAP-VR (ACM MM 2024), equation 5, with the 1/K that its equation 3 has.
+    """
+    check_share("temporal_share", temporal_share)
+    if similarity.ndim < 2 or not similarity.is_floating_point():
+        raise InvalidArgumentError(
+            f"similarity must be [..., Tq, Tt] floating point, given is {list(similarity.shape)} {similarity.dtype}"
+        )
+    if 0 in similarity.shape[-2:]:
+        raise InvalidArgumentError(f"similarity is empty: {list(similarity.shape)}, both sides need a time")
+    for name, mask, size in (("query_mask", query_mask, -2), ("target_mask", target_mask, -1)):
+        expected = (*similarity.shape[:-2], similarity.shape[size])
+        if mask is not None and (tuple(mask.shape) != expected or mask.dtype != torch.bool):
+            raise InvalidArgumentError(
+                f"{name} must be {list(expected)} boolean, given is {list(mask.shape)} {mask.dtype}"
+            )
+    forward = _one_way(similarity, temporal_share, query_mask, target_mask)
+    if not symmetric:
+        return forward
+    return (forward + _one_way(similarity.mT, temporal_share, target_mask, query_mask)) / 2
+
+
+def length_mask(lengths: torch.Tensor, size: int) -> torch.Tensor:
+    """Boolean [..., size] that is True below each of lengths [...]: the mask of padded videos."""
+    return torch.arange(size, device=lengths.device) < lengths.unsqueeze(-1)
+
+
+def _one_way(
+    similarity: torch.Tensor,
+    share: float | None,
+    query_mask: torch.Tensor | None,
+    target_mask: torch.Tensor | None,
+) -> torch.Tensor:
+    valid = None if target_mask is None else target_mask.unsqueeze(-2)
+    best = mean_of_largest(similarity, dim=similarity.ndim - 1, share=share, valid=valid)
+    return mean_of_valid(best, dim=best.ndim - 1, valid=query_mask)

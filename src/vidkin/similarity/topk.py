@@ -1,0 +1,87 @@
+"""The mean of the k largest values of a row, with k from the number of valid ones."""
+
+from __future__ import annotations
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = ["check_share", "mean_of_largest", "mean_of_valid", "top_count"]
+
+# Up to this many elementwise passes a selection over a short dimension beats torch.topk.
+_SELECTION_PASSES = 64
+
+
+def top_count(share: float | None, size: int) -> int:
+    """How many of ``size`` values TopK-Chamfer averages: ``max(1, round(share * size))``; 1 where share is None.
+
+    Halves round to the even neighbour, as Python's ``round`` does.
+    """
+    return 1 if share is None else max(1, round(share * size))
+
+
+def check_share(name: str, share: float | None) -> None:
+    """Raise InvalidArgumentError unless share is None or in [0, 1]."""
+    if share is not None and not 0.0 <= share <= 1.0:
+        raise InvalidArgumentError(
+            f"{name} is {share}, allowed is None (only the largest) or a number in [0, 1]"
+        )
+
+
+def mean_of_largest(
+    values: torch.Tensor, *, dim: int, share: float | None, valid: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Mean of the ``k = max(1, round(share * n))`` largest values along ``dim``, n the number of valid ones.
+
+    Args:
+        values: Any shape, floating point; bfloat16 and float16 are averaged in float32.
+        dim: The dimension that goes, not negative.
+        share: The paper's k_s or k_t; None takes the largest value alone.
+        valid: Boolean, as many dimensions as values and broadcastable to them; None where all are valid.
+
+    Returns:
+        Values without ``dim``, float64 for float64 and float32 otherwise; 0 where nothing is valid.
+    """
+    size = values.shape[dim]
+    count = top_count(share, size)
+    if valid is None:
+        if count == 1:
+            return values.amax(dim).to(_mean_type(values))
+        if count == size:
+            return values.mean(dim, dtype=_mean_type(values))
+        if count * size <= _SELECTION_PASSES:
+            return _selected_mean(values, dim, count)
+        return values.topk(count, dim=dim, sorted=False).values.mean(dim, dtype=_mean_type(values))
+    available = valid.sum(dim, keepdim=True)
+    # The table holds k for every number of valid values, so that no number has to come back from the device.
+    table = torch.tensor([top_count(share, number) for number in range(size + 1)], device=values.device)
+    wanted = table[available]
+    largest = values.masked_fill(~valid, -torch.inf).topk(count, dim=dim).values
+    rank = torch.arange(count, device=values.device).view([-1 if d == dim else 1 for d in range(values.ndim)])
+    kept = torch.where((rank < wanted) & (available > 0), largest, 0.0)
+    return kept.sum(dim, dtype=_mean_type(values)) / wanted.squeeze(dim)
+
+
+def mean_of_valid(values: torch.Tensor, *, dim: int, valid: torch.Tensor | None = None) -> torch.Tensor:
+    """Mean along ``dim`` of the valid values, 0 where nothing is valid; types as in mean_of_largest."""
+    if valid is None:
+        return values.mean(dim, dtype=_mean_type(values))
+    total = torch.where(valid, values, 0.0).sum(dim, dtype=_mean_type(values))
+    return total / valid.sum(dim).clamp(min=1)
+
+
+def _mean_type(values: torch.Tensor) -> torch.dtype:
+    return torch.float64 if values.dtype == torch.float64 else torch.float32
+
+
+def _selected_mean(values: torch.Tensor, dim: int, count: int) -> torch.Tensor:
+    """The largest ``count``, kept in order while the slices along ``dim`` pass: elementwise, so fast for few."""
+    best: list[torch.Tensor] = []
+    for item in values.unbind(dim):
+        for rank, held in enumerate(best):
+            best[rank] = torch.maximum(held, item)
+            if rank + 1 < count:
+                item = torch.minimum(held, item)
+        if len(best) < count:
+            best.append(item)
+    return torch.stack([item.to(_mean_type(values)) for item in best]).mean(0)

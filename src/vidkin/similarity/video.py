@@ -1,0 +1,253 @@
+"""From the regional descriptors of videos to one similarity a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.similarity.chamfer import frame_similarity, frame_similarity_many, split_targets
+from vidkin.similarity.temporal import temporal_chamfer
+
+__all__ = [
+    "MirroredSimilarity",
+    "best_of_mirror",
+    "video_similarity",
+    "video_similarity_many",
+    "video_similarity_pairwise",
+]
+
+# Maps of several queries with all targets are made together up to this size.
+_MAP_BYTES = 128 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class MirroredSimilarity:
+    """The better of a query and its mirror image.
+
+    Attributes:
+        scores: [] or [N], the larger of the two similarities.
+        mirrored: Boolean of the same shape, True where the mirror image was better (not where they are equal).
+    """
+
+    scores: torch.Tensor
+    mirrored: torch.Tensor
+
+    def __post_init__(self) -> None:
+        if self.scores.shape != self.mirrored.shape or self.mirrored.dtype != torch.bool:
+            raise InvalidArgumentError(
+                f"scores {list(self.scores.shape)} and mirrored {list(self.mirrored.shape)} {self.mirrored.dtype} "
+                f"must have one shape, mirrored boolean"
+            )
+
+
+def video_similarity(
+    query: torch.Tensor,
+    target: torch.Tensor,
+    *,
+    spatial_share: float | None = None,
+    temporal_share: float | None = None,
+    symmetric: bool = False,
+    precision: torch.dtype | None = None,
+    block_bytes: int | None = None,
+) -> torch.Tensor:
+    """Similarity of two videos: frame_similarity, then temporal_chamfer with the same ``symmetric``.
+
+    Args:
+        query: [Tq, Rq, D].
+        target: [Tt, Rt, D].
+        spatial_share, precision, block_bytes: As in frame_similarity.
+        temporal_share: As in temporal_chamfer.
+
+    Returns:
+        A scalar tensor; for unit vectors in [-1, 1], and 1 for a video with itself where both shares are None.
+
+    Raises:
+        InvalidArgumentError: As frame_similarity and temporal_chamfer.
+    """
+    similarity = frame_similarity(
+        query,
+        target,
+        spatial_share=spatial_share,
+        symmetric=symmetric,
+        precision=precision,
+        block_bytes=block_bytes,
+    )
+    return temporal_chamfer(similarity, temporal_share=temporal_share, symmetric=symmetric)
+
+
+def video_similarity_many(
+    query: torch.Tensor,
+    targets: Sequence[torch.Tensor] | torch.Tensor,
+    *,
+    lengths: Sequence[int] | None = None,
+    spatial_share: float | None = None,
+    temporal_share: float | None = None,
+    symmetric: bool = False,
+    precision: torch.dtype | None = None,
+    block_bytes: int | None = None,
+) -> torch.Tensor:
+    """Similarity of one query with many targets, [N]; arguments as in frame_similarity_many.
+
+    Holds the maps of all targets at once, ``4 * Tq * sum of T_n`` bytes.
+    """
+    maps = frame_similarity_many(
+        query,
+        targets,
+        lengths=lengths,
+        spatial_share=spatial_share,
+        symmetric=symmetric,
+        precision=precision,
+        block_bytes=block_bytes,
+    )
+    whole = torch.cat(maps, dim=1)
+    return _pairwise_chamfer(
+        whole, [query.shape[0]], [item.shape[1] for item in maps], temporal_share, symmetric
+    )[0]
+
+
+def video_similarity_pairwise(
+    queries: Sequence[torch.Tensor],
+    targets: Sequence[torch.Tensor],
+    *,
+    spatial_share: float | None = None,
+    temporal_share: float | None = None,
+    symmetric: bool = False,
+    precision: torch.dtype | None = None,
+    block_bytes: int | None = None,
+) -> torch.Tensor:
+    """Similarity of every query with every target, [Q, G], for videos of any lengths.
+
+    Args:
+        queries: Q tensors [T_q, Rq, D].
+        targets: G tensors [T_g, Rt, D].
+        spatial_share, symmetric, precision, block_bytes: As in frame_similarity.
+        temporal_share: As in temporal_chamfer; k follows each target's own length.
+
+    Returns:
+        [Q, G], each entry video_similarity of its pair to rounding; differentiable. Without gradients the
+        maps of a few queries at a time are held: 128 MiB, or those of one query where they are larger.
+
+    Raises:
+        InvalidArgumentError: No queries, no targets, or what frame_similarity refuses.
+    """
+    if not queries:
+        raise InvalidArgumentError("queries is empty, at least one is needed")
+    parts = split_targets(targets, None)
+    target_lengths = [part.shape[0] for part in parts]
+    most_frames = max(1, _MAP_BYTES // (4 * sum(target_lengths)))
+    rows = []
+    for group in _groups_of_frames(queries, most_frames):
+        maps = frame_similarity_many(
+            group[0] if len(group) == 1 else torch.cat(group),
+            parts,
+            spatial_share=spatial_share,
+            symmetric=symmetric,
+            precision=precision,
+            block_bytes=block_bytes,
+        )
+        lengths = [query.shape[0] for query in group]
+        rows.append(
+            _pairwise_chamfer(torch.cat(maps, dim=1), lengths, target_lengths, temporal_share, symmetric)
+        )
+    return torch.cat(rows)
+
+
+def best_of_mirror(
+    query: torch.Tensor,
+    query_mirrored: torch.Tensor,
+    target: torch.Tensor | Sequence[torch.Tensor],
+    *,
+    spatial_share: float | None = None,
+    temporal_share: float | None = None,
+    symmetric: bool = False,
+    precision: torch.dtype | None = None,
+    block_bytes: int | None = None,
+) -> MirroredSimilarity:
+    """The larger of the similarities of a query and of its left-right mirror image.
+
+    Args:
+        query: [Tq, Rq, D].
+        query_mirrored: Features of the mirrored frames, the same shape.
+        target: [Tt, Rt, D], or a sequence of such.
+        spatial_share, temporal_share, symmetric, precision, block_bytes: As in video_similarity.
+
+    Returns:
+        Scalars for one target, [N] for a sequence.
+
+    Raises:
+        InvalidArgumentError: The two queries differ in shape, or what video_similarity refuses.
+    """
+    if query.shape != query_mirrored.shape:
+        raise InvalidArgumentError(
+            f"query_mirrored must have the shape of query, {list(query.shape)}, given is {list(query_mirrored.shape)}"
+        )
+    targets = [target] if isinstance(target, torch.Tensor) else target
+    straight, flipped = video_similarity_pairwise(
+        [query, query_mirrored],
+        targets,
+        spatial_share=spatial_share,
+        temporal_share=temporal_share,
+        symmetric=symmetric,
+        precision=precision,
+        block_bytes=block_bytes,
+    )
+    scores, mirrored = torch.maximum(straight, flipped), flipped > straight
+    if isinstance(target, torch.Tensor):
+        return MirroredSimilarity(scores[0], mirrored[0])
+    return MirroredSimilarity(scores, mirrored)
+
+
+def _groups_of_frames(queries: Sequence[torch.Tensor], most: int) -> list[list[torch.Tensor]]:
+    """Neighbouring queries of the same regions, together no longer than ``most`` frames where that is possible."""
+    groups: list[list[torch.Tensor]] = []
+    size = 0
+    for query in queries:
+        if groups and size + query.shape[0] <= most and query.shape[1:] == groups[-1][0].shape[1:]:
+            groups[-1].append(query)
+            size += query.shape[0]
+        else:
+            groups.append([query])
+            size = query.shape[0]
+    return groups
+
+
+def _pairwise_chamfer(
+    whole: torch.Tensor,
+    query_lengths: Sequence[int],
+    target_lengths: Sequence[int],
+    share: float | None,
+    symmetric: bool,
+) -> torch.Tensor:
+    """[Q, G] from the map [sum of query lengths, sum of target lengths]: pairs of equal lengths go together."""
+    query_kinds = _by_length(query_lengths, whole.device)
+    target_kinds = _by_length(target_lengths, whole.device)
+    rows = []
+    for query_length, query_frames, _ in query_kinds:
+        stripe = whole if len(query_kinds) == 1 else whole[query_frames]
+        pieces = []
+        for target_length, target_frames, _ in target_kinds:
+            part = stripe if len(target_kinds) == 1 else stripe[:, target_frames]
+            maps = part.reshape(-1, query_length, part.shape[1] // target_length, target_length).transpose(
+                1, 2
+            )
+            pieces.append(temporal_chamfer(maps, temporal_share=share, symmetric=symmetric))
+        rows.append(torch.cat(pieces, dim=1))
+    order = [torch.cat([items for _, _, items in kinds]).argsort() for kinds in (query_kinds, target_kinds)]
+    return torch.cat(rows)[order[0]][:, order[1]]
+
+
+def _by_length(lengths: Sequence[int], device: torch.device) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
+    """For each length that occurs: the frames of its videos in the joined line, and the numbers of these videos."""
+    starts = [0]
+    for length in lengths:
+        starts.append(starts[-1] + length)
+    found = []
+    for kind in dict.fromkeys(lengths):
+        items = [number for number, length in enumerate(lengths) if length == kind]
+        first = torch.tensor([starts[number] for number in items])
+        frames = (first[:, None] + torch.arange(kind)).flatten()
+        found.append((kind, frames.to(device), torch.tensor(items, device=device)))
+    return found

@@ -1,0 +1,93 @@
+"""From a map to one number."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.similarity import length_mask, temporal_chamfer
+
+MAP = torch.tensor([[0.9, 0.1, 0.5, 0.3], [0.2, 0.8, 0.4, 0.6]])
+
+
+def test_by_hand() -> None:
+    assert temporal_chamfer(MAP).item() == pytest.approx((0.9 + 0.8) / 2)
+    assert temporal_chamfer(MAP, temporal_share=0.5).item() == pytest.approx((0.7 + 0.7) / 2)
+    assert temporal_chamfer(MAP, temporal_share=1.0).item() == pytest.approx(MAP.mean().item())
+    # Back, k = 1: (.9 + .8 + .5 + .6) / 4 = .7.
+    assert temporal_chamfer(MAP, symmetric=True).item() == pytest.approx((0.85 + 0.7) / 2)
+
+
+def test_symmetric_score_is_that_of_the_transposed_map() -> None:
+    for share in (None, 0.5, 0.75):
+        forth = temporal_chamfer(MAP, temporal_share=share, symmetric=True)
+        back = temporal_chamfer(MAP.T, temporal_share=share, symmetric=True)
+        assert forth.item() == pytest.approx(back.item())
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("share", [None, 0.3, 1.0])
+def test_k_comes_from_the_valid_length(share: float | None, symmetric: bool) -> None:
+    # The published trap: with .3 of the padded 10 times k would be 3, of the 4 valid ones it is 1.
+    padded = torch.full((2, 5, 10), 7.0)
+    padded[0, :2, :4] = MAP
+    padded[1, :1, :1] = 0.25
+    found = temporal_chamfer(
+        padded,
+        temporal_share=share,
+        symmetric=symmetric,
+        query_mask=length_mask(torch.tensor([2, 1]), 5),
+        target_mask=length_mask(torch.tensor([4, 1]), 10),
+    )
+    alone = temporal_chamfer(MAP, temporal_share=share, symmetric=symmetric).item()
+    assert found.tolist() == pytest.approx([alone, 0.25])
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 3), (3, 1), (2, 2)])
+def test_fewer_than_four_frames(shape: tuple[int, int]) -> None:
+    similarity = torch.full(shape, 0.5)
+    for share in (None, 0.03, 0.5):
+        assert temporal_chamfer(similarity, temporal_share=share, symmetric=True).item() == pytest.approx(0.5)
+
+
+def test_nothing_valid_is_zero_with_zero_gradient() -> None:
+    similarity = torch.ones(2, 3, 4, requires_grad=True)
+    score = temporal_chamfer(similarity, target_mask=torch.zeros(2, 4, dtype=torch.bool))
+    assert score.tolist() == [0.0, 0.0]
+    score.sum().backward()
+    assert similarity.grad is not None
+    assert similarity.grad.abs().sum().item() == 0.0
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_gradients(symmetric: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    similarity = torch.rand(2, 3, 6, generator=generator, dtype=torch.float64, requires_grad=True)
+    query_mask, target_mask = length_mask(torch.tensor([3, 2]), 3), length_mask(torch.tensor([5, 6]), 6)
+    for share in (None, 0.5):
+        assert torch.autograd.gradcheck(
+            lambda m, share=share: temporal_chamfer(m, temporal_share=share, symmetric=symmetric),
+            (similarity,),
+        )
+        assert torch.autograd.gradcheck(
+            lambda m, share=share: temporal_chamfer(
+                m, temporal_share=share, symmetric=symmetric, query_mask=query_mask, target_mask=target_mask
+            ),
+            (similarity,),
+        )
+
+
+def test_refusals() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"similarity is empty: \[2, 0\], both sides need a time"):
+        temporal_chamfer(MAP[:, :0])
+    with pytest.raises(InvalidArgumentError, match=r"must be \[..., Tq, Tt\] floating point, given is \[4\]"):
+        temporal_chamfer(MAP[0])
+    with pytest.raises(InvalidArgumentError, match=r"target_mask must be \[4\] boolean, given is \[3\]"):
+        temporal_chamfer(MAP, target_mask=torch.ones(3, dtype=torch.bool))
+    with pytest.raises(
+        InvalidArgumentError, match=r"query_mask must be \[2\] boolean, given is \[2\] torch.float32"
+    ):
+        temporal_chamfer(MAP, query_mask=torch.ones(2))
+    with pytest.raises(InvalidArgumentError, match="temporal_share is 3"):
+        temporal_chamfer(MAP, temporal_share=3)
