@@ -1,7 +1,16 @@
 """Losses in two shapes only: tuples of embeddings, or (scores [N, M], relevance [N, M])."""
 
+from vidkin.metric.losses.all_quadlets import AllQuadletsLoss, all_quadlets_loss, all_quadlets_radial_loss
+from vidkin.metric.losses.angular import AngularLoss, angular_loss, angular_quadlet_loss
 from vidkin.metric.losses.average_precision import SmoothAPLoss, SupAPLoss, smooth_ap_loss, sup_ap_loss
 from vidkin.metric.losses.blackbox import BlackBoxAPLoss, blackbox_ap_loss
+from vidkin.metric.losses.centers import (
+    CenterLoss,
+    TripletCenterLoss,
+    center_loss,
+    moved_centers,
+    triplet_center_loss,
+)
 from vidkin.metric.losses.contrastive import (
     InfoNCELoss,
     SelfHardNegativeLoss,
@@ -11,6 +20,15 @@ from vidkin.metric.losses.contrastive import (
     self_similarity_loss,
 )
 from vidkin.metric.losses.hierarchical import HierarchicalAPLoss, hierarchical_ap_loss
+from vidkin.metric.losses.magnet import MagnetLoss, magnet_loss
+from vidkin.metric.losses.mined_triplets import (
+    BatchAllTripletLoss,
+    BatchHardTripletLoss,
+    SemiHardTripletLoss,
+    batch_all_triplet_loss,
+    batch_hard_triplet_loss,
+    semi_hard_triplet_loss,
+)
 from vidkin.metric.losses.pairwise import (
     CircleLoss,
     ContrastiveLoss,
@@ -26,6 +44,15 @@ from vidkin.metric.losses.quad_linear import (
     quad_linear_ap_loss,
     quad_linear_step,
 )
+from vidkin.metric.losses.quadruplets import (
+    QuadrupletLoss,
+    QuadrupletwiseLoss,
+    adaptive_margins,
+    quadruplet_loss,
+    quadrupletwise_equality,
+    quadrupletwise_inequality,
+    quadrupletwise_loss,
+)
 from vidkin.metric.losses.quantized import FastAPLoss, QuantizedAPLoss, fast_ap_loss, quantized_ap_loss
 from vidkin.metric.losses.regression import (
     MAELoss,
@@ -35,9 +62,22 @@ from vidkin.metric.losses.regression import (
     mse_loss,
     similarity_regularizer,
 )
+from vidkin.metric.losses.tuples import (
+    QuadletLoss,
+    RadialLoss,
+    TripletLoss,
+    quadlet_loss,
+    radial_loss,
+    triplet_loss,
+)
 
 __all__ = [
+    "AllQuadletsLoss",
+    "AngularLoss",
+    "BatchAllTripletLoss",
+    "BatchHardTripletLoss",
     "BlackBoxAPLoss",
+    "CenterLoss",
     "CircleLoss",
     "ContrastiveLoss",
     "FastAPLoss",
@@ -46,14 +86,30 @@ __all__ = [
     "InfoNCELoss",
     "MAELoss",
     "MSELoss",
+    "MagnetLoss",
     "QuadLinearAPLoss",
+    "QuadletLoss",
+    "QuadrupletLoss",
+    "QuadrupletwiseLoss",
     "QuantizedAPLoss",
+    "RadialLoss",
     "ScoreTripletLoss",
     "SelfHardNegativeLoss",
+    "SemiHardTripletLoss",
     "SimilarityRegularizer",
     "SmoothAPLoss",
     "SupAPLoss",
+    "TripletCenterLoss",
+    "TripletLoss",
+    "adaptive_margins",
+    "all_quadlets_loss",
+    "all_quadlets_radial_loss",
+    "angular_loss",
+    "angular_quadlet_loss",
+    "batch_all_triplet_loss",
+    "batch_hard_triplet_loss",
     "blackbox_ap_loss",
+    "center_loss",
     "circle_loss",
     "contrastive_loss",
     "fast_ap_loss",
@@ -62,14 +118,25 @@ __all__ = [
     "hierarchical_ap_loss",
     "info_nce_loss",
     "mae_loss",
+    "magnet_loss",
+    "moved_centers",
     "mse_loss",
     "quad_linear_ap_loss",
     "quad_linear_step",
+    "quadlet_loss",
+    "quadruplet_loss",
+    "quadrupletwise_equality",
+    "quadrupletwise_inequality",
+    "quadrupletwise_loss",
     "quantized_ap_loss",
+    "radial_loss",
     "score_triplet_loss",
     "self_hard_negative_loss",
     "self_similarity_loss",
+    "semi_hard_triplet_loss",
     "similarity_regularizer",
     "smooth_ap_loss",
     "sup_ap_loss",
+    "triplet_center_loss",
+    "triplet_loss",
 ]

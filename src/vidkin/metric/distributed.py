@@ -1,0 +1,67 @@
+"""Losses over the batches of all processes: gather with gradient.
+
+In distributed data-parallel training each process sees its share of a batch, but pairs, ranks and hard negatives are
+wanted over all of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch import distributed as dist
+
+__all__ = ["gather_with_gradient", "rank_offset"]
+
+
+def gather_with_gradient(tensor: Tensor, group: dist.ProcessGroup | None = None) -> Tensor:
+    """The tensors of all processes, joined along the first dimension in order of rank, with gradient.
+
+    Every process must call it with the same shape and dtype (drop the incomplete last batch). Backward adds up the
+    gradients that *all* processes have for this process' rows, so with gradients averaged over processes, as
+    DistributedDataParallel does, both of these equal the training of one process on the joined batch::
+
+        everything = gather_with_gradient(embeddings)             # [W N, D]
+        loss(everything, gather_with_gradient(labels))            # the same loss in every process
+        loss(embeddings, labels, everything, all_labels, self_offset=rank_offset(embeddings))   # own queries only
+
+    The second holds for losses whose mean is over queries, all with a term (else means of means differ from the
+    mean). Integer tensors (labels) pass without gradient.
+
+    Args:
+        tensor: [N, ...], N equal in all processes.
+        group: The process group, None for the default one.
+
+    Returns:
+        [W N, ...] for W processes; the tensor itself where torch.distributed is not in use.
+    """
+    if _world_size(group) == 1:
+        return tensor
+    gathered: Tensor = _Gather.apply(tensor.contiguous(), group)  # type: ignore[no-untyped-call]
+    return gathered
+
+
+def rank_offset(tensor: Tensor, group: dist.ProcessGroup | None = None) -> int:
+    """The row of the gathered tensor at which this process' own rows begin: the ``self_offset`` of the losses."""
+    return 0 if _world_size(group) == 1 else dist.get_rank(group) * tensor.shape[0]
+
+
+def _world_size(group: dist.ProcessGroup | None) -> int:
+    return dist.get_world_size(group) if dist.is_available() and dist.is_initialized() else 1
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, group: dist.ProcessGroup | None) -> Tensor:
+        ctx.group, ctx.rows = group, tensor.shape[0]
+        parts = [torch.empty_like(tensor) for _ in range(dist.get_world_size(group))]
+        dist.all_gather(parts, tensor, group=group)
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        gradient = gradients[0].clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(gradient, group=ctx.group)
+        start = dist.get_rank(ctx.group) * ctx.rows
+        return gradient[start : start + ctx.rows], None
