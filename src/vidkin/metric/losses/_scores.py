@@ -74,6 +74,8 @@ def checked_scores(scores: Tensor, relevance: Tensor) -> Tensor:
             f"scores have shape {tuple(scores.shape)} and relevance {tuple(relevance.shape)}; both must be "
             "[queries, references], the same and not empty"
         )
+    if not scores.is_floating_point():
+        raise InvalidArgumentError(f"scores have type {scores.dtype}, allowed are floating point numbers")
     return widened(scores)
 
 

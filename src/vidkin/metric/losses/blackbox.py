@@ -44,7 +44,9 @@ def blackbox_ap_loss(
     Args:
         scores: [N, M], greater is more similar.
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
-        lambda_: Strength of the interpolation, above 0; larger reaches further and is less faithful.
+        lambda_: Strength of the interpolation, above 0; larger reaches further and is less faithful. It
+            multiplies the incoming gradient, which a mean over queries divides by their number: raise it
+            with the batch.
         margin: Before ranking, positives lose and negatives gain margin / 2 (deterministic, as in the paper;
             the public code scales it by random numbers). Needed in training: without it the gradient stops
             as soon as the order is right. The paper uses 0.02 to 0.2.
