@@ -1,0 +1,327 @@
+"""The store on disk: three Lance tables in one folder."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+
+from vidkin.errors import NotIndexedError
+from vidkin.index.lance_rows import (
+    FEATURE_COLUMNS,
+    feature_rows,
+    features_from_rows,
+    record_rows,
+    records_from_rows,
+    window_rows,
+    windows_from_rows,
+)
+from vidkin.index.lance_table import LanceTable
+from vidkin.index.lance_windows import WindowSearch, build_window_index
+from vidkin.index.store import (
+    Entry,
+    NearestWindows,
+    StoredFeatures,
+    VideoRecord,
+    WindowVectors,
+    check_entries,
+    check_path_is_free,
+    checked_vectors,
+)
+
+__all__ = ["LanceStore"]
+
+_Result = TypeVar("_Result")
+
+# After so many commits small files are merged, or each further commit and each reading gets slower.
+_COMMITS_UNTIL_COMPACTION = 64
+# A reader that began before a compaction has so long to finish; later it starts again by itself.
+_KEEP_VERSIONS = timedelta(minutes=2)
+_NEXT_ID = "vidkin.next_id"
+
+
+class LanceStore:
+    """A :class:`~vidkin.index.store.VectorStore` in Lance tables, on disk or on object storage.
+
+    * ``videos``: one row a video. Written last and removed first: what has no row here is not there.
+    * ``features``: values and times in rows of up to 256 frames.
+    * ``windows``: one row a window, searched exactly in memory while there are fewer than ``exact_below``,
+      and by an approximate index (IVF with binary quantisation, true distances for the best) beyond.
+
+    Each commit is atomic, so a killed writer leaves at worst features without a video, which
+    :meth:`recover` removes. Readers hold on to their versions and are never blocked. A killed process loses
+    nothing that was committed; a power cut may, as far as the file system has not yet written it.
+
+    Args:
+        location: A folder, or an address of object storage.
+        exact_below: Number of windows from which :meth:`optimise` builds the approximate index.
+        keep_versions: How long superseded versions stay readable.
+    """
+
+    def __init__(
+        self,
+        location: str | os.PathLike[str],
+        *,
+        exact_below: int = 50_000,
+        keep_versions: timedelta = _KEEP_VERSIONS,
+    ) -> None:
+        base = os.fspath(location).rstrip("/")
+        self._videos = LanceTable(f"{base}/videos.lance", rows_per_file=100_000, rows_per_batch=8192)
+        self._features = LanceTable(f"{base}/features.lance", rows_per_file=512, rows_per_batch=16)
+        self._windows = LanceTable(f"{base}/windows.lance", rows_per_file=100_000, rows_per_batch=8192)
+        self._exact_below = exact_below
+        self._keep_versions = keep_versions
+        self._lock = threading.RLock()
+        self._commits = 0
+        self._next_id: int | None = None
+        self._load()
+
+    def refresh(self) -> bool:
+        with self._lock:
+            before = self._versions()
+            # A removal deletes the record first, then the features: if no record changed while the other
+            # tables were opened, they hold everything that the records promise.
+            for _ in range(5):
+                for table in (self._videos, self._features, self._windows):
+                    table.refresh()
+                if self._videos.dataset is None:
+                    break
+                if self._videos.dataset.latest_version == self._videos.version:
+                    break
+            if self._versions() == before:
+                return False
+            self._load()
+            return True
+
+    def videos(self) -> list[VideoRecord]:
+        with self._lock:
+            return sorted(self._records.values(), key=lambda record: record.path)
+
+    def count(self) -> int:
+        return len(self._records)
+
+    def get(self, video_id: int) -> VideoRecord:
+        record = self._records.get(video_id)
+        if record is None:
+            raise NotIndexedError(f"there is no video with id {video_id} in the index")
+        return record
+
+    def find(self, path: str) -> VideoRecord | None:
+        with self._lock:
+            video_id = self._ids.get(path)
+            return None if video_id is None else self._records[video_id]
+
+    def append(
+        self,
+        record: VideoRecord,
+        features: StoredFeatures | None = None,
+        windows: WindowVectors | None = None,
+    ) -> VideoRecord:
+        return self.append_many([Entry(record, features, windows)])[0]
+
+    def append_many(self, entries: Sequence[Entry]) -> list[VideoRecord]:
+        check_entries(entries)
+        if not entries:
+            return []
+        with self._lock:
+            first = self._first_free_id()
+            records = [replace(entry.record, id=first + at) for at, entry in enumerate(entries)]
+            pairs = list(zip(records, entries, strict=True))
+            features = [(record.id, entry.features) for record, entry in pairs if entry.features is not None]
+            if features:
+                self._features.append(feature_rows(features))
+            windows = window_rows([(r.id, entry.windows) for r, entry in pairs if entry.windows is not None])
+            if windows is not None:
+                self._windows.append(windows)
+            replaced = [self._ids[record.path] for record in records if record.path in self._ids]
+            rows = record_rows(records)
+            if replaced:
+                self._videos.upsert(rows, key="path")
+                self._forget(replaced)
+            else:
+                self._videos.append(rows)
+            self._next_id = first + len(records)
+            for record in records:
+                self._records[record.id] = record
+                self._ids[record.path] = record.id
+            self._changed()
+        return records
+
+    def update(self, records: Sequence[VideoRecord]) -> None:
+        with self._lock:
+            for record in records:
+                self.get(record.id)
+                check_path_is_free(record, self._ids)
+            if not records:
+                return
+            self._videos.upsert(record_rows(records), key="id")
+            for record in records:
+                del self._ids[self._records[record.id].path]
+                self._records[record.id] = record
+                self._ids[record.path] = record.id
+            self._changed()
+
+    def read(self, video_id: int) -> StoredFeatures:
+        return self.read_many([video_id])[0]
+
+    def read_many(self, video_ids: Sequence[int]) -> list[StoredFeatures]:
+        return self._again_if_pruned(lambda: self._read_features(list(video_ids)))
+
+    def read_windows(self, video_id: int) -> WindowVectors:
+        return self._again_if_pruned(lambda: self._read_windows(video_id))
+
+    def nearest(self, vectors: torch.Tensor, limit: int) -> NearestWindows:
+        queries = checked_vectors(vectors, limit)
+        return self._again_if_pruned(lambda: self._window_search().nearest(queries, limit))
+
+    def window_count(self) -> int:
+        with self._lock:
+            return sum(record.windows for record in self._records.values())
+
+    def remove(self, video_ids: Iterable[int]) -> None:
+        with self._lock:
+            present = [video_id for video_id in set(video_ids) if video_id in self._records]
+            if not present:
+                return
+            if max(present) == max(self._records):
+                # An id names one video for ever, also in what users noted down elsewhere.
+                self._videos.note(_NEXT_ID, str(self._first_free_id()))
+            self._videos.delete("id", present)
+            self._forget(present)
+            self._changed()
+
+    def recover(self) -> int:
+        with self._lock:
+            self.refresh()
+            self._next_id = None
+            present = self._stored_ids()
+            orphans = {int(number) for number in present if int(number) not in self._records}
+            if orphans:
+                self._features.delete("video_id", orphans)
+                self._windows.delete("video_id", orphans)
+                self._changed()
+            return len(orphans)
+
+    def optimise(self) -> None:
+        with self._lock:
+            self._compact()
+            build_window_index(self._windows, exact_below=self._exact_below)
+            self._drop_caches()
+
+    def close(self) -> None:
+        with self._lock:
+            for table in (self._videos, self._features, self._windows):
+                table.dataset = None
+            self._records.clear()
+            self._ids.clear()
+            self._drop_caches()
+
+    def _versions(self) -> tuple[int, int, int]:
+        return self._videos.version, self._features.version, self._windows.version
+
+    def _load(self) -> None:
+        dataset = self._videos.dataset
+        records = [] if dataset is None else records_from_rows(dataset.to_table())
+        self._records = {record.id: record for record in records}
+        self._ids = {record.path: record.id for record in records}
+        self._drop_caches()
+
+    def _drop_caches(self) -> None:
+        self._search: WindowSearch | None = None
+        self._feature_ids: tuple[np.ndarray, np.ndarray] | None = None
+
+    def _changed(self) -> None:
+        self._drop_caches()
+        self._commits += 1
+        if self._commits % _COMMITS_UNTIL_COMPACTION == 0:
+            self._compact()
+
+    def _compact(self) -> None:
+        for table in (self._videos, self._features, self._windows):
+            table.compact(keep=self._keep_versions)
+        self._drop_caches()
+
+    def _forget(self, video_ids: Sequence[int]) -> None:
+        """Remove what belongs to records that are no longer in the table of videos."""
+        self._features.delete("video_id", video_ids)
+        self._windows.delete("video_id", video_ids)
+        for video_id in video_ids:
+            record = self._records.pop(video_id)
+            self._ids.pop(record.path, None)
+
+    def _first_free_id(self) -> int:
+        if self._next_id is None:
+            stored = self._stored_ids()
+            noted = int(self._videos.noted(_NEXT_ID) or 1)
+            self._next_id = max(
+                [noted, *(number + 1 for number in self._records), int(stored.max(initial=0)) + 1]
+            )
+        return self._next_id
+
+    def _stored_ids(self) -> np.ndarray:
+        """Ids of all videos of which there are features or windows, sorted."""
+        tables = [table.read(["video_id"]) for table in (self._features, self._windows)]
+        ids = [table["video_id"].to_numpy() for table in tables if table is not None]
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *ids]))
+
+    def _again_if_pruned(self, action: Callable[[], _Result]) -> _Result:
+        """Run a reading action, once more at the newest version if files of this one are gone by now."""
+        try:
+            return action()
+        except (OSError, ValueError) as error:
+            if "not found" not in str(error).lower() or not self.refresh():
+                raise
+            return action()
+
+    def _read_features(self, video_ids: list[int]) -> list[StoredFeatures]:
+        with self._lock:
+            for video_id in video_ids:
+                if self.get(video_id).status == "broken":
+                    raise NotIndexedError(f"video {video_id} is broken and has no features")
+            dataset = self._features.dataset
+            if self._feature_ids is None and dataset is not None:
+                rows = dataset.to_table(columns=["video_id", "chunk"])
+                ids, chunks = rows["video_id"].to_numpy(), rows["chunk"].to_numpy()
+                order = np.lexsort((chunks, ids))
+                self._feature_ids = ids[order], order
+            found = self._feature_ids
+        if not video_ids or found is None:
+            return []
+        ids, positions = found
+        starts, ends = np.searchsorted(ids, video_ids, "left"), np.searchsorted(ids, video_ids, "right")
+        # Rows are fetched in the order they lie in, each once, and dealt out afterwards.
+        spans = [positions[start:end] for start, end in zip(starts, ends, strict=True)]
+        wanted, place = np.unique(np.concatenate(spans), return_inverse=True)
+        rows = dataset.take(wanted.tolist(), columns=list(FEATURE_COLUMNS))
+        cuts = np.cumsum([len(span) for span in spans])[:-1]
+        return [features_from_rows(_rows_at(rows, part)) for part in np.split(place, cuts)]
+
+    def _read_windows(self, video_id: int) -> WindowVectors:
+        record = self.get(video_id)
+        if record.status == "broken":
+            raise NotIndexedError(f"video {video_id} is broken and has no windows")
+        if record.windows == 0:
+            empty, none = torch.zeros(0, dtype=torch.float64), torch.zeros(0, dtype=torch.int64)
+            return WindowVectors(torch.zeros((0, 0), dtype=torch.float16), empty, empty, none, none)
+        rows = self._windows.dataset.to_table(filter=f"video_id = {video_id}")
+        return windows_from_rows(rows)
+
+    def _window_search(self) -> WindowSearch:
+        with self._lock:
+            if self._search is None:
+                known = np.sort(np.fromiter(self._records, np.int64, len(self._records)))
+                self._search = WindowSearch(self._windows, known)
+            return self._search
+
+
+def _rows_at(rows: Any, places: np.ndarray) -> Any:
+    """These rows; a slice, which copies nothing, where they lie side by side as they nearly always do."""
+    if len(places) and bool(np.all(np.diff(places) == 1)):
+        return rows.slice(int(places[0]), len(places))
+    return rows.take(places)

@@ -1,0 +1,111 @@
+"""One Lance table that may not exist yet: versioned commits, compaction, pruning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import lance
+import pyarrow as pa
+
+from vidkin.errors import CollectionError
+
+__all__ = ["LanceTable", "table_exists"]
+
+# Longer lists of ids are split: a filter is parsed as an expression.
+_IDS_A_FILTER = 1000
+
+
+def table_exists(uri: str) -> bool:
+    """There is a Lance table with at least one committed version at this address."""
+    try:
+        lance.dataset(uri)
+    except ValueError as error:
+        if "not found" in str(error).lower():
+            return False
+        raise CollectionError(f"{uri} cannot be opened as a Lance table: {error}") from error
+    return True
+
+
+class LanceTable:
+    """A table at a place (a folder, or an address such as ``s3://bucket/table.lance``).
+
+    Reading happens at one version, moved by :meth:`refresh` and by writes through this object. A commit is
+    one rename: it is there whole or not at all, and readers of older versions go on undisturbed.
+
+    Args:
+        uri: Where it is, or will be after the first append.
+        rows_per_file: Compaction merges files until they have this many rows.
+        rows_per_batch: Rows that compaction holds in memory at a time.
+    """
+
+    def __init__(self, uri: str, *, rows_per_file: int, rows_per_batch: int) -> None:
+        self.uri = uri
+        self.rows_per_file = rows_per_file
+        self.rows_per_batch = rows_per_batch
+        self.dataset: Any = None
+        self.refresh()
+
+    @property
+    def version(self) -> int:
+        """Number of the version being read; 0 if there is no table."""
+        return 0 if self.dataset is None else int(self.dataset.version)
+
+    def refresh(self) -> None:
+        """Move to the newest version. Results of earlier reads stay valid."""
+        if self.dataset is not None and self.dataset.latest_version == self.dataset.version:
+            return
+        if self.dataset is not None or table_exists(self.uri):
+            self.dataset = lance.dataset(self.uri)
+
+    def read(self, columns: Sequence[str], **options: Any) -> pa.Table | None:
+        """These columns of all rows, in order of their addition; None if there is no table."""
+        return None if self.dataset is None else self.dataset.to_table(columns=list(columns), **options)
+
+    def append(self, rows: pa.Table) -> None:
+        """Commit more rows; the first makes the table."""
+        if self.dataset is None:
+            self.dataset = lance.write_dataset(rows, self.uri, mode="create")
+        else:
+            self.dataset = lance.write_dataset(rows, self.dataset, mode="append")
+
+    def upsert(self, rows: pa.Table, *, key: str) -> None:
+        """Commit rows, each taking the place of the one with the same key, if any: one step."""
+        if self.dataset is None:
+            self.append(rows)
+            return
+        self.dataset.merge_insert(key).when_matched_update_all().when_not_matched_insert_all().execute(rows)
+
+    def delete(self, column: str, ids: Iterable[int]) -> None:
+        """Commit the removal of rows whose column has one of these values."""
+        wanted = sorted(set(ids))
+        if self.dataset is None:
+            return
+        for start in range(0, len(wanted), _IDS_A_FILTER):
+            listed = ", ".join(str(number) for number in wanted[start : start + _IDS_A_FILTER])
+            self.dataset.delete(f"{column} in ({listed})")
+
+    def note(self, key: str, value: str) -> None:
+        """Commit a note that stays with the table; nothing happens if there is no table."""
+        if self.dataset is not None:
+            self.dataset.update_config({key: value})
+
+    def noted(self, key: str) -> str | None:
+        """What was noted under this key."""
+        return None if self.dataset is None else self.dataset.config().get(key)
+
+    def compact(self, *, keep: timedelta) -> None:
+        """Merge small files and delete versions older than ``keep`` with all that only they use.
+
+        Only a sole writer may call this: it also deletes files of commits that never happened.
+        """
+        if self.dataset is None:
+            return
+        self.dataset.optimize.compact_files(
+            target_rows_per_fragment=self.rows_per_file, batch_size=self.rows_per_batch, num_threads=1
+        )
+        self.dataset.cleanup_old_versions(
+            older_than=keep, delete_unverified=True, error_if_tagged_old_versions=False
+        )
+        self.refresh()
