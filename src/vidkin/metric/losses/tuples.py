@@ -162,8 +162,9 @@ class RadialLoss(nn.Module):
 
     ``L = max(0, (c R)^2 - ||n - X||^2) + max(0, margin + d(q, p) - d(q, i))`` with ``X = (q + p + i) / 3`` and
     ``R`` the largest of the plain distances of q, p, i to X; d squared Euclidean, embeddings taken as they are.
-    With c >= 3 a loss of 0 implies d(q, p), d(q, i) < d(q, n) and d(p, i) < d(p, n) (for R > 0), and the triplet
-    term adds d(q, p) < d(q, i).
+    With c >= 3 a loss of 0 implies d(q, p), d(q, i) <= d(q, n) and d(p, i) <= d(p, n), and the triplet term with a
+    margin adds d(q, p) < d(q, i). The relations are strict for R > 0, but for one arrangement at c = 3: p and i (or q
+    and another) opposite on the sphere and n straight behind at exactly 3 R.
 
     Args:
         c: Radii between the centre and the negative, above 0. Below 3 the guarantee is lost: a warning says so.
