@@ -1,0 +1,91 @@
+"""Which of the pictures that pass by are on screen at the sample times."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from av.video.frame import VideoFrame
+
+# Times nearer than this, in seconds, are the same: sums of thirds are not exact.
+TOLERANCE = 1e-6
+
+Picture = tuple[int, "VideoFrame"]
+
+
+class Sampler:
+    """Takes pictures in order and gives those that are wanted: see `vidkin.media.iter_frames`.
+
+    Args:
+        rate: Samples a second; None wants every picture.
+        start: First sample, in seconds from the first picture.
+        end: No sample at or after this time; None is the end of the video.
+        tick: Seconds of one unit of time.
+        base: Time of the first picture in units.
+    """
+
+    def __init__(
+        self, rate: float | None, start: float, end: float | None, *, tick: float, base: int
+    ) -> None:
+        self._rate = rate
+        self._start = start
+        self._end = math.inf if end is None else end
+        self._tick = tick
+        self._base = base
+        self._index = 0
+        self._held: Picture | None = None
+        self._given: int | None = None
+        self.done = False
+
+    @property
+    def time(self) -> float:
+        """The sample waited for, in seconds."""
+        return self._start if self._rate is None else self._start + self._index / self._rate
+
+    @property
+    def limit(self) -> int:
+        """The latest time, in units, of a picture that is on screen at the sample waited for."""
+        return self._base + math.floor((self.time + TOLERANCE) / self._tick)
+
+    def push(self, picture: Picture) -> list[Picture]:
+        """Pictures found wanted now that this one came; with none more to come, ``done`` is set."""
+        if self._rate is None:
+            return self._push_every(picture)
+        wanted = []
+        if self._held is not None and self.limit < picture[0]:
+            wanted = self._take()
+            # Skip the samples that show the same picture.
+            passed = (picture[0] - self._base) * self._tick - TOLERANCE - self._start
+            self._index = max(self._index, math.floor(passed * self._rate) - 1)
+            while self.limit < picture[0]:
+                self._index += 1
+            self.done = self.time >= self._end
+        self._held = picture
+        return wanted
+
+    def finish(self, video_end: float) -> list[Picture]:
+        """The last picture, if a sample falls on it before the video ends."""
+        if self._held is None or self.done:
+            return []
+        if self._rate is None:
+            return self._take() if self._given is None and self._start < video_end else []
+        return self._take() if self.time < min(self._end, video_end) else []
+
+    def _push_every(self, picture: Picture) -> list[Picture]:
+        seconds = (picture[0] - self._base) * self._tick
+        if seconds < self._start - TOLERANCE:
+            self._held = picture
+            return []
+        if seconds >= self._end:
+            self.done = True
+            # Nothing begins within the range: the picture on screen at its start is all there is.
+            return self._take() if self._given is None and self._held is not None else []
+        self._held = picture
+        return self._take()
+
+    def _take(self) -> list[Picture]:
+        if self._held is None or self._held[0] == self._given:
+            return []
+        self._given = self._held[0]
+        return [self._held]

@@ -1,0 +1,182 @@
+"""Frames of a file at a fixed rate, by their real times."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.media._container import open_video
+from vidkin.media._convert import Converter, clean_aspect
+from vidkin.media._reader import PictureReader
+from vidkin.media._sampler import Picture, Sampler
+from vidkin.media.frames import Frames
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+
+__all__ = ["iter_frames", "read_frames", "thumbnail"]
+
+# A batch is handed out early once it holds this much, whatever its length.
+BATCH_BYTES = 64 * 2**20
+
+
+def iter_frames(
+    path: str | os.PathLike[str],
+    *,
+    rate: float | None = 1.0,
+    start: float = 0.0,
+    end: float | None = None,
+    short_side: int | None = None,
+    batch: int = 32,
+    threads: int = 0,
+) -> Iterator[Frames]:
+    """Read a video in batches, with memory that does not grow with its length.
+
+    Samples are taken at start + k / rate seconds, k = 0, 1, ..., each the frame that is on screen at that time: the
+    latest one whose timestamp is not after it. No frame is given twice: a video with fewer frames a second than
+    ``rate`` gives every frame once, and any video gives at least one. A still image is a video of one frame.
+
+    Times count from the first frame of the file. Pictures are 8-bit RGB, upright (display matrix), with square pixels
+    (sample aspect ratio), in the colours their tags ask for; HDR is mapped to standard range, of interlaced video
+    one field is taken, and should the size change within a file, all follow the first.
+
+    Args:
+        path: A video, an animated or a still image.
+        rate: Samples a second, independent of the file's own rate. None gives every frame: those at or after
+            ``start``, or the one on screen at ``start`` if none begins in the range.
+        start: First sample, in seconds.
+        end: Samples before this time only, in seconds; None goes to the end.
+        short_side: Scale down to this many pixels at the shorter side while converting (never up); None keeps the
+            size. Set it to what the features need: large frames cost time and memory.
+        batch: At most this many frames at once; batches of large frames are shorter, so as to hold about 64 MiB.
+        threads: Threads of the decoder, 0 is one a core. Set 1 where many files are read in parallel.
+
+    Yields:
+        `Frames` of at least one frame each. Timestamps are those of the frames, so the first may lie before
+        ``start``.
+
+    Raises:
+        InvalidArgumentError: An argument is out of range.
+        MediaError: The file cannot be read as video (missing, empty, sound only, damaged before the first frame...),
+            or ``start`` is beyond its end. Damage later on is skipped, and told as a warning to the log.
+    """
+    _check(rate, start, end, short_side, batch, threads)
+    return _batches(os.fspath(path), rate, start, end, short_side, batch, threads)
+
+
+def read_frames(
+    path: str | os.PathLike[str],
+    *,
+    rate: float | None = 1.0,
+    start: float = 0.0,
+    end: float | None = None,
+    short_side: int | None = None,
+    batch: int = 32,
+    threads: int = 0,
+) -> Frames:
+    """Read a video whole: what `iter_frames` yields, as one `Frames`. The arguments are the same."""
+    parts = list(
+        iter_frames(
+            path, rate=rate, start=start, end=end, short_side=short_side, batch=batch, threads=threads
+        )
+    )
+    if len(parts) == 1:
+        return parts[0]
+    return Frames(
+        np.concatenate([part.images for part in parts]), np.concatenate([part.timestamps for part in parts])
+    )
+
+
+def thumbnail(
+    path: str | os.PathLike[str], time: float = 0.0, *, short_side: int | None = 160, threads: int = 0
+) -> NDArray[np.uint8]:
+    """The frame on screen at ``time`` seconds, [H, W, 3] uint8 RGB.
+
+    Raises:
+        MediaError: As of `iter_frames`.
+    """
+    frames = read_frames(
+        path, rate=1.0, start=time, end=time + 0.5, short_side=short_side, batch=1, threads=threads
+    )
+    image: NDArray[np.uint8] = frames.images[0]
+    return image
+
+
+def _batches(
+    name: str,
+    rate: float | None,
+    start: float,
+    end: float | None,
+    short_side: int | None,
+    batch: int,
+    threads: int,
+) -> Iterator[Frames]:
+    with open_video(name, threads=threads) as (container, stream):
+        convert = Converter(clean_aspect(stream.sample_aspect_ratio), short_side)
+        images: list[NDArray[np.uint8]] = []
+        times: list[float] = []
+        for seconds, frame in _sampled(name, container, stream, rate, start, end):
+            images.append(convert(frame))
+            times.append(seconds)
+            if len(images) >= batch or len(images) * images[0].nbytes >= BATCH_BYTES:
+                yield Frames(np.stack(images), np.array(times))
+                images, times = [], []
+        if images:
+            yield Frames(np.stack(images), np.array(times))
+
+
+def _sampled(
+    name: str,
+    container: InputContainer,
+    stream: VideoStream,
+    rate: float | None,
+    start: float,
+    end: float | None,
+) -> Iterator[tuple[float, VideoFrame]]:
+    """(seconds, picture) of the wanted pictures."""
+    reader = PictureReader(name, container, stream)
+    sampler: Sampler | None = None
+    found = 0
+
+    def seconds(pictures: list[Picture]) -> Iterator[tuple[float, VideoFrame]]:
+        nonlocal found
+        for time, frame in pictures:
+            found += 1
+            yield (time - (reader.base or 0)) * reader.tick, frame
+
+    for picture in reader.pictures():
+        if sampler is None:
+            sampler = Sampler(rate, start, end, tick=reader.tick, base=reader.base or 0)
+        yield from seconds(sampler.push(picture))
+        if sampler.done:
+            return
+    assert sampler is not None  # pictures() raises if there are none
+    yield from seconds(sampler.finish(reader.end))
+    if not found:
+        raise MediaError(name, f"start {start:.1f} s is beyond the end ({reader.end:.1f} s)")
+
+
+def _check(
+    rate: float | None, start: float, end: float | None, short_side: int | None, batch: int, threads: int
+) -> None:
+    if rate is not None and not (rate > 0 and math.isfinite(rate)):
+        raise InvalidArgumentError(
+            f"rate must be above 0 samples a second, or None for every frame, given is {rate}"
+        )
+    if not (start >= 0 and math.isfinite(start)):
+        raise InvalidArgumentError(f"start must be 0 s or later, given is {start}")
+    if end is not None and not end > start:
+        raise InvalidArgumentError(f"end must be after start ({start} s), given is {end}")
+    for name, value in (("short_side", 1 if short_side is None else short_side), ("batch", batch)):
+        if value < 1:
+            raise InvalidArgumentError(f"{name} must be at least 1, given is {value}")
+    if threads < 0:
+        raise InvalidArgumentError(f"threads must be 0 (one a core) or more, given is {threads}")

@@ -1,0 +1,164 @@
+"""What a video file is, without reading all of it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import av
+import av.error
+
+from vidkin.media._container import IMAGE_SUFFIXES, open_video
+from vidkin.media._convert import clean_aspect, display_size, orientation_of
+from vidkin.media._hdr import HLG, PQ
+from vidkin.media._reader import PictureReader, frame_rate
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+
+__all__ = ["VideoInfo", "probe"]
+
+# Seconds before the stated end from which packets are read to find the true end.
+TAIL = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VideoInfo:
+    """What is known of a video file.
+
+    Attributes:
+        path: The file, as given.
+        duration: Seconds from the first frame until the last one leaves the screen, by the packets' times.
+        width: Pixels across as displayed: upright, with square pixels.
+        height: Pixels down as displayed.
+        rotation: Degrees counter-clockwise by which the stored picture is turned to stand upright: 0, 90, 180, 270.
+        mirrored: Whether the stored picture is mirrored before it is turned.
+        sample_aspect_ratio: Width to height of a stored pixel.
+        frame_rate: Average frames a second.
+        codec: Name of the compression, as ``"h264"``.
+        container: Name of the file format, as ``"mov,mp4,m4a,3gp,3g2,mj2"``.
+        pixel_format: Name of the stored pixels' format, as ``"yuv420p10le"``.
+        bit_depth: Bits of a stored sample.
+        hdr: Whether it has a high dynamic range (PQ or HLG).
+        interlaced: Whether the first frame is interlaced.
+        start_time: Time stamp of the first frame in the file, in seconds; reading counts from there.
+        bit_rate: Bits a second of the whole file.
+        size_bytes: Size of the file.
+        has_audio: Whether there is sound.
+        still: Whether this is a still image.
+    """
+
+    path: str
+    duration: float
+    width: int
+    height: int
+    rotation: int
+    mirrored: bool
+    sample_aspect_ratio: Fraction
+    frame_rate: float
+    codec: str
+    container: str
+    pixel_format: str
+    bit_depth: int
+    hdr: bool
+    interlaced: bool
+    start_time: float
+    bit_rate: float
+    size_bytes: int
+    has_audio: bool
+    still: bool
+
+    @property
+    def short_side(self) -> int:
+        """The shorter of width and height."""
+        return min(self.width, self.height)
+
+
+def probe(path: str | os.PathLike[str]) -> VideoInfo:
+    """Look at a file: its first frame is decoded, the end is found from the last packets.
+
+    Raises:
+        MediaError: The file cannot be read as video, with the cause.
+    """
+    name = os.fspath(path)
+    with open_video(name, threads=1) as (container, stream):
+        reader = PictureReader(name, container, stream)
+        first = next(reader.pictures())[1]
+        base = reader.base or 0
+        end = _end_near_the_stated(reader)
+        if end is None or end <= base:
+            end = _end_by_reading_all(name, base)
+        duration = max(end - base, 1) * reader.tick
+        return _describe(name, container, stream, first, duration, base * reader.tick)
+
+
+def _describe(
+    name: str,
+    container: InputContainer,
+    stream: VideoStream,
+    first: VideoFrame,
+    duration: float,
+    start: float,
+) -> VideoInfo:
+    turns, mirrored = orientation_of(first)
+    aspect = clean_aspect(stream.sample_aspect_ratio)
+    width, height = display_size(first.width, first.height, aspect, turns)
+    size = Path(name).stat().st_size
+    return VideoInfo(
+        path=name,
+        duration=duration,
+        width=width,
+        height=height,
+        rotation=90 * turns,
+        mirrored=mirrored,
+        sample_aspect_ratio=aspect,
+        frame_rate=frame_rate(stream),
+        codec=stream.codec_context.codec.canonical_name,
+        container=container.format.name,
+        pixel_format=first.format.name,
+        bit_depth=max(part.bits for part in first.format.components),
+        hdr=first.color_trc in (PQ, HLG),
+        interlaced=first.interlaced_frame,
+        start_time=start,
+        bit_rate=size * 8 / duration,
+        size_bytes=size,
+        has_audio=bool(container.streams.audio),
+        still=container.format.name.endswith("_pipe") or Path(name).suffix.lower() in IMAGE_SUFFIXES,
+    )
+
+
+def _end_near_the_stated(reader: PictureReader) -> int | None:
+    """End of the last packet in units of the stream, found by seeking; None if that leads nowhere."""
+    container = reader.container
+    if container.duration is None:
+        return None
+    seconds = ((container.start_time or 0) + container.duration) / av.time_base - TAIL
+    try:
+        container.seek(max(0, int(seconds / reader.tick)), stream=reader.stream)
+    except av.error.FFmpegError:
+        return None
+    return _last_end(reader)[0]
+
+
+def _end_by_reading_all(name: str, base: int) -> int:
+    with open_video(name, threads=1) as (container, stream):
+        reader = PictureReader(name, container, stream)
+        end, count = _last_end(reader)
+        return base + count * reader.nominal if end is None else end
+
+
+def _last_end(reader: PictureReader) -> tuple[int | None, int]:
+    """The latest end that the packets from here on state, and how many they are."""
+    end: int | None = None
+    count = 0
+    for packet in reader.packets():
+        count += 1
+        if packet.pts is not None and not packet.is_discard:
+            last = packet.pts + (packet.duration or reader.nominal)
+            end = last if end is None else max(end, last)
+    return end, count
