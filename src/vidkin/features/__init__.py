@@ -1,7 +1,12 @@
 """Room features: frames in, regional descriptors out."""
 
+from vidkin.features.background import background_frames
+from vidkin.features.classical import ClassicalExtractor
+from vidkin.features._torchvision import import_timm, import_torchvision
+from vidkin.features.backbone import BackboneExtractor
 from vidkin.features.frame_features import FrameExtractor, FrameFeatures
 from vidkin.features.information import bar_boxes, frame_information
+from vidkin.features.pooling import region_max_pool
 from vidkin.features.registry import (
     ExtractorFactory,
     available_extractors,
@@ -12,15 +17,21 @@ from vidkin.features.registry import (
 from vidkin.features.whitening import Whitening, fit_whitening
 
 __all__ = [
+    "BackboneExtractor",
+    "ClassicalExtractor",
     "ExtractorFactory",
     "FrameExtractor",
     "FrameFeatures",
     "Whitening",
     "available_extractors",
+    "background_frames",
     "bar_boxes",
     "better_extractor_hint",
     "fit_whitening",
     "frame_information",
+    "import_timm",
+    "import_torchvision",
     "open_extractor",
+    "region_max_pool",
     "register_extractor",
 ]

@@ -1,0 +1,68 @@
+"""Pictures that have nothing to do with anything: what unrelated frames look like to an extractor."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import as_file, files
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.media import Frames
+
+__all__ = ["background_frames"]
+
+# Photographs inside the wheel of scikit-image; read as files, because its functions may go to the network.
+_PHOTOGRAPHS = (
+    "astronaut.png",
+    "brick.png",
+    "camera.png",
+    "chelsea.png",
+    "coffee.png",
+    "coins.png",
+    "grass.png",
+    "gravel.png",
+    "hubble_deep_field.jpg",
+    "ihc.png",
+    "moon.png",
+    "motorcycle_left.png",
+    "page.png",
+    "retina.jpg",
+    "rocket.jpg",
+    "text.png",
+)
+_CROPS = 6
+_HEIGHT, _WIDTH = 240, 320
+
+
+@cache
+def background_frames() -> Frames:
+    """96 cut-outs, [96, 240, 320, 3], of 16 photographs; the same on every machine.
+
+    One photograph is one sixteenth of them, so a quantile of .9 over the set ignores that a video may hold one.
+    """
+    generator = np.random.default_rng(20)
+    pictures = [cut for name in _PHOTOGRAPHS for cut in _cuts(_photograph(name), generator)]
+    return Frames(np.stack(pictures), np.arange(len(pictures), dtype=np.float64))
+
+
+def _photograph(name: str) -> NDArray[np.uint8]:
+    from PIL import Image
+
+    with as_file(files("skimage") / "data" / name) as path, Image.open(path) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+def _cuts(image: NDArray[np.uint8], generator: np.random.Generator) -> list[NDArray[np.uint8]]:
+    from PIL import Image
+
+    source = Image.fromarray(image)
+    cuts = []
+    for _ in range(_CROPS):
+        height = min(source.height, source.width * _HEIGHT / _WIDTH) * generator.uniform(0.4, 0.95)
+        width = height * _WIDTH / _HEIGHT
+        left = generator.uniform(0, source.width - width)
+        top = generator.uniform(0, source.height - height)
+        box = (left, top, left + width, top + height)
+        cuts.append(np.asarray(source.resize((_WIDTH, _HEIGHT), Image.Resampling.BILINEAR, box=box)))
+    return cuts

@@ -1,0 +1,101 @@
+"""The extractor that works on any machine: no weights, no network."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib.resources import as_file, files
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.features.descriptors import SIDE, describe_regions, raw_dimension
+from vidkin.features.frame_features import FrameFeatures
+from vidkin.features.information import bar_boxes, frame_information
+from vidkin.features.whitening import Whitening
+
+if TYPE_CHECKING:
+    from vidkin.media import Frames
+
+__all__ = ["ClassicalExtractor", "shipped_whitening"]
+
+# Part of the fingerprint: raise it when the same frame would get other numbers.
+_REVISION = 1
+_CHUNK = 32
+
+
+class ClassicalExtractor:
+    """Colour, gradients and texture of 3 x 3 overlapping regions and the whole frame, whitened: [T, 10, 128].
+
+    Black bars are cut off first, then the picture is brought to a square, so letterboxing and squeezing change
+    little. The whitening suppresses what copies change (compression, size, crop, logos, captions, brightness, grey);
+    the one that ships with the package was fitted on photographs and their edited copies, and
+    :meth:`vidkin.features.Whitening.fit_pairs` fits one on your own.
+
+    Args:
+        whitening: A file made by :meth:`vidkin.features.Whitening.save`; default: the shipped one.
+
+    Raises:
+        InvalidArgumentError: The whitening is for other descriptors.
+    """
+
+    name = "classical"
+    short_side = 240
+
+    def __init__(self, whitening: str | os.PathLike[str] | None = None) -> None:
+        self._whitening = shipped_whitening() if whitening is None else Whitening.load(whitening)
+        if len(self._whitening.mean) != raw_dimension():
+            raise InvalidArgumentError(
+                f"the whitening {whitening} is for descriptors of length {len(self._whitening.mean)}, the classical "
+                f"extractor makes {raw_dimension()}; fit one on its own descriptors"
+            )
+
+    @property
+    def fingerprint(self) -> str:
+        """``classical-<revision>-<digest of the whitening>``."""
+        return f"classical-{_REVISION}-{self._whitening.digest()[:12]}"
+
+    def extract(self, frames: Frames, *, mirror: bool = False) -> FrameFeatures:
+        """Features of frames [T, H, W, 3]; of their left-right mirror images when ``mirror``."""
+        values = self._whitening.apply(self.describe(frames.images, mirror=mirror))
+        return FrameFeatures(
+            values,
+            torch.from_numpy(frames.timestamps.copy()),
+            frame_information(frames.images),
+            self.fingerprint,
+        )
+
+    def describe(self, images: NDArray[np.uint8], *, mirror: bool = False) -> torch.Tensor:
+        """Descriptions before whitening, [T, 10, 201]: what a whitening is fitted on."""
+        if len(images) == 0:
+            return torch.zeros(0, 10, raw_dimension())
+        parts = [
+            describe_regions(_square_pictures(images[first : first + _CHUNK], mirror=mirror))
+            for first in range(0, len(images), _CHUNK)
+        ]
+        return torch.cat(parts)
+
+
+@cache
+def shipped_whitening() -> Whitening:
+    """The whitening inside the package, fitted by ``benchmarks/fit_classical_whitening.py``."""
+    with as_file(files("vidkin.features") / "data" / "classical.safetensors") as path:
+        return Whitening.load(path)
+
+
+def _square_pictures(images: NDArray[np.uint8], *, mirror: bool) -> torch.Tensor:
+    """[T, H, W, 3] uint8 to [T, 3, 192, 192] float without bars; frame by frame, so batches do not matter."""
+    pictures = []
+    for image, (top, bottom, left, right) in zip(images, bar_boxes(images).tolist(), strict=True):
+        picture = image[top:bottom, left:right]
+        if mirror:
+            picture = picture[:, ::-1]
+        tensor = torch.from_numpy(np.array(picture)).permute(2, 0, 1)[None].float()
+        pictures.append(
+            functional.interpolate(tensor, (SIDE, SIDE), mode="bilinear", antialias=True, align_corners=False)
+        )
+    return torch.cat(pictures)

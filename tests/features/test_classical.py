@@ -1,0 +1,122 @@
+"""The extractor without weights: what it must not see, and what it must."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image, ImageEnhance
+
+from tests.support.videos import photograph
+from vidkin.errors import InvalidArgumentError
+from vidkin.features import ClassicalExtractor, Whitening, background_frames, open_extractor
+from vidkin.media import Frames
+from vidkin.similarity import frame_similarity
+
+NAMES = ("astronaut", "chelsea", "coffee", "rocket", "brick", "coins")
+
+
+def picture(name: str, width: int = 320, height: int = 240) -> Image.Image:
+    return Image.fromarray(photograph(name)).resize((width, height), Image.Resampling.BILINEAR)
+
+
+def frames_of(*pictures: Image.Image) -> Frames:
+    return Frames(np.stack([np.asarray(p) for p in pictures]), np.arange(len(pictures), dtype=np.float64))
+
+
+@pytest.fixture(scope="module")
+def extractor() -> ClassicalExtractor:
+    return ClassicalExtractor()
+
+
+def similarity(extractor: ClassicalExtractor, first: Image.Image, second: Image.Image) -> float:
+    a = extractor.extract(frames_of(first)).values
+    b = extractor.extract(frames_of(second)).values
+    return float(frame_similarity(a, b, symmetric=True))
+
+
+def test_shape_unit_length_and_registry(extractor: ClassicalExtractor) -> None:
+    features = open_extractor("classical").extract(frames_of(picture("coffee"), picture("chelsea")))
+    assert features.values.shape == (2, 10, 128)
+    torch.testing.assert_close(features.values.norm(dim=-1), torch.ones(2, 10))
+    assert features.fingerprint == extractor.fingerprint
+    assert features.fingerprint.startswith("classical-1-")
+    assert features.information.min() > 0.8
+    assert features.timestamps.tolist() == [0.0, 1.0]
+
+
+EDITS = {
+    "half size": lambda p: p.resize((160, 120)).resize((320, 240)),
+    "crop of 30 % of the area": lambda p: p.crop((20, 10, 20 + 268, 10 + 201)),
+    "grey": lambda p: p.convert("L").convert("RGB"),
+    "darker": lambda p: ImageEnhance.Brightness(p).enhance(0.55),
+    "brighter": lambda p: ImageEnhance.Brightness(p).enhance(1.4),
+    "squeezed": lambda p: p.resize((240, 240)),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=str)
+def test_an_edited_frame_is_nearer_to_its_source_than_any_other(
+    extractor: ClassicalExtractor, edit: str
+) -> None:
+    for name in NAMES:
+        edited = EDITS[edit](picture(name))
+        own = similarity(extractor, edited, picture(name))
+        others = [similarity(extractor, edited, picture(other)) for other in NAMES if other != name]
+        assert own > 0.4
+        assert own > max(others) + 0.2
+
+
+def test_letterbox_changes_almost_nothing(extractor: ClassicalExtractor) -> None:
+    boxed = Image.new("RGB", (320, 304))
+    boxed.paste(picture("coffee"), (0, 32))
+    assert similarity(extractor, boxed, picture("coffee")) > 0.97
+
+
+def test_mirror_is_the_mirror(extractor: ClassicalExtractor) -> None:
+    frames = frames_of(*(picture(name) for name in NAMES[:3]))
+    flipped = Frames(np.ascontiguousarray(frames.images[:, :, ::-1]), frames.timestamps)
+    torch.testing.assert_close(
+        extractor.extract(frames, mirror=True).values,
+        extractor.extract(flipped).values,
+        atol=1e-4,
+        rtol=0,
+    )
+    assert similarity(extractor, picture("chelsea"), Image.fromarray(flipped.images[1])) < 0.9
+
+
+def test_batches_do_not_matter(extractor: ClassicalExtractor) -> None:
+    frames = background_frames()[:40]
+    whole = extractor.extract(frames).values
+    single = torch.cat([extractor.extract(frames[i : i + 1]).values for i in (0, 17, 39)])
+    torch.testing.assert_close(whole[[0, 17, 39]], single, atol=1e-4, rtol=0)
+
+
+def test_no_frames_give_no_features(extractor: ClassicalExtractor) -> None:
+    empty = Frames(np.zeros((0, 240, 320, 3), np.uint8), np.zeros(0))
+    assert extractor.extract(empty).values.shape == (0, 10, 128)
+
+
+def test_flat_frames_have_finite_features_and_no_information(extractor: ClassicalExtractor) -> None:
+    black = Frames(np.zeros((1, 240, 320, 3), np.uint8), np.zeros(1))
+    features = extractor.extract(black)
+    assert torch.isfinite(features.values).all()
+    assert features.information.tolist() == [0.0]
+
+
+def test_own_whitening_changes_the_fingerprint(tmp_path: Path, extractor: ClassicalExtractor) -> None:
+    raw = extractor.describe(background_frames().images)
+    path = tmp_path / "own.safetensors"
+    Whitening.fit([raw], dimension=32).save(path)
+    own = ClassicalExtractor(path)
+    assert own.fingerprint != extractor.fingerprint
+    assert own.extract(frames_of(picture("coffee"))).values.shape == (1, 10, 32)
+
+
+def test_a_whitening_of_other_descriptors_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.safetensors"
+    Whitening.fit([torch.randn(100, 8)], dimension=4).save(path)
+    with pytest.raises(InvalidArgumentError, match="length 8, the classical extractor makes 201"):
+        ClassicalExtractor(path)
