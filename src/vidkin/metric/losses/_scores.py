@@ -6,15 +6,14 @@ N queries, M references, P the largest number of positives of a query.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from vidkin.errors import InvalidArgumentError
-
-Reduction = Literal["mean", "sum", "none"]
+from vidkin.metric.losses._common import Reduction, check_choice, in_full_precision
 
 # Pairs per block: temporaries of 4 MiB each in float32 keep the caches of a CPU and fill a GPU.
 BLOCK_PAIRS = 2**20
@@ -40,7 +39,7 @@ class ScoreLoss(nn.Module):
 
     def __init__(self, *, include_self: bool = False, reduction: Reduction = "mean") -> None:
         super().__init__()
-        check_reduction(reduction)
+        check_choice("reduction", reduction, get_args(Reduction))
         self.include_self = include_self
         self.reduction: Reduction = reduction
 
@@ -76,12 +75,7 @@ def checked_scores(scores: Tensor, relevance: Tensor) -> Tensor:
         )
     if not scores.is_floating_point():
         raise InvalidArgumentError(f"scores have type {scores.dtype}, allowed are floating point numbers")
-    return widened(scores)
-
-
-def widened(scores: Tensor) -> Tensor:
-    """Half precision as float32, anything else as it is."""
-    return scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+    return in_full_precision(scores)
 
 
 def self_pair_mask(scores: Tensor, *, include_self: bool, self_offset: int | None) -> Tensor | None:
@@ -164,19 +158,13 @@ def recomputed(function: Callable[..., Tensor], *arguments: Tensor) -> Tensor:
 
 def reduce_queries(values: Tensor, counted: Tensor, reduction: Reduction) -> Tensor:
     """Mean or sum over the counted queries (0 with a gradient where there is none), or [N] with zeros."""
-    check_reduction(reduction)
+    check_choice("reduction", reduction, get_args(Reduction))
     values = values.masked_fill(~counted, 0.0)
     if reduction == "none":
         return values
     if reduction == "sum":
         return values.sum()
     return values.sum() / counted.sum().clamp(min=1)
-
-
-def check_reduction(reduction: str) -> None:
-    """Reductions are mean, sum, none."""
-    if reduction not in ("mean", "sum", "none"):
-        raise InvalidArgumentError(f"reduction is {reduction!r}, allowed are 'mean', 'sum' and 'none'")
 
 
 def check_positive(**values: float) -> None:
@@ -189,9 +177,3 @@ def check_positive(**values: float) -> None:
 def lowest(scores: Tensor) -> float:
     """A finite stand-in for minus infinity: half the lowest number, so that differences stay finite."""
     return torch.finfo(scores.dtype).min / 2
-
-
-def check_margin(margin: float) -> None:
-    """A margin is not negative."""
-    if not margin >= 0:
-        raise InvalidArgumentError(f"margin is {margin}, allowed is a number not below 0")

@@ -7,10 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vidkin.metric.losses._common import Reduction, check_not_negative
 from vidkin.metric.losses._scores import (
-    Reduction,
     ScoreLoss,
-    check_margin,
     check_positive,
     lowest,
     reduce_queries,
@@ -60,7 +59,7 @@ def blackbox_ap_loss(
     Cost: O(N M log M) time, O(N M) memory.
     """
     check_positive(lambda_=lambda_)
-    check_margin(margin)
+    check_not_negative(margin=margin)
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     shifted = pairs.scores + (0.5 * margin) * (
         pairs.negative.to(pairs.scores.dtype) - pairs.positive.to(pairs.scores.dtype)
@@ -87,7 +86,7 @@ class BlackBoxAPLoss(ScoreLoss):
     ) -> None:
         super().__init__(include_self=include_self, reduction=reduction)
         check_positive(lambda_=lambda_)
-        check_margin(margin)
+        check_not_negative(margin=margin)
         self.lambda_ = lambda_
         self.margin = margin
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.metric.losses._common import Reduction, check_choice
 from vidkin.metric.losses._scores import (
-    Reduction,
     ScoreLoss,
     check_positive,
     checked_scores,
@@ -64,7 +64,7 @@ def info_nce_loss(
         reduction: "mean", "sum" over queries, or "none" for [N].
     """
     check_positive(tau=tau)
-    check_denominator(denominator)
+    check_choice("denominator", denominator, get_args(Denominator))
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     logits = pairs.scores / tau
     rivals = pairs.negative if denominator == "negatives" else pairs.negative | pairs.positive
@@ -89,7 +89,7 @@ class InfoNCELoss(ScoreLoss):
     ) -> None:
         super().__init__(include_self=include_self, reduction=reduction)
         check_positive(tau=tau)
-        check_denominator(denominator)
+        check_choice("denominator", denominator, get_args(Denominator))
         self.tau = tau
         self.denominator: Denominator = denominator
 
@@ -201,9 +201,3 @@ class SelfHardNegativeLoss(ScoreLoss):
             scores, relevance, floor=self.floor, self_offset=self_offset, reduction=self.reduction
         )
         return self.self_weight * itself + self.negative_weight * hardest
-
-
-def check_denominator(denominator: str) -> None:
-    """Who competes with a positive."""
-    if denominator not in ("negatives", "all"):
-        raise InvalidArgumentError(f"denominator is {denominator!r}, allowed are 'negatives' and 'all'")

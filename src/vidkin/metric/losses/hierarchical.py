@@ -7,9 +7,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from vidkin.metric.losses._common import Reduction
 from vidkin.metric.losses._ranking import inclusive_step
 from vidkin.metric.losses._scores import (
-    Reduction,
     ScoreLoss,
     check_positive,
     gather_marked,

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from vidkin.errors import InvalidArgumentError
+from vidkin.metric.losses._common import Reduction, check_choice, check_not_negative
 from vidkin.metric.losses._scores import (
-    Reduction,
     ScoreLoss,
     ScorePairs,
-    check_margin,
     check_positive,
-    check_reduction,
     gather_marked,
     in_row_blocks,
     lowest,
@@ -65,7 +62,7 @@ def contrastive_loss(
         self_offset: Query i is reference ``i + self_offset``.
         reduction: "mean" as above, "sum" over all pairs, or "none" for [N, M] with 0 for ignored pairs.
     """
-    check_reduction(reduction)
+    check_choice("reduction", reduction, get_args(Reduction))
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     attraction = (positive_margin - pairs.scores).clamp(min=0.0) * pairs.positive
     repulsion = (pairs.scores - negative_margin).clamp(min=0.0) * pairs.negative
@@ -136,8 +133,8 @@ def score_triplet_loss(
 
     Cost: O(N M P) time for "all", O(N M) for "hard"; memory O(N M) plus a block.
     """
-    check_margin(margin)
-    check_choice("mining", mining, ("all", "hard"))
+    check_not_negative(margin=margin)
+    check_choice("mining", mining, get_args(TripletMining))
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     if mining == "hard":
         low = lowest(pairs.scores)
@@ -163,8 +160,8 @@ class ScoreTripletLoss(ScoreLoss):
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(include_self=include_self, reduction=reduction)
-        check_margin(margin)
-        check_choice("mining", mining, ("all", "hard"))
+        check_not_negative(margin=margin)
+        check_choice("mining", mining, get_args(TripletMining))
         self.margin = margin
         self.mining: TripletMining = mining
         self.max_positives = max_positives
@@ -215,7 +212,7 @@ def circle_loss(
         reduction: For "query": "mean", "sum", or "none" for [N]. "global" is one number whatever it is.
     """
     check_positive(gamma=gamma)
-    check_choice("form", form, ("query", "global"))
+    check_choice("form", form, get_args(CircleForm))
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     values = pairs.scores
     attraction = gamma * (1.0 + margin - values.detach()).clamp(min=0.0) * (1.0 - margin - values)
@@ -248,7 +245,7 @@ class CircleLoss(ScoreLoss):
     ) -> None:
         super().__init__(include_self=include_self, reduction=reduction)
         check_positive(gamma=gamma)
-        check_choice("form", form, ("query", "global"))
+        check_choice("form", form, get_args(CircleForm))
         self.margin = margin
         self.gamma = gamma
         self.form: CircleForm = form
@@ -286,9 +283,3 @@ def triplet_hinges(
     hinges = (margin + scores.unsqueeze(1) - positives.unsqueeze(2)).clamp(min=0.0)
     total = ((hinges * is_negative.unsqueeze(1)).sum(dim=2) * is_positive).sum(dim=1)
     return total / (is_positive.sum(dim=1) * is_negative.sum(dim=1)).clamp(min=1)
-
-
-def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    """One of a few words."""
-    if value not in allowed:
-        raise InvalidArgumentError(f"{name} is {value!r}, allowed are {', '.join(map(repr, allowed))}")

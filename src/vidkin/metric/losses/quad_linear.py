@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.metric.losses._common import Reduction, in_full_precision
 from vidkin.metric.losses._ranking import Step, list_risk, strict_step, surrogate_ap_risk
 from vidkin.metric.losses._scores import (
-    Reduction,
     ScoreLoss,
     check_positive,
     gather_marked,
@@ -18,7 +18,6 @@ from vidkin.metric.losses._scores import (
     reduce_queries,
     score_pairs,
     self_pair_mask,
-    widened,
 )
 
 __all__ = [
@@ -185,7 +184,7 @@ def frame_quad_linear_ap_loss(
         lengths = valid.sum(dim=2)
         labels = labels.masked_fill(~valid.unsqueeze(2), -torch.inf)
     positives, negatives = extreme_frames(labels, lengths, top_rate, bottom_rate)
-    candidates = widened(frame_scores)[rows, columns]
+    candidates = in_full_precision(frame_scores)[rows, columns]
     risks = frame_risks(candidates, positives, negatives, *quad_linear_steps(delta, rho))
     real = filled.unsqueeze(2) & (lengths > 0).unsqueeze(2)
     real = real.expand(risks.shape) if query_mask is None else real & query_mask.bool().unsqueeze(1)

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.losses._scores import Reduction, ScoreLoss, reduce_queries, score_pairs
+from vidkin.metric.losses._common import Reduction
+from vidkin.metric.losses._scores import ScoreLoss, reduce_queries, score_pairs
 
 __all__ = ["FastAPLoss", "QuantizedAPLoss", "fast_ap_loss", "quantized_ap_loss"]
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import torch
 from torch import Tensor, nn
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.metric.losses._common import Reduction, check_choice, in_full_precision
 from vidkin.metric.losses._scores import (
-    Reduction,
     ScoreLoss,
-    check_reduction,
     checked_scores,
     self_pair_mask,
-    widened,
 )
 
 __all__ = [
@@ -98,9 +98,9 @@ def similarity_regularizer(
         high: Upper end.
         reduction: "sum" as published, "mean" over all entries, or "none" for the shape of the scores.
     """
-    check_reduction(reduction)
+    check_choice("reduction", reduction, get_args(Reduction))
     check_range(low, high)
-    values = widened(scores)
+    values = in_full_precision(scores)
     outside = (low - values).clamp(min=0.0) + (values - high).clamp(min=0.0)
     if reduction == "none":
         return outside
@@ -112,7 +112,7 @@ class SimilarityRegularizer(nn.Module):
 
     def __init__(self, low: float = -1.0, high: float = 1.0, *, reduction: Reduction = "sum") -> None:
         super().__init__()
-        check_reduction(reduction)
+        check_choice("reduction", reduction, get_args(Reduction))
         check_range(low, high)
         self.low = low
         self.high = high
@@ -139,7 +139,7 @@ def score_errors(
 
 def reduce_pairs(values: Tensor, counted: Tensor, reduction: Reduction) -> Tensor:
     """Mean or sum over the counted pairs; what is not counted is 0 already."""
-    check_reduction(reduction)
+    check_choice("reduction", reduction, get_args(Reduction))
     if reduction == "none":
         return values
     return values.sum() if reduction == "sum" else values.sum() / counted.sum().clamp(min=1)
