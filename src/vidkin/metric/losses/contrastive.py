@@ -69,8 +69,9 @@ def info_nce_loss(
     logits = pairs.scores / tau
     rivals = pairs.negative if denominator == "negatives" else pairs.negative | pairs.positive
     partition = torch.logsumexp(logits.masked_fill(~rivals, lowest(logits)), dim=1, keepdim=True)
-    # log(1 + e^(partition - logit)) stays exact where e^logit overflows.
-    costs = softplus(partition - logits) if denominator == "negatives" else partition - logits
+    # log(1 + e^(partition - logit)) stays exact where e^logit overflows; the usual threshold of softplus, 20,
+    # is too low for double precision.
+    costs = softplus(partition - logits, threshold=40.0) if denominator == "negatives" else partition - logits
     total = pairs.positive.sum(dim=1)
     values = costs.masked_fill(~pairs.positive, 0.0).sum(dim=1) / total.clamp(min=1)
     return reduce_queries(values, total > 0, reduction)

@@ -227,7 +227,7 @@ def circle_loss(
     counted = positive.any(dim=1) & negative.any(dim=1)
     logits = torch.logsumexp(attraction, dim=1) + torch.logsumexp(repulsion, dim=1)
     # A list that is not counted has the logit of "nothing": keep it away from softplus, and from NaN.
-    reduced = reduce_queries(softplus(logits.masked_fill(~counted, 0.0)), counted, reduction)
+    reduced = reduce_queries(softplus(logits.masked_fill(~counted, 0.0), threshold=40.0), counted, reduction)
     return reduced.sum() if form == "global" else reduced
 
 
