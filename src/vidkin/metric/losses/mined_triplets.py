@@ -121,18 +121,12 @@ def batch_all_triplet_loss(
 class _MinedTripletLoss(nn.Module):
     """The settings that the three losses share."""
 
-    def __init__(self, margin: float | None, distance: Distance, reduction: Reduction) -> None:
+    def __init__(self, distance: Distance, reduction: Reduction) -> None:
         super().__init__()
-        if margin is not None:
-            check_not_negative(margin=margin)
         check_choice("distance", distance, get_args(Distance))
         check_choice("reduction", reduction, get_args(Reduction))
-        self.margin = margin
         self.distance: Distance = distance
         self.reduction: Reduction = reduction
-
-    def extra_repr(self) -> str:
-        return f"margin={self.margin}, distance={self.distance!r}"
 
 
 class BatchHardTripletLoss(_MinedTripletLoss):
@@ -160,7 +154,13 @@ class BatchHardTripletLoss(_MinedTripletLoss):
         distance: Distance = "squared",
         reduction: Reduction = "mean",
     ) -> None:
-        super().__init__(margin, distance, reduction)
+        super().__init__(distance, reduction)
+        if margin is not None:
+            check_not_negative(margin=margin)
+        self.margin = margin
+
+    def extra_repr(self) -> str:
+        return f"margin={self.margin}, distance={self.distance!r}"
 
     def forward(
         self,
@@ -205,8 +205,12 @@ class SemiHardTripletLoss(_MinedTripletLoss):
     def __init__(
         self, margin: float = 0.2, *, distance: Distance = "squared", reduction: Reduction = "mean"
     ) -> None:
-        super().__init__(margin, distance, reduction)
-        self.hard_margin = margin
+        super().__init__(distance, reduction)
+        check_not_negative(margin=margin)
+        self.margin = margin
+
+    def extra_repr(self) -> str:
+        return f"margin={self.margin}, distance={self.distance!r}"
 
     def forward(
         self,
@@ -222,7 +226,7 @@ class SemiHardTripletLoss(_MinedTripletLoss):
             labels,
             reference,
             reference_labels,
-            margin=self.hard_margin,
+            margin=self.margin,
             distance=self.distance,
             self_offset=self_offset,
             reduction=self.reduction,
@@ -256,9 +260,10 @@ class BatchAllTripletLoss(_MinedTripletLoss):
         average: Average = "active",
         reduction: Reduction = "mean",
     ) -> None:
-        super().__init__(margin, distance, reduction)
+        super().__init__(distance, reduction)
+        check_not_negative(margin=margin)
         check_choice("average", average, get_args(Average))
-        self.hard_margin = margin
+        self.margin = margin
         self.average: Average = average
 
     def forward(
@@ -275,7 +280,7 @@ class BatchAllTripletLoss(_MinedTripletLoss):
             labels,
             reference,
             reference_labels,
-            margin=self.hard_margin,
+            margin=self.margin,
             distance=self.distance,
             average=self.average,
             self_offset=self_offset,
@@ -283,4 +288,4 @@ class BatchAllTripletLoss(_MinedTripletLoss):
         )
 
     def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, average={self.average!r}"
+        return f"margin={self.margin}, distance={self.distance!r}, average={self.average!r}"
