@@ -1,1 +1,78 @@
-"""See the architecture page of the documentation."""
+"""Measures of retrieval, order, labels, boundaries and segments.
+
+Retrieval measures take ``(scores [Q, G], relevance [Q, G])``, higher scores more similar, and give a float or
+a value per query; `_ranking` states the rules that they share (ties, pairs left out, queries skipped).
+"""
+
+from vidkin.metric.measures._ranking import CountedMean, Reduction, Ties
+from vidkin.metric.measures.average_precision import (
+    average_precision,
+    average_precision_per_level,
+    mean_average_precision,
+    micro_average_precision,
+)
+from vidkin.metric.measures.boundaries import (
+    Boundary,
+    BoundaryRule,
+    DetectionScores,
+    boundaries_of_shots,
+    boundary_scores,
+    clip_scores,
+)
+from vidkin.metric.measures.gain import Gain, ndcg
+from vidkin.metric.measures.hierarchical import (
+    LevelWeights,
+    average_set_intersection,
+    hierarchical_average_precision,
+)
+from vidkin.metric.measures.labels import accuracy, accuracy_per_class, normalized_mutual_information
+from vidkin.metric.measures.order import TripletWeighting, quadlet_precision, triplet_precision
+from vidkin.metric.measures.recall import RecallForm, map_at_r, r_precision, recall_at_k
+from vidkin.metric.measures.relevance import graded_relevance
+from vidkin.metric.measures.segments import (
+    SegmentScores,
+    segment_f_score,
+    segment_precision_recall,
+    segment_scores,
+)
+from vidkin.metric.measures.streaming import MicroAveragePrecisionAccumulator, RetrievalAccumulator
+from vidkin.metric.measures.temporal import temporal_average_precision
+
+__all__ = [
+    "Boundary",
+    "BoundaryRule",
+    "CountedMean",
+    "DetectionScores",
+    "Gain",
+    "LevelWeights",
+    "MicroAveragePrecisionAccumulator",
+    "RecallForm",
+    "Reduction",
+    "RetrievalAccumulator",
+    "SegmentScores",
+    "Ties",
+    "TripletWeighting",
+    "accuracy",
+    "accuracy_per_class",
+    "average_precision",
+    "average_precision_per_level",
+    "average_set_intersection",
+    "boundaries_of_shots",
+    "boundary_scores",
+    "clip_scores",
+    "graded_relevance",
+    "hierarchical_average_precision",
+    "map_at_r",
+    "mean_average_precision",
+    "micro_average_precision",
+    "ndcg",
+    "normalized_mutual_information",
+    "quadlet_precision",
+    "r_precision",
+    "recall_at_k",
+    "segment_f_score",
+    "segment_precision_recall",
+    "segment_scores",
+    "temporal_average_precision",
+    "triplet_precision",
+]

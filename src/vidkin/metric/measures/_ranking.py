@@ -1,0 +1,189 @@
+"""The ranked list that every retrieval measure reads, and the rules that they share.
+
+Shapes: Q queries, G gallery items, B queries of one block.
+
+Rules of the whole room:
+
+* A higher score means more similar. Scores may be of any floating dtype; they are compared, never averaged.
+* ``relevance`` is graded: 2 for the same subcategory, 1 for the same category, 0 for anything else (more
+  levels are allowed). Bool is read as 1 and 0.
+* ``valid`` leaves pairs out altogether, for example a query that stands in its own gallery
+  (``valid=~torch.eye(Q, dtype=torch.bool)``).
+* Ties: ``"stable"`` ranks items of equal score in the order of the gallery's columns (column = id);
+  ``"expected"`` gives the mean over all orders of the tied items, computed in closed form.
+* A query about which a measure says nothing (no positive, no gain) is skipped and counted, never a zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = [
+    "BLOCK_CELLS",
+    "CountedMean",
+    "Ranking",
+    "Reduction",
+    "Ties",
+    "checked",
+    "per_query",
+    "rank",
+    "reduced",
+]
+
+Ties = Literal["stable", "expected"]
+Reduction = Literal["mean", "none"]
+
+# Rows are ranked in blocks of about this many pairs, so that the float64 intermediates of a measure stay at
+# some tens of MiB however large the matrix is.
+BLOCK_CELLS = 1 << 20
+
+
+class CountedMean(float):
+    """A float that also says over how many things it is the mean.
+
+    Attributes:
+        count: How many queries (or quadlets, or triplets) the mean is over. 0 means that the value is nan.
+        skipped: How many queries were left out because the measure is not defined for them.
+    """
+
+    count: int
+    skipped: int
+
+    def __new__(cls, value: float, count: int, skipped: int = 0) -> CountedMean:
+        self = super().__new__(cls, value)
+        self.count = count
+        self.skipped = skipped
+        return self
+
+    def __getnewargs__(self) -> tuple[float, int, int]:  # type: ignore[override]
+        return float(self), self.count, self.skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The gallery of each query in falling order of score; pairs that are not valid stand at the end.
+
+    Attributes:
+        scores: [B, G] in ranked order.
+        relevance: [B, G] int64 or float64 in ranked order, 0 where not valid.
+        valid: [B, G] bool in ranked order: True up to the number of valid pairs, then False.
+    """
+
+    scores: torch.Tensor
+    relevance: torch.Tensor
+    valid: torch.Tensor
+
+    def positions(self) -> torch.Tensor:
+        """[1, G] int64: 1, 2, 3, ... the rank that each place in the list has."""
+        return torch.arange(1, self.scores.shape[1] + 1, device=self.scores.device).unsqueeze(0)
+
+    def tie_bounds(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """First place and one past the last place (both [B, G] int64, from 0) of each place's run of equal scores."""
+        size, length = self.scores.shape
+        places = torch.arange(length, device=self.scores.device).expand(size, length)
+        if length == 0:
+            return places, places
+        differs = (self.scores[:, 1:] != self.scores[:, :-1]) | (self.valid[:, 1:] != self.valid[:, :-1])
+        edge = torch.ones(size, 1, dtype=torch.bool, device=self.scores.device)
+        opens = torch.cat([edge, differs], dim=1)
+        closes = torch.cat([differs, edge], dim=1)
+        start = places.where(opens, places.new_zeros(())).cummax(dim=1).values
+        end = (places + 1).where(closes, places.new_full((), length)).flip(1).cummin(dim=1).values.flip(1)
+        return start, end
+
+
+def checked(
+    scores: torch.Tensor, relevance: torch.Tensor, valid: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    """The three matrices as measures need them: detached, equal in shape, free of NaN, relevance numeric.
+
+    Raises:
+        InvalidArgumentError: When shapes differ or a value has no meaning.
+    """
+    if scores.ndim != 2 or not scores.is_floating_point():
+        raise InvalidArgumentError(
+            f"scores must be [Q, G] floating point, given is {list(scores.shape)} {scores.dtype}"
+        )
+    if relevance.shape != scores.shape:
+        raise InvalidArgumentError(
+            f"relevance must have the shape of scores {list(scores.shape)}, given is {list(relevance.shape)}"
+        )
+    if valid is not None and (valid.shape != scores.shape or valid.dtype != torch.bool):
+        raise InvalidArgumentError(
+            f"valid must be bool and have the shape of scores {list(scores.shape)}, "
+            f"given is {list(valid.shape)} {valid.dtype}"
+        )
+    scores, relevance = scores.detach(), relevance.detach()
+    nan = scores.isnan() if valid is None else scores.isnan() & valid
+    if bool(nan.any()):
+        raise InvalidArgumentError(
+            "scores hold NaN, which has no place in a ranking; leave such pairs out by valid"
+        )
+    relevance = relevance.double() if relevance.is_floating_point() else relevance.long()
+    if bool((relevance < 0).any()) or bool(relevance.isnan().any()):
+        raise InvalidArgumentError("relevance must be 0 or more; 0 means not relevant")
+    return scores, relevance, valid
+
+
+def rank(scores: torch.Tensor, relevance: torch.Tensor, valid: torch.Tensor | None) -> Ranking:
+    """Rank checked matrices [B, G]; equal scores keep the order of their columns."""
+    order = scores.sort(dim=1, descending=True, stable=True).indices
+    if valid is None:
+        kept = torch.ones((), dtype=torch.bool, device=scores.device).expand(scores.shape)
+    else:
+        last = (~valid).gather(1, order).to(torch.uint8).sort(dim=1, stable=True)
+        order = order.gather(1, last.indices)
+        kept = last.values == 0
+    ranked = relevance.gather(1, order)
+    return Ranking(scores.gather(1, order), ranked if valid is None else ranked * kept, kept)
+
+
+def per_query(
+    measure: Callable[[Ranking], torch.Tensor],
+    scores: torch.Tensor,
+    relevance: torch.Tensor,
+    valid: torch.Tensor | None,
+) -> torch.Tensor:
+    """[Q, ...] values of ``measure``, ranked a block of queries at a time."""
+    scores, relevance, valid = checked(scores, relevance, valid)
+    step = max(1, BLOCK_CELLS // max(1, scores.shape[1]))
+    blocks = [
+        measure(
+            rank(
+                scores[first : first + step],
+                relevance[first : first + step],
+                None if valid is None else valid[first : first + step],
+            )
+        )
+        for first in range(0, max(1, scores.shape[0]), step)
+    ]
+    return torch.cat(blocks)
+
+
+def reduced(values: torch.Tensor, reduction: Reduction) -> CountedMean | torch.Tensor:
+    """Per-query values [Q] float64 (nan = says nothing) as they are, or their mean over the others."""
+    if reduction == "none":
+        return values
+    if reduction != "mean":
+        raise InvalidArgumentError(f"reduction is {reduction!r}, allowed are 'mean' and 'none'")
+    told = values[~values.isnan()]
+    mean = told.mean().item() if len(told) else float("nan")
+    return CountedMean(mean, len(told), len(values) - len(told))
+
+
+def check_ties(ties: str) -> None:
+    """Raise when ``ties`` is not one of the two rules."""
+    if ties not in ("stable", "expected"):
+        raise InvalidArgumentError(f"ties is {ties!r}, allowed are 'stable' and 'expected'")
+
+
+def before(values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """Sum of ``values`` [B, G] over the places before each of ``places`` [B, G] (int64 in 0..G)."""
+    total = torch.nn.functional.pad(values.cumsum(dim=1), (1, 0))
+    return total.gather(1, places)

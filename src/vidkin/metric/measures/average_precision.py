@@ -1,0 +1,155 @@
+"""Average precision: per query, its mean, per level of relevance, and over one list of all pairs."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+
+from vidkin.metric.measures._ranking import (
+    CountedMean,
+    Ranking,
+    Ties,
+    before,
+    check_ties,
+    checked,
+    per_query,
+    rank,
+    reduced,
+)
+
+__all__ = [
+    "average_precision",
+    "average_precision_per_level",
+    "mean_average_precision",
+    "micro_average_precision",
+]
+
+
+def average_precision(
+    scores: torch.Tensor,
+    relevance: torch.Tensor,
+    *,
+    level: float = 1,
+    ties: Ties = "stable",
+    valid: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Average precision of every query.
+
+    AP = 1/|P| sum over i in P of |{j in P: rank(j) <= rank(i)}| / rank(i), with P the gallery items that are
+    relevant. No interpolation.
+
+    Args:
+        scores: [Q, G] floating point, higher is more similar; or [G] for one query.
+        relevance: [Q, G] (or [G]), 0 or more.
+        level: Relevance from which an item counts as relevant: 1 counts intermediates too, 2 only items of
+            the same subcategory.
+        ties: ``"stable"``: equal scores rank in the order of the columns. ``"expected"``: the mean over all
+            orders of the tied items (McSherry and Najork, ECIR 2008); use it where many scores are equal.
+        valid: [Q, G] bool; pairs with False are left out of the list.
+
+    Returns:
+        [Q] float64 in [0, 1] (0-dimensional for one query), nan for a query without a positive.
+
+    Raises:
+        InvalidArgumentError: When shapes differ, scores hold NaN or relevance is negative.
+    """
+    check_ties(ties)
+    if scores.ndim == 1:
+        alone = None if valid is None else valid.unsqueeze(0)
+        return average_precision(
+            scores.unsqueeze(0), relevance.unsqueeze(0), level=level, ties=ties, valid=alone
+        ).squeeze(0)
+    return per_query(partial(ranked_average_precision, level=level, ties=ties), scores, relevance, valid)
+
+
+def mean_average_precision(
+    scores: torch.Tensor,
+    relevance: torch.Tensor,
+    *,
+    level: float = 1,
+    ties: Ties = "stable",
+    valid: torch.Tensor | None = None,
+) -> CountedMean:
+    """Mean over the queries of their average precision; arguments as for `average_precision`.
+
+    Returns:
+        A float in [0, 1]; its ``count`` is the number of queries with a positive, its ``skipped`` that of
+        queries without one, which the mean leaves out. nan when no query has a positive.
+    """
+    values = average_precision(scores, relevance, level=level, ties=ties, valid=valid)
+    mean = reduced(values.reshape(-1), "mean")
+    assert isinstance(mean, CountedMean)
+    return mean
+
+
+def micro_average_precision(
+    scores: torch.Tensor,
+    relevance: torch.Tensor,
+    *,
+    level: float = 1,
+    ties: Ties = "stable",
+    valid: torch.Tensor | None = None,
+) -> float:
+    """Average precision of the one list that holds every (query, gallery) pair.
+
+    It needs scores that are comparable between queries, as copy detection with one threshold does. Arguments
+    as for `average_precision`; equal scores rank by query, then by column.
+
+    Returns:
+        A float in [0, 1], nan when no pair is positive.
+    """
+    check_ties(ties)
+    scores, relevance, valid = checked(scores, relevance, valid)
+    flat_valid = None if valid is None else valid.reshape(1, -1)
+    ranking = rank(scores.reshape(1, -1), relevance.reshape(1, -1), flat_valid)
+    return ranked_average_precision(ranking, level=level, ties=ties).item()
+
+
+def average_precision_per_level(
+    scores: torch.Tensor,
+    relevance: torch.Tensor,
+    *,
+    levels: int | None = None,
+    ties: Ties = "stable",
+    valid: torch.Tensor | None = None,
+) -> dict[int, CountedMean]:
+    """Mean average precision at each level: ``{1: same category and up, 2: same subcategory, ...}``.
+
+    Args:
+        scores: [Q, G].
+        relevance: [Q, G] integers.
+        levels: The finest level; default is the largest relevance that occurs.
+        ties: As for `average_precision`.
+        valid: As for `average_precision`.
+    """
+    finest = levels if levels is not None else (int(relevance.max().item()) if relevance.numel() else 0)
+    return {
+        level: mean_average_precision(scores, relevance, level=level, ties=ties, valid=valid)
+        for level in range(1, finest + 1)
+    }
+
+
+def ranked_average_precision(ranking: Ranking, *, level: float, ties: Ties) -> torch.Tensor:
+    """[B] float64; nan where the list has no positive."""
+    positive = (ranking.relevance >= level) & ranking.valid
+    total = positive.sum(dim=1)
+    gained = precision_at_positives(ranking, positive, ties=ties).sum(dim=1)
+    # 0/0 is the nan that means "no positive".
+    return gained / total
+
+
+def precision_at_positives(ranking: Ranking, positive: torch.Tensor, *, ties: Ties) -> torch.Tensor:
+    """[B, G] float64: at each place [positive] * precision there, or the mean of it over orders of ties."""
+    positions = ranking.positions()
+    if ties == "stable":
+        return positive * (positive.cumsum(dim=1).double() / positions)
+    start, end = ranking.tie_bounds()
+    hits = positive.long()
+    earlier = before(hits, start)
+    inside = before(hits, end) - earlier
+    size = end - start
+    # The item at a place of a run of `size` equals is positive with chance inside/size; if it is, each of the
+    # places of the run before it holds one of the other inside-1 positives with chance (inside-1)/(size-1).
+    others = (positions - 1 - start) * (inside - 1).double() / (size - 1).clamp(min=1)
+    return inside.double() / size * (earlier + others + 1) / positions

@@ -1,0 +1,214 @@
+"""Precision, recall and F1 of detections: shot boundaries under two matching rules, and clips."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = [
+    "Boundary",
+    "BoundaryRule",
+    "DetectionScores",
+    "boundaries_of_shots",
+    "boundary_scores",
+    "clip_scores",
+]
+
+Boundary = float | tuple[float, float]
+"""A hard cut as the first frame of the new shot, or a gradual transition as its [first, last] frame."""
+
+BoundaryRule = Literal["nearest", "overlap"]
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionScores:
+    """Counts of right, false and missed detections; add the scores of several videos to pool them.
+
+    Where nothing was to be found and nothing was reported, precision, recall and F1 are 1; otherwise a
+    quotient without denominator is 0.
+
+    Attributes:
+        true_positives: Detections that match, 0 or more.
+        false_positives: Detections that match nothing.
+        false_negatives: What was not detected.
+    """
+
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+
+    def __post_init__(self) -> None:
+        if min(self.true_positives, self.false_positives, self.false_negatives) < 0:
+            raise InvalidArgumentError(f"counts must be 0 or more, given is {self}")
+
+    def __add__(self, other: DetectionScores) -> DetectionScores:
+        return DetectionScores(
+            self.true_positives + other.true_positives,
+            self.false_positives + other.false_positives,
+            self.false_negatives + other.false_negatives,
+        )
+
+    @property
+    def precision(self) -> float:
+        """Share of the detections that are right."""
+        return self._quotient(self.true_positives, self.true_positives + self.false_positives)
+
+    @property
+    def recall(self) -> float:
+        """Share of what was to be found that was."""
+        return self._quotient(self.true_positives, self.true_positives + self.false_negatives)
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall."""
+        twice = 2 * self.true_positives
+        return self._quotient(twice, twice + self.false_positives + self.false_negatives)
+
+    def _quotient(self, numerator: int, denominator: int) -> float:
+        if denominator:
+            return numerator / denominator
+        return 1.0 if self == DetectionScores(0, 0, 0) else 0.0
+
+
+def boundary_scores(
+    predicted: Sequence[Boundary],
+    truth: Sequence[Boundary],
+    *,
+    tolerance: float = 0,
+    rule: BoundaryRule = "nearest",
+) -> DetectionScores:
+    """Match the boundaries found in one video with its labels.
+
+    A boundary is a number c (hard cut: first frame of the new shot) or a pair (first, last) of the frames of
+    a gradual transition; any unit does as long as it is the same everywhere.
+
+    Args:
+        predicted: Boundaries found, in any order.
+        truth: Boundaries labelled, in any order.
+        tolerance: Frames by which a match may be off, 0 or more.
+        rule: ``"nearest"`` (primary): one-to-one and greedy, the nearest pairs first; gradual transitions of
+            the truth choose before hard cuts do, and one point inside (or within the tolerance of) such a
+            transition counts once, further ones are false alarms.
+            ``"overlap"``: each boundary becomes the interval from the last frame of the shot before to the
+            first frame of the shot after, widened by tolerance/2 - 1/2 on both sides; one sweep through both
+            lists in order of time matches intervals that overlap (the rule of TransNet V2, with tolerance 2).
+
+    Returns:
+        Counts with precision, recall and F1.
+
+    Raises:
+        InvalidArgumentError: When a transition ends before it starts or the tolerance is negative.
+    """
+    if tolerance < 0:
+        raise InvalidArgumentError(f"tolerance is {tolerance} frames, allowed is 0 or more")
+    found = sorted(_interval(boundary) for boundary in predicted)
+    wanted = sorted(_interval(boundary) for boundary in truth)
+    if rule == "nearest":
+        matched = _match_nearest(found, wanted, tolerance)
+    elif rule == "overlap":
+        matched = _match_overlap(_widened(predicted, tolerance), _widened(truth, tolerance))
+    else:
+        raise InvalidArgumentError(f"rule is {rule!r}, allowed are 'nearest' and 'overlap'")
+    return DetectionScores(matched, len(found) - matched, len(wanted) - matched)
+
+
+def boundaries_of_shots(shots: Sequence[tuple[int, int]]) -> list[Boundary]:
+    """Boundaries between shots given as (first frame, last frame), both inclusive and in order of time.
+
+    Shots that touch have a hard cut between them; frames between two shots are a gradual transition.
+
+    Raises:
+        InvalidArgumentError: When a shot starts before the one before it has ended.
+    """
+    boundaries: list[Boundary] = []
+    for (_, last), (first, _) in pairwise(shots):
+        if first <= last:
+            raise InvalidArgumentError(
+                f"a shot starts at frame {first} although the one before ends at {last}"
+            )
+        boundaries.append(first if first == last + 1 else (last + 1, first - 1))
+    return boundaries
+
+
+def clip_scores(predicted: Sequence[bool], truth: Sequence[bool]) -> DetectionScores:
+    """Score of a yes/no per clip, for example "is critical", against its labels.
+
+    Raises:
+        InvalidArgumentError: When the two do not have one length.
+    """
+    if len(predicted) != len(truth):
+        raise InvalidArgumentError(
+            f"predicted and truth must have one length, given are {len(predicted)} and {len(truth)} clips"
+        )
+    pairs = [(bool(found), bool(wanted)) for found, wanted in zip(predicted, truth, strict=True)]
+    return DetectionScores(pairs.count((True, True)), pairs.count((True, False)), pairs.count((False, True)))
+
+
+def _interval(boundary: Boundary) -> tuple[float, float]:
+    start, end = boundary if isinstance(boundary, tuple) else (boundary, boundary)
+    if not start <= end:
+        raise InvalidArgumentError(f"a transition ends before it starts: ({start}, {end})")
+    return start, end
+
+
+def _is_gradual(interval: tuple[float, float]) -> bool:
+    return interval[0] < interval[1]
+
+
+def _match_nearest(
+    found: list[tuple[float, float]], wanted: list[tuple[float, float]], tolerance: float
+) -> int:
+    longest = max((end - start for start, end in found), default=0)
+    starts = [start for start, _ in found]
+    free = [True] * len(found)
+    matched = 0
+    for gradual in (True, False):
+        pairs = []
+        for number, (start, end) in enumerate(wanted):
+            if _is_gradual((start, end)) != gradual:
+                continue
+            first = bisect_left(starts, start - tolerance - longest)
+            for candidate in range(first, bisect_right(starts, end + tolerance)):
+                low, high = found[candidate]
+                gap = max(0.0, low - end, start - high)
+                # Of several points inside a transition the one nearest to its middle is taken.
+                middle = abs((low + high) - (start + end))
+                if gap <= tolerance:
+                    pairs.append((gap, middle, number, candidate))
+        open_truths = {pair[2] for pair in pairs}
+        for _, _, number, candidate in sorted(pairs):
+            if number in open_truths and free[candidate]:
+                open_truths.discard(number)
+                free[candidate] = False
+                matched += 1
+    return matched
+
+
+def _widened(boundaries: Sequence[Boundary], tolerance: float) -> list[tuple[float, float]]:
+    """Last frame of the shot before and first frame of the shot after, moved apart by tolerance/2 - 1/2 each."""
+    shift = tolerance / 2 - 0.5
+    widened = []
+    for boundary in boundaries:
+        if isinstance(boundary, tuple):
+            start, end = _interval(boundary)
+            widened.append((start - 1 - shift, end + 1 + shift))
+        else:
+            widened.append((boundary - 1 - shift, boundary + shift))
+    return sorted(widened)
+
+
+def _match_overlap(found: list[tuple[float, float]], wanted: list[tuple[float, float]]) -> int:
+    i = j = matched = 0
+    while i < len(wanted) and j < len(found):
+        if found[j][1] < wanted[i][0]:
+            j += 1
+        elif found[j][0] > wanted[i][1]:
+            i += 1
+        else:
+            matched, i, j = matched + 1, i + 1, j + 1
+    return matched

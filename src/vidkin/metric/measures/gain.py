@@ -1,0 +1,78 @@
+"""Normalised discounted cumulative gain."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.measures._ranking import (
+    CountedMean,
+    Ranking,
+    Reduction,
+    Ties,
+    before,
+    check_ties,
+    per_query,
+    reduced,
+)
+
+__all__ = ["Gain", "ndcg"]
+
+Gain = Literal["exponential", "linear"]
+
+
+def ndcg(
+    scores: torch.Tensor,
+    relevance: torch.Tensor,
+    *,
+    gain: Gain = "exponential",
+    k: int | None = None,
+    ties: Ties = "stable",
+    valid: torch.Tensor | None = None,
+    reduction: Reduction = "mean",
+) -> CountedMean | torch.Tensor:
+    """Normalised discounted cumulative gain (Järvelin and Kekäläinen, TOIS 2002).
+
+    DCG = sum over ranks r = 1, 2, ... of gain(r) / log2(1 + r); NDCG = DCG / DCG of the best order.
+
+    Args:
+        scores: [Q, G] floating point, higher is more similar.
+        relevance: [Q, G] graded, 0 or more.
+        gain: ``"exponential"``: 2^relevance - 1, which weighs the top grade more. ``"linear"``: relevance.
+        k: Only the first k ranks count, in the best order too; default all.
+        ties: ``"stable"`` or ``"expected"``, see `average_precision`.
+        valid: [Q, G] bool; pairs with False are left out.
+        reduction: ``"mean"`` over the queries, or ``"none"``.
+
+    Returns:
+        A float in [0, 1] that counts the queries it is over, or [Q] float64 with nan for a query without gain.
+
+    Raises:
+        InvalidArgumentError: When shapes differ or a choice is not known.
+    """
+    check_ties(ties)
+    if gain not in ("exponential", "linear"):
+        raise InvalidArgumentError(f"gain is {gain!r}, allowed are 'exponential' and 'linear'")
+    if k is not None and k < 1:
+        raise InvalidArgumentError(f"k is {k}, allowed is 1 or more, or None for the whole list")
+    return reduced(
+        per_query(partial(ranked_ndcg, gain=gain, k=k, ties=ties), scores, relevance, valid), reduction
+    )
+
+
+def ranked_ndcg(ranking: Ranking, *, gain: Gain, k: int | None, ties: Ties) -> torch.Tensor:
+    """[B] float64; nan where nothing is to be gained."""
+    grades = ranking.relevance.double()
+    gains = torch.exp2(grades) - 1 if gain == "exponential" else grades
+    positions = ranking.positions()
+    discount = 1 / torch.log2(1 + positions.double())
+    if k is not None:
+        discount = discount * (positions <= k)
+    best = (gains.sort(dim=1, descending=True).values * discount).sum(dim=1)
+    if ties == "expected":
+        start, end = ranking.tie_bounds()
+        gains = (before(gains, end) - before(gains, start)) / (end - start)
+    return (gains * discount).sum(dim=1) / best

@@ -1,0 +1,173 @@
+"""Measures of the top of the list: Recall@K, R-precision, mAP@R."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.measures._ranking import (
+    CountedMean,
+    Ranking,
+    Reduction,
+    Ties,
+    before,
+    check_ties,
+    per_query,
+    reduced,
+)
+from vidkin.metric.measures.average_precision import precision_at_positives
+
+__all__ = ["RecallForm", "map_at_r", "r_precision", "recall_at_k"]
+
+RecallForm = Literal["hit", "share"]
+
+
+def recall_at_k(
+    scores: torch.Tensor,
+    relevance: torch.Tensor,
+    k: int,
+    *,
+    form: RecallForm = "hit",
+    level: float = 1,
+    ties: Ties = "stable",
+    valid: torch.Tensor | None = None,
+    reduction: Reduction = "mean",
+) -> CountedMean | torch.Tensor:
+    """Recall@K.
+
+    Args:
+        scores: [Q, G] floating point, higher is more similar.
+        relevance: [Q, G], 0 or more.
+        k: How many ranks count, 1 or more; a k beyond the gallery means all of it.
+        form: ``"hit"``: 1 when any positive is among the first k, as metric learning has it (HIT@1 is k=1).
+            ``"share"``: the share of the query's positives among the first k, as retrieval has it.
+        level: Relevance from which an item counts as relevant.
+        ties: ``"stable"`` or ``"expected"``, see `average_precision`.
+        valid: [Q, G] bool; pairs with False are left out.
+        reduction: ``"mean"`` over the queries, or ``"none"``.
+
+    Returns:
+        A float in [0, 1] that counts the queries it is over, or [Q] float64 with nan for a query without a
+        positive.
+
+    Raises:
+        InvalidArgumentError: When shapes differ, k is below 1 or a choice is not known.
+    """
+    check_ties(ties)
+    if k < 1:
+        raise InvalidArgumentError(f"k is {k}, allowed is 1 or more")
+    if form not in ("hit", "share"):
+        raise InvalidArgumentError(f"form is {form!r}, allowed are 'hit' and 'share'")
+    measure = partial(ranked_recall, k=k, form=form, level=level, ties=ties)
+    return reduced(per_query(measure, scores, relevance, valid), reduction)
+
+
+def r_precision(
+    scores: torch.Tensor,
+    relevance: torch.Tensor,
+    *,
+    level: float = 1,
+    ties: Ties = "stable",
+    valid: torch.Tensor | None = None,
+    reduction: Reduction = "mean",
+) -> CountedMean | torch.Tensor:
+    """R-precision: the share of positives among the first R ranks, R the number of the query's positives.
+
+    Arguments and result as for `recall_at_k`.
+    """
+    check_ties(ties)
+    measure = partial(ranked_r_precision, level=level, ties=ties)
+    return reduced(per_query(measure, scores, relevance, valid), reduction)
+
+
+def map_at_r(
+    scores: torch.Tensor,
+    relevance: torch.Tensor,
+    *,
+    level: float = 1,
+    ties: Ties = "stable",
+    valid: torch.Tensor | None = None,
+    reduction: Reduction = "mean",
+) -> CountedMean | torch.Tensor:
+    """mAP@R (Musgrave, Belongie and Lim, ECCV 2020): 1/R sum over ranks i <= R of [positive at i] precision at i.
+
+    R is the number of the query's positives. Arguments and result as for `recall_at_k`.
+    """
+    check_ties(ties)
+    return reduced(
+        per_query(partial(ranked_map_at_r, level=level, ties=ties), scores, relevance, valid), reduction
+    )
+
+
+def ranked_recall(ranking: Ranking, *, k: int, form: RecallForm, level: float, ties: Ties) -> torch.Tensor:
+    """[B] float64; nan where the list has no positive."""
+    positive = _positive(ranking, level)
+    total = positive.sum(dim=1).double()
+    found = (
+        _expected_hits(ranking, positive, k) if ties == "expected" else positive[:, :k].sum(dim=1).double()
+    )
+    if form == "share":
+        return found / total
+    hit = (
+        1 - _chance_of_no_hit(ranking, positive, k)
+        if ties == "expected"
+        else positive[:, :k].any(dim=1).double()
+    )
+    return hit.where(total > 0, hit.new_full((), float("nan")))
+
+
+def ranked_r_precision(ranking: Ranking, *, level: float, ties: Ties) -> torch.Tensor:
+    """[B] float64; nan where the list has no positive."""
+    positive = _positive(ranking, level)
+    total = positive.sum(dim=1, keepdim=True)
+    hits = positive.double()
+    if ties == "expected":
+        start, end = ranking.tie_bounds()
+        hits = (before(hits, end) - before(hits, start)) / (end - start)
+    return (hits * (ranking.positions() <= total)).sum(dim=1) / total.squeeze(1)
+
+
+def ranked_map_at_r(ranking: Ranking, *, level: float, ties: Ties) -> torch.Tensor:
+    """[B] float64; nan where the list has no positive."""
+    positive = _positive(ranking, level)
+    total = positive.sum(dim=1, keepdim=True)
+    gained = precision_at_positives(ranking, positive, ties=ties) * (ranking.positions() <= total)
+    return gained.sum(dim=1) / total.squeeze(1)
+
+
+def _positive(ranking: Ranking, level: float) -> torch.Tensor:
+    return (ranking.relevance >= level) & ranking.valid
+
+
+def _expected_hits(ranking: Ranking, positive: torch.Tensor, k: int) -> torch.Tensor:
+    start, end = ranking.tie_bounds()
+    hits = positive.double()
+    shared = (before(hits, end) - before(hits, start)) / (end - start)
+    return shared[:, :k].sum(dim=1)
+
+
+def _chance_of_no_hit(ranking: Ranking, positive: torch.Tensor, k: int) -> torch.Tensor:
+    """[B]: chance that the first k ranks hold no positive, over the orders of the run that rank k cuts."""
+    size, length = positive.shape
+    if length == 0:
+        return torch.ones(size, dtype=torch.float64, device=positive.device)
+    start, end = ranking.tie_bounds()
+    last = min(k, length) - 1
+    first, past = start[:, last : last + 1], end[:, last : last + 1]
+    hits = positive.long()
+    earlier = before(hits, first).squeeze(1)
+    inside = before(hits, past).squeeze(1) - earlier
+    run = (past - first).squeeze(1)
+    taken = last + 1 - first.squeeze(1)
+    # C(run - inside, taken) / C(run, taken): all of the places taken from the run hold non-positives.
+    free = run - inside
+    log_chance = _log_binomial(free, taken.minimum(free)) - _log_binomial(run, taken)
+    return log_chance.exp() * (taken <= free) * (earlier == 0)
+
+
+def _log_binomial(n: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    n, k = n.double(), k.double()
+    return torch.lgamma(n + 1) - torch.lgamma(k + 1) - torch.lgamma(n - k + 1)

@@ -1,0 +1,151 @@
+"""Segment-level precision, recall and F of copy localisation."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = ["SegmentScores", "segment_f_score", "segment_precision_recall", "segment_scores"]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentScores:
+    """Mean segment precision and recall over video pairs.
+
+    Attributes:
+        precision: In [0, 1]; nan when no pair counts for it.
+        recall: In [0, 1]; nan when no pair counts for it.
+    """
+
+    precision: float
+    recall: float
+
+    @property
+    def f_score(self) -> float:
+        """Harmonic mean of precision and recall; 0 when both are 0."""
+        total = self.precision + self.recall
+        return 2 * self.precision * self.recall / total if total != 0 else 0.0
+
+
+def segment_precision_recall(predicted: torch.Tensor, truth: torch.Tensor) -> tuple[float, float]:
+    """Precision and recall of the copied segments of one video pair (VCSL; He et al., CVPR 2022).
+
+    A segment is a box in the plane (query time, reference time). On each axis precision is the sum over
+    predicted boxes of the length that the union of their intersections with true boxes covers, divided by
+    the sum of the predicted lengths; precision = its value on the query axis times that on the reference
+    axis. Recall likewise with the parts exchanged. Several short boxes along one long copy are thus as good
+    as one.
+
+    Args:
+        predicted: [N, 4] boxes (query start, reference start, query end, reference end), seconds.
+        truth: [M, 4] boxes.
+
+    Returns:
+        (precision, recall) in [0, 1]. Without predicted boxes precision is 1, without true boxes recall is
+        1 (and the other 0 when there are boxes on the other side).
+
+    Raises:
+        InvalidArgumentError: When a tensor is not [N, 4] or a box ends before it starts.
+    """
+    found, wanted = _boxes("predicted", predicted), _boxes("truth", truth)
+    if len(found) == 0 or len(wanted) == 0:
+        return float(len(found) == 0), float(len(wanted) == 0)
+    return _covered(found, wanted), _covered(wanted, found)
+
+
+def segment_scores(
+    predicted: Sequence[torch.Tensor],
+    truth: Sequence[torch.Tensor],
+    *,
+    average: Literal["micro", "macro"] = "micro",
+    groups: Sequence[Hashable] | None = None,
+) -> SegmentScores:
+    """Segment precision and recall over many video pairs.
+
+    Args:
+        predicted: For each pair its predicted boxes [N, 4] in seconds, see `segment_precision_recall`.
+        truth: For each pair its true boxes [M, 4].
+        average: ``"micro"``: precision is the mean over pairs that have predictions, recall that over pairs
+            that have truth. ``"macro"``: the mean over groups of the mean over all pairs of a group, where a
+            pair without predictions has precision 1 and one without truth recall 1.
+        groups: For macro: the query set of each pair; default each pair by itself.
+
+    Raises:
+        InvalidArgumentError: When lengths differ or a box is not one.
+    """
+    if average not in ("micro", "macro"):
+        raise InvalidArgumentError(f"average is {average!r}, allowed are 'micro' and 'macro'")
+    if len(predicted) != len(truth) or (groups is not None and len(groups) != len(truth)):
+        raise InvalidArgumentError(
+            f"predicted, truth and groups must have one length, given are {len(predicted)}, {len(truth)} and "
+            f"{'none' if groups is None else len(groups)}"
+        )
+    pairs = [segment_precision_recall(p, t) for p, t in zip(predicted, truth, strict=True)]
+    if average == "micro":
+        return SegmentScores(
+            _mean([pair[0] for pair, boxes in zip(pairs, predicted, strict=True) if len(boxes)]),
+            _mean([pair[1] for pair, boxes in zip(pairs, truth, strict=True) if len(boxes)]),
+        )
+    members: dict[Hashable, list[tuple[float, float]]] = {}
+    for number, pair in enumerate(pairs):
+        members.setdefault(number if groups is None else groups[number], []).append(pair)
+    return SegmentScores(
+        _mean([_mean([pair[0] for pair in group]) for group in members.values()]),
+        _mean([_mean([pair[1] for pair in group]) for group in members.values()]),
+    )
+
+
+def segment_f_score(
+    predicted: Sequence[torch.Tensor],
+    truth: Sequence[torch.Tensor],
+    *,
+    average: Literal["micro", "macro"] = "micro",
+    groups: Sequence[Hashable] | None = None,
+) -> float:
+    """Harmonic mean of segment precision and recall in [0, 1]; arguments as for `segment_scores`."""
+    return segment_scores(predicted, truth, average=average, groups=groups).f_score
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else float("nan")
+
+
+def _boxes(name: str, boxes: torch.Tensor) -> torch.Tensor:
+    boxes = boxes.detach().double().cpu()
+    if boxes.numel() == 0:
+        return boxes.reshape(0, 4)
+    if boxes.ndim != 2 or boxes.shape[1] != 4:
+        raise InvalidArgumentError(f"{name} must be [N, 4] boxes, given is {list(boxes.shape)}")
+    if bool((boxes[:, 2:] <= boxes[:, :2]).any()):
+        raise InvalidArgumentError(
+            f"{name} holds a box without extent; the order is (query start, reference start, query end, reference end)"
+        )
+    return boxes
+
+
+def _covered(boxes: torch.Tensor, others: torch.Tensor) -> float:
+    """Product over the two axes of the share of the boxes' length that meets the others."""
+    low = torch.maximum(boxes[:, None, :2], others[None, :, :2])
+    high = torch.minimum(boxes[:, None, 2:], others[None, :, 2:])
+    meets = (high > low).all(dim=2)
+    share = 1.0
+    for axis in (0, 1):
+        covered = sum(
+            _union_length(low[box, meets[box], axis].tolist(), high[box, meets[box], axis].tolist())
+            for box in range(len(boxes))
+        )
+        share *= covered / (boxes[:, 2 + axis] - boxes[:, axis]).sum().item()
+    return share
+
+
+def _union_length(starts: list[float], ends: list[float]) -> float:
+    total, reached = 0.0, float("-inf")
+    for start, end in sorted(zip(starts, ends, strict=True)):
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total

@@ -1,0 +1,111 @@
+"""Average precision of events in time, as action spotting measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = ["temporal_average_precision"]
+
+
+def temporal_average_precision(
+    times: torch.Tensor,
+    confidences: torch.Tensor,
+    truth: torch.Tensor,
+    *,
+    tolerance: float | Sequence[float],
+    videos: torch.Tensor | None = None,
+    truth_videos: torch.Tensor | None = None,
+    interpolation: Literal["none", "eleven-point"] = "none",
+) -> float:
+    """Average precision of spotted moments (SoccerNet, CVPRW 2018; v2 2021).
+
+    Predictions of all videos stand in one list of falling confidence (equal ones in the given order). Each
+    takes the nearest event of its video that is still free, if |t - t'| <= tolerance / 2, and is right then;
+    otherwise it is a false alarm. AP = sum over right predictions of precision there / number of events.
+
+    Args:
+        times: [P] seconds.
+        confidences: [P] floating point, any range.
+        truth: [E] seconds of the labelled events.
+        tolerance: Full width delta of the window in seconds; several give the mean of their APs ("average
+            mAP", SoccerNet uses 5, 10, ..., 60).
+        videos: [P] integers, the video of each prediction; default all of one video.
+        truth_videos: [E] integers.
+        interpolation: ``"none"``: the area under the steps. ``"eleven-point"``: the mean over recall 0, .1,
+            ..., 1 of the best precision at that recall or more, which SoccerNet's published figures use.
+
+    Returns:
+        A float in [0, 1]; nan when there is no event.
+
+    Raises:
+        InvalidArgumentError: When shapes do not fit or a tolerance is negative.
+    """
+    if interpolation not in ("none", "eleven-point"):
+        raise InvalidArgumentError(
+            f"interpolation is {interpolation!r}, allowed are 'none' and 'eleven-point'"
+        )
+    videos = torch.zeros_like(times, dtype=torch.int64) if videos is None else videos
+    truth_videos = torch.zeros_like(truth, dtype=torch.int64) if truth_videos is None else truth_videos
+    for name, one, other in (
+        ("confidences", confidences, times),
+        ("videos", videos, times),
+        ("truth_videos", truth_videos, truth),
+    ):
+        if one.shape != other.shape or other.ndim != 1:
+            raise InvalidArgumentError(
+                f"{name} must be one per time, given are {list(one.shape)} for times {list(other.shape)}"
+            )
+    if bool(confidences.isnan().any()):
+        raise InvalidArgumentError("confidences hold NaN, which has no place in a ranking")
+    widths = list(tolerance) if isinstance(tolerance, Sequence) else [tolerance]
+    if not widths or min(widths) < 0:
+        raise InvalidArgumentError(f"tolerance is {tolerance} s, allowed is 0 or more")
+    if len(truth) == 0:
+        return float("nan")
+    order = confidences.sort(descending=True, stable=True).indices
+    spotted = list(zip(videos[order].tolist(), times[order].double().tolist(), strict=True))
+    events: dict[int, list[float]] = {}
+    for video, time in zip(truth_videos.tolist(), truth.double().tolist(), strict=True):
+        events.setdefault(video, []).append(time)
+    area = _eleven_point if interpolation == "eleven-point" else _steps
+    values = [area(_right(spotted, events, width / 2), len(truth)) for width in widths]
+    return sum(values) / len(values)
+
+
+def _right(spotted: list[tuple[int, float]], events: dict[int, list[float]], reach: float) -> torch.Tensor:
+    """[P] bool in ranked order: does the prediction take a free event?"""
+    free = {video: list(times) for video, times in events.items()}
+    right = []
+    for video, time in spotted:
+        left = free.get(video, [])
+        nearest = min(range(len(left)), key=lambda e: abs(left[e] - time), default=None)
+        hit = nearest is not None and abs(left[nearest] - time) <= reach
+        if nearest is not None and hit:
+            left.pop(nearest)
+        right.append(hit)
+    return torch.tensor(right, dtype=torch.bool)
+
+
+def _precision(right: torch.Tensor) -> torch.Tensor:
+    return right.cumsum(0).double() / torch.arange(1, len(right) + 1)
+
+
+def _steps(right: torch.Tensor, events: int) -> float:
+    return (_precision(right) * right).sum().item() / events
+
+
+def _eleven_point(right: torch.Tensor, events: int) -> float:
+    precision, found = _precision(right), right.cumsum(0)
+    # Recall is compared in whole events: found * 10 >= step * events has no rounding.
+    best = [
+        precision[found * 10 >= step * events].max().item()
+        if bool((found * 10 >= step * events).any())
+        else 0.0
+        for step in range(11)
+    ]
+    return sum(best) / 11
