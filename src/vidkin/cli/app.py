@@ -1,19 +1,83 @@
-"""The command line, assembled."""
+"""The command line, assembled: commands, the version, and how errors end."""
 
 from __future__ import annotations
 
+import logging
+from typing import Annotated, Any
+
 import typer
+from typer.core import TyperGroup
 
-__all__ = ["run"]
+from vidkin import __version__
+from vidkin.cli import demo, doctor, duplicates, embed, index, info, match, remove, search
+from vidkin.cli.console import WarningLines, error_line, note, write_safely
+from vidkin.cli.exit import Status, status_of
+from vidkin.errors import VidkinError
 
-app = typer.Typer(name="vidkin", no_args_is_help=True, add_completion=False)
+__all__ = ["app", "run"]
+
+
+class _Commands(TyperGroup):
+    """Turns what vidkin raises on purpose into one line and an exit status; bugs keep their traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except VidkinError as error:
+            error_line(str(error))
+            raise typer.Exit(status_of(error)) from None
+        except KeyboardInterrupt:
+            note(
+                "Interrupted. What was finished is kept: the same command goes on from there.", style="yellow"
+            )
+            raise typer.Exit(Status.INTERRUPTED) from None
+
+
+app = typer.Typer(
+    name="vidkin",
+    cls=_Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"vidkin {__version__}")
+        raise typer.Exit
 
 
 @app.callback()
-def vidkin() -> None:
-    """Find kindred video: index, search, match, duplicates."""
+def vidkin(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave."),
+    ] = False,
+) -> None:
+    """Find kindred video: index a folder, search it with a clip, see where videos match.
+
+    Exit status: 0 done, 1 some inputs failed, 2 wrong usage, 3 nothing usable, 130 interrupted.
+    """
+    logger = logging.getLogger("vidkin")
+    if not any(isinstance(handler, WarningLines) for handler in logger.handlers):
+        logger.addHandler(WarningLines(logging.WARNING))
+        logger.propagate = False
+
+
+app.command("index")(index.index)
+app.command("search")(search.search)
+app.command("match")(match.match)
+app.command("duplicates")(duplicates.duplicates)
+app.command("info")(info.info)
+app.command("remove")(remove.remove)
+app.command("embed")(embed.embed)
+app.command("doctor")(doctor.doctor)
+app.command("demo")(demo.demo)
 
 
 def run() -> None:
     """Parse the command line and run it."""
+    write_safely()
     app()

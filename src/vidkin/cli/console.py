@@ -1,0 +1,187 @@
+"""What the commands draw with: two consoles, tables, times, names of files, progress."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+__all__ = [
+    "Meter",
+    "WarningLines",
+    "clock",
+    "error_line",
+    "file_size",
+    "meter",
+    "note",
+    "number",
+    "path_text",
+    "printable",
+    "say",
+    "stderr",
+    "stdout",
+    "table",
+    "write_safely",
+]
+
+# Columns of a file that is not a terminal: wide enough that no name is ever cut or folded.
+_UNLIMITED = 100_000
+
+
+def stdout() -> Console:
+    """The console of results. Made when asked for, as tests and callers replace ``sys.stdout``."""
+    return _console(stderr=False)
+
+
+def stderr() -> Console:
+    """The console of messages and progress."""
+    return _console(stderr=True)
+
+
+def say(message: str | Text, *, style: str | None = None) -> None:
+    """One line of results on standard output; square brackets in it are text."""
+    stdout().print(message, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def note(message: str | Text, *, style: str | None = "dim") -> None:
+    """One line beside the results, on standard error."""
+    stderr().print(message, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def error_line(message: str) -> None:
+    """The one red line that an error becomes."""
+    line = " ".join(printable(part.strip()) for part in message.splitlines() if part.strip())
+    note(f"Error: {line}", style="bold red")
+
+
+def clock(seconds: float) -> str:
+    """Seconds as ``m:ss.s``, from an hour on as ``h:mm:ss.s``: 75.25 is ``1:15.3``.
+
+    >>> clock(75.25), clock(59.96), clock(3723.4)
+    ('1:15.3', '1:00.0', '1:02:03.4')
+    """
+    # Halves away from zero, as people round; Python's round() would take 75.25 to 75.2.
+    tenths = int(max(seconds, 0.0) * 10 + 0.5 + 1e-9)
+    minutes, rest = divmod(tenths, 600)
+    hours, minutes = divmod(minutes, 60)
+    tail = f"{rest // 10:02d}.{rest % 10}"
+    return f"{hours}:{minutes:02d}:{tail}" if hours else f"{minutes}:{tail}"
+
+
+def file_size(size: int) -> str:
+    """Bytes as people read them: ``1.4 MB``."""
+    amount = float(size)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+def number(count: int, singular: str, plural: str | None = None) -> str:
+    """``1 video``, ``12 videos``."""
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
+
+
+def printable(text: str) -> str:
+    """The text with nothing in it that a terminal would obey or that cannot be written as UTF-8."""
+    text = os.fsencode(text).decode("utf-8", "replace") if _has_surrogates(text) else text
+    return "".join(char if char.isprintable() else "�" for char in text)
+
+
+def path_text(path: str | os.PathLike[str], *, style: str | None = None) -> Text:
+    """A file's name for tables: relative to the current folder where it lies below it."""
+    name = os.fspath(path)
+    if os.path.isabs(name):
+        here = os.getcwd()
+        if name.startswith(here.rstrip(os.sep) + os.sep):
+            name = os.path.relpath(name, here)
+    return Text(printable(name), style=style or "", overflow="fold")
+
+
+def table(
+    title: str | None, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str | Text]]
+) -> None:
+    """Print a table. ``columns``: (heading, ``left`` or ``right``); cells that are ``str`` hold no markup."""
+    drawn = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    for heading, side in columns:
+        right = side == "right"
+        drawn.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="fold")
+    for row in rows:
+        drawn.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    stdout().print(drawn)
+
+
+class Meter:
+    """A progress bar fed from outside; without a terminal it is silent and costs nothing."""
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress = progress
+        self._task = task
+
+    def update(self, done: float, total: float | None, *, detail: str = "") -> None:
+        """Show that ``done`` of ``total`` steps are over; ``detail`` is a short text such as a rate."""
+        self._progress.update(self._task, completed=done, total=total, detail=printable(detail))
+
+
+@contextmanager
+def meter(title: str) -> Iterator[Meter]:
+    """A progress bar on standard error with the steps done, the elapsed and the remaining time."""
+    console = stderr()
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[detail]}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(compact=True),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    ) as progress:
+        yield Meter(progress, progress.add_task(title, total=None, detail=""))
+
+
+def write_safely() -> None:
+    """Let a terminal that lacks a character show a question mark instead of ending the command."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+class WarningLines(logging.Handler):
+    """Warnings of the libraries as yellow lines that do not tear a progress bar apart."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one."""
+        note(f"Warning: {printable(record.getMessage())}", style="yellow")
+
+
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console = Console(stderr=stderr, highlight=False, width=_UNLIMITED, no_color=True)
+    return console
+
+
+def _has_surrogates(text: str) -> bool:
+    return any("\ud800" <= char <= "\udfff" for char in text)

@@ -1,0 +1,132 @@
+"""``vidkin embed``: frame features of videos as a file."""
+
+from __future__ import annotations
+
+import json as json_module
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vidkin.cli.console import error_line, meter, number, path_text, say
+from vidkin.cli.exit import Status
+from vidkin.cli.options import ExtractorOption, JsonOption, WeightsOption, WhiteningOption
+from vidkin.cli.output import print_json
+from vidkin.errors import InvalidArgumentError, MediaError
+
+if TYPE_CHECKING:
+    from vidkin.features import FrameExtractor, FrameFeatures
+
+__all__ = ["embed"]
+
+
+def embed(
+    files: Annotated[list[Path], typer.Argument(help="Videos.", metavar="FILE...")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The safetensors file to write.", dir_okay=False)
+    ],
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", min=0.001, help="Frames per second.", show_default="1, more in short videos"),
+    ] = None,
+    extractor: ExtractorOption = None,
+    weights: WeightsOption = None,
+    whitening: WhiteningOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Write the features of the frames of videos to a safetensors file.
+
+    Tensors: values [N, R, D] float32, timestamps [N] float64 in seconds, information [N] float32 and lengths
+    [V] int64, the number of frames of each video, N in all. Metadata: fingerprint, extractor, paths (JSON).
+    """
+    from vidkin.features import open_extractor
+
+    if not output.absolute().parent.is_dir():
+        raise InvalidArgumentError(f"there is no folder {output.absolute().parent}; make it first")
+    maker = open_extractor(extractor or "classical", weights=weights, whitening=whitening)
+    done: list[tuple[Path, FrameFeatures]] = []
+    broken: list[MediaError] = []
+    with meter("embedding") as bar:
+        for place, file in enumerate(files):
+            bar.update(place, len(files), detail=file.name)
+            try:
+                done.append((file, _features(file, maker, rate)))
+            except MediaError as error:
+                broken.append(error)
+    if done:
+        _write(done, output, maker)
+    if json:
+        videos = [
+            {
+                "path": file,
+                "frames": len(found),
+                "regions": found.values.shape[1],
+                "dimension": found.values.shape[2],
+            }
+            for file, found in done
+        ]
+        print_json(
+            {
+                "output": output if done else None,
+                "fingerprint": maker.fingerprint,
+                "videos": videos,
+                "broken": [{"path": failure.path, "cause": failure.cause} for failure in broken],
+            }
+        )
+    elif done:
+        frames = sum(len(found) for _, found in done)
+        _, regions, dimension = done[0][1].values.shape
+        facts = f"{number(len(done), 'video')}, {number(frames, 'frame')} of {regions} x {dimension}"
+        say(path_text(output).append(f": {facts}, {maker.fingerprint}"))
+    for failure in broken:
+        error_line(str(failure))
+    if broken:
+        raise typer.Exit(Status.SOME_FAILED if done else Status.NOTHING_USABLE)
+
+
+def _features(file: Path, maker: FrameExtractor, rate: float | None) -> FrameFeatures:
+    """Batch by batch: pictures are dropped as soon as they are described."""
+    import torch
+
+    from vidkin.features import FrameFeatures
+    from vidkin.index import sampling_rate
+    from vidkin.media import iter_frames, probe
+
+    if rate is None:
+        rate = sampling_rate(probe(file).duration, 1.0)
+    parts = [
+        maker.extract(frames)
+        for frames in iter_frames(os.fspath(file), rate=rate, short_side=maker.short_side)
+    ]
+    return FrameFeatures(
+        torch.cat([part.values for part in parts]),
+        torch.cat([part.timestamps for part in parts]),
+        torch.cat([part.information for part in parts]),
+        maker.fingerprint,
+    )
+
+
+def _write(done: list[tuple[Path, FrameFeatures]], output: Path, maker: FrameExtractor) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    tensors = {
+        "values": torch.cat([found.values.float() for _, found in done]).contiguous(),
+        "timestamps": torch.cat([found.timestamps.double() for _, found in done]),
+        "information": torch.cat([found.information.float() for _, found in done]),
+        "lengths": torch.tensor([len(found) for _, found in done], dtype=torch.int64),
+    }
+    metadata = {
+        "fingerprint": maker.fingerprint,
+        "extractor": maker.name,
+        "paths": json_module.dumps([os.path.abspath(file) for file, _ in done]),
+    }
+    partial = output.with_name(f".{output.name}.part")
+    try:
+        save_file(tensors, partial, metadata=metadata)
+        partial.replace(output)
+    except OSError as error:
+        raise InvalidArgumentError(f"{output} cannot be written: {error.strerror or error}") from error
+    finally:
+        partial.unlink(missing_ok=True)

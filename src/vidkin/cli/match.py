@@ -1,0 +1,123 @@
+"""``vidkin match``: two videos side by side."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vidkin.cli.collection import opened
+from vidkin.cli.console import clock, note, path_text, say
+from vidkin.cli.drawing import print_segments
+from vidkin.cli.options import (
+    DEFAULT_INDEX,
+    ExtractorOption,
+    IndexOption,
+    JsonOption,
+    MirrorOption,
+    WeightsOption,
+    WhiteningOption,
+)
+from vidkin.cli.output import print_json
+from vidkin.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from vidkin.index import Comparison
+
+__all__ = ["compared", "match"]
+
+
+def match(
+    first: Annotated[Path, typer.Argument(help="The query.", metavar="A")],
+    second: Annotated[Path, typer.Argument(help="The video to look for it in.", metavar="B")],
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", help="Write the map of frame similarities as a picture (.png, .svg)."),
+    ] = None,
+    frames: Annotated[
+        Path | None, typer.Option("--frames", help="Write matching frames side by side as a picture.")
+    ] = None,
+    index: IndexOption = DEFAULT_INDEX,
+    extractor: ExtractorOption = None,
+    weights: WeightsOption = None,
+    whitening: WhiteningOption = None,
+    mirror: MirrorOption = True,
+    json: JsonOption = False,
+) -> None:
+    """Score two videos and show which stretches match.
+
+    Where there is an index its extractor is used, and the features of B if B is in it; --extractor compares
+    the two files without an index.
+    """
+    from vidkin.cli.pictures import draw_map, draw_pairs, frame_pairs, require_picture_name
+
+    for wanted in (picture, frames):
+        if wanted is not None:
+            require_picture_name(wanted)
+    result = compared(
+        first, second, index, extractor=extractor, weights=weights, whitening=whitening, mirrored=mirror
+    )
+    pairs = frame_pairs(result)
+    if picture is not None:
+        draw_map(result, picture, query=first, target=second)
+    if frames is not None and pairs:
+        draw_pairs(pairs, frames, query=first, target=second)
+    if json:
+        print_json(
+            {
+                "query": first,
+                "target": second,
+                "score": result.score,
+                "segments": result.segments,
+                "frame_pairs": pairs,
+                "map": result.map,
+                "query_times": result.query_times,
+                "target_times": result.target_times,
+                "picture": picture,
+                "frames": frames if pairs else None,
+            }
+        )
+        return
+    say(path_text(first).append(" and ").append_text(path_text(second)).append(f": score {result.score:.2f}"))
+    if result.segments:
+        print_segments(result.segments)
+    else:
+        say(f"No stretch of {clock(float(result.query_times[-1]))} of the query matches.")
+    if picture is not None:
+        say(path_text(picture).append(": the frame map"))
+    if frames is not None and pairs:
+        say(path_text(frames).append(": matching frames"))
+    elif frames is not None:
+        note("No segment matches, so there are no frames to show side by side.", style="yellow")
+
+
+def compared(
+    first: Path,
+    second: Path,
+    index: Path,
+    *,
+    extractor: str | None = None,
+    weights: Path | None = None,
+    whitening: Path | None = None,
+    mirrored: bool = True,
+) -> Comparison:
+    """The comparison of two files, by the index if there is one and no extractor is asked for."""
+    if extractor is None and index.expanduser().is_dir():
+        if whitening is not None:
+            raise InvalidArgumentError(
+                f"--whitening is for comparing without an index, but {index} is there; add --extractor"
+            )
+        with opened(index, weights=weights) as collection:
+            return collection.match(os.fspath(first), os.fspath(second), mirrored=mirrored)
+    from vidkin.index import compare
+
+    return compare(
+        first,
+        second,
+        extractor=extractor or "classical",
+        weights=weights,
+        whitening=whitening,
+        mirrored=mirrored,
+    )

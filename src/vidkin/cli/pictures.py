@@ -1,0 +1,221 @@
+"""Pictures that explain a comparison: the frame map with its segments, and matching frames side by side."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.cli.console import clock, printable
+from vidkin.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from vidkin.index import Comparison
+    from vidkin.similarity import Segment
+
+__all__ = ["FramePair", "draw_map", "draw_pairs", "frame_pairs", "require_picture_name"]
+
+PathLike = str | os.PathLike[str]
+
+# No screen shows more; hour-long videos are pooled to this many cells a side.
+_MOST_CELLS = 1000
+_SEGMENT_COLOUR = "#ff7f0e"
+
+
+@dataclass(frozen=True, slots=True)
+class FramePair:
+    """Two moments that show the same.
+
+    Attributes:
+        query_time: Seconds in the query.
+        target_time: Seconds in the target.
+        similarity: Calibrated similarity of the two frames nearest to these times, in [0, 1].
+        mirrored: The query's frame is to be flipped.
+    """
+
+    query_time: float
+    target_time: float
+    similarity: float
+    mirrored: bool
+
+
+def require_picture_name(path: PathLike) -> None:
+    """Raise InvalidArgumentError unless matplotlib can write a file of this name into an existing folder."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    allowed = sorted(FigureCanvasBase.get_supported_filetypes())
+    ending = Path(path).suffix.lower().lstrip(".")
+    if ending not in allowed:
+        raise InvalidArgumentError(
+            f"a picture cannot be written as {printable(os.fspath(path))!r}; "
+            f"end its name in one of .{', .'.join(allowed)}"
+        )
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise InvalidArgumentError(
+            f"there is no folder {printable(os.fspath(folder))!r} to write a picture to; make it first"
+        )
+
+
+def draw_map(comparison: Comparison, path: PathLike, *, query: PathLike, target: PathLike) -> None:
+    """Write the frame map as a picture: target time to the right, query time downwards, both in seconds.
+
+    Each cell is the calibrated similarity of a frame of the query with a frame of the target, from 0
+    (black) to 1 (bright). Matching segments are drawn as lines over it; dashed ones match mirrored. Maps of
+    more than 1,000 frames a side are pooled by their largest values, so that thin diagonals stay visible.
+
+    Args:
+        comparison: From :meth:`vidkin.index.Index.match` or :func:`vidkin.compare`.
+        path: The picture; its ending chooses the format (.png, .pdf, .svg, ...).
+        query: Name of the query, for the axis.
+        target: Name of the target, for the axis.
+
+    Raises:
+        InvalidArgumentError: The ending names no format, or there is no such folder.
+    """
+    require_picture_name(path)
+    values, query_times, target_times = _pool(
+        comparison.map.detach().float().cpu().numpy(),
+        comparison.query_times.detach().double().cpu().numpy(),
+        comparison.target_times.detach().double().cpu().numpy(),
+    )
+    rows, columns = _edges(query_times), _edges(target_times)
+    figure = _figure(8.0, float(np.clip(8.0 * (rows[-1] - rows[0]) / (columns[-1] - columns[0]), 2.5, 8.0)))
+    axes = figure.add_subplot()
+    mesh = axes.pcolormesh(columns, rows, values, cmap="magma", vmin=0.0, vmax=1.0, rasterized=True)
+    for segment in comparison.segments:
+        axes.plot(
+            [segment.target_start, segment.target_end],
+            [segment.query_start, segment.query_end],
+            color=_SEGMENT_COLOUR,
+            linestyle="--" if segment.mirrored else "-",
+            linewidth=2,
+            marker="o",
+            markersize=3,
+        )
+    axes.set_xlim(columns[0], columns[-1])
+    axes.set_ylim(rows[-1], rows[0])
+    _label(axes.set_xlabel("", size=9), f"{_name(target)}, seconds")
+    _label(axes.set_ylabel("", size=9), f"{_name(query)}, seconds")
+    _label(axes.set_title("", size=10), f"score {comparison.score:.2f}, segments {len(comparison.segments)}")
+    figure.colorbar(mesh, ax=axes, label="frame similarity")
+    _save(figure, path)
+
+
+def frame_pairs(comparison: Comparison, *, count: int = 6) -> tuple[FramePair, ...]:
+    """Moments spread evenly over the matching segments, at most ``count``, in the order of the query.
+
+    Each segment gets a share by its length and at least one pair while the count lasts.
+    """
+    segments = comparison.segments[:count]
+    if not segments:
+        return ()
+    lengths = np.array([max(segment.query_end - segment.query_start, 1e-6) for segment in segments])
+    shares = np.maximum(1, np.floor(lengths / lengths.sum() * count)).astype(int)
+    while shares.sum() > count:
+        shares[int(np.argmax(shares))] -= 1
+    pairs = [
+        _pair(comparison, segment, (step + 0.5) / share)
+        for segment, share in zip(segments, shares.tolist(), strict=True)
+        for step in range(share)
+    ]
+    return tuple(sorted(pairs, key=lambda pair: (pair.query_time, pair.target_time)))
+
+
+def draw_pairs(pairs: Sequence[FramePair], path: PathLike, *, query: PathLike, target: PathLike) -> None:
+    """Write pairs of matching frames as a picture: the query above, the target below, times on each.
+
+    Raises:
+        InvalidArgumentError: There is no pair, the ending names no format, or there is no such folder.
+        MediaError: A frame cannot be read.
+    """
+    from vidkin.media import thumbnail
+
+    require_picture_name(path)
+    if not pairs:
+        raise InvalidArgumentError("no segment matches, so there are no frames to show side by side")
+    figure = _figure(2.4 * len(pairs), 4.2)
+    grid = figure.subplots(2, len(pairs), squeeze=False)
+    for column, pair in enumerate(pairs):
+        for row, (source, time) in enumerate(((query, pair.query_time), (target, pair.target_time))):
+            axes = grid[row][column]
+            picture = np.asarray(thumbnail(source, time, short_side=240))
+            flipped = pair.mirrored and row == 0
+            axes.imshow(picture[:, ::-1] if flipped else picture)
+            axes.set_xticks([])
+            axes.set_yticks([])
+            _label(axes.set_title("", size=9), clock(time) + (" (flipped)" if flipped else ""))
+        _label(grid[1][column].set_xlabel("", size=9), f"{pair.similarity:.2f}")
+    _label(grid[0][0].set_ylabel("", size=9), _name(query))
+    _label(grid[1][0].set_ylabel("", size=9), _name(target))
+    _save(figure, path)
+
+
+def _pair(comparison: Comparison, segment: Segment, share: float) -> FramePair:
+    query_time = segment.query_start + share * (segment.query_end - segment.query_start)
+    target_time = segment.target_start + share * (segment.target_end - segment.target_start)
+    row = int((comparison.query_times - query_time).abs().argmin())
+    column = int((comparison.target_times - target_time).abs().argmin())
+    similarity = float(comparison.map[row, column].clamp(0, 1))
+    return FramePair(query_time, target_time, similarity, segment.mirrored)
+
+
+def _pool(
+    values: NDArray[Any], rows: NDArray[np.float64], columns: NDArray[np.float64]
+) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64]]:
+    """The map in at most 1,000 cells a side, by maxima; with the times at which the cells start."""
+    row_starts = np.arange(0, len(rows), -(-len(rows) // _MOST_CELLS))
+    column_starts = np.arange(0, len(columns), -(-len(columns) // _MOST_CELLS))
+    pooled = np.maximum.reduceat(np.maximum.reduceat(values, row_starts, axis=0), column_starts, axis=1)
+    return pooled, rows[row_starts], columns[column_starts]
+
+
+def _edges(times: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Borders of the cells: half-way between samples; one sample is taken to last a second."""
+    if len(times) == 1:
+        return np.array([times[0] - 0.5, times[0] + 0.5])
+    middles = (times[1:] + times[:-1]) / 2
+    return np.concatenate([[2 * times[0] - middles[0]], middles, [2 * times[-1] - middles[-1]]])
+
+
+def _figure(width: float, height: float) -> Figure:
+    # Made without pyplot: no global state, no display, and nothing to close.
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), dpi=120, layout="constrained")
+
+
+def _name(path: PathLike) -> str:
+    name = printable(Path(path).name)
+    return name if len(name) <= 40 else f"{name[:24]}…{name[-15:]}"
+
+
+def _label(text: Any, content: str) -> None:
+    """File names may hold dollar signs, which are no formulas."""
+    text.set_parse_math(False)
+    text.set_text(content)
+
+
+def _save(figure: Figure, path: PathLike) -> None:
+    target = Path(path)
+    temporary = target.with_name(f".{target.stem}.part{target.suffix}")
+    try:
+        with warnings.catch_warnings():
+            # The font that comes with matplotlib lacks some scripts; it draws boxes for them and says so.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
+            figure.savefig(temporary)
+        temporary.replace(target)
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"the picture {printable(os.fspath(path))!r} cannot be written: {error.strerror or error}"
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,33 @@
+"""``vidkin remove``: forget videos."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vidkin.cli.collection import opened_for_writing
+from vidkin.cli.console import number, path_text, say
+from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
+from vidkin.cli.output import print_json
+
+__all__ = ["remove"]
+
+
+def remove(
+    paths: Annotated[
+        list[Path], typer.Argument(help="Videos, or folders for all videos below them.", metavar="PATH...")
+    ],
+    index: IndexOption = DEFAULT_INDEX,
+    json: JsonOption = False,
+) -> None:
+    """Forget videos. The files themselves are never touched."""
+    with opened_for_writing(index) as collection:
+        removed = collection.remove([os.fspath(path) for path in paths])
+        left = collection.info().videos
+    if json:
+        print_json({"index": index, "removed": removed, "videos": left})
+        return
+    say(path_text(index).append(f": {number(len(removed), 'video')} removed, {left:,} left"))
