@@ -28,6 +28,9 @@ from vidkin.metric.measures.recall import ranked_map_at_r, ranked_r_precision, r
 
 __all__ = ["MicroAveragePrecisionAccumulator", "RetrievalAccumulator"]
 
+# Negatives are looked up in pieces of this many, which bounds what the look-up holds.
+_PIECE = 1 << 18
+
 _SHARES = ("quadlet_precision", "triplet_precision")
 
 
@@ -262,10 +265,15 @@ class _PositiveIndex:
 
     def count(self, scores: torch.Tensor, indices: torch.Tensor) -> None:
         """Take in negatives: scores [N] and their places [N] in the list of all pairs."""
-        keys = -scores.to(self.keys.dtype)
+        for low in range(0, len(scores), _PIECE):
+            piece = slice(low, low + _PIECE)
+            self._count(-scores[piece].to(self.keys.dtype), indices[piece])
+
+    def _count(self, keys: torch.Tensor, indices: torch.Tensor) -> None:
+        if len(self.keys) == 0:
+            return
         first = torch.searchsorted(self.keys, keys)
-        past = torch.searchsorted(self.keys, keys, right=True)
-        equal = past > first
+        equal = self.keys[first.clamp(max=len(self.keys) - 1)] == keys
         if self.stable:
             # Among equal scores the place decides. (group, place) as one number keeps that order.
             groups = self.group[first[equal]]

@@ -1,0 +1,113 @@
+"""Segment precision, recall and F of copies."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.measures import (
+    SegmentScores,
+    segment_f_score,
+    segment_precision_recall,
+    segment_scores,
+)
+
+NONE = torch.zeros(0, 4)
+
+
+def boxes(*rows: tuple[float, float, float, float]) -> torch.Tensor:
+    return torch.tensor(rows)
+
+
+def test_one_box_by_hand() -> None:
+    # The predicted box covers half of the true one on both axes and lies inside it.
+    found, truth = boxes((0, 100, 5, 105)), boxes((0, 100, 10, 110))
+    assert segment_precision_recall(found, truth) == pytest.approx((1.0, 1 / 4))
+    assert segment_precision_recall(truth, found) == pytest.approx((1 / 4, 1.0))
+    assert segment_f_score([found], [truth]) == pytest.approx(2 * (1 / 4) / (1 + 1 / 4))
+
+
+def test_pieces_of_one_copy_are_as_good_as_the_whole() -> None:
+    truth = boxes((0, 100, 10, 110))
+    pieces = boxes((0, 100, 4, 104), (4, 104, 10, 110))
+    assert segment_precision_recall(pieces, truth) == pytest.approx((1.0, 1.0))
+    # The same box twice is not twice as good: its length counts twice in precision, once in recall.
+    twice = boxes((0, 100, 5, 105), (0, 100, 5, 105))
+    assert segment_precision_recall(twice, truth) == pytest.approx((1.0, 1 / 4))
+
+
+def test_boxes_that_meet_on_one_axis_only_are_wrong() -> None:
+    assert segment_precision_recall(boxes((0, 0, 10, 10)), boxes((0, 50, 10, 60))) == (0.0, 0.0)
+    assert segment_f_score([boxes((0, 0, 10, 10))], [boxes((0, 50, 10, 60))]) == 0.0
+
+
+def test_half_of_a_prediction_is_right() -> None:
+    found = boxes((0, 0, 10, 10), (20, 20, 30, 30))
+    truth = boxes((0, 0, 10, 10))
+    # On each axis 10 of 20 predicted seconds meet the truth.
+    assert segment_precision_recall(found, truth) == pytest.approx((1 / 4, 1.0))
+
+
+def test_micro_leaves_out_what_has_no_denominator() -> None:
+    box = boxes((0, 0, 10, 10))
+    assert segment_precision_recall(NONE, box) == (1.0, 0.0)
+    assert segment_precision_recall(box, NONE) == (0.0, 1.0)
+    assert segment_precision_recall(NONE, NONE) == (1.0, 1.0)
+    predicted, truth = [box, NONE, box, NONE], [box, box, NONE, NONE]
+    micro = segment_scores(predicted, truth)
+    assert micro == SegmentScores(1 / 2, 1 / 2)
+    assert micro.f_score == 1 / 2
+    assert segment_scores(predicted, truth, average="macro") == SegmentScores(3 / 4, 3 / 4)
+    # Groups (1st), (the rest): precision (1 + 2/3) / 2.
+    grouped = segment_scores(predicted, truth, average="macro", groups=["a", "b", "b", "b"])
+    assert grouped == SegmentScores(pytest.approx(5 / 6), pytest.approx(5 / 6))  # type: ignore[arg-type]
+    assert math.isnan(segment_f_score([NONE], [NONE]))
+    assert math.isnan(segment_f_score([], []))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_equals_counting_seconds(seed: int) -> None:
+    """On whole seconds the covered length is the number of cells of each box that a box it meets covers."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def some(count: int) -> torch.Tensor:
+        start = torch.randint(20, (count, 2), generator=generator)
+        return torch.cat([start, start + torch.randint(1, 10, (count, 2), generator=generator)], dim=1)
+
+    def share(ours: torch.Tensor, theirs: torch.Tensor) -> float:
+        product = 1.0
+        for axis in (0, 1):
+            covered = total = 0
+            for mine in ours.tolist():
+                cells = set()
+                for other in theirs.tolist():
+                    spans = [
+                        set(range(mine[a], mine[a + 2])) & set(range(other[a], other[a + 2])) for a in (0, 1)
+                    ]
+                    if all(spans):
+                        cells |= spans[axis]
+                covered += len(cells)
+                total += mine[axis + 2] - mine[axis]
+            product *= covered / total
+        return product
+
+    found, truth = some(4), some(3)
+    expected = (share(found, truth), share(truth, found))
+    assert segment_precision_recall(found, truth) == pytest.approx(expected)
+    order = torch.randperm(4, generator=generator)
+    assert segment_precision_recall(found[order], truth.flip(0)) == pytest.approx(expected)
+
+
+def test_input_without_meaning_is_refused() -> None:
+    box = boxes((0, 0, 10, 10))
+    with pytest.raises(InvalidArgumentError, match=r"predicted must be \[N, 4\] boxes, given is \[1, 3\]"):
+        segment_precision_recall(torch.ones(1, 3), box)
+    with pytest.raises(InvalidArgumentError, match="truth holds a box without extent; the order is"):
+        segment_precision_recall(box, boxes((0, 10, 0, 10)))
+    with pytest.raises(InvalidArgumentError, match="must have one length, given are 1, 2 and none"):
+        segment_scores([box], [box, box])
+    with pytest.raises(InvalidArgumentError, match="average is 'pair', allowed are 'micro' and 'macro'"):
+        segment_scores([box], [box], average="pair")  # type: ignore[arg-type]

@@ -1,0 +1,190 @@
+"""Accumulators: equal to the one-shot forms whatever the blocks, and bounded in memory."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from tests.metric.measures import naive
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.measures import (
+    MicroAveragePrecisionAccumulator,
+    RetrievalAccumulator,
+    Ties,
+    average_set_intersection,
+    hierarchical_average_precision,
+    map_at_r,
+    mean_average_precision,
+    micro_average_precision,
+    ndcg,
+    quadlet_precision,
+    r_precision,
+    recall_at_k,
+    triplet_precision,
+)
+
+Block = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def blocks(case: Block, size: int) -> Iterator[Block]:
+    for first in range(0, len(case[0]), size):
+        scores, relevance, valid = (part[first : first + size] for part in case)
+        yield scores, relevance, valid
+
+
+@pytest.mark.parametrize("size", [1, 3, 50])
+@pytest.mark.parametrize("ties", ["stable", "expected"])
+def test_every_measure_equals_its_one_shot_form(size: int, ties: Ties) -> None:
+    case = naive.random_case(2, queries=17, gallery=23)
+    # A query without positives, which each measure skips.
+    case[1][4] = 0
+    scores, relevance, valid = case
+    accumulator = RetrievalAccumulator(recall_at=(1, 5), ties=ties)
+    for block in blocks(case, size):
+        accumulator.update(*block)
+    expected = {
+        "mean_average_precision": mean_average_precision(scores, relevance, ties=ties, valid=valid),
+        "ndcg": ndcg(scores, relevance, ties=ties, valid=valid),
+        "recall_at_1": recall_at_k(scores, relevance, 1, ties=ties, valid=valid),
+        "recall_at_5": recall_at_k(scores, relevance, 5, ties=ties, valid=valid),
+        "r_precision": r_precision(scores, relevance, ties=ties, valid=valid),
+        "map_at_r": map_at_r(scores, relevance, ties=ties, valid=valid),
+        "hierarchical_average_precision": hierarchical_average_precision(scores, relevance, valid=valid),
+        "average_set_intersection": average_set_intersection(scores, relevance, valid=valid),
+        "quadlet_precision": quadlet_precision(scores, relevance, valid=valid),
+        "triplet_precision": triplet_precision(scores, relevance, valid=valid),
+    }
+    found = accumulator.compute()
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert found[name] == pytest.approx(float(value)), name
+        assert (found[name].count, found[name].skipped) == (value.count, value.skipped), name  # type: ignore[union-attr]
+    assert found["mean_average_precision"].skipped >= 1
+
+
+def test_two_processes_merge_into_one() -> None:
+    case = naive.random_case(5, queries=12)
+    whole = RetrievalAccumulator(["ndcg", "quadlet_precision"])
+    parts = [RetrievalAccumulator(["ndcg", "quadlet_precision"]) for _ in range(2)]
+    for number, block in enumerate(blocks(case, 3)):
+        whole.update(*block)
+        parts[number % 2].update(*block)
+    parts[0].merge(parts[1])
+    assert parts[0].compute() == pytest.approx(whole.compute())
+    with pytest.raises(InvalidArgumentError, match=r"cannot merge accumulators of \['ndcg'\]"):
+        parts[0].merge(RetrievalAccumulator(["ndcg"]))
+
+
+def test_an_accumulator_that_saw_nothing_says_nothing() -> None:
+    value = RetrievalAccumulator(["ndcg"]).compute()["ndcg"]
+    assert math.isnan(value)
+    assert value.count == 0
+    assert math.isnan(MicroAveragePrecisionAccumulator().compute())
+
+
+def test_retrieval_arguments_are_checked() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"measures are \['mAP'\], allowed are \['average_set"):
+        RetrievalAccumulator(["mAP"])
+    with pytest.raises(InvalidArgumentError, match=r"recall_at is \[0\], allowed are numbers of 1 or more"):
+        RetrievalAccumulator(recall_at=[0])
+    with pytest.raises(InvalidArgumentError, match="gain is 'log'"):
+        RetrievalAccumulator(gain="log")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="relevance goes up to 3, but levels is 2"):
+        RetrievalAccumulator().update(torch.zeros(1, 2), torch.tensor([[3, 0]]))
+
+
+def micro(case: Block, size: int, ties: Ties, level: float = 1) -> float:
+    accumulator = MicroAveragePrecisionAccumulator(ties=ties, level=level)
+    for block in blocks(case, size):
+        accumulator.collect(*block)
+    for block in blocks(case, size):
+        accumulator.update(*block)
+    return accumulator.compute()
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("size", [1, 4, 50])
+@pytest.mark.parametrize("ties", ["stable", "expected"])
+@pytest.mark.parametrize("distinct", [1, 4, 1000])
+def test_micro_in_two_passes_equals_the_one_list(seed: int, size: int, ties: Ties, distinct: int) -> None:
+    case = naive.random_case(seed, queries=11, gallery=9, distinct=distinct)
+    scores, relevance, valid = case
+    for level in (1, 2):
+        expected = micro_average_precision(scores, relevance, ties=ties, valid=valid, level=level)
+        assert micro(case, size, ties, level) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("ties", ["stable", "expected"])
+def test_micro_with_all_pairs_positive_or_none(ties: Ties) -> None:
+    scores, relevance, valid = naive.random_case(0)
+    assert micro((scores, relevance * 0 + 1, valid), 2, ties) == pytest.approx(1.0)
+    assert math.isnan(micro((scores, relevance * 0, valid), 2, ties))
+
+
+def test_micro_takes_half_precision_and_infinities() -> None:
+    scores = torch.tensor([[float("inf"), 0.5, float("-inf"), 0.5]], dtype=torch.bfloat16)
+    relevance = torch.tensor([[0, 1, 1, 0]])
+    valid = torch.ones(1, 4, dtype=torch.bool)
+    assert micro((scores, relevance, valid), 1, "stable") == pytest.approx((1 / 2 + 2 / 4) / 2)
+
+
+def test_micro_notices_passes_that_differ() -> None:
+    scores, relevance = torch.rand(2, 3), torch.tensor([[1, 0, 0], [0, 0, 1]])
+    accumulator = MicroAveragePrecisionAccumulator()
+    accumulator.collect(scores, relevance)
+    with pytest.raises(
+        InvalidArgumentError, match="collect has had 6 pairs with 2 positives, update 0 with 0"
+    ):
+        accumulator.compute()
+    accumulator.update(scores, relevance * 0)
+    with pytest.raises(InvalidArgumentError, match="both passes must see the same blocks"):
+        accumulator.compute()
+    with pytest.raises(InvalidArgumentError, match="update has had 9 pairs, but collect 6"):
+        accumulator.update(scores[:1], relevance[:1])
+    with pytest.raises(InvalidArgumentError, match="collect comes before update"):
+        accumulator.collect(scores, relevance)
+
+
+MEMORY = """
+import resource, torch
+from vidkin.metric.measures import MicroAveragePrecisionAccumulator, RetrievalAccumulator
+torch.set_num_threads(1)
+Q, G, B = 1024, 8000, 16
+def block(first):
+    generator = torch.Generator().manual_seed(first)
+    scores = torch.rand(B, G, generator=generator)
+    columns = torch.arange(G, dtype=torch.int16)[None]
+    relevance = (columns - torch.arange(first, first + B, dtype=torch.int16)[:, None]).abs() < 10
+    return scores, relevance
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def run(queries):
+    retrieval = RetrievalAccumulator(["mean_average_precision", "ndcg"], levels=1)
+    micro = MicroAveragePrecisionAccumulator()
+    for first in range(0, queries, B):
+        retrieval.update(*block(first))
+        micro.collect(*block(first))
+    for first in range(0, queries, B):
+        micro.update(*block(first))
+    assert retrieval.compute()["ndcg"].count == queries and micro.compute() > 0
+run(2 * B)
+start = peak()
+run(Q)
+print(peak() - start)
+"""
+
+
+def test_memory_stays_that_of_a_block() -> None:
+    """8 million pairs pass through: 33 MB of scores alone, over 200 MB when they are ranked at once."""
+    # glibc would keep freed blocks; this returns every tensor of 64 KiB and up at once, so that the peak is true.
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True, env=environment
+    )
+    assert float(done.stdout) < 16
