@@ -1,1 +1,8 @@
-"""See the architecture page of the documentation."""
+"""Losses, sampling and measures: pure functions of tensors and labels, on torch alone.
+
+``from vidkin.metric import losses, measures, sampling``; what several processes need is here.
+"""
+
+from vidkin.metric.distributed import gather_with_gradient, rank_offset
+
+__all__ = ["gather_with_gradient", "rank_offset"]

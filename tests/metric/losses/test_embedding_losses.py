@@ -1,0 +1,117 @@
+"""What every loss on embeddings promises: no waiting for the device, the precision it was given, a telling repr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tests.metric.losses.embedding_cases import UNEQUAL, points
+from vidkin.metric import losses
+
+# Operations whose result has to come from the device before Python can go on.
+WAITING = {
+    torch.ops.aten._local_scalar_dense.default,
+    torch.ops.aten.nonzero.default,
+    torch.ops.aten.masked_select.default,
+    torch.ops.aten.is_nonzero.default,
+    torch.ops.aten._unique2.default,
+}
+CLASSES = UNEQUAL[:, 0]
+
+CASES: dict[str, tuple[Callable[[], nn.Module], int, Tensor | None]] = {
+    "TripletLoss(margin=0.7)": (losses.TripletLoss, 3, None),
+    "QuadletLoss(g1=0.7, g2=0.3, g3=0.5)": (losses.QuadletLoss, 4, None),
+    "RadialLoss(c=3.0, margin=0.3, detach_radius=False)": (losses.RadialLoss, 4, None),
+    "QuadrupletwiseLoss(delta=1.0)": (losses.QuadrupletwiseLoss, 4, None),
+    "QuadrupletLoss(weights=(1.0, 0.5))": (losses.QuadrupletLoss, 4, None),
+    "QuadrupletLoss(margins=(0.7, 0.35))": (lambda: losses.QuadrupletLoss((0.7, 0.35)), 4, None),
+    "AngularLoss(alpha=(45.0,), form='triplet')": (losses.AngularLoss, 3, None),
+    "AngularLoss(alpha=(36.0, 45.0, 45.0), form='quadlet')": (
+        lambda: losses.AngularLoss(form="quadlet"),
+        4,
+        None,
+    ),
+    "BatchHardTripletLoss(margin=None, distance='squared')": (losses.BatchHardTripletLoss, 1, UNEQUAL),
+    "BatchHardTripletLoss(margin=0.2, distance='euclidean')": (
+        lambda: losses.BatchHardTripletLoss(0.2, distance="euclidean"),
+        1,
+        UNEQUAL,
+    ),
+    "SemiHardTripletLoss(margin=0.2, distance='squared')": (losses.SemiHardTripletLoss, 1, UNEQUAL),
+    "BatchAllTripletLoss(margin=0.2, distance='squared', average='active')": (
+        losses.BatchAllTripletLoss,
+        1,
+        UNEQUAL,
+    ),
+    "AllQuadletsLoss(form='quadlet', g1=0.7, g2=0.3, g3=0.5)": (losses.AllQuadletsLoss, 1, UNEQUAL),
+    "CenterLoss(classes=3, dimensions=5, alpha=0.5)": (lambda: losses.CenterLoss(3, 5), 1, CLASSES),
+    "TripletCenterLoss(classes=3, dimensions=5, margin=1.0)": (
+        lambda: losses.TripletCenterLoss(3, 5),
+        1,
+        CLASSES,
+    ),
+    "MagnetLoss(alpha=1.0)": (losses.MagnetLoss, 1, CLASSES),
+}
+
+
+class NeverWaits(TorchDispatchMode):
+    """Fails on the first operation that makes Python wait for a result."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        assert func not in WAITING, f"{func} waits for the device"
+        return func(*args, **(kwargs or {}))
+
+
+def loss_and_batch(name: str) -> tuple[nn.Module, list[Tensor], list[Tensor]]:
+    make, members, labels = CASES[name]
+    embeddings = [points(len(UNEQUAL), seed=seed, dtype=torch.float32) for seed in range(members)]
+    return make(), embeddings, [] if labels is None else [labels]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_repr_shows_the_settings(name: str) -> None:
+    assert repr(loss_and_batch(name)[0]) == name
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_forward_and_backward_never_wait_for_the_device(name: str) -> None:
+    loss, embeddings, labels = loss_and_batch(name)
+    leaves = [member.requires_grad_() for member in embeddings]
+    with NeverWaits():
+        loss(*leaves, *labels).backward()
+    assert all(leaf.grad is not None for leaf in leaves)
+
+
+def test_the_guard_sees_waiting() -> None:
+    with NeverWaits(), pytest.raises(AssertionError, match="waits for the device"):
+        torch.ones(2).sum().item()
+    # The radial form lists its triplets and says so in its text.
+    radial = losses.AllQuadletsLoss("radial")
+    assert repr(radial) == "AllQuadletsLoss(form='radial', c=3.0, margin=0.3, detach_radius=False)"
+    with NeverWaits(), pytest.raises(AssertionError, match="nonzero"):
+        radial(points(len(UNEQUAL)), UNEQUAL)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_double_precision_stays(name: str) -> None:
+    loss, embeddings, labels = loss_and_batch(name)
+    assert loss.double()(*(member.double() for member in embeddings), *labels).dtype == torch.float64
+
+
+def test_every_loss_on_embeddings_is_here() -> None:
+    here = {name.split("(")[0] for name in CASES}
+    own = {
+        name
+        for name in losses.__all__
+        if name.endswith("Loss")
+        and getattr(losses, name).__module__.rpartition(".")[2]
+        in {"tuples", "quadruplets", "angular", "mined_triplets", "all_quadlets", "centers", "magnet"}
+    }
+    assert here == own
