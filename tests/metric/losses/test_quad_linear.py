@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import doctest
+import sys
+
 import pytest
 import torch
 from torch import Tensor
@@ -107,6 +110,12 @@ def test_worked_example() -> None:
     # Of eight positives one has a negative within delta: x = (1 - .05 / .1)^2 / (1 + 1), risk 1 / 9.
     assert value == pytest.approx(1 / 72, abs=1e-12)
     assert value == pytest.approx(0.01388890, abs=2e-8)
+
+
+def test_example_in_the_documentation() -> None:
+    found = doctest.testmod(sys.modules[QuadLinearAPLoss.__module__])
+    assert found.attempted == 4
+    assert found.failed == 0
 
 
 def test_without_self_by_hand() -> None:

@@ -152,3 +152,7 @@ def test_options_out_of_range_are_refused() -> None:
         QuantizedAPLoss(1)
     with pytest.raises(InvalidArgumentError, match=r"low is 1.0 and high is 1.0, low must be below high"):
         FastAPLoss(low=1.0)
+    with pytest.raises(
+        InvalidArgumentError, match="simplified is a form of the tie-aware loss: set tie_aware"
+    ):
+        QuantizedAPLoss(simplified=True)

@@ -52,11 +52,12 @@ def quantized_ap_loss(
         reduction: "mean", "sum" over queries, or "none" for [N].
 
     Raises:
-        InvalidArgumentError: On shapes that differ, fewer than 2 bins, low not below high.
+        InvalidArgumentError: On shapes that differ, fewer than 2 bins, low not below high, simplified alone.
 
     Cost: O(N M) time and memory, whatever the number of bins.
     """
     check_bins(bins, low, high)
+    check_form(tie_aware, simplified)
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     place = ((high - pairs.scores) * ((bins - 1) / (high - low))).clamp(0.0, bins - 1.0)
     lower = place.detach().floor().clamp(max=bins - 2.0)
@@ -86,6 +87,7 @@ class QuantizedAPLoss(ScoreLoss):
     ) -> None:
         super().__init__(include_self=include_self, reduction=reduction)
         check_bins(bins, low, high)
+        check_form(tie_aware, simplified)
         self.bins = bins
         self.tie_aware = tie_aware
         self.low = low
@@ -216,3 +218,9 @@ def check_bins(centres: int, low: float, high: float) -> None:
         raise InvalidArgumentError(f"the scores are spread over {centres} centre(s), allowed is 2 or more")
     if not low < high:
         raise InvalidArgumentError(f"low is {low} and high is {high}, low must be below high")
+
+
+def check_form(tie_aware: bool, simplified: bool) -> None:
+    """The simplified form is one of the tie-aware ones."""
+    if simplified and not tie_aware:
+        raise InvalidArgumentError("simplified is a form of the tie-aware loss: set tie_aware as well")
