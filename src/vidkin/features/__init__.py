@@ -1,9 +1,9 @@
 """Room features: frames in, regional descriptors out."""
 
-from vidkin.features.background import background_frames
-from vidkin.features.classical import ClassicalExtractor
 from vidkin.features._torchvision import import_timm, import_torchvision
 from vidkin.features.backbone import BackboneExtractor
+from vidkin.features.background import background_frames
+from vidkin.features.classical import ClassicalExtractor
 from vidkin.features.frame_features import FrameExtractor, FrameFeatures
 from vidkin.features.information import bar_boxes, frame_information
 from vidkin.features.pooling import region_max_pool

@@ -1,0 +1,291 @@
+"""Networks as extractors. Small ones with weights written by the tests, and a real one on real photographs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import save_file
+from torch.nn import functional
+
+from tests.support.videos import pan, photograph
+from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin.features import (
+    BackboneExtractor,
+    Whitening,
+    fit_whitening,
+    import_timm,
+    open_extractor,
+    region_max_pool,
+)
+from vidkin.media import Frames
+
+
+def some_frames(count: int = 6, name: str = "coffee", **size: int) -> Frames:
+    return Frames(np.stack(list(pan(name, count, **size))), np.arange(float(count)))
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Weights of a tiny network; a given file, as random as it is."""
+    path = tmp_path_factory.mktemp("weights") / "test_resnet.safetensors"
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        save_file(import_timm().create_model("test_resnet").state_dict(), path)
+    return path
+
+
+def opened(weights: Path, settings: str = "", **arguments: Any) -> BackboneExtractor:
+    name = "timm:test_resnet" + (f"?{settings}" if settings else "")
+    extractor = open_extractor(name, weights=weights, device="cpu", **arguments)
+    assert isinstance(extractor, BackboneExtractor)
+    return extractor
+
+
+def test_descriptors_are_pooled_maps_of_the_prepared_picture(weights: Path) -> None:
+    extractor = opened(weights)
+    frames = some_frames(2, width=160, height=160)
+    features = extractor.extract(frames)
+    assert extractor.channels == (32, 48, 192, 96)
+    assert features.values.shape == (2, 9, 368)
+    assert features.timestamps.tolist() == [0, 1]
+    assert features.information.tolist() == [1, 1]
+    # By hand: a picture that already has the right size is only scaled.
+    images = torch.from_numpy(frames.images).permute(0, 3, 1, 2) / 127.5 - 1
+    torch.testing.assert_close(extractor.prepare(frames.images), images)
+    with torch.no_grad():
+        maps = extractor.network.forward_intermediates(images, indices=4, intermediates_only=True)  # type: ignore[operator]
+    torch.testing.assert_close(features.values, region_max_pool(maps), atol=1e-5, rtol=0)
+    assert not features.values.is_inference()  # heads can be trained on it
+
+
+def test_batches_do_not_matter_to_the_last_bit(weights: Path) -> None:
+    extractor = opened(weights)
+    frames = some_frames(7)
+    whole = extractor.extract(frames)
+    for size in (1, 3, 5):
+        parts = [extractor.extract(frames[first : first + size]) for first in range(0, 7, size)]
+        assert torch.equal(torch.cat([part.values for part in parts]), whole.values)
+        assert torch.equal(torch.cat([part.information for part in parts]), whole.information)
+    assert torch.equal(extractor.extract(frames).values, whole.values)
+    empty = extractor.extract(frames[:0])
+    assert empty.values.shape == (0, 9, 368)
+
+
+def test_mirror_is_the_mirrored_picture(weights: Path) -> None:
+    extractor = opened(weights)
+    frames = some_frames(2)
+    flipped = Frames(np.ascontiguousarray(frames.images[:, :, ::-1]), frames.timestamps)
+    assert torch.equal(extractor.extract(frames, mirror=True).values, extractor.extract(flipped).values)
+    assert not torch.allclose(extractor.extract(frames, mirror=True).values, extractor.extract(frames).values)
+
+
+def test_bars_are_cut_off_unless_kept(weights: Path) -> None:
+    frames = some_frames(2)
+    boxed = Frames(np.pad(frames.images, ((0, 0), (24, 24), (0, 0), (0, 0))), frames.timestamps)
+    trimming = opened(weights)
+    torch.testing.assert_close(trimming.extract(boxed).values, trimming.extract(frames).values)
+    keeping = opened(weights, "bars=keep")
+    assert not torch.allclose(keeping.extract(boxed).values, keeping.extract(frames).values, atol=1e-3)
+    torch.testing.assert_close(keeping.extract(frames).values, trimming.extract(frames).values)
+
+
+def corner(column: int) -> NDArray[np.uint8]:
+    """224 x 448 black with one white column."""
+    image = np.zeros((1, 224, 448, 3), dtype=np.uint8)
+    image[:, :, column : column + 4] = 255
+    return image
+
+
+def test_whole_sees_what_crop_hides(weights: Path) -> None:
+    whole, crop = opened(weights, "bars=keep"), opened(weights, "fit=crop")
+    # Crop: short side 183, width 366, of which the middle 160 are kept: columns 126 to 322 of the frame.
+    for column, seen in ((20, False), (100, False), (224, True), (300, True), (400, False)):
+        assert bool((crop.prepare(corner(column)) > -1).any()) is seen
+        assert bool((whole.prepare(corner(column)) > -1).any())
+    assert (whole.short_side, crop.short_side) == (160, 183)
+    assert crop.prepare(corner(0)).shape == (1, 3, 160, 160)
+
+
+def test_compatible_preparation_is_that_of_the_published_features(tmp_path: Path) -> None:
+    # 256 on the short side, centre crop 224, /255, ImageNet mean and deviation; a frame of 256 needs no resizing.
+    path = tmp_path / "w.safetensors"
+    save_file(import_timm().create_model("test_efficientnet").state_dict(), path)
+    extractor = BackboneExtractor("timm:test_efficientnet?fit=crop&size=224", weights=path, device="cpu")
+    image = photograph("astronaut")[:256, :400]
+    expected = torch.from_numpy(image[16:240, 88:312]).permute(2, 0, 1) / 255
+    expected = (expected - torch.tensor([0.485, 0.456, 0.406])[:, None, None]) / torch.tensor(
+        [0.229, 0.224, 0.225]
+    )[:, None, None]
+    assert extractor.short_side == 256
+    torch.testing.assert_close(extractor.prepare(image[None])[0], expected)
+
+
+def test_settings_of_the_input(weights: Path, tmp_path: Path) -> None:
+    image = np.full((1, 40, 40, 3), 255, dtype=np.uint8)
+    assert opened(weights, "mean=0&std=1").prepare(image).unique().tolist() == [1]
+    coloured = opened(weights, "mean=0,0.5,1&std=1,0.5,2").prepare(image)
+    assert coloured.amax(dim=(0, 2, 3)).tolist() == [1, 1, 0]
+    assert opened(weights, "size=96").prepare(image).shape == (1, 3, 96, 96)
+    # A file of weights may say how its input was normalised.
+    with torch.random.fork_rng():
+        state = import_timm().create_model("test_resnet").state_dict()
+    path = tmp_path / "told.safetensors"
+    save_file(state, path, {"mean": "0", "std": "0.25"})
+    assert opened(path).prepare(image).unique().tolist() == [4]
+    assert opened(path, "std=0.5").prepare(image).unique().tolist() == [2]
+
+
+def test_whole_frame_and_stages(weights: Path) -> None:
+    frames = some_frames(1)
+    nine, ten = (
+        opened(weights).extract(frames).values,
+        opened(weights, "whole_frame=1").extract(frames).values,
+    )
+    assert ten.shape == (1, 10, 368)
+    torch.testing.assert_close(ten[:, :9], nine)
+    assert opened(weights, "stages=3,4").channels == (192, 96)
+
+
+def test_fingerprint_follows_everything_that_changes_numbers(weights: Path, tmp_path: Path) -> None:
+    extractor = opened(weights)
+    name, _, digest = extractor.fingerprint.rpartition("-")
+    assert (name, len(digest)) == (extractor.name, 12)
+    assert opened(weights).fingerprint == extractor.fingerprint
+    other = tmp_path / "other.safetensors"
+    with torch.random.fork_rng():
+        torch.manual_seed(4)
+        save_file(import_timm().create_model("test_resnet").state_dict(), other)
+    whitening = tmp_path / "whitening.safetensors"
+    fit_whitening(extractor, [some_frames(6)], dimension=16).save(whitening)
+    fingerprints = {
+        extractor.fingerprint,
+        opened(other).fingerprint,
+        opened(weights, "size=96").fingerprint,
+        opened(weights, "bars=keep").fingerprint,
+        opened(weights, whitening=whitening).fingerprint,
+    }
+    assert len(fingerprints) == 5
+
+
+def test_whitening_is_applied(weights: Path, tmp_path: Path) -> None:
+    plain = opened(weights)
+    frames = some_frames(6)
+    whitening = fit_whitening(plain, (frames[i : i + 2] for i in range(0, 6, 2)), dimension=16)
+    path = tmp_path / "whitening.safetensors"
+    whitening.save(path)
+    values = opened(weights, whitening=path).extract(frames).values
+    torch.testing.assert_close(values, whitening.apply(plain.extract(frames).values), atol=1e-5, rtol=0)
+    torch.testing.assert_close(values.norm(dim=-1), torch.ones(6, 9))
+    Whitening.fit([torch.randn(50, 5)], dimension=2).save(path)
+    with pytest.raises(
+        InvalidArgumentError, match=r"for descriptors of length 5, timm:test_resnet makes 368"
+    ):
+        opened(weights, whitening=path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("size=big", "size must be a whole number of pixels from 32 to 4096, given is 'big'"),
+        ("size=8", "size must be a whole number of pixels from 32 to 4096, given is '8'"),
+        ("fit=stretch", "fit must be whole or crop, given is 'stretch'"),
+        ("bars=cut", "bars must be trim or keep, given is 'cut'"),
+        ("whole_frame=yes", "whole_frame must be 0 or 1, given is 'yes'"),
+        ("mean=1,2", "mean must be one number or three, separated by commas, given is '1,2'"),
+        ("std=0", "std must be one number or three, separated by commas and positive, given is '0'"),
+        ("mean=grey", "given is 'grey'"),
+        ("size", "settings are written name=value&name=value, given is 'size'"),
+        ("wings=2&flag=true&rate=0.5", r"these settings {'wings': 2, 'flag': True, 'rate': 0.5}"),
+    ],
+)
+def test_settings_that_are_not_allowed(weights: Path, settings: str, message: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        opened(weights, settings)
+    assert message in str(caught.value)
+
+
+def test_settings_that_torchvision_does_not_take(weights: Path) -> None:
+    with pytest.raises(
+        InvalidArgumentError, match="torchvision:resnet18 does not take pad_type; allowed are size"
+    ):
+        open_extractor("torchvision:resnet18?pad_type=same", weights=weights)
+
+
+def test_a_size_that_the_network_cannot_take(tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    with torch.random.fork_rng():
+        save_file(import_timm().create_model("test_vit").state_dict(), path)
+    with pytest.raises(
+        InvalidArgumentError, match=r"timm:test_vit\?size=100 does not take pictures of 100 x 100 pixels"
+    ):
+        open_extractor("timm:test_vit?size=100", weights=path)
+
+
+@pytest.mark.parametrize("name", ["timm", "timm:", "timm:?size=4", "torchvision"])
+def test_a_network_must_be_named(name: str) -> None:
+    with pytest.raises(UnknownExtractorError, match=r"named timm:<model> or torchvision:<model>, given is"):
+        open_extractor(name)
+
+
+def test_devices(weights: Path) -> None:
+    for wrong in ("gpu", "meta"):
+        with pytest.raises(
+            InvalidArgumentError, match=f"must be auto, cpu, cuda or cuda:N, given is '{wrong}'"
+        ):
+            open_extractor("timm:test_resnet", weights=weights, device=wrong)
+    frames = some_frames(1)
+    if torch.cuda.is_available():
+        here = open_extractor("timm:test_resnet", weights=weights, device="cuda").extract(frames).values
+        torch.testing.assert_close(here, opened(weights).extract(frames).values, atol=1e-4, rtol=0)
+    else:
+        with pytest.raises(
+            InvalidArgumentError, match="there is no CUDA device here, given is 'cuda'; use cpu"
+        ):
+            open_extractor("timm:test_resnet", weights=weights, device="cuda")
+        automatic = open_extractor("timm:test_resnet", weights=weights).extract(frames).values
+        assert torch.equal(automatic, opened(weights).extract(frames).values)
+
+
+@pytest.fixture(scope="module")
+def imagenet(shared_data: Path) -> BackboneExtractor:
+    """MobileNetV2 with its real ImageNet weights."""
+    name = "timm:mobilenetv2_100?pad_type=same&mean=0.5&std=0.5"
+    return BackboneExtractor(
+        name, weights=shared_data / "weights" / "mobilenetv2_100.same.safetensors", device="cpu"
+    )
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "classes"),
+    [("chelsea", {281, 282, 285}), ("coffee", {504, 967, 968}), ("rocket", {657, 744})],
+    ids=["cat", "cup of coffee", "rocket"],
+)
+def test_real_weights_recognise_photographs(
+    imagenet: BackboneExtractor, name: str, classes: set[int]
+) -> None:
+    with torch.no_grad():
+        scores = imagenet.network(imagenet.prepare(photograph(name)[None]))
+    assert int(scores.argmax()) in classes
+
+
+@pytest.mark.data
+def test_real_features_know_copies_from_strangers(imagenet: BackboneExtractor) -> None:
+    assert imagenet.channels == (24, 32, 96, 320)
+    names = ("coffee", "chelsea", "astronaut", "rocket")
+    photographs = [photograph(name)[:300, :400] for name in names]
+    originals = Frames(np.stack(photographs), np.arange(4.0))
+    edited = Frames(
+        np.stack([(image[8:-8, 12:-12] * 0.7 + 20).astype(np.uint8) for image in photographs]), np.arange(4.0)
+    )
+    first, second = imagenet.extract(originals).values, imagenet.extract(edited).values
+    similarity = torch.einsum("ard,brd->abr", first, second).mean(-1)
+    same = similarity.diagonal()
+    assert same.min() > 0.8
+    assert same.min() > similarity[~torch.eye(4, dtype=torch.bool)].max() + 0.1
+    assert functional.cosine_similarity(first, first, dim=-1).min() > 0.999
