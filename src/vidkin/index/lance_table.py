@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
-import lance
 import pyarrow as pa
 
 from vidkin.errors import CollectionError
@@ -19,6 +18,8 @@ _IDS_A_FILTER = 1000
 
 def table_exists(uri: str) -> bool:
     """There is a Lance table with at least one committed version at this address."""
+    import lance
+
     try:
         lance.dataset(uri)
     except ValueError as error:
@@ -54,6 +55,8 @@ class LanceTable:
 
     def refresh(self) -> None:
         """Move to the newest version. Results of earlier reads stay valid."""
+        import lance
+
         if self.dataset is not None and self.dataset.latest_version == self.dataset.version:
             return
         if self.dataset is not None or table_exists(self.uri):
@@ -65,6 +68,8 @@ class LanceTable:
 
     def append(self, rows: pa.Table) -> None:
         """Commit more rows; the first makes the table."""
+        import lance
+
         if self.dataset is None:
             self.dataset = lance.write_dataset(rows, self.uri, mode="create")
         else:

@@ -1,0 +1,229 @@
+"""A collection of videos on disk that can be searched: the class that most programs use."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from vidkin.errors import CollectionError, NotIndexedError
+from vidkin.index.calibration import Calibration
+from vidkin.index.info import IndexInfo, collection_info
+from vidkin.index.ingest import ingest
+from vidkin.index.lance_store import LanceStore
+from vidkin.index.lock import writer_lock
+from vidkin.index.manifest import Manifest, create_collection
+from vidkin.index.process_executor import ProcessExecutor, usable_processors
+from vidkin.index.report import IngestReport, OnProgress
+from vidkin.index.scan import scan
+from vidkin.index.searching import SearchingIndex
+from vidkin.index.store import VideoRecord
+from vidkin.index.worker import WorkerSpec
+
+if TYPE_CHECKING:
+    from vidkin.features import FrameExtractor
+    from vidkin.index.executor import Executor
+
+__all__ = ["Index"]
+
+PathLike = str | os.PathLike[str]
+
+
+class Index(SearchingIndex):
+    """Videos that can be searched. Made by :meth:`open`; a context manager.
+
+    One process writes at a time, any number read; a reader sees what was complete when it opened or last
+    called :meth:`refresh`.
+
+    Attributes:
+        path: The folder.
+        manifest: What the collection was made with.
+        store: Records, features and windows.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest, store: LanceStore, *, read_only: bool) -> None:
+        self.path = path
+        self.manifest = manifest
+        self.store = store
+        self._read_only = read_only
+        self._spec = WorkerSpec(
+            manifest.extractor, manifest.weights, manifest.whitening, manifest.sampling_rate
+        )
+        self._extractor: FrameExtractor | None = None
+
+    @classmethod
+    def open(
+        cls,
+        path: PathLike,
+        *,
+        extractor: str | None = None,
+        weights: PathLike | None = None,
+        whitening: PathLike | None = None,
+        create: bool = True,
+        read_only: bool = False,
+    ) -> Index:
+        """Open the collection in a folder, or make one.
+
+        Args:
+            path: The folder.
+            extractor: Name of what makes the features, see :func:`vidkin.features.open_extractor`; default
+                that of the collection, ``classical`` for a new one. Naming another one is an error.
+            weights: The network's weights, a safetensors file; for a new collection, or where the file moved.
+            whitening: Of the features, a safetensors file; likewise.
+            create: Make the collection if there is none.
+            read_only: Refuse to write; never creates.
+
+        Raises:
+            CollectionNotFoundError: There is no collection and none is to be made.
+            CollectionMismatchError: It was made with another extractor or other weights.
+            CollectionError: It is damaged or made by a newer vidkin, or the folder holds other things.
+            ExtractorError: The extractor cannot be opened.
+        """
+        folder = Path(path).expanduser().absolute()
+        given = WorkerSpec(extractor or "classical", _absolute(weights), _absolute(whitening))
+        if create and not read_only and not Manifest.exists(folder):
+            create_collection(folder, given)
+        manifest = Manifest.read(folder)
+        index = cls(folder, manifest, LanceStore(folder), read_only=read_only)
+        if extractor is not None or weights is not None or whitening is not None:
+            index._spec = WorkerSpec(
+                extractor or manifest.extractor,
+                given.weights or manifest.weights,
+                given.whitening or manifest.whitening,
+                manifest.sampling_rate,
+            )
+            manifest.check(folder, index.extractor.fingerprint)
+        return index
+
+    @property
+    def extractor_name(self) -> str:
+        """Name of what makes the features."""
+        return self.manifest.extractor
+
+    @property
+    def extractor(self) -> FrameExtractor:
+        """What makes the features; opened on first use, as reading lists needs none."""
+        if self._extractor is None:
+            extractor = self._spec.open()
+            self.manifest.check(self.path, extractor.fingerprint)
+            self._extractor = extractor
+        return self._extractor
+
+    def add(
+        self,
+        paths: PathLike | Iterable[PathLike],
+        *,
+        workers: int | None = None,
+        prune: bool = False,
+        on_progress: OnProgress | None = None,
+        retry_broken: bool = False,
+        wait: float = 0.0,
+        executor: Executor | None = None,
+    ) -> IngestReport:
+        """Bring the collection up to date with folders and files; only what is new or changed is read.
+
+        Each video is written when it is complete: interrupted at any point, the next call goes on.
+
+        Args:
+            paths: Folders, files or patterns, see :func:`vidkin.index.scan.scan`.
+            workers: Processes that decode; default one a processor.
+            prune: Forget videos of these folders whose files are gone.
+            on_progress: Called for each file settled and now and then in between.
+            retry_broken: Read broken files again although they did not change.
+            wait: Seconds to wait for another writer.
+            executor: Makes the features, instead of processes of this machine.
+
+        Raises:
+            CollectionLockedError: Another process is writing.
+            IngestInterrupted: On Ctrl-C, with the report so far.
+        """
+        self._check_writable()
+        found = scan([paths] if isinstance(paths, str | os.PathLike) else paths)
+        with writer_lock(self.path, wait=wait):
+            self.store.recover()
+            calibration = Calibration.open(self.path, self.extractor)
+            if executor is None:
+                executor = ProcessExecutor(self._spec, workers=workers or usable_processors())
+            report = ingest(
+                self.store,
+                found,
+                executor,
+                base_rate=self.manifest.sampling_rate,
+                baseline=calibration.baseline,
+                prune=prune,
+                retry_broken=retry_broken,
+                on_progress=on_progress,
+            )
+            self.store.optimise()
+            self._note_common([outcome.path for outcome in report.added])
+            return report
+
+    def remove(self, paths: PathLike | Iterable[PathLike], *, wait: float = 0.0) -> int:
+        """Forget files, and all files of folders; the number of records removed.
+
+        Raises:
+            NotIndexedError: Nothing is known of one of the paths; then nothing is removed.
+            CollectionLockedError: Another process is writing.
+        """
+        self._check_writable()
+        given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        with writer_lock(self.path, wait=wait):
+            self.store.recover()
+            ids = {record.id for path in given for record in self._records_at(os.fspath(path))}
+            self.store.remove(ids)
+            return len(ids)
+
+    def videos(self) -> list[VideoRecord]:
+        """All records, broken ones too, sorted by path."""
+        return self.store.videos()
+
+    def info(self) -> IndexInfo:
+        """Numbers about the collection."""
+        return collection_info(self.path, self.manifest, self.store)
+
+    def refresh(self) -> bool:
+        """See what other processes wrote since; True if there is something new."""
+        return self.store.refresh()
+
+    def close(self) -> None:
+        """Release memory and files; the index cannot be used afterwards."""
+        self.store.close()
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return (
+            f"Index({str(self.path)!r}, extractor={self.manifest.extractor!r}, videos={self.store.count()})"
+        )
+
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise CollectionError(
+                f"{self.path} was opened read-only; open it with read_only=False to change it"
+            )
+
+    def _records_at(self, given: str) -> list[VideoRecord]:
+        """The record of a file, or those of all files in a folder."""
+        path = os.path.abspath(os.path.expanduser(given))
+        inside = os.path.join(path, "")
+        found = [r for r in self.store.videos() if r.path == path or r.path.startswith(inside)]
+        if not found:
+            # The same name may be written with composed or decomposed accents.
+            plain = unicodedata.normalize("NFC", path)
+            found = [r for r in self.store.videos() if unicodedata.normalize("NFC", r.path) == plain]
+        if not found:
+            raise NotIndexedError(f"{path} is not in the index {self.path}; `vidkin info` lists what is")
+        return found
+
+
+def _absolute(path: PathLike | None) -> str | None:
+    return None if path is None else os.path.abspath(os.path.expanduser(path))

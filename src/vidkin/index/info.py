@@ -1,0 +1,70 @@
+"""Numbers about a collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from vidkin.index.manifest import Manifest
+from vidkin.index.store import VectorStore
+
+__all__ = ["IndexInfo", "collection_info"]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexInfo:
+    """What a collection holds.
+
+    Attributes:
+        path: Its folder.
+        extractor: Name of what makes its features.
+        fingerprint: Of the extractor with settings and weights.
+        sampling_rate: Frames per second of ordinary videos.
+        videos: Number of videos that can be found.
+        broken: Number of files that could not be read.
+        frames: Number of frames with features.
+        windows: Number of windows that the first stage of search looks at.
+        seconds: Duration of all videos.
+        bytes: Size on disk.
+        created: ISO 8601 time.
+    """
+
+    path: str
+    extractor: str
+    fingerprint: str
+    sampling_rate: float
+    videos: int
+    broken: int
+    frames: int
+    windows: int
+    seconds: float
+    bytes: int
+    created: str
+
+
+def collection_info(folder: Path, manifest: Manifest, store: VectorStore) -> IndexInfo:
+    """The numbers of the collection in this folder."""
+    records = store.videos()
+    return IndexInfo(
+        path=str(folder),
+        extractor=manifest.extractor,
+        fingerprint=manifest.fingerprint,
+        sampling_rate=manifest.sampling_rate,
+        videos=sum(record.status == "ok" for record in records),
+        broken=sum(record.status == "broken" for record in records),
+        frames=sum(record.frames for record in records),
+        windows=sum(record.windows for record in records),
+        seconds=sum(record.duration for record in records),
+        bytes=_size(folder),
+        created=manifest.created,
+    )
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for file in folder.rglob("*"):
+        try:
+            total += file.stat().st_size if file.is_file() else 0
+        except FileNotFoundError:
+            continue  # A writer has just replaced it.
+    return total

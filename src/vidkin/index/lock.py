@@ -1,0 +1,65 @@
+"""One writer at a time, across processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from vidkin.errors import CollectionLockedError
+
+__all__ = ["writer_lock"]
+
+LOCK_FILE = "writer.lock"
+HOLDER_FILE = "writer.json"
+
+
+@contextmanager
+def writer_lock(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
+    """Hold the right to write to the collection in ``folder``.
+
+    The operating system's lock on a file: it is gone the moment its process is, however that ended.
+
+    Args:
+        folder: The collection's.
+        wait: Seconds to wait for another writer; 0 fails at once.
+
+    Raises:
+        CollectionLockedError: Another process (or another part of this one) still holds it; says which.
+    """
+    lock = FileLock(folder / LOCK_FILE, thread_local=False)
+    try:
+        lock.acquire(timeout=max(wait, 0.0))
+    except Timeout:
+        waited = f" still after {wait:g} s" if wait > 0 else ""
+        raise CollectionLockedError(
+            f"{folder} is being written to{waited} by {_holder(folder)}; "
+            "try again when it has finished, or wait for it (wait=SECONDS, --wait SECONDS)"
+        ) from None
+    try:
+        note = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": datetime.now().astimezone().isoformat(timespec="seconds"),
+        }
+        (folder / HOLDER_FILE).write_text(json.dumps(note), encoding="utf-8")
+        yield
+    finally:
+        # While the lock is still held, so that this cannot delete the next holder's note.
+        (folder / HOLDER_FILE).unlink(missing_ok=True)
+        lock.release()
+
+
+def _holder(folder: Path) -> str:
+    """Who holds the lock; the note is written a moment after the lock is taken, so it may be missing."""
+    try:
+        note = json.loads((folder / HOLDER_FILE).read_text(encoding="utf-8"))
+        return f"process {note['pid']} on {note['host']} since {note['since']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"
