@@ -275,6 +275,16 @@ def test_frame_memory_is_that_of_the_selected_pairs(monkeypatch: pytest.MonkeyPa
     assert seen == [6 * 2 * 7]
 
 
+def test_frames_with_a_bound_never_wait_for_the_device() -> None:
+    scores = torch.rand(6, 6, 7, 7, device="meta", requires_grad=True)
+    labels, relevance = torch.rand(6, 6, 7, 7, device="meta"), torch.ones(6, 6, device="meta")
+    masks = torch.ones(6, 7, dtype=torch.bool, device="meta")
+    FrameQuadLinearAPLoss(max_positives=2)(scores, labels, relevance, target_mask=masks).backward()
+    assert scores.grad is not None
+    with pytest.raises(RuntimeError, match="meta"):
+        FrameQuadLinearAPLoss()(scores, labels, relevance)
+
+
 def test_frame_half_precision_is_computed_in_single() -> None:
     scores, labels, relevance = frame_case(dtype=torch.float32)
     low = scores.bfloat16()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.metric.losses.score_cases import random_case
 from tests.metric.losses.test_hierarchical import graded_relevance
@@ -47,6 +49,22 @@ PER_QUERY = {
 }
 # Those to which the similarity of a query with itself is nothing.
 WITHOUT_SELF = {name: loss for name, loss in ALL.items() if name != "self hard negative"}
+
+
+class LargestTensor(TorchDispatchMode):
+    """Notes the number of elements of the largest tensor that any operation makes."""
+
+    elements = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for made in result if isinstance(result, tuple | list) else (result,):
+            # An expanded view is large in name only.
+            if isinstance(made, Tensor) and not func.is_view:
+                self.elements = max(self.elements, made.numel())
+        return result
 
 
 def every(table: dict[str, ScoreLoss]) -> pytest.MarkDecorator:
@@ -292,3 +310,35 @@ def test_a_memory_bank_is_a_rectangle() -> None:
         value, gradient = value_and_gradient(loss, scores, relevance)
         assert math.isfinite(value)
         assert gradient.abs().sum() > 0, name
+
+
+@every(ALL)
+def test_no_tensor_is_larger_than_the_scores(loss: ScoreLoss, monkeypatch: pytest.MonkeyPatch) -> None:
+    """256 queries in classes of 8, small blocks: the differences to all positives would be 7 times as many."""
+    monkeypatch.setattr("vidkin.metric.losses._scores.BLOCK_PAIRS", 20_000)
+    labels = torch.arange(256) // 8
+    scores = torch.rand(256, 256, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    relevance = (labels.unsqueeze(1) == labels.unsqueeze(0)).float()
+    with LargestTensor() as largest:
+        loss(scores, relevance).backward()
+    assert largest.elements == scores.numel()
+
+
+@every(ALL)
+def test_nothing_waits_for_the_device(loss: ScoreLoss, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On tensors without values whatever needs one on the host fails: counting positives does, a bound does not."""
+    scores = torch.rand(2000, 2000, device="meta", requires_grad=True)
+    relevance = torch.ones(2000, 2000, device="meta")
+    if hasattr(loss, "max_positives") and getattr(loss, "mining", "all") == "all":
+        with pytest.raises(RuntimeError, match="meta"):
+            loss(scores, relevance)
+        monkeypatch.setattr(loss, "max_positives", 3)
+    loss(scores, relevance).backward()
+    assert scores.grad is not None
+    assert scores.grad.shape == scores.shape
+
+
+def test_every_loss_on_scores_is_here() -> None:
+    public = {getattr(losses, name) for name in losses.__all__}
+    on_scores = {item for item in public if isinstance(item, type) and issubclass(item, ScoreLoss)}
+    assert on_scores - {losses.FrameQuadLinearAPLoss} == {type(loss) for loss in ALL.values()}

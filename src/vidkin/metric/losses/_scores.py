@@ -121,7 +121,7 @@ def gather_marked(marked: Tensor, limit: int | None) -> tuple[Tensor, Tensor]:
         else:
             # Asserted on the device, so that the host need not wait for the answer.
             torch._assert_async(enough, message)
-    # Half precision holds 0 and 1 exactly and is the smallest type that topk sorts everywhere.
+    # Not as bool or integers, which topk does not take on every device.
     filled, columns = marked.to(torch.float32).topk(limit, dim=1)
     return columns, filled > 0
 
