@@ -1,1 +1,50 @@
-"""See the architecture page of the documentation."""
+"""Samplers: which items make a training step. All are deterministic under a seed."""
+
+from vidkin.metric.sampling._blocks import Ineligible, Uniform
+from vidkin.metric.sampling.batches import BalancedBatchSampler
+from vidkin.metric.sampling.critical import (
+    AnnotatedShot,
+    ClipQuadlet,
+    ClipTriplet,
+    ClipWindow,
+    sample_critical_quadlets,
+    sample_shot_triplets,
+)
+from vidkin.metric.sampling.online import OnlineTripletSampler, PairRelevance
+from vidkin.metric.sampling.retrieval import (
+    QuadletSampler,
+    Similarity,
+    sample_hard_quadlets,
+    sample_quadlets,
+    sample_triplets,
+)
+from vidkin.metric.sampling.semi_hard import (
+    WithoutSemiHard,
+    nearest_semi_hard_triplets,
+    sample_semi_hard_triplets,
+)
+from vidkin.metric.sampling.tuples import Quadlets, Triplets
+
+__all__ = [
+    "AnnotatedShot",
+    "BalancedBatchSampler",
+    "ClipQuadlet",
+    "ClipTriplet",
+    "ClipWindow",
+    "Ineligible",
+    "OnlineTripletSampler",
+    "PairRelevance",
+    "QuadletSampler",
+    "Quadlets",
+    "Similarity",
+    "Triplets",
+    "Uniform",
+    "WithoutSemiHard",
+    "nearest_semi_hard_triplets",
+    "sample_critical_quadlets",
+    "sample_hard_quadlets",
+    "sample_quadlets",
+    "sample_semi_hard_triplets",
+    "sample_shot_triplets",
+    "sample_triplets",
+]

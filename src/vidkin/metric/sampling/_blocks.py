@@ -1,0 +1,135 @@
+"""Items sorted by (category, subcategory), so that every eligible set is one or two ranges of places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.sampling._draws import checked_labels, uniform_below
+
+__all__ = ["Ineligible", "LabelBlocks", "Uniform"]
+
+Uniform = Literal["queries", "tuples"]
+Ineligible = Literal["raise", "skip"]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelBlocks:
+    """Where the blocks of equal labels lie; a *place* is a position in the sorted order.
+
+    Attributes:
+        order: [N] int64, the item at each place.
+        labels: [N, 2] int64 in sorted order.
+        category: [N, 2] int64, first place and one past the last of the category of each place.
+        subcategory: [N, 2] int64, likewise of the subcategory.
+    """
+
+    order: torch.Tensor
+    labels: torch.Tensor
+    category: torch.Tensor
+    subcategory: torch.Tensor
+
+    @classmethod
+    def of(cls, labels: torch.Tensor) -> LabelBlocks:
+        """Sort labels [N, 2]; items of one subcategory keep their order."""
+        table = checked_labels(labels, 2)
+        order = table[:, 1].sort(stable=True).indices
+        order = order[table[order, 0].sort(stable=True).indices]
+        table = table[order]
+        return cls(order, table, _bounds(table[:, :1]), _bounds(table))
+
+    def draw_queries(
+        self,
+        count: int,
+        generator: torch.Generator,
+        uniform: Uniform,
+        ineligible: Ineligible,
+        *,
+        quadlets: bool,
+    ) -> torch.Tensor:
+        """[count] places of queries for which every part of a quadlet (or triplet) exists."""
+        if count < 0:
+            raise InvalidArgumentError(f"count is {count}, allowed is 0 or more")
+        if uniform not in ("queries", "tuples") or ineligible not in ("raise", "skip"):
+            raise InvalidArgumentError(
+                f"uniform is {uniform!r} and ineligible {ineligible!r}, allowed are 'queries' or 'tuples', "
+                "and 'raise' or 'skip'"
+            )
+        same, category = _sizes(self.subcategory), _sizes(self.category)
+        outside = len(self.order) - (category if quadlets else same)
+        ways = (same - 1) * outside * (category - same if quadlets else 1)
+        if not bool((ways > 0).any()) or (ineligible == "raise" and bool((ways == 0).any())):
+            raise InvalidArgumentError(self._why(quadlets, ineligible))
+        if uniform == "queries":
+            places = (ways > 0).nonzero().squeeze(1)
+            return places[uniform_below(torch.full((count,), len(places)), generator)]
+        total = ways.double().cumsum(0)
+        share = torch.rand(count, generator=generator, dtype=torch.float64) * total[-1]
+        last = int((ways > 0).nonzero().max().item())
+        return torch.searchsorted(total, share, right=True).clamp(max=last)
+
+    def draw_positives(self, query: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """[B] places of another item of each query's subcategory."""
+        start, end = self.subcategory[query].unbind(1)
+        place = start + uniform_below(end - start - 1, generator)
+        return place + (place >= query)
+
+    def draw_intermediates(self, query: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """[B] places in each query's category outside its subcategory."""
+        start, end = self.category[query].unbind(1)
+        inner_start, inner_end = self.subcategory[query].unbind(1)
+        place = start + uniform_below((end - start) - (inner_end - inner_start), generator)
+        return place + (inner_end - inner_start) * (place >= inner_start)
+
+    def draw_outside(
+        self, query: torch.Tensor, generator: torch.Generator, bounds: torch.Tensor
+    ) -> torch.Tensor:
+        """[B] places outside the block of each query; ``bounds`` is `category` or `subcategory`."""
+        start, end = bounds[query].unbind(1)
+        place = uniform_below(len(self.order) - (end - start), generator)
+        return place + (end - start) * (place >= start)
+
+    def _why(self, quadlets: bool, ineligible: Ineligible) -> str:
+        """What is wrong with labels that do not allow every item as a query; the first culprit by name."""
+        what = "quadlets" if quadlets else "triplets"
+        if len(self.order) == 0:
+            return f"there are no items to draw {what} from"
+        same, category = _sizes(self.subcategory), _sizes(self.category)
+        outside = len(self.order) - (category if quadlets else same)
+        if bool((outside == 0).all()):
+            kind = f"category ({int(self.labels[0, 0])})" if quadlets else f"class ({int(self.labels[0, 1])})"
+            return f"all items are of one {kind}: {what} need a negative, so give items of at least two"
+        advice = (
+            "add items, or pass ineligible='skip' to leave such items out as queries"
+            if ineligible == "raise"
+            else "no item at all can be a query, so add items"
+        )
+        alone = (same == 1).nonzero().squeeze(1)
+        if quadlets:
+            lonely = (category == same).nonzero().squeeze(1)
+            if len(lonely):
+                name = int(self.labels[lonely[0], 0])
+                return f"category {name} has one subcategory, so its items have no intermediate: {advice}"
+            c, s = self.labels[alone[0]].tolist()
+            return f"subcategory {s} of category {c} has one item, which has no positive: {advice}"
+        c, s = self.labels[alone[0]].tolist()
+        return f"class {s} has one item, which has no positive: {advice}"
+
+
+def _bounds(table: torch.Tensor) -> torch.Tensor:
+    """[N, 2]: first place and one past the last of the run of equal rows around each row of a sorted table."""
+    if len(table) == 0:
+        return torch.zeros(0, 2, dtype=torch.int64)
+    edge = torch.ones(1, dtype=torch.bool)
+    opens = torch.cat([edge, (table[1:] != table[:-1]).any(dim=1)])
+    starts = opens.nonzero().squeeze(1)
+    ends = torch.cat([starts[1:], starts.new_full((1,), len(table))])
+    run = opens.cumsum(0) - 1
+    return torch.stack([starts[run], ends[run]], dim=1)
+
+
+def _sizes(bounds: torch.Tensor) -> torch.Tensor:
+    return bounds[:, 1] - bounds[:, 0]

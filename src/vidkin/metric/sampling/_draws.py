@@ -1,0 +1,43 @@
+"""Seeded draws that every sampler shares."""
+
+from __future__ import annotations
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = ["checked_labels", "epoch_generator", "generator_of", "uniform_below"]
+
+
+def generator_of(seed: int | torch.Generator) -> torch.Generator:
+    """A generator on the CPU: the given one (which moves on), or a new one from a seed."""
+    return seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(seed)
+
+
+def epoch_generator(seed: int, epoch: int, rank: int = 0) -> torch.Generator:
+    """A generator of its own for every (seed, epoch, rank)."""
+    # Sums of small multiples would let (seed 0, epoch 1) and (seed 1, epoch 0) meet.
+    mixed = ((seed * 1_000_003 + epoch) * 1_000_003 + rank) % (1 << 63)
+    return torch.Generator().manual_seed(mixed)
+
+
+def uniform_below(limits: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """One integer per limit [B] int64, uniform in 0..limit-1 (limits of 1 or more, below 2^53)."""
+    share = torch.rand(limits.shape, generator=generator, dtype=torch.float64)
+    # A share just under 1 times a large limit can round up to the limit itself.
+    return (share * limits).long().minimum(limits - 1)
+
+
+def checked_labels(labels: torch.Tensor, levels: int) -> torch.Tensor:
+    """Labels as [N, levels] int64 on the CPU; [N] stands for one level.
+
+    Raises:
+        InvalidArgumentError: When labels are not integers of that many levels.
+    """
+    table = labels.unsqueeze(1) if labels.ndim == 1 else labels
+    if table.ndim != 2 or table.shape[1] != levels or table.is_floating_point():
+        raise InvalidArgumentError(
+            f"labels must be [N, {levels}] integers, the coarsest level first, "
+            f"given is {list(labels.shape)} {labels.dtype}"
+        )
+    return table.detach().long().cpu()

@@ -1,0 +1,189 @@
+"""Batches with a fixed number of classes and of items a class, at any depth of labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.sampling._draws import epoch_generator
+
+__all__ = ["BalancedBatchSampler"]
+
+
+class BalancedBatchSampler:
+    """P x K batches: P classes, K items of each; with deeper labels P categories, S subcategories each, K items.
+
+    Classes are dealt from a shuffled deck that is shuffled anew when it is used up, and so are the
+    subcategories of a category and the items of a class. Over an epoch every class therefore comes up equally
+    often (give or take one), whatever its size, and every item of a class equally often too: uniform over
+    classes, as for the two-head classifier, with a guarantee on top.
+
+    *Coverage*: with ``batches=None`` an epoch is just long enough that every item appears in it at least
+    once (over all ranks together). Small classes repeat their items meanwhile.
+
+    Deterministic under (seed, epoch). With ``world_size`` W rank r gets the batches r, r+W, ... of the one
+    sequence that all ranks agree on, and every rank gets the same number of them.
+
+    Args:
+        labels: [N] integers, or [N, L], the coarsest level first (category, subcategory, ...).
+        sizes: How many to take at each level, items last: ``(P, K)`` for [N], ``(P, S, K)`` for [N, 2].
+            The batch size is their product; the two-head classifier takes (8, 4), quadlets need (P, S, K) of
+            at least (2, 2, 2).
+        batches: Batches an epoch and rank; default the fewest that cover every item.
+        seed: Integer seed.
+        rank: Number of this process.
+        world_size: Number of processes.
+
+    Raises:
+        InvalidArgumentError: When labels have fewer levels or a node fewer classes than sizes ask for.
+
+    Example:
+        >>> sampler = BalancedBatchSampler(torch.tensor([0, 0, 0, 1, 1, 2, 2]), sizes=(2, 2), seed=0)
+        >>> len(sampler), [len(batch) for batch in sampler]
+        (3, [4, 4, 4])
+    """
+
+    def __init__(
+        self,
+        labels: torch.Tensor,
+        *,
+        sizes: Sequence[int],
+        batches: int | None = None,
+        seed: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        table = labels.unsqueeze(1) if labels.ndim == 1 else labels
+        if table.ndim != 2 or table.is_floating_point() or len(table) == 0:
+            raise InvalidArgumentError(
+                "labels must be [N] or [N, L] integers with N of at least 1, "
+                f"given is {list(labels.shape)} {labels.dtype}"
+            )
+        if len(sizes) != table.shape[1] + 1 or min(sizes) < 1:
+            raise InvalidArgumentError(
+                f"sizes are {tuple(sizes)}, allowed are {table.shape[1] + 1} numbers of 1 or more: "
+                "one a level of labels and the items last"
+            )
+        if not 0 <= rank < world_size:
+            raise InvalidArgumentError(
+                f"rank is {rank} of world_size {world_size}, allowed is 0 <= rank < world_size"
+            )
+        if batches is not None and batches < 1:
+            raise InvalidArgumentError(
+                f"batches is {batches}, allowed is 1 or more, or None to cover every item"
+            )
+        self.sizes = tuple(sizes)
+        self.seed = seed
+        self.rank = rank
+        self.world_size = world_size
+        self.epoch = 0
+        self._tree = _tree(table.detach().long().cpu())
+        _check_breadth(self._tree, self.sizes)
+        self._batches = (
+            math.ceil(_visits(self._tree, self.sizes) / world_size) if batches is None else batches
+        )
+
+    @property
+    def batch_size(self) -> int:
+        """Items a batch: the product of ``sizes``."""
+        return math.prod(self.sizes)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The epoch that the next iteration deals."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return self._batches
+
+    def __iter__(self) -> Iterator[list[int]]:
+        generator = epoch_generator(self.seed, self.epoch)
+        decks: dict[tuple[int, ...], _Deck] = {}
+        for number in range(self._batches * self.world_size):
+            batch = self._deal(self._tree, (), decks, generator)
+            # Every rank deals all batches, which costs little, so that they agree without a word.
+            if number % self.world_size == self.rank:
+                yield batch
+
+    def _deal(
+        self,
+        node: _Node,
+        path: tuple[int, ...],
+        decks: dict[tuple[int, ...], _Deck],
+        generator: torch.Generator,
+    ) -> list[int]:
+        size = self.sizes[len(path)]
+        deck = decks.get(path)
+        if deck is None:
+            deck = decks[path] = _Deck(node.items or list(node.children))
+        if node.items:
+            return deck.deal(size, generator)
+        return [
+            item
+            for name in deck.deal(size, generator)
+            for item in self._deal(node.children[name], (*path, name), decks, generator)
+        ]
+
+
+@dataclass(slots=True)
+class _Node:
+    """A class: its subclasses by label, or at the finest level its items."""
+
+    children: dict[int, _Node] = field(default_factory=dict)
+    items: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Deck:
+    """Cards dealt in shuffled order; a round ends when each has been dealt once."""
+
+    cards: list[int]
+    left: list[int] = field(default_factory=list)
+
+    def deal(self, count: int, generator: torch.Generator) -> list[int]:
+        """``count`` cards, all different where there are as many."""
+        dealt: list[int] = []
+        while len(dealt) < count:
+            if not self.left:
+                order = torch.randperm(len(self.cards), generator=generator).tolist()
+                self.left = [self.cards[place] for place in order]
+            taken = set(dealt) if len(self.cards) >= count else set()
+            # A new round may start with a card that is in hand already: the next other one goes first.
+            place = next(i for i, card in enumerate(self.left) if card not in taken)
+            dealt.append(self.left.pop(place))
+        return dealt
+
+
+def _tree(table: torch.Tensor) -> _Node:
+    root = _Node()
+    for item, row in enumerate(table.tolist()):
+        node = root
+        for label in row:
+            node = node.children.setdefault(label, _Node())
+        node.items.append(item)
+    return root
+
+
+def _check_breadth(node: _Node, sizes: tuple[int, ...], path: tuple[int, ...] = ()) -> None:
+    if node.items:
+        return
+    if len(node.children) < sizes[0]:
+        where = f"class {path} has" if path else "there are"
+        raise InvalidArgumentError(
+            f"{where} {len(node.children)} classes at level {len(path)} of the labels, "
+            f"but sizes ask for {sizes[0]} of them"
+        )
+    for label, child in node.children.items():
+        _check_breadth(child, sizes[1:], (*path, label))
+
+
+def _visits(node: _Node, sizes: tuple[int, ...]) -> int:
+    """How often a node must be dealt from until each of its items has come up."""
+    if node.items:
+        return math.ceil(len(node.items) / sizes[0])
+    most = max(_visits(child, sizes[1:]) for child in node.children.values())
+    # v visits deal v * size cards, and each of the m cards comes up once in every m of them.
+    return math.ceil(most * len(node.children) / sizes[0])

@@ -1,0 +1,234 @@
+"""Triplets from a stream of items, kept in small weighted buffers (deep ranking, CVPR 2014, supplement)."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterable, Iterator
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.sampling._draws import generator_of
+
+__all__ = ["OnlineTripletSampler", "PairRelevance"]
+
+PairRelevance = torch.Tensor | Callable[[int, int], float]
+Triplet = tuple[int, int, int]
+
+
+class OnlineTripletSampler:
+    """Online triplet sampling (deep ranking, algorithm 1 of the supplement).
+
+    Items come one by one. Each category keeps a buffer of fixed size as a weighted reservoir: item j gets the
+    key u^(1/r_j), u uniform in (0, 1), and a full buffer keeps the largest keys (Efraimidis and Spirakis,
+    2006), so that relevant items stay with larger probability. A triplet (i, i+, i-) is then tried for:
+
+    * i uniform from the buffer of a category, i+ another item of that buffer, accepted with probability
+      min(1, r_{i,i+} / r_{i+});
+    * with probability ``in_class`` i- from the same buffer, accepted with probability
+      min(1, r_{i,i-} / r_{i-}); otherwise uniform from all other buffers;
+    * accepted as a whole when r_{i,i+} - r_{i,i-} >= ``threshold``.
+
+    r_j, the *total relevance* of j, is the sum of r_{j,k} over the other items k of its category.
+
+    Args:
+        categories: [N] integers, the category of each item of the stream.
+        relevance: r_{i,j}, one of: integer labels [N] or [N, L] (coarsest level first), of which the number of
+            shared leading levels counts; a floating point matrix [N, N]; a callable (i, j) -> float.
+            0 or more.
+        total_relevance: [N] floating point, r_j; default from labels or matrix. A callable needs it.
+        buffer_size: Items kept a category, 2 or more.
+        threshold: T_r, 0 or more; with integer labels 1 asks for one more shared level.
+        in_class: Share of the tries for a negative of the query's own category, in [0, 1]. The source leaves
+            it open; one half is ours.
+        tries: How often a triplet is tried for before giving up.
+        scale: Multiplies both acceptance ratios. As written they fall with the size of the category, to about
+            1/size; any scale that keeps them at 1 or less gives the same triplets sooner.
+        seed: Seed or generator; with the same stream it gives the same triplets.
+
+    Raises:
+        InvalidArgumentError: When sizes do not fit or a value is not allowed.
+    """
+
+    def __init__(
+        self,
+        categories: torch.Tensor,
+        relevance: PairRelevance,
+        *,
+        total_relevance: torch.Tensor | None = None,
+        buffer_size: int = 64,
+        threshold: float = 1.0,
+        in_class: float = 0.5,
+        tries: int = 1000,
+        scale: float = 1.0,
+        seed: int | torch.Generator = 0,
+    ) -> None:
+        if categories.ndim != 1 or categories.is_floating_point():
+            raise InvalidArgumentError(
+                f"categories must be [N] integers, given is {list(categories.shape)} {categories.dtype}"
+            )
+        if buffer_size < 2 or tries < 1 or threshold < 0 or not 0 <= in_class <= 1 or not scale > 0:
+            raise InvalidArgumentError(
+                f"given are buffer_size {buffer_size}, tries {tries}, threshold {threshold}, in_class {in_class}, "
+                f"scale {scale}; allowed are buffer_size >= 2, tries >= 1, threshold >= 0, 0 <= in_class <= 1, "
+                "scale > 0"
+            )
+        self._categories: list[int] = categories.tolist()
+        self._relevance = _pairwise(relevance, len(categories))
+        self._total = _totals(categories, relevance, total_relevance)
+        self._buffer_size = buffer_size
+        self._threshold = threshold
+        self._in_class = in_class
+        self._tries = tries
+        self._scale = scale
+        self._generator = generator_of(seed)
+        # Per category a heap of (log key, item): its smallest key is the one that leaves.
+        self._buffers: dict[int, list[tuple[float, int]]] = {}
+
+    def add(self, item: int) -> None:
+        """Take in the next item of the stream; one that is in its buffer already keeps the larger of two keys.
+
+        Raises:
+            InvalidArgumentError: When there is no such item.
+        """
+        if not 0 <= item < len(self._categories):
+            raise InvalidArgumentError(f"item is {item}, allowed is 0..{len(self._categories) - 1}")
+        buffer = self._buffers.setdefault(self._categories[item], [])
+        weight = self._total[item]
+        # log(u^(1/r)) = log(u) / r keeps the order of keys that would all round to 0 or 1.
+        key = math.log1p(-self._uniform()) / weight if weight > 0 else -math.inf
+        for place, (old, other) in enumerate(buffer):
+            if other == item:
+                buffer[place] = (max(old, key), item)
+                heapq.heapify(buffer)
+                return
+        if len(buffer) < self._buffer_size:
+            heapq.heappush(buffer, (key, item))
+        elif key > buffer[0][0]:
+            heapq.heapreplace(buffer, (key, item))
+
+    def buffer(self, category: int) -> list[int]:
+        """Items in the buffer of a category, in increasing order."""
+        return sorted(item for _, item in self._buffers.get(category, []))
+
+    def sample(self, category: int | None = None) -> Triplet | None:
+        """Try for one triplet (query, positive, negative).
+
+        Args:
+            category: Category of the query; default uniform over the categories that have two items or more.
+
+        Returns:
+            Three item numbers, or None when no try was accepted.
+        """
+        able = [name for name, buffer in sorted(self._buffers.items()) if len(buffer) >= 2]
+        if category is not None:
+            able = [name for name in able if name == category]
+        if not able:
+            return None
+        for _ in range(self._tries):
+            triplet = self._try(able[self._below(len(able))])
+            if triplet is not None:
+                return triplet
+        return None
+
+    def stream(self, items: Iterable[int]) -> Iterator[Triplet]:
+        """The algorithm as printed: take in each item, then try for one triplet of its category."""
+        for item in items:
+            self.add(item)
+            triplet = self.sample(self._categories[item])
+            if triplet is not None:
+                yield triplet
+
+    def _try(self, category: int) -> Triplet | None:
+        buffer = self._buffers[category]
+        query = buffer[self._below(len(buffer))][1]
+        positive = buffer[self._below(len(buffer))][1]
+        if positive == query or not self._accepts(query, positive):
+            return None
+        if self._uniform() < self._in_class:
+            negative = buffer[self._below(len(buffer))][1]
+            if negative in (query, positive) or not self._accepts(query, negative):
+                return None
+        else:
+            others = [self._buffers[name] for name in sorted(self._buffers) if name != category]
+            size = sum(map(len, others))
+            if size == 0:
+                return None
+            number = self._below(size)
+            for other in others:
+                if number < len(other):
+                    break
+                number -= len(other)
+            negative = other[number][1]
+        margin = self._relevance(query, positive) - self._relevance(query, negative)
+        return (query, positive, negative) if margin >= self._threshold else None
+
+    def _accepts(self, query: int, other: int) -> bool:
+        total = self._total[other]
+        return total > 0 and self._uniform() < self._scale * self._relevance(query, other) / total
+
+    def _uniform(self) -> float:
+        return float(torch.rand((), generator=self._generator, dtype=torch.float64).item())
+
+    def _below(self, limit: int) -> int:
+        return int(torch.randint(limit, (), generator=self._generator).item())
+
+
+def _is_labels(relevance: torch.Tensor) -> bool:
+    return not relevance.is_floating_point()
+
+
+def _pairwise(relevance: PairRelevance, items: int) -> Callable[[int, int], float]:
+    if not isinstance(relevance, torch.Tensor):
+        return relevance
+    if len(relevance) != items or (not _is_labels(relevance) and relevance.shape != (items, items)):
+        raise InvalidArgumentError(
+            f"relevance must be integer labels [{items}] or [{items}, L], a floating point matrix "
+            f"[{items}, {items}] or a callable, given is {list(relevance.shape)} {relevance.dtype}"
+        )
+    if _is_labels(relevance):
+        table = relevance.reshape(items, -1).tolist()
+
+        def shared(one: int, other: int) -> float:
+            level = 0
+            for a, b in zip(table[one], table[other], strict=True):
+                if a != b:
+                    break
+                level += 1
+            return float(level)
+
+        return shared
+    if bool((relevance < 0).any()) or bool(relevance.isnan().any()):
+        raise InvalidArgumentError("relevance must be 0 or more and not NaN")
+    matrix = relevance
+    return lambda one, other: float(matrix[one, other].item())
+
+
+def _totals(
+    categories: torch.Tensor, relevance: PairRelevance, total_relevance: torch.Tensor | None
+) -> list[float]:
+    if total_relevance is not None:
+        if total_relevance.shape != categories.shape or bool((total_relevance < 0).any()):
+            raise InvalidArgumentError(
+                f"total_relevance must be [{len(categories)}] of 0 or more, given is {list(total_relevance.shape)}"
+            )
+        return [float(value) for value in total_relevance.tolist()]
+    if not isinstance(relevance, torch.Tensor):
+        raise InvalidArgumentError(
+            "a callable relevance needs total_relevance [N]: a stream cannot be summed ahead"
+        )
+    total = torch.zeros(len(categories), dtype=torch.float64)
+    if _is_labels(relevance):
+        table = relevance.reshape(len(categories), -1)
+        for level in range(1, table.shape[1] + 1):
+            # Items of one category that share the first `level` labels share one unit of relevance each.
+            keys = torch.cat([categories.unsqueeze(1), table[:, :level]], dim=1)
+            _, run = torch.unique(keys, dim=0, return_inverse=True)
+            total += run.bincount()[run] - 1
+    else:
+        for item in range(len(categories)):
+            same = categories == categories[item]
+            same[item] = False
+            total[item] = relevance[item, same].double().sum()
+    return [float(value) for value in total.tolist()]

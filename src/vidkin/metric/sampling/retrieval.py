@@ -1,0 +1,248 @@
+"""Quadlets and triplets drawn from labels: uniform ones, and ones that a given similarity finds hard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.sampling._blocks import Ineligible, LabelBlocks, Uniform
+from vidkin.metric.sampling._draws import checked_labels, epoch_generator, generator_of, uniform_below
+from vidkin.metric.sampling.tuples import Quadlets, Triplets
+
+__all__ = [
+    "QuadletSampler",
+    "Similarity",
+    "sample_hard_quadlets",
+    "sample_quadlets",
+    "sample_triplets",
+]
+
+Similarity = torch.Tensor | Callable[[torch.Tensor], torch.Tensor]
+
+
+def sample_quadlets(
+    labels: torch.Tensor,
+    count: int,
+    *,
+    seed: int | torch.Generator,
+    uniform: Uniform = "queries",
+    ineligible: Ineligible = "raise",
+) -> Quadlets:
+    """Draw retrieval quadlets (Radial loss, ICIP) with replacement: each draw is independent of the others.
+
+    Args:
+        labels: [N, 2] integers, (category, subcategory). A subcategory number counts inside its category.
+        count: How many quadlets, 0 or more.
+        seed: A seed gives the same quadlets every time; a generator goes on from where it is.
+        uniform: ``"queries"``: every eligible query is as likely, then every p, i and n that is eligible for
+            it. ``"tuples"``: every quadlet is as likely, so that items of large categories are queries more
+            often. The two are one where all categories and subcategories have one size.
+        ineligible: ``"raise"`` where a category has one subcategory or a subcategory one item; ``"skip"``
+            never makes such items queries, but they still serve as intermediates and negatives.
+
+    Returns:
+        Indices into ``labels``.
+
+    Raises:
+        InvalidArgumentError: When labels do not allow quadlets; the message names the first culprit.
+    """
+    blocks = LabelBlocks.of(labels)
+    generator = generator_of(seed)
+    query = blocks.draw_queries(count, generator, uniform, ineligible, quadlets=True)
+    positive = blocks.draw_positives(query, generator)
+    intermediate = blocks.draw_intermediates(query, generator)
+    negative = blocks.draw_outside(query, generator, blocks.category)
+    return Quadlets(*(blocks.order[part] for part in (query, positive, intermediate, negative)))
+
+
+def sample_triplets(
+    labels: torch.Tensor,
+    count: int,
+    *,
+    seed: int | torch.Generator,
+    uniform: Uniform = "queries",
+    ineligible: Ineligible = "raise",
+) -> Triplets:
+    """Draw triplets: p of the query's class, n of any other class.
+
+    Args:
+        labels: [N] integers, or [N, 2] (category, subcategory): then p is of the query's subcategory and n of
+            any other subcategory, in the query's category or not.
+        count: How many triplets, 0 or more.
+        seed: As for `sample_quadlets`.
+        uniform: As for `sample_quadlets`.
+        ineligible: ``"raise"`` where a class has one item, ``"skip"`` never makes such items queries.
+
+    Raises:
+        InvalidArgumentError: When labels do not allow triplets.
+    """
+    if labels.ndim == 1:
+        labels = torch.stack([torch.zeros_like(labels), labels], dim=1)
+    blocks = LabelBlocks.of(labels)
+    generator = generator_of(seed)
+    query = blocks.draw_queries(count, generator, uniform, ineligible, quadlets=False)
+    positive = blocks.draw_positives(query, generator)
+    negative = blocks.draw_outside(query, generator, blocks.subcategory)
+    return Triplets(*(blocks.order[part] for part in (query, positive, negative)))
+
+
+def sample_hard_quadlets(
+    labels: torch.Tensor,
+    similarity: Similarity,
+    count: int,
+    *,
+    seed: int | torch.Generator,
+    hardest: int = 1,
+    uniform: Uniform = "queries",
+    ineligible: Ineligible = "raise",
+) -> Quadlets:
+    """Draw quadlets that a given similarity finds hard.
+
+    The query is drawn as in `sample_quadlets`; then p uniformly from its ``hardest`` least similar positives,
+    i from its ``hardest`` most similar intermediates and n from its ``hardest`` most similar negatives
+    (fewer where there are fewer; equal ones in the order of the items).
+
+    Args:
+        labels: [N, 2] integers, (category, subcategory).
+        similarity: [N, N] floating point, higher is more similar; or a callable that gives the rows [B, N]
+            for query indices [B], so that the whole matrix need not exist.
+        count: How many quadlets.
+        seed: As for `sample_quadlets`.
+        hardest: How many of the hardest are drawn from; 1 takes the hardest. Labels with errors want more.
+        uniform: As for `sample_quadlets`.
+        ineligible: As for `sample_quadlets`.
+
+    Raises:
+        InvalidArgumentError: When labels do not allow quadlets or the similarity does not fit them.
+    """
+    if hardest < 1:
+        raise InvalidArgumentError(f"hardest is {hardest}, allowed is 1 or more")
+    blocks = LabelBlocks.of(labels)
+    table = checked_labels(labels, 2)
+    generator = generator_of(seed)
+    query = blocks.order[blocks.draw_queries(count, generator, uniform, ineligible, quadlets=True)]
+    parts: list[list[torch.Tensor]] = [[], [], []]
+    # Rows of the similarity are taken in pieces: [count, N] may be far larger than what is asked for.
+    step = max(1, (1 << 22) // max(1, len(table)))
+    for low in range(0, count, step):
+        piece = query[low : low + step]
+        rows = _rows(similarity, piece, len(table))
+        same_category = table[piece, None, 0] == table[None, :, 0]
+        same = same_category & (table[piece, None, 1] == table[None, :, 1])
+        itself = torch.arange(len(table))[None, :] == piece[:, None]
+        kinds = (same & ~itself, same_category & ~same, ~same_category)
+        for part, kind, sign in zip(parts, kinds, (-1, 1, 1), strict=True):
+            part.append(_among_hardest(sign * rows, kind, hardest, generator))
+    positive, intermediate, negative = (torch.cat(part) if part else query for part in parts)
+    return Quadlets(query, positive, intermediate, negative)
+
+
+class QuadletSampler:
+    """Batches of quadlets, epoch by epoch: an iterable for a training loop or a ``DataLoader``.
+
+    Deterministic under (seed, epoch, rank): every epoch is another draw, the same in every run.
+
+    Args:
+        labels: [N, 2] integers, (category, subcategory).
+        batch_size: Quadlets a batch, for this process.
+        batches: Batches an epoch.
+        seed: Integer seed.
+        similarity: Draw hard quadlets by it, see `sample_hard_quadlets`; default uniform ones.
+        hardest: See `sample_hard_quadlets`.
+        uniform: See `sample_quadlets`.
+        ineligible: See `sample_quadlets`.
+        rank: Number of this process, whose draws are its own.
+
+    Example:
+        >>> labels = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 0], [1, 0], [1, 1], [1, 1]])
+        >>> [len(batch) for batch in QuadletSampler(labels, batch_size=3, batches=2, seed=0)]
+        [3, 3]
+    """
+
+    def __init__(
+        self,
+        labels: torch.Tensor,
+        *,
+        batch_size: int,
+        batches: int,
+        seed: int = 0,
+        similarity: Similarity | None = None,
+        hardest: int = 1,
+        uniform: Uniform = "queries",
+        ineligible: Ineligible = "raise",
+        rank: int = 0,
+    ) -> None:
+        if batch_size < 1 or batches < 1:
+            raise InvalidArgumentError(
+                f"batch_size and batches are {batch_size} and {batches}, allowed is 1 or more"
+            )
+        self.labels = labels
+        self.batch_size = batch_size
+        self.batches = batches
+        self.seed = seed
+        self.similarity = similarity
+        self.hardest = hardest
+        self.uniform: Uniform = uniform
+        self.ineligible: Ineligible = ineligible
+        self.rank = rank
+        self.epoch = 0
+        # Labels that allow no quadlet are refused now, not in the middle of a run.
+        sample_quadlets(labels, 1, seed=0, uniform=uniform, ineligible=ineligible)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The epoch that the next iteration draws."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return self.batches
+
+    def __iter__(self) -> Iterator[Quadlets]:
+        generator = epoch_generator(self.seed, self.epoch, self.rank)
+        for _ in range(self.batches):
+            if self.similarity is None:
+                yield sample_quadlets(
+                    self.labels,
+                    self.batch_size,
+                    seed=generator,
+                    uniform=self.uniform,
+                    ineligible=self.ineligible,
+                )
+            else:
+                yield sample_hard_quadlets(
+                    self.labels,
+                    self.similarity,
+                    self.batch_size,
+                    seed=generator,
+                    hardest=self.hardest,
+                    uniform=self.uniform,
+                    ineligible=self.ineligible,
+                )
+
+
+def _rows(similarity: Similarity, query: torch.Tensor, items: int) -> torch.Tensor:
+    rows = (
+        similarity[query.to(similarity.device)] if isinstance(similarity, torch.Tensor) else similarity(query)
+    )
+    if rows.shape != (len(query), items) or not rows.is_floating_point():
+        raise InvalidArgumentError(
+            f"similarity must give [{len(query)}, {items}] floating point for that many queries and items, "
+            f"given is {list(rows.shape)} {rows.dtype}"
+        )
+    rows = rows.detach().cpu()
+    if bool(rows.isnan().any()):
+        raise InvalidArgumentError("similarity holds NaN, which is neither hard nor easy")
+    return rows
+
+
+def _among_hardest(
+    hardness: torch.Tensor, kind: torch.Tensor, hardest: int, generator: torch.Generator
+) -> torch.Tensor:
+    """[B]: one column a row, drawn among the hardest columns where ``kind`` is True (there is at least one)."""
+    order = hardness.sort(dim=1, descending=True, stable=True).indices
+    inside = kind.gather(1, order)
+    pick = uniform_below(inside.sum(dim=1).clamp(max=hardest), generator)
+    # The pick-th True of each row: where the count of Trues first exceeds pick.
+    place = (inside.cumsum(dim=1) > pick.unsqueeze(1)).to(torch.uint8).argmax(dim=1)
+    return order.gather(1, place.unsqueeze(1)).squeeze(1)

@@ -1,0 +1,23 @@
+"""A bound for counts that should follow given chances."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+
+
+def assert_follows(drawn: Iterable[Hashable], chances: Mapping[Hashable, float]) -> None:
+    """Every outcome is possible, and chi square stays within five standard deviations of its mean.
+
+    Chi square of df degrees has mean df and variance 2 df; five deviations happen by chance less than once
+    in a thousand even for few degrees, and the seeds are fixed.
+    """
+    counts = Counter(drawn)
+    assert set(counts) <= set(chances), sorted(set(counts) - set(chances), key=str)[:5]
+    size, total = counts.total(), sum(chances.values())
+    expected = {outcome: size * chance / total for outcome, chance in chances.items()}
+    assert min(expected.values()) >= 5, "too few draws for a chi square"
+    chi_square = sum((counts[outcome] - mean) ** 2 / mean for outcome, mean in expected.items())
+    df = len(chances) - 1
+    assert chi_square < df + 5 * math.sqrt(2 * df), f"chi square {chi_square:.1f} for {df} degrees"

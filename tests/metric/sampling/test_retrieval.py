@@ -1,0 +1,220 @@
+"""Quadlets and triplets from labels: all eligible ones, evenly, and none else."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import pytest
+import torch
+
+from tests.metric.sampling.chi_square import assert_follows
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.sampling import (
+    Quadlets,
+    QuadletSampler,
+    Triplets,
+    sample_hard_quadlets,
+    sample_quadlets,
+    sample_triplets,
+)
+
+# Shuffled on purpose, and subcategory 0 occurs in both categories. Sizes: (0,0) 3, (0,1) 2, (1,0) 2, (1,5) 2.
+LABELS = torch.tensor([[1, 5], [0, 0], [0, 1], [1, 0], [0, 0], [0, 1], [1, 5], [0, 0], [1, 0]])
+
+
+def all_quadlets(labels: torch.Tensor) -> list[tuple[int, int, int, int]]:
+    """Every quadlet, by trying all combinations."""
+    rows = labels.tolist()
+    return [
+        (q, p, i, n)
+        for q, p, i, n in itertools.permutations(range(len(rows)), 4)
+        if rows[q] == rows[p] and rows[i][0] == rows[q][0] and rows[i] != rows[q] and rows[n][0] != rows[q][0]
+    ]
+
+
+def as_tuples(drawn: Quadlets | Triplets) -> list[tuple[int, ...]]:
+    return [tuple(row) for row in drawn.stacked().tolist()]
+
+
+def test_every_quadlet_is_as_likely() -> None:
+    drawn = sample_quadlets(LABELS, 20_000, seed=0, uniform="tuples")
+    assert_follows(as_tuples(drawn), dict.fromkeys(all_quadlets(LABELS), 1.0))
+
+
+def test_every_query_is_as_likely_and_then_every_quadlet_of_it() -> None:
+    drawn = sample_quadlets(LABELS, 20_000, seed=1)
+    quadlets = all_quadlets(LABELS)
+    per_query = Counter(quadlet[0] for quadlet in quadlets)
+    assert set(per_query) == set(range(9))
+    assert_follows(drawn.query.tolist(), dict.fromkeys(range(9), 1.0))
+    assert_follows(as_tuples(drawn), {quadlet: 1 / per_query[quadlet[0]] for quadlet in quadlets})
+
+
+@pytest.mark.parametrize("uniform", ["queries", "tuples"])
+def test_triplets_of_classes(uniform: str) -> None:
+    labels = torch.tensor([4, 9, 4, 9, 9, 2, 2])
+    rows = labels.tolist()
+    triplets = [(q, p, n) for q, p, n in itertools.permutations(range(7), 3) if rows[q] == rows[p] != rows[n]]
+    per_query = Counter(triplet[0] for triplet in triplets)
+    chances = {triplet: 1 / per_query[triplet[0]] if uniform == "queries" else 1.0 for triplet in triplets}
+    drawn = sample_triplets(labels, 20_000, seed=3, uniform=uniform)  # type: ignore[arg-type]
+    assert_follows(as_tuples(drawn), chances)
+
+
+def test_triplets_of_two_levels_take_negatives_from_any_other_subcategory() -> None:
+    drawn = as_tuples(sample_triplets(LABELS, 5000, seed=0))
+    rows = LABELS.tolist()
+    assert all(rows[q] == rows[p] and q != p and rows[n] != rows[q] for q, p, n in drawn)
+    assert {rows[n][0] == rows[q][0] for q, _, n in drawn} == {True, False}
+
+
+def test_a_seed_gives_the_same_and_a_generator_goes_on() -> None:
+    first = sample_quadlets(LABELS, 50, seed=7).stacked()
+    assert torch.equal(first, sample_quadlets(LABELS, 50, seed=7).stacked())
+    assert not torch.equal(first, sample_quadlets(LABELS, 50, seed=8).stacked())
+    generator = torch.Generator().manual_seed(7)
+    assert torch.equal(first, sample_quadlets(LABELS, 50, seed=generator).stacked())
+    assert not torch.equal(first, sample_quadlets(LABELS, 50, seed=generator).stacked())
+
+
+def test_none_asked_none_given() -> None:
+    assert len(sample_quadlets(LABELS, 0, seed=0)) == 0
+    assert len(sample_triplets(LABELS, 0, seed=0)) == 0
+    assert len(sample_hard_quadlets(LABELS, torch.zeros(9, 9), 0, seed=0)) == 0
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (
+            [[0, 0], [0, 0], [1, 0], [1, 0], [1, 1], [1, 1]],
+            "category 0 has one subcategory, so its items have no",
+        ),
+        (
+            [[0, 0], [0, 0], [0, 3], [1, 0], [1, 0], [1, 1], [1, 1]],
+            "subcategory 3 of category 0 has one item",
+        ),
+        ([[2, 0], [2, 0], [2, 1], [2, 1]], r"all items are of one category \(2\): quadlets need a negative"),
+    ],
+)
+def test_labels_that_allow_no_quadlet_say_which(labels: list[list[int]], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        sample_quadlets(torch.tensor(labels), 1, seed=0)
+
+
+def test_skipped_items_are_no_queries_but_serve_otherwise() -> None:
+    # (0,3) has one item: no positive. Category 1 has one subcategory: no intermediate.
+    labels = torch.tensor([[0, 0], [0, 0], [0, 3], [1, 0], [1, 0]])
+    drawn = sample_quadlets(labels, 2000, seed=0, ineligible="skip")
+    assert_follows(as_tuples(drawn), dict.fromkeys(all_quadlets(labels), 1.0))
+    assert set(drawn.query.tolist()) == {0, 1}
+    assert set(drawn.intermediate.tolist()) == {2}
+    assert set(drawn.negative.tolist()) == {3, 4}
+    with pytest.raises(
+        InvalidArgumentError, match=r"category 0 has one subcategory.*no item at all can be a query"
+    ):
+        sample_quadlets(labels[2:], 1, seed=0, ineligible="skip")
+
+
+def test_triplets_that_are_not_possible_say_why() -> None:
+    with pytest.raises(InvalidArgumentError, match="class 8 has one item, which has no positive"):
+        sample_triplets(torch.tensor([3, 3, 8]), 1, seed=0)
+    with pytest.raises(
+        InvalidArgumentError, match=r"all items are of one class \(3\): triplets need a negative"
+    ):
+        sample_triplets(torch.tensor([3, 3]), 1, seed=0)
+    with pytest.raises(InvalidArgumentError, match="there are no items to draw triplets from"):
+        sample_triplets(torch.tensor([], dtype=torch.long), 1, seed=0)
+    drawn = sample_triplets(torch.tensor([3, 3, 8]), 100, seed=0, ineligible="skip")
+    assert set(drawn.query.tolist()) == {0, 1}
+
+
+def test_arguments_are_checked() -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"labels must be \[N, 2\] integers.*given is \[3\] torch.int64"
+    ):
+        sample_quadlets(torch.tensor([1, 2, 3]), 1, seed=0)
+    with pytest.raises(InvalidArgumentError, match="count is -1, allowed is 0 or more"):
+        sample_quadlets(LABELS, -1, seed=0)
+    with pytest.raises(InvalidArgumentError, match="uniform is 'items' and ineligible 'raise', allowed are"):
+        sample_quadlets(LABELS, 1, seed=0, uniform="items")  # type: ignore[arg-type]
+    with pytest.raises(
+        InvalidArgumentError, match=r"parts must be \[B\] int64 with one B, given are \[\[1\], \[2\]"
+    ):
+        Triplets(torch.tensor([1]), torch.tensor([1, 2]), torch.tensor([1]))
+
+
+def test_the_hardest_quadlet_is_the_one_found_by_looking_at_all() -> None:
+    similarity = torch.rand(9, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    quadlets = all_quadlets(LABELS)
+    drawn = as_tuples(sample_hard_quadlets(LABELS, similarity, 200, seed=0))
+    assert {quadlet[0] for quadlet in drawn} == set(range(9))
+    for q, p, i, n in drawn:
+        own = [quadlet for quadlet in quadlets if quadlet[0] == q]
+        assert p == min({quadlet[1] for quadlet in own}, key=lambda item: similarity[q, item].item())
+        assert i == max({quadlet[2] for quadlet in own}, key=lambda item: similarity[q, item].item())
+        assert n == max({quadlet[3] for quadlet in own}, key=lambda item: similarity[q, item].item())
+
+
+def test_among_the_hardest_each_is_as_likely() -> None:
+    similarity = torch.rand(9, 9, generator=torch.Generator().manual_seed(0))
+    drawn = sample_hard_quadlets(LABELS, similarity, 9000, seed=0, hardest=2)
+    negatives = [n for q, _, _, n in as_tuples(drawn) if q == 1]
+    outside = [item for item in range(9) if LABELS[item, 0] != LABELS[1, 0]]
+    hardest = sorted(outside, key=lambda item: -similarity[1, item].item())[:2]
+    assert_follows(negatives, dict.fromkeys(hardest, 1.0))
+    # More than there are means all of them: uniform quadlets.
+    everything = sample_hard_quadlets(LABELS, similarity, 20_000, seed=0, hardest=99, uniform="tuples")
+    assert_follows(as_tuples(everything), dict.fromkeys(all_quadlets(LABELS), 1.0))
+
+
+def test_rows_on_demand_equal_the_matrix() -> None:
+    similarity = torch.rand(9, 9, generator=torch.Generator().manual_seed(1))
+    asked: list[int] = []
+
+    def rows(query: torch.Tensor) -> torch.Tensor:
+        asked.extend(query.tolist())
+        return similarity[query]
+
+    on_demand = sample_hard_quadlets(LABELS, rows, 30, seed=4)
+    assert torch.equal(on_demand.stacked(), sample_hard_quadlets(LABELS, similarity, 30, seed=4).stacked())
+    assert asked == on_demand.query.tolist()
+
+
+def test_a_similarity_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"similarity must give \[2, 9\] floating point"):
+        sample_hard_quadlets(LABELS, torch.zeros(9, 8), 2, seed=0)
+    with pytest.raises(InvalidArgumentError, match="similarity holds NaN"):
+        sample_hard_quadlets(LABELS, torch.full((9, 9), float("nan")), 2, seed=0)
+    with pytest.raises(InvalidArgumentError, match="hardest is 0, allowed is 1 or more"):
+        sample_hard_quadlets(LABELS, torch.zeros(9, 9), 2, seed=0, hardest=0)
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_batches_of_an_epoch(hard: bool) -> None:
+    similarity = torch.rand(9, 9) if hard else None
+
+    def epoch(number: int, rank: int = 0) -> list[tuple[int, ...]]:
+        sampler = QuadletSampler(
+            LABELS, batch_size=16, batches=3, seed=5, similarity=similarity, hardest=2, rank=rank
+        )
+        sampler.set_epoch(number)
+        assert len(sampler) == 3
+        parts = list(sampler)
+        assert [len(part) for part in parts] == [16, 16, 16]
+        return [row for part in parts for row in as_tuples(part)]
+
+    assert set(epoch(0)) <= set(all_quadlets(LABELS))
+    assert epoch(0) == epoch(0)
+    assert epoch(0) != epoch(1)
+    assert epoch(0) != epoch(0, rank=1)
+
+
+def test_a_sampler_refuses_bad_labels_when_it_is_made() -> None:
+    with pytest.raises(InvalidArgumentError, match="all items are of one category"):
+        QuadletSampler(LABELS[:1], batch_size=1, batches=1)
+    with pytest.raises(
+        InvalidArgumentError, match="batch_size and batches are 0 and 1, allowed is 1 or more"
+    ):
+        QuadletSampler(LABELS, batch_size=0, batches=1)
