@@ -5,6 +5,7 @@ from __future__ import annotations
 import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import huggingface_hub
@@ -154,14 +155,32 @@ def test_the_cache_of_the_hub_serves_without_network(tmp_path: Path, monkeypatch
     assert network.digest() == open_timm(path).digest()
 
 
+def answers(*_: Any, **__: Any) -> Any:
+    """A hub that refuses the question, but is there."""
+    raise urllib.error.HTTPError("hub", 405, "method not allowed", None, None)  # type: ignore[arg-type]
+
+
 def test_the_hub_is_asked_when_it_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(tmp_path / "model.safetensors", timm_state())
 
-    def refused(*_: Any, **__: Any) -> Any:  # an answer: the hub is there
-        raise urllib.error.HTTPError("hub", 405, "method not allowed", None, None)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(_networks.urllib.request, "urlopen", refused)
+    monkeypatch.setattr(_networks.urllib.request, "urlopen", answers)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *_: str(path))
+    assert open_timm(None).digest() == open_timm(path).digest()
+
+
+def test_an_older_repository_with_another_file_is_left_to_timm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub.errors import RemoteEntryNotFoundError
+
+    def not_there(*_: Any) -> str:
+        raise RemoteEntryNotFoundError("no such file", response=SimpleNamespace(headers={}, request=None))
+
+    monkeypatch.setattr(_networks.urllib.request, "urlopen", answers)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", not_there)
+    state = timm_state()
+    monkeypatch.setattr("timm.models._builder.load_state_dict_from_hf", lambda *_, **__: dict(state))
+    path = saved(tmp_path / "w.safetensors", state)
     assert open_timm(None).digest() == open_timm(path).digest()
 
 

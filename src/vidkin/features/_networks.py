@@ -163,7 +163,7 @@ def open_torchvision_network(
 def _timm_with_hub_weights(timm: Any, model: str, config: Any, options: Mapping[str, Any]) -> nn.Module:
     """From the local cache without a word to the network, else from the hub."""
     import huggingface_hub
-    from huggingface_hub.errors import EntryNotFoundError
+    from huggingface_hub.errors import RemoteEntryNotFoundError
 
     label = f"timm:{model}"
     if config is None or not (config.hf_hub_id or config.url or config.file):
@@ -177,7 +177,7 @@ def _timm_with_hub_weights(timm: Any, model: str, config: Any, options: Mapping[
                 _require_hub(huggingface_hub.constants)
                 try:
                     cached = huggingface_hub.hf_hub_download(config.hf_hub_id, file)
-                except EntryNotFoundError:
+                except RemoteEntryNotFoundError:
                     cached = None  # an older repository with another file: timm knows which
             if cached is not None:
                 overlay = {"file": cached, "custom_load": False}
