@@ -12,7 +12,7 @@ import numpy as np
 from av.video.reformatter import ColorRange, Colorspace, Interpolation, VideoReformatter
 from numpy.typing import NDArray
 
-from vidkin.media import _hdr
+from vidkin.media._hdr import needs_mapping, to_standard_range
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
@@ -98,7 +98,7 @@ class Converter:
         return np.rot90(image, turns)
 
     def _scale(self, frame: VideoFrame, width: int, height: int, space: int | None) -> NDArray[np.uint8]:
-        mapped = _hdr.needs_mapping(frame.color_trc, frame.color_primaries) and not frame.format.is_rgb
+        mapped = needs_mapping(frame.color_trc, frame.color_primaries) and not frame.format.is_rgb
         target = "rgb48le" if mapped else "rgba" if _has_alpha(frame) else "rgb24"
         scaled = self._scaler.reformat(
             frame,
@@ -112,7 +112,7 @@ class Converter:
         )
         image = scaled.to_ndarray()
         if mapped:
-            return _hdr.to_standard_range(image, frame.color_trc, frame.color_primaries)  # type: ignore[arg-type]
+            return to_standard_range(image, frame.color_trc, frame.color_primaries)  # type: ignore[arg-type]
         if target == "rgba":
             return _over_white(image)  # type: ignore[arg-type]
         return image  # type: ignore[return-value]

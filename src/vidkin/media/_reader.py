@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import av
@@ -32,8 +32,9 @@ class PictureReader:
     Attributes:
         base: Time of the first picture in units of the stream (known after the first one came).
         tick: Seconds of one unit.
-        end: Time at which the last picture read so far leaves the screen, in seconds from the first one.
+        nominal: Units that a picture stays on screen at the average rate.
         failures: Number of packets that could not be decoded.
+        glued: Whether the times stepped back on the way and were moved on.
     """
 
     def __init__(self, name: str, container: InputContainer, stream: VideoStream) -> None:
@@ -46,13 +47,17 @@ class PictureReader:
         self.failures = 0
         self._shift = 0
         self._last: int | None = None
-        self._last_duration = self.nominal
+        self._end = 0
+        self._repeating = False
+
+    @property
+    def glued(self) -> bool:
+        return self._shift != 0
 
     @property
     def end(self) -> float:
-        if self._last is None or self.base is None:
-            return 0.0
-        return (self._last + self._last_duration - self.base) * self.tick
+        """Time at which the last picture read so far leaves the screen, in seconds from the first one."""
+        return (self._end - (self.base or 0)) * self.tick
 
     def pictures(self) -> Iterator[tuple[int, VideoFrame]]:
         """(time in units of the stream, picture), every one that decodes.
@@ -60,7 +65,7 @@ class PictureReader:
         Raises:
             MediaError: Not a single picture can be decoded.
         """
-        yield from self.timed(self.decode(self.packets()))
+        yield from self.timed(self._decode_all())
         self.close()
 
     def close(self) -> None:
@@ -77,16 +82,12 @@ class PictureReader:
         try:
             for packet in self.container.demux(self.stream):
                 if packet.size:
+                    if packet.pts is not None and not packet.is_discard and not self._shift:
+                        self._end = max(self._end, packet.pts + (packet.duration or self.nominal))
                     yield packet
         except av.error.FFmpegError as error:
             self.failures += 1
             logger.debug("%s: reading stopped early: %s", self.name, error)
-
-    def decode(self, packets: Iterator[Packet[VideoStream]]) -> Iterator[VideoFrame]:
-        """The pictures of these packets, and in the end those that the decoder still held."""
-        for packet in packets:
-            yield from self.feed(packet)
-        yield from self.feed(None)
 
     def feed(self, packet: Packet[VideoStream] | None) -> list[VideoFrame]:
         """What the decoder gives for one packet; None empties it."""
@@ -99,20 +100,33 @@ class PictureReader:
             logger.debug("%s: a packet could not be decoded: %s", self.name, error)
             return []
 
-    def timed(self, frames: Iterator[VideoFrame]) -> Iterator[tuple[int, VideoFrame]]:
+    def timed(self, frames: Iterable[VideoFrame]) -> Iterator[tuple[int, VideoFrame]]:
         """Give every picture its time; drop those that do not come after the one before."""
         for frame in frames:
+            duration = self.nominal if frame.pts is None else frame.duration or self.nominal
             time = self._time_of(frame)
             if self._last is not None and time <= self._last:
-                if (self._last - time) * self.tick <= GLUED:
+                if self._repeating or (self._last - time) * self.tick <= GLUED:
                     continue
-                self._shift += self._last + self._last_duration - time
-                time = self._last + self._last_duration
+                self._shift += self._end - time
+                time = self._end
+            self._repeating = False
             if self.base is None:
                 self.base = time
             self._last = time
-            self._last_duration = frame.duration or self.nominal
+            self._end = max(self._end, time + duration)
             yield time, frame
+
+    def again(self) -> Iterator[VideoFrame]:
+        """Go back and decode everything; `timed` passes over the pictures that it had already."""
+        self._repeating = True
+        self.container.seek(min(0, self.base or 0), stream=self.stream)
+        yield from self._decode_all()
+
+    def _decode_all(self) -> Iterator[VideoFrame]:
+        for packet in self.packets():
+            yield from self.feed(packet)
+        yield from self.feed(None)
 
     def _time_of(self, frame: VideoFrame) -> int:
         stamp = frame.pts if frame.pts is not None else frame.dts

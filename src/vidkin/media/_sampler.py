@@ -41,12 +41,16 @@ class Sampler:
     @property
     def time(self) -> float:
         """The sample waited for, in seconds."""
-        return self._start if self._rate is None else self._start + self._index / self._rate
+        return self._time(self._index)
 
     @property
     def limit(self) -> int:
         """The latest time, in units, of a picture that is on screen at the sample waited for."""
-        return self._base + math.floor((self.time + TOLERANCE) / self._tick)
+        return self._limit(self._index)
+
+    def limit_of(self, index: int) -> int | None:
+        """The same for any sample; None for those that are not wanted."""
+        return self._limit(index) if self._time(index) < self._end else None
 
     def push(self, picture: Picture) -> list[Picture]:
         """Pictures found wanted now that this one came; with none more to come, ``done`` is set."""
@@ -71,6 +75,12 @@ class Sampler:
         if self._rate is None:
             return self._take() if self._given is None and self._start < video_end else []
         return self._take() if self.time < min(self._end, video_end) else []
+
+    def _time(self, index: int) -> float:
+        return self._start if self._rate is None else self._start + index / self._rate
+
+    def _limit(self, index: int) -> int:
+        return self._base + math.floor((self._time(index) + TOLERANCE) / self._tick)
 
     def _push_every(self, picture: Picture) -> list[Picture]:
         seconds = (picture[0] - self._base) * self._tick

@@ -14,7 +14,8 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media._container import open_video
 from vidkin.media._convert import Converter, clean_aspect
 from vidkin.media._reader import PictureReader
-from vidkin.media._sampler import Picture, Sampler
+from vidkin.media._sampler import Sampler
+from vidkin.media._skipping import SkippingDecoder
 from vidkin.media.frames import Frames
 
 if TYPE_CHECKING:
@@ -144,22 +145,23 @@ def _sampled(
     """(seconds, picture) of the wanted pictures."""
     reader = PictureReader(name, container, stream)
     sampler: Sampler | None = None
-    found = 0
 
-    def seconds(pictures: list[Picture]) -> Iterator[tuple[float, VideoFrame]]:
-        nonlocal found
-        for time, frame in pictures:
-            found += 1
-            yield (time - (reader.base or 0)) * reader.tick, frame
+    def limit_of(index: int) -> int | None:
+        return None if sampler is None else sampler.limit_of(index)
 
-    for picture in reader.pictures():
+    found = False
+    for picture in SkippingDecoder(reader, limit_of, every=rate is None).pictures():
         if sampler is None:
             sampler = Sampler(rate, start, end, tick=reader.tick, base=reader.base or 0)
-        yield from seconds(sampler.push(picture))
+        for time, frame in sampler.push(picture):
+            found = True
+            yield (time - (reader.base or 0)) * reader.tick, frame
         if sampler.done:
             return
     assert sampler is not None  # pictures() raises if there are none
-    yield from seconds(sampler.finish(reader.end))
+    for time, frame in sampler.finish(reader.end):
+        found = True
+        yield (time - (reader.base or 0)) * reader.tick, frame
     if not found:
         raise MediaError(name, f"start {start:.1f} s is beyond the end ({reader.end:.1f} s)")
 
