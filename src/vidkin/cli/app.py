@@ -26,10 +26,11 @@ class _Commands(TyperGroup):
         except VidkinError as error:
             error_line(str(error))
             raise typer.Exit(status_of(error)) from None
-        except KeyboardInterrupt:
-            note(
-                "Interrupted. What was finished is kept: the same command goes on from there.", style="yellow"
-            )
+        except KeyboardInterrupt as interrupt:
+            # An interrupted `index` says how far it came.
+            so_far = getattr(interrupt, "report", None)
+            done = f" ({so_far})" if so_far is not None else ""
+            note(f"Interrupted{done}. What was finished is kept; the same command goes on.", style="yellow")
             raise typer.Exit(Status.INTERRUPTED) from None
 
 

@@ -42,7 +42,9 @@ def print_facts(facts: object, *, title: str | None = None) -> None:
     rows: list[list[str | Text]] = []
     for name, value in as_json(facts).items():
         if value is not None and value != "":
-            rows.append([name.replace("_", " "), Text(_words(name, value), overflow="fold")])
+            rows.append(
+                [_LABELS.get(name, name.replace("_", " ")), Text(_words(name, value), overflow="fold")]
+            )
     table(title, [("", "left"), ("", "left")], rows)
 
 
@@ -60,15 +62,20 @@ def matches_as_json(matches: Sequence[Match]) -> list[dict[str, Any]]:
     ]
 
 
+_LABELS = {
+    "bytes": "size on disk",
+    "seconds": "length of all videos",
+    "sampling_rate": "frames per second of video",
+}
 _SEGMENT_COLUMNS = (("query", "right"), ("in the file", "right"), ("speed", "right"), ("", "left"))
 
 
 def _words(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int) and name in ("size", "bytes", "size_bytes", "disk_bytes"):
+    if isinstance(value, int) and name == "bytes":
         return file_size(value)
-    if isinstance(value, float) and name in ("duration", "seconds", "seconds_of_video", "total_duration"):
+    if isinstance(value, float) and name == "seconds":
         return clock(value)
     if isinstance(value, int | float):
         return f"{value:,}" if isinstance(value, int) else f"{value:,g}"

@@ -83,17 +83,13 @@ def fill(
     """Add paths to a collection with a progress bar."""
     with meter("indexing") as bar:
         began = time.monotonic()
-        # Only what is really read tells the rate; files that are skipped take no time.
-        seconds = 0.0
-        read = 0
 
         def show(progress: Progress) -> None:
-            nonlocal seconds, read
-            seconds += progress.seconds_of_video
-            read += progress.frames > 0
             passed = max(time.monotonic() - began, 1e-3)
-            rate = f"{seconds / passed:,.0f}x realtime, {read / passed:.1f} files/s  "
-            bar.update(progress.done, progress.total, detail=rate + os.path.basename(progress.path))
+            rate = (
+                f"{progress.seconds_of_video / passed:,.0f}x realtime, {progress.done / passed:,.1f} files/s"
+            )
+            bar.update(progress.done, progress.total, detail=f"{rate}  {os.path.basename(progress.path)}")
 
         return collection.add(
             [os.fspath(path.expanduser()) for path in paths],
@@ -123,8 +119,7 @@ def _report_as_json(report: IngestReport) -> dict[str, Any]:
 
 
 def _leave(report: IngestReport) -> None:
-    usable = len(report.added) + len(report.unchanged) + len(report.moved)
-    if not usable and not report.removed:
+    if not report.usable and not report.removed:
         if not report.broken:
             error_line("no video was found there; give folders or files with videos")
         raise typer.Exit(Status.NOTHING_USABLE)

@@ -30,4 +30,4 @@ def remove(
     if json:
         print_json({"index": index, "removed": removed, "videos": left})
         return
-    say(path_text(index).append(f": {number(len(removed), 'video')} removed, {left:,} left"))
+    say(path_text(index).append(f": {number(removed, 'video')} removed, {left:,} left"))

@@ -1,0 +1,151 @@
+"""The program as a whole: help, errors, interruption, and what goes where."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.cli.conftest import Library, make_videos, run
+from tests.support.videos import encode, pan
+from vidkin import __version__
+from vidkin.cli.app import app
+from vidkin.errors import VidkinError
+from vidkin.index import Index
+
+PROGRAM = [sys.executable, "-c", "from vidkin.cli import main; main()"]
+
+
+def program(*words: str | Path, **options: object) -> subprocess.CompletedProcess[bytes]:
+    """The real program in a process of its own."""
+    return subprocess.run([*PROGRAM, *map(str, words)], capture_output=True, timeout=120, **options)  # type: ignore[call-overload, no-any-return]
+
+
+def test_help_comes_at_once() -> None:
+    """Processor time, not time on the clock: the tests share their machine."""
+    times = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = program("--help")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert done.returncode == 0
+        times.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    assert min(times) < 0.5
+
+
+@pytest.mark.parametrize(
+    "command", ["index", "search", "match", "duplicates", "info", "remove", "embed", "doctor", "demo"]
+)
+def test_every_command_explains_itself(command: str) -> None:
+    assert command in run("--help").out
+    shown = run(command, "--help").out
+    assert "--help" in shown
+    assert ("--json" in shown) == (command != "demo")
+
+
+def test_the_version_is_shown() -> None:
+    assert run("--version").out == f"vidkin {__version__}\n"
+
+
+@pytest.mark.parametrize("words", [("frobnicate",), ("search",), ("search", "a", "--frobnicate"), ("index",)])
+def test_wrong_usage_has_status_2(words: tuple[str, ...]) -> None:
+    outcome = run(*words, status=2)
+    assert outcome.out == ""
+    assert "Usage:" in outcome.err
+
+
+def test_an_error_is_one_line_and_a_bug_keeps_its_traceback(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise VidkinError("the disk\nis [red]full")
+
+    monkeypatch.setattr(Index, "videos", fail)
+    outcome = run("info", "--videos", "--index", library.index, status=3)
+    assert outcome.err == "Error: the disk is [red]full\n"
+
+    def bug(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(Index, "videos", bug)
+    result = CliRunner().invoke(app, ["info", "--videos", "--index", str(library.index)])
+    assert isinstance(result.exception, ZeroDivisionError)
+
+
+def test_an_interrupted_command_says_so(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Index, "info", interrupt)
+    outcome = run("info", "--index", library.index, status=130)
+    assert outcome.err == "Interrupted. What was finished is kept; the same command goes on.\n"
+
+
+def test_the_program_separates_results_from_messages(library: Library) -> None:
+    """Even where the terminal knows no UTF-8 and a name is not valid."""
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "VIDKIN_INDEX": str(library.index)}
+    done = program("info", "--videos", "--json", env=environment)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["videos"] == 4
+    assert done.stderr == b""
+    shown = program("info", "--videos", env=environment)
+    assert shown.returncode == 0
+    assert b"d?a ? [2].mp4" in shown.stdout
+    failed = program("search", "gone.mp4", env=environment)
+    assert failed.returncode == 3
+    assert failed.stdout == b""
+    assert b"gone.mp4" in failed.stderr
+    assert b"Traceback" not in failed.stderr
+
+
+def test_ctrl_c_leaves_an_index_that_the_same_command_completes(tmp_path: Path) -> None:
+    folder, index = tmp_path / "videos", tmp_path / "index"
+    make_videos(folder)
+    for number in range(6):
+        encode(folder / f"{number}.mp4", pan("gravel", 60, seed=number))
+    process = subprocess.Popen(
+        [*PROGRAM, "index", str(folder), "--index", str(index), "--workers", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 100
+    while time.monotonic() < deadline and process.poll() is None:
+        if (index / "collection.json").is_file() and _videos(index) >= 1:
+            break
+        time.sleep(0.2)
+    assert process.poll() is None, "it was done before it could be interrupted"
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the program and its workers
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert b"Interrupted (" in err  # and how far it came
+    assert b"Traceback" not in err
+    assert out == b""
+    kept = run("info", "--index", index, "--json").json["videos"]
+    assert 1 <= kept < 10
+    report = run("index", folder, "--index", index, "--workers", "1", "--json").json
+    assert len(report["unchanged"]) == kept
+    assert report["videos"] == 10
+
+
+def test_a_reader_that_stops_early_is_no_error(library: Library) -> None:
+    if shutil.which("head") is None:
+        pytest.skip("there is no `head` here")
+    line = shlex.join(PROGRAM) + f" info --videos --json --index '{library.index}' | head -c 1"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {line}"], capture_output=True, timeout=60)
+    assert b"Traceback" not in done.stderr
+
+
+def _videos(index: Path) -> int:
+    with Index.open(index, create=False, read_only=True) as collection:
+        return len(collection.videos())

@@ -1,0 +1,51 @@
+"""``vidkin doctor``."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Library, run
+from vidkin.cli import parts
+
+
+def test_every_part_is_tried(library: Library) -> None:
+    found = run("doctor", "--index", library.index, "--json").json
+    states = {part["name"]: part["state"] for part in found["parts"]}
+    for needed in ("vidkin", "packages", "torch", "video decoders", "video encoders", "classical extractor"):
+        assert states[needed] == "ok"
+    details = {part["name"]: part["detail"] for part in found["parts"]}
+    assert "h264" in details["video decoders"]
+    assert "10 regions" in details["classical extractor"]
+    assert found["index"]["videos"] == 4
+    assert found["recall"] is None
+
+
+def test_recall_is_measured_on_the_index(library: Library) -> None:
+    measured = run("doctor", "--index", library.index, "--recall", "--json").json["recall"]
+    # Four videos; coffee and its copy are relevant to each other, and the first stage sees all of so few.
+    assert measured["queries"] == 4
+    assert measured["relevant"] >= 2
+    assert measured["recall"] == 1.0
+    shown = run("doctor", "--index", library.index, "--recall").out
+    assert "First-stage recall@100: 1.000" in shown
+
+
+def test_without_an_index_the_machine_is_looked_at() -> None:
+    outcome = run("doctor")
+    assert "no index here" in outcome.out
+    assert "there is no index at" in run("doctor", "--recall", status=3).err
+
+
+def test_a_part_that_does_not_work_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_DECODERS", ("betamax", "h264"))
+    monkeypatch.setattr(parts, "_ENCODERS", ("libx264", "betamax"))
+    found = {part["name"]: part for part in run("doctor", "--json", status=1).json["parts"]}
+    assert found["video decoders"]["state"] == "broken"
+    assert "lacks betamax: pip install" in found["video decoders"]["detail"]
+    assert found["video encoders"]["detail"] == "libx264 (without betamax)"
+
+
+def test_a_package_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_PACKAGES", ("torch", "betamax"))
+    found = {part["name"]: part for part in run("doctor", "--json", status=1).json["parts"]}
+    assert found["packages"]["detail"] == "not installed: betamax; pip install vidkin"

@@ -1,0 +1,162 @@
+"""``vidkin index``, ``info`` and ``remove``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Library, run
+from tests.support.videos import encode, pan
+
+pytestmark = pytest.mark.usefixtures("library")
+
+
+def copied(library: Library, target: Path) -> Path:
+    """An index of one's own to change."""
+    return Path(shutil.copytree(library.index, target))
+
+
+def test_a_second_run_reads_nothing(library: Library) -> None:
+    again = run("index", library.folder, "--index", library.index)
+    header, counts = (line.split() for line in _rows(again.out)[:2])
+    assert header == ["added", "unchanged", "moved", "broken", "removed"]
+    assert counts == ["0", "4", "0", "0", "0"]
+    assert "4 videos" in again.out
+    assert again.err == "Hint: learned features find more: try --extractor timm:resnet50.tv_in1k " + (
+        "(downloads its weights once; offline give --weights FILE)\n"
+    )
+
+
+def test_the_default_place_is_the_current_folder_and_the_environment_names_another(
+    library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run("index", library.folder / "rocket.mp4", "--workers", "1")
+    assert (Path.cwd() / "collection.vidkin" / "collection.json").is_file()
+    monkeypatch.setenv("VIDKIN_INDEX", str(library.index))
+    assert run("info", "--json").json["videos"] == 4
+
+
+def test_broken_files_are_listed_with_causes_and_the_rest_is_done(library: Library, tmp_path: Path) -> None:
+    folder = tmp_path / "some"
+    folder.mkdir()
+    shutil.copy(library.folder / "rocket.mp4", folder)
+    (folder / "empty.mp4").write_bytes(b"")
+    (folder / "text [x].mp4").write_text("no video")
+    index = tmp_path / "index"
+    outcome = run("index", folder, "--index", index, "--json", status=1)
+    report = outcome.json
+    assert [Path(item["path"]).name for item in report["added"]] == ["rocket.mp4"]
+    assert [Path(item["path"]).name for item in report["broken"]] == ["empty.mp4", "text [x].mp4"]
+    assert all(item["cause"] for item in report["broken"])
+    assert report["videos"] == 1
+    shown = run("index", folder, "--index", index, status=1).out
+    for item in report["broken"]:
+        assert any(Path(item["path"]).name in line and item["cause"] in line for line in shown.splitlines())
+
+
+def test_a_folder_without_videos_is_nothing_usable(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+    (tmp_path / "nothing" / "notes.txt").write_text("hello")
+    outcome = run("index", tmp_path / "nothing", "--index", library.index, status=3)
+    assert "Error: no video was found there; give folders or files with videos" in outcome.err
+
+
+def test_a_path_that_is_not_there_is_named(library: Library, tmp_path: Path) -> None:
+    outcome = run("index", tmp_path / "gone", "--index", library.index, "--json", status=3)
+    assert [item["path"] for item in outcome.json["broken"]] == [str(tmp_path / "gone")]
+
+
+def test_an_index_refuses_another_extractor(library: Library, tmp_path: Path) -> None:
+    import torch
+
+    from vidkin.features import Whitening
+    from vidkin.features.classical import shipped_whitening
+
+    shipped = shipped_whitening()
+    other = Whitening(
+        mean=shipped.mean + 0.01,
+        projection=shipped.projection,
+        eigenvalues=shipped.eigenvalues,
+        kind=shipped.kind,
+    )
+    assert not torch.equal(shipped.mean, other.mean)
+    other.save(tmp_path / "other.safetensors")
+    outcome = run(
+        "index",
+        library.folder,
+        "--index",
+        library.index,
+        "--whitening",
+        tmp_path / "other.safetensors",
+        status=2,
+    )
+    assert outcome.out == ""
+    assert "was made with extractor classical-" in outcome.err
+    assert outcome.err.startswith("Error: ")
+    assert outcome.err.count("\n") == 1
+
+
+def test_an_unknown_extractor_is_wrong_usage(library: Library, tmp_path: Path) -> None:
+    outcome = run("index", library.folder, "--index", tmp_path / "new", "--extractor", "vhs", status=2)
+    assert "no extractor is called 'vhs'; allowed are classical" in outcome.err
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_is_gone_is_forgotten_on_request(library: Library, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for name in ("coffee.mp4", "rocket.mp4"):
+        shutil.copy(library.folder / name, folder)
+    index = tmp_path / "index"
+    run("index", folder, "--index", index)
+    (folder / "rocket.mp4").unlink()
+    assert run("index", folder, "--index", index, "--json").json["removed"] == []
+    pruned = run("index", folder, "--index", index, "--prune", "--json").json
+    assert [Path(item["path"]).name for item in pruned["removed"]] == ["rocket.mp4"]
+    assert pruned["videos"] == 1
+
+
+def test_names_that_are_not_unicode_go_through(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.mp4"))
+    os.rename(encode(tmp_path / "plain.mp4", pan("coffee", 20)), path)
+    assert run("index", path, "--json").json["added"][0]["path"] == str(path)
+    assert "caf�.mp4" in run("info", "--videos").out
+
+
+def test_info_says_what_made_the_index(library: Library) -> None:
+    found = run("info", "--index", library.index, "--json", "--videos").json
+    assert (found["videos"], found["broken"], found["extractor"]) == (4, 0, "classical")
+    assert found["seconds"] == pytest.approx(12 + 12 + 8 + 8, abs=0.1)
+    names = [os.path.relpath(item["path"], library.folder) for item in found["files"]]
+    assert names == list(library.names)
+    shown = run("info", "--index", library.index, "--videos").out
+    assert "día 山 [2].mp4" in shown
+    assert "192x128" in shown
+    assert "0:40.0" in shown
+
+
+def test_remove_forgets_and_touches_no_file(library: Library, tmp_path: Path) -> None:
+    index = copied(library, tmp_path / "index")
+    assert run("remove", library.folder / "sub folder", "--index", index).out.endswith(
+        "1 video removed, 3 left\n"
+    )
+    assert (library.folder / "sub folder" / "día 山 [2].mp4").is_file()
+    outcome = run("remove", tmp_path / "unknown.mp4", "--index", index, status=3)
+    assert "unknown.mp4" in outcome.err
+
+
+@pytest.mark.parametrize("command", [("search", "a.mp4"), ("duplicates",), ("info",), ("remove", "a.mp4")])
+def test_a_missing_index_says_how_to_make_one(command: tuple[str, ...]) -> None:
+    outcome = run(*command, status=3)
+    assert "there is no index at" in outcome.err
+    assert "vidkin index" in outcome.err
+    assert not (Path.cwd() / "collection.vidkin").exists()
+
+
+def _rows(text: str) -> list[str]:
+    """Lines of tables without their frames."""
+    cleaned = ("".join(" " if char in "│┃" else char for char in line) for line in text.splitlines())
+    return [line for line in cleaned if line.strip() and not set(line) & set("┏┡┗└")]

@@ -1,0 +1,159 @@
+"""``vidkin search``, ``match`` and ``duplicates``."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Library, run
+from tests.support.videos import encode, pan
+
+
+def test_search_gives_the_video_and_the_time(library: Library) -> None:
+    found = run("search", library.clip, "--index", library.index, "--json").json
+    assert found["query"] == str(library.clip)
+    first, second = found["matches"][:2]
+    assert {Path(first["path"]).name, Path(second["path"]).name} == {"coffee.mp4", "copy of coffee.mp4"}
+    assert (first["rank"], first["mirrored"]) == (1, False)
+    assert first["score"] >= 0.7
+    segment = first["segments"][0]
+    assert segment["target_start"] == pytest.approx(4.0, abs=1.0)
+    assert segment["target_end"] == pytest.approx(9.0, abs=1.0)
+    assert all(match["score"] < 0.3 for match in found["matches"][2:])
+
+
+def test_search_shows_a_table(library: Library) -> None:
+    outcome = run("search", library.clip, "--index", library.index, "--threshold", "0.5", "-n", "1")
+    assert "coffee.mp4" in outcome.out
+    assert "0:04." in outcome.out
+    assert "Scores: 1 is identical" in outcome.err
+    assert "rocket" not in outcome.out
+
+
+def test_search_with_a_stretch(library: Library) -> None:
+    query = library.folder / "coffee.mp4"
+    found = run(
+        "search",
+        query,
+        "--start",
+        "0:06",
+        "--end",
+        "10",
+        "--index",
+        library.index,
+        "--threshold",
+        "0.5",
+        "--json",
+    ).json
+    assert (found["start"], found["end"]) == (6.0, 10.0)
+    top = {Path(match["path"]).name: match["segments"][0] for match in found["matches"]}
+    assert set(top) == {"coffee.mp4", "copy of coffee.mp4"}
+    segment = top["coffee.mp4"]
+    assert segment["target_start"] == pytest.approx(6.0, abs=0.6)
+    assert segment["target_start"] == pytest.approx(segment["query_start"], abs=0.1)  # the query's own time
+
+
+def test_no_match_is_said_and_is_no_failure(library: Library, tmp_path: Path) -> None:
+    stranger = encode(tmp_path / "stranger.mp4", pan("gravel", 50))
+    outcome = run("search", stranger, "--index", library.index, "--threshold", "0.9")
+    assert "no match scores 0.9 or more" in outcome.out
+    assert (
+        run("search", stranger, "--index", library.index, "--threshold", "0.9", "--json").json["matches"]
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (("--start", "1:75"), 2, "is no time; write seconds"),
+        (("--limit", "0"), 2, "limit"),
+        (("--threshold", "2"), 2, "threshold"),
+        (("--start", "1:00:00"), 3, "coffee.mp4"),
+    ],
+)
+def test_wrong_values_are_refused(
+    library: Library, words: tuple[str, ...], status: int, message: str
+) -> None:
+    outcome = run("search", library.folder / "coffee.mp4", *words, "--index", library.index, status=status)
+    assert message in " ".join(outcome.err.split())
+    assert outcome.out == ""
+
+
+def test_a_broken_query_names_the_file_and_the_cause(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "broken [1].mp4").write_text("no video")
+    outcome = run("search", tmp_path / "broken [1].mp4", "--index", library.index, status=3)
+    assert outcome.err.startswith(f"Error: {tmp_path / 'broken [1].mp4'}: ")
+    assert outcome.err.count("\n") == 1
+    outcome = run("search", tmp_path / "gone.mp4", "--index", library.index, "--json", status=3)
+    assert "gone.mp4" in outcome.err
+    assert outcome.out == ""
+
+
+def test_match_scores_two_files_and_draws_them(library: Library, tmp_path: Path) -> None:
+    picture, frames = tmp_path / "map.png", tmp_path / "pairs.svg"
+    words = ("match", library.clip, library.folder / "coffee.mp4", "--index", library.index)
+    found = run(*words, "--picture", picture, "--frames", frames, "--json").json
+    assert found["score"] >= 0.7
+    assert found["segments"][0]["target_start"] == pytest.approx(4.0, abs=1.0)
+    assert (len(found["map"]), len(found["map"][0])) == (
+        len(found["query_times"]),
+        len(found["target_times"]),
+    )
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert b"<svg" in frames.read_bytes()
+    for pair in found["frame_pairs"]:
+        assert pair["target_time"] - pair["query_time"] == pytest.approx(4.0, abs=1.0)
+    shown = run(*words).out
+    assert f"score {found['score']:.2f}" in shown
+    assert "0:04." in shown
+
+
+def test_match_needs_no_index(library: Library, tmp_path: Path) -> None:
+    clip, coffee, rocket = library.clip, library.folder / "coffee.mp4", library.folder / "rocket.mp4"
+    assert run("match", clip, coffee, "--json").json["score"] >= 0.7
+    outcome = run("match", rocket, coffee, "--frames", tmp_path / "pairs.png")
+    if not (tmp_path / "pairs.png").exists():
+        assert "no frames to show" in outcome.err
+    assert run("match", coffee, coffee, "--extractor", "classical", "--index", library.index, "--json").json[
+        "score"
+    ] == pytest.approx(1.0, abs=0.01)
+
+
+def test_match_refuses_a_picture_that_cannot_be_before_any_work(library: Library) -> None:
+    outcome = run("match", "gone.mp4", "gone.mp4", "--picture", "map.doc", status=2)
+    assert "cannot be written as 'map.doc'" in outcome.err
+
+
+def test_duplicates_are_grouped_with_the_best_copy_first(library: Library, tmp_path: Path) -> None:
+    table = tmp_path / "groups.csv"
+    found = run("duplicates", "--index", library.index, "--csv", table, "--json").json
+    assert len(found["groups"]) == 1
+    members = found["groups"][0]["members"]
+    assert [(Path(item["path"]).name, item["best"]) for item in members] == [
+        ("coffee.mp4", True),
+        ("copy of coffee.mp4", False),
+    ]
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(Path(row["path"]).name, row["group"], row["best"]) for row in rows] == [
+        ("coffee.mp4", "1", "yes"),
+        ("copy of coffee.mp4", "1", "no"),
+    ]
+    shown = run("duplicates", "--index", library.index).out
+    assert "coffee.mp4  best copy" in shown
+    assert "1 group, 1 copy beside the best ones" in shown
+
+
+def test_decisions_are_remembered(library: Library, tmp_path: Path) -> None:
+    index = Path(shutil.copytree(library.index, tmp_path / "index"))
+    pair = (library.folder / "coffee.mp4", library.folder / "copy of coffee.mp4")
+    assert "are no match: remembered" in run("duplicates", "--index", index, "--not-a-match", *pair).out
+    assert run("duplicates", "--index", index).out == "No duplicates.\n"
+    assert "are a match: remembered" in run("duplicates", "--index", index, "--is-a-match", *pair).out
+    assert len(run("duplicates", "--index", index, "--json").json["groups"]) == 1
+    outcome = run("duplicates", "--index", index, "--not-a-match", pair[0], tmp_path / "new.mp4", status=3)
+    assert "new.mp4" in outcome.err
