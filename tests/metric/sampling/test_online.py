@@ -113,6 +113,9 @@ def test_one_category_at_a_time_and_none_when_there_is_no_triplet() -> None:
     assert triplet is not None
     assert set(triplet[:2]) == {0, 1}
     assert triplet[2] == 4
+    # One category alone: its negatives can come from nowhere else.
+    alone = OnlineTripletSampler(CATEGORIES, LABELS, in_class=0.0, tries=200, seed=0)
+    assert list(alone.stream(range(4))) == []
     # A margin that no pair has: all tries fail.
     strict = OnlineTripletSampler(CATEGORIES, LABELS, threshold=3, tries=20, seed=0)
     assert list(strict.stream(range(7))) == []

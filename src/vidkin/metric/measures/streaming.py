@@ -54,6 +54,7 @@ class RetrievalAccumulator:
         InvalidArgumentError: When a measure is not known or a choice is not allowed.
 
     Example:
+        >>> import torch
         >>> accumulator = RetrievalAccumulator(measures=["mean_average_precision"])
         >>> accumulator.update(torch.tensor([[0.9, 0.1]]), torch.tensor([[0, 1]]))
         >>> accumulator.compute()["mean_average_precision"]

@@ -42,6 +42,7 @@ class BalancedBatchSampler:
         InvalidArgumentError: When labels have fewer levels or a node fewer classes than sizes ask for.
 
     Example:
+        >>> import torch
         >>> sampler = BalancedBatchSampler(torch.tensor([0, 0, 0, 1, 1, 2, 2]), sizes=(2, 2), seed=0)
         >>> len(sampler), [len(batch) for batch in sampler]
         (3, [4, 4, 4])

@@ -156,6 +156,7 @@ class QuadletSampler:
         rank: Number of this process, whose draws are its own.
 
     Example:
+        >>> import torch
         >>> labels = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 0], [1, 0], [1, 1], [1, 1]])
         >>> [len(batch) for batch in QuadletSampler(labels, batch_size=3, batches=2, seed=0)]
         [3, 3]
