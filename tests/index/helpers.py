@@ -1,0 +1,95 @@
+"""Small videos, and an extractor that is fast, deterministic and, for some pictures, fatal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tests.support.videos import encode, pan
+from vidkin.features import FrameFeatures
+from vidkin.index import WorkerSpec
+from vidkin.media import Frames
+
+NAMES = ("astronaut", "coffee", "chelsea", "rocket", "brick", "grass")
+COLOURS = {
+    "segfault": (255, 0, 0),
+    "hang": (0, 255, 0),
+    "exit": (0, 0, 255),
+    "bug": (255, 255, 0),
+    "killed": (0, 255, 255),
+}
+
+
+class Plain:
+    """Quadrants of a frame as 16 centred grey values each: [T, 4, 16]."""
+
+    name = "plain"
+    fingerprint = "plain-1"
+    short_side = 64
+
+    def extract(self, frames: Frames, *, mirror: bool = False) -> FrameFeatures:
+        images = torch.from_numpy(frames.images.copy()).float().mean(dim=-1)
+        if mirror:
+            images = images.flip(-1)
+        small = torch.nn.functional.adaptive_avg_pool2d(images[:, None], 8)[:, 0]
+        quadrants = small.reshape(-1, 2, 4, 2, 4).permute(0, 1, 3, 2, 4).reshape(-1, 4, 16)
+        centred = quadrants - quadrants.mean(dim=-1, keepdim=True)
+        return FrameFeatures(
+            torch.nn.functional.normalize(centred, dim=-1),
+            torch.from_numpy(frames.timestamps.copy()),
+            (images.std(dim=(1, 2)) / 64).clamp(0, 1),
+            self.fingerprint,
+        )
+
+
+class Fatal(Plain):
+    """Plain, but frames of certain colours end the process, hang it, or show a bug."""
+
+    def extract(self, frames: Frames, *, mirror: bool = False) -> FrameFeatures:
+        colour = frames.images[0].reshape(-1, 3).astype(float).mean(axis=0)
+        for what, wanted in COLOURS.items():
+            if np.abs(colour - wanted).max() < 40:
+                self.fail(what)
+        return super().extract(frames, mirror=mirror)
+
+    def fail(self, what: str) -> None:
+        if what == "segfault":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        elif what == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif what == "exit":
+            os._exit(3)
+        elif what == "hang":
+            time.sleep(3600)
+        raise ZeroDivisionError("a bug in an extractor")
+
+
+def open_plain(name: str, **_: object) -> Plain:
+    """For ``WorkerSpec.open_extractor``."""
+    return Plain()
+
+
+def open_fatal(name: str, **_: object) -> Fatal:
+    """For ``WorkerSpec.open_extractor``."""
+    return Fatal()
+
+
+PLAIN = WorkerSpec("plain", open_extractor=open_plain)
+FATAL = WorkerSpec("plain", open_extractor=open_fatal)
+
+
+def video(path: Path, *, seed: int = 0, frames: int = 10, rate: int = 5) -> Path:
+    """A wandering view of a photograph, 2 s if not told otherwise; other seeds, other videos."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return encode(path, pan(NAMES[seed % len(NAMES)], frames, width=96, height=64, seed=seed), rate=rate)
+
+
+def colour_video(path: Path, what: str) -> Path:
+    """A video on which :class:`Fatal` does something."""
+    frame = np.full((64, 96, 3), COLOURS[what], np.uint8)
+    return encode(path, [frame] * 6, rate=3)

@@ -1,0 +1,68 @@
+"""What a collection says of itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.index.helpers import PLAIN
+from vidkin import __version__
+from vidkin.errors import CollectionError, CollectionMismatchError, CollectionNotFoundError
+from vidkin.index.manifest import FORMAT_VERSION, Manifest, create_collection
+
+
+def test_written_and_read(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "c.vidkin"
+    create_collection(folder, PLAIN)
+    manifest = Manifest.read(folder)
+    assert (manifest.extractor, manifest.fingerprint, manifest.sampling_rate) == ("plain", "plain-1", 1.0)
+    assert (manifest.vidkin_version, manifest.format_version) == (__version__, FORMAT_VERSION)
+    assert sorted(path.name for path in folder.iterdir()) == ["collection.json", "writer.lock"]
+
+
+def test_making_it_twice_keeps_the_first(tmp_path: Path) -> None:
+    create_collection(tmp_path, PLAIN)
+    before = (tmp_path / "collection.json").read_bytes()
+    create_collection(tmp_path, PLAIN)
+    assert (tmp_path / "collection.json").read_bytes() == before
+
+
+def test_a_folder_of_other_things_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "holiday.mp4").write_bytes(b"")
+    with pytest.raises(CollectionError, match=r"is no index and not empty .it holds 'holiday.mp4'"):
+        create_collection(tmp_path, PLAIN)
+    assert [path.name for path in tmp_path.iterdir()] == ["holiday.mp4"]
+
+
+def test_a_file_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(CollectionError, match=r"an index cannot be made at .*file"):
+        create_collection(tmp_path / "file", PLAIN)
+    with pytest.raises(CollectionNotFoundError, match=r"there is no index at"):
+        Manifest.read(tmp_path / "file")
+
+
+def test_damage_and_the_future_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "collection.json"
+    with pytest.raises(CollectionNotFoundError, match=r"make one with `vidkin index FOLDER"):
+        Manifest.read(tmp_path)
+    for text in ("{", "[]", '{"extractor": "x"}', '{"format_version": 1}'):
+        path.write_text(text)
+        with pytest.raises(CollectionError, match=r"is damaged .*restore it or index anew"):
+            Manifest.read(tmp_path)
+    path.write_text(json.dumps({"format_version": 99, "vidkin_version": "9.1"}))
+    with pytest.raises(CollectionError, match=r"has format 99, made by vidkin 9.1; .* upgrade vidkin"):
+        Manifest.read(tmp_path)
+
+
+def test_other_features_do_not_mix(tmp_path: Path) -> None:
+    create_collection(tmp_path, PLAIN)
+    manifest = Manifest.read(tmp_path)
+    manifest.check(tmp_path, "plain-1")
+    with pytest.raises(
+        CollectionMismatchError,
+        match=r"was made with extractor plain-1, given is other-2; .*index anew into another folder",
+    ):
+        manifest.check(tmp_path, "other-2")

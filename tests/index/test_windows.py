@@ -1,0 +1,96 @@
+"""Sampling and windows, by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import StoredFeatures, sampling_rate, window_vectors
+from vidkin.index.windows import frame_vectors
+
+
+@pytest.mark.parametrize(
+    ("duration", "base", "rate"),
+    [
+        (60, 1, 1),
+        (8, 1, 1),
+        (4, 1, 2),
+        (5, 1, 1.6),
+        (2, 1, 4),
+        (0.3, 1, 4),
+        (0, 1, 4),
+        (-1, 1, 4),
+        (2, 5, 5),
+        (3, 2, 8 / 3),
+    ],
+)
+def test_short_videos_are_sampled_more_densely(duration: float, base: float, rate: float) -> None:
+    assert sampling_rate(duration, base) == pytest.approx(rate)
+
+
+def test_a_rate_of_nothing_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"sampling rate is 0.0"):
+        sampling_rate(10, 0.0)
+
+
+def made(angles: list[float], *, step: float = 1.0, information: list[float] | None = None) -> StoredFeatures:
+    """Frames with one region, a direction in the plane at so many degrees."""
+    turns = torch.tensor(angles) * math.pi / 180
+    count = len(angles)
+    return StoredFeatures(
+        torch.stack([turns.cos(), turns.sin()], dim=-1)[:, None].half(),
+        torch.arange(count, dtype=torch.float64) * step,
+        torch.ones(count) if information is None else torch.tensor(information).float(),
+        torch.zeros(count),
+    )
+
+
+def spans(features: StoredFeatures) -> list[tuple[int, int, float, float]]:
+    found = window_vectors(features)
+    columns = (found.first_frames, found.last_frames, found.starts, found.ends)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def test_alike_frames_merge_and_others_do_not() -> None:
+    # 20 degrees apart: cosine .94, merged. From their mean at 10 to 90 degrees: cosine .17, a new window.
+    assert spans(made([0, 20, 90])) == [(0, 1, 0.0, 2.0), (2, 2, 2.0, 3.0)]
+    vectors = window_vectors(made([0, 20, 90])).vectors
+    assert vectors[0].tolist() == pytest.approx([math.cos(math.pi / 18), math.sin(math.pi / 18)], abs=1e-3)
+    assert vectors.norm(dim=-1).tolist() == pytest.approx([1.0, 1.0], abs=1e-3)
+
+
+def test_a_slow_drift_is_cut_where_it_leaves_the_mean() -> None:
+    # The mean of 0 and 20 degrees is at 10: 40 is 30 off (cosine .87) and opens a window, though only 20 from 20.
+    assert [span[:2] for span in spans(made([0, 20, 40, 60, 80]))] == [(0, 1), (2, 3), (4, 4)]
+
+
+def test_windows_are_at_most_ten_seconds_long() -> None:
+    assert [span[2:] for span in spans(made([0] * 25))] == [(0.0, 10.0), (10.0, 20.0), (20.0, 25.0)]
+    assert [span[2:] for span in spans(made([0] * 4, step=6.0))] == [
+        (0.0, 6.0),
+        (6.0, 12.0),
+        (12.0, 18.0),
+        (18.0, 24.0),
+    ]
+
+
+def test_featureless_frames_are_in_no_window_and_end_one() -> None:
+    assert spans(made([0, 0, 0], information=[1, 0.01, 1])) == [(0, 0, 0.0, 1.0), (2, 2, 2.0, 3.0)]
+    assert spans(made([0, 0], information=[0, 0])) == []
+    assert window_vectors(made([0, 0], information=[0, 0])).vectors.shape == (0, 2)
+
+
+def test_no_frames_and_one_frame() -> None:
+    assert spans(made([])) == []
+    assert spans(made([30])) == [(0, 0, 0.0, 0.0)]
+
+
+def test_a_frame_whose_regions_are_all_zero_has_no_window() -> None:
+    values = torch.zeros(2, 3, 4, dtype=torch.float16)
+    values[0, :2, 0] = 1
+    features = StoredFeatures(values, torch.arange(2, dtype=torch.float64), torch.ones(2), torch.zeros(2))
+    assert frame_vectors(values)[0].tolist() == [1, 0, 0, 0]
+    assert [span[:2] for span in spans(features)] == [(0, 0)]
