@@ -15,20 +15,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.media.decode import iter_frames, thumbnail
+from vidkin.media.probe import probe
 
 if TYPE_CHECKING:
+    from av.container import OutputContainer
     from av.video.stream import VideoStream
 
-__all__ = ["write_video"]
+__all__ = ["write_clip", "write_thumbnail", "write_video"]
 
-_CONTENT_RATE = ("libx264", "libx265", "libvpx-vp9", "libaom-av1", "libsvtav1")
+Image = NDArray[np.uint8]
+
+_WITH_CRF = ("libx264", "libx265", "libvpx", "libvpx-vp9", "libaom-av1")
+_WITH_PRESET = ("libx264", "libx265")
+
+# Unit of given times: a 90,000th of a second, as in MPEG, holds those of every usual frame rate.
+_CLOCK = 90_000
 
 
 def write_video(
     path: str | os.PathLike[str],
-    frames: Iterable[NDArray[np.uint8]],
+    frames: Iterable[Image],
     *,
     rate: float | Fraction,
+    times: Iterable[float] | None = None,
     codec: str = "libx264",
     crf: int | None = 23,
     preset: str | None = "veryfast",
@@ -45,6 +55,7 @@ def write_video(
         path: Where to write, as ``"clip.mp4"``; an existing file is replaced.
         frames: [H, W, 3] uint8 RGB pictures, all of one size, taken one at a time.
         rate: Frames a second.
+        times: Seconds of each frame, increasing, for a variable frame rate; None spaces them by 1 / rate.
         codec: FFmpeg's name of the encoder.
         crf: Constant quality, for x264 from 0 (best) to 51; None where the encoder knows none.
         preset: Effort of the x264 and x265 encoders; None leaves it to them.
@@ -56,26 +67,103 @@ def write_video(
         The number of frames written.
 
     Raises:
-        InvalidArgumentError: There are no frames, they differ in size, or an argument is out of range.
+        InvalidArgumentError: There are no frames, they differ in size, their times do not increase, or an argument
+            is not allowed.
         MediaError: The file cannot be written.
     """
     if not rate > 0:
         raise InvalidArgumentError(f"rate must be above 0 frames a second, given is {rate}")
+    _check_names(codec, pixel_format)
     settings = dict(options or {})
-    if crf is not None and codec in _CONTENT_RATE:
+    if crf is not None and codec in _WITH_CRF:
         settings.setdefault("crf", str(crf))
-    if preset is not None and codec in ("libx264", "libx265"):
+        if codec.startswith("libvpx"):
+            settings.setdefault("b", "0")
+    if preset is not None and codec in _WITH_PRESET:
         settings.setdefault("preset", preset)
-    with whole_file(path) as partial:
-        return _encode(
-            partial,
-            iter(frames),
-            Fraction(rate).limit_denominator(1001 * 60),
-            codec,
-            settings,
-            pixel_format,
-            threads,
-        )
+    with whole_file(path) as partial, _opened(partial, path) as container:
+        steady = Fraction(rate).limit_denominator(60_060)
+        try:
+            stream = cast("VideoStream", container.add_stream(codec, rate=steady, options=settings))
+        except ValueError as error:  # of PyAV, where the format cannot hold it
+            raise InvalidArgumentError(f"a {partial.suffix} file cannot hold video of {codec}") from error
+        stream.pix_fmt = pixel_format
+        stream.codec_context.thread_count = threads
+        unit = 1 / steady if times is None else Fraction(1, _CLOCK)
+        return _encode(container, stream, iter(frames), None if times is None else iter(times), unit)
+
+
+def write_clip(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    start: float,
+    end: float,
+    crf: int = 20,
+    short_side: int | None = None,
+    threads: int = 0,
+) -> int:
+    """Cut a piece out of a video, exact to the frame: it is encoded anew, its frames keep their distances in time.
+
+    The piece is upright, with square pixels, in standard range; the sound is not kept.
+
+    Args:
+        source: The video.
+        target: Where to write, as ``"clip.mp4"``.
+        start: First frame at or after this time, in seconds (or the one on screen there, if the piece has no other).
+        end: Frames before this time, in seconds.
+        crf: Constant quality, from 0 (best) to 51.
+        short_side: Scale down to this many pixels at the shorter side; None keeps the size.
+        threads: Threads of the decoder and the encoder, 0 is as they like.
+
+    Returns:
+        The number of frames written.
+
+    Raises:
+        InvalidArgumentError: ``end`` is not after ``start``.
+        MediaError: The source cannot be read, ``start`` is beyond its end, or the target cannot be written.
+    """
+    rate = min(probe(source).frame_rate, 240.0)
+    times: list[float] = []
+
+    def frames() -> Iterator[Image]:
+        first: float | None = None
+        for piece in iter_frames(
+            source, rate=None, start=start, end=end, short_side=short_side, batch=8, threads=threads
+        ):
+            for image, time in zip(piece.images, piece.timestamps, strict=True):
+                first = float(time) if first is None else first
+                times.append(float(time) - first)
+                yield image
+
+    def clock() -> Iterator[float]:
+        while True:
+            yield times.pop(0)
+
+    return write_video(target, frames(), rate=rate, times=clock(), crf=crf, threads=threads)
+
+
+def write_thumbnail(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    time: float = 0.0,
+    *,
+    short_side: int | None = 160,
+    threads: int = 0,
+) -> None:
+    """Save the frame on screen at ``time`` seconds as a picture, the format by the name's ending.
+
+    Raises:
+        MediaError: The source cannot be read, or the target cannot be written.
+    """
+    from PIL import Image as PILImage
+
+    image = thumbnail(source, time, short_side=short_side, threads=threads)
+    with whole_file(target) as partial:
+        try:
+            PILImage.fromarray(image).save(partial)
+        except ValueError as error:
+            raise MediaError(target, f"no format of pictures has the ending {partial.suffix!r}") from error
 
 
 @contextmanager
@@ -100,47 +188,71 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+@contextmanager
+def _opened(partial: Path, path: str | os.PathLike[str]) -> Iterator[OutputContainer]:
+    try:
+        container = av.open(f"file:{partial}", "w")
+    except ValueError as error:  # of PyAV, where the ending names no format
+        raise MediaError(path, f"no format of video has the ending {partial.suffix!r}") from error
+    with container:
+        yield container
+
+
 def _encode(
-    path: Path,
-    frames: Iterator[NDArray[np.uint8]],
-    rate: Fraction,
-    codec: str,
-    settings: dict[str, str],
-    pixel_format: str,
-    threads: int,
+    container: OutputContainer,
+    stream: VideoStream,
+    frames: Iterator[Image],
+    times: Iterator[float] | None,
+    unit: Fraction,
 ) -> int:
-    first = next(frames, None)
-    if first is None:
+    stream.codec_context.time_base = unit
+    shape: tuple[int, ...] | None = None
+    count = 0
+    last = -1
+    for image in frames:
+        if shape is None:
+            shape = image.shape
+            stream.height, stream.width = _stored_size(shape, str(stream.pix_fmt))
+        picture = _picture(image, shape, stream.height, stream.width)
+        picture.time_base = unit
+        picture.pts = count if times is None else round(next(times, -1.0) / unit)
+        if picture.pts <= last:
+            raise InvalidArgumentError(
+                f"times must be one for each frame, from 0 s on and increasing; frame {count} has {picture.pts * unit}"
+            )
+        last = picture.pts
+        container.mux(stream.encode(picture))
+        count += 1
+    if not count:
         raise InvalidArgumentError("there are no frames to write")
-    shape = first.shape
-    pad = pixel_format_needs_even(pixel_format)
-    with av.open(f"file:{path}", "w") as container:
-        stream = cast("VideoStream", container.add_stream(codec, rate=rate, options=settings))
-        stream.height = shape[0] + (shape[0] % 2 if pad else 0)
-        stream.width = shape[1] + (shape[1] % 2 if pad else 0)
-        stream.pix_fmt = pixel_format
-        stream.codec_context.thread_count = threads
-        stream.codec_context.time_base = 1 / rate
-        image: NDArray[np.uint8] | None = first
-        count = 0
-        while image is not None:
-            picture = _picture(image, shape, stream.height, stream.width)
-            picture.pts = count
-            picture.time_base = 1 / rate
-            container.mux(stream.encode(picture))
-            count += 1
-            image = next(frames, None)
-        container.mux(stream.encode(None))
+    container.mux(stream.encode(None))
     return count
 
 
-def pixel_format_needs_even(name: str) -> bool:
-    """Whether this format stores colour for blocks of two pixels."""
-    part = av.VideoFormat(name, 64, 64).components[-1]
-    return part.width != 64 or part.height != 64
+def _check_names(codec: str, pixel_format: str) -> None:
+    try:
+        known = av.Codec(codec, "w").type == "video"
+    except av.codec.codec.UnknownCodecError:
+        known = False
+    if not known:
+        raise InvalidArgumentError(
+            f"codec must be an encoder of video that FFmpeg has, as 'libx264', given is {codec!r}"
+        )
+    try:
+        av.VideoFormat(pixel_format, 2, 2)
+    except ValueError:
+        raise InvalidArgumentError(
+            f"pixel_format must be one that FFmpeg has, as 'yuv420p', given is {pixel_format!r}"
+        ) from None
 
 
-def _picture(image: NDArray[np.uint8], shape: tuple[int, ...], height: int, width: int) -> av.VideoFrame:
+def _stored_size(shape: tuple[int, ...], pixel_format: str) -> tuple[int, int]:
+    """Height and width, even where the format stores colour for blocks of two pixels."""
+    colour = av.VideoFormat(pixel_format, 64, 64).components[-1]
+    return shape[0] + shape[0] % 2 * (colour.height != 64), shape[1] + shape[1] % 2 * (colour.width != 64)
+
+
+def _picture(image: Image, shape: tuple[int, ...], height: int, width: int) -> av.VideoFrame:
     if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
         raise InvalidArgumentError(
             f"frames must be [H, W, 3] uint8, given is {list(image.shape)} {image.dtype}"
