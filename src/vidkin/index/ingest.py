@@ -95,6 +95,7 @@ class _Session:
     updates: list[tuple[VideoRecord, FileOutcome]] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
     in_work: dict[str, Extract] = field(default_factory=dict)
+    covered: dict[str, float] = field(default_factory=dict)
     pending_bytes: int = 0
     pending_since: float = 0.0
     frames: int = 0
@@ -117,7 +118,7 @@ class _Session:
             for event in executor.run(self._paths_to_read(steps)):
                 if isinstance(event, Advanced):
                     self.frames += event.frames
-                    self.seconds_of_video += event.seconds
+                    self._cover(event.path, event.seconds)
                     self._tell(event.path, None)
                 elif isinstance(event, Described):
                     self._described(event)
@@ -242,6 +243,7 @@ class _Session:
             self._add(self._broken(step.file, step.hash, cause), "broken", cause)
             return
         info = event.info
+        self._cover(event.path, info.duration - self.covered.get(event.path, 0.0))
         features = self._stored(event.features)
         windows = window_vectors(features)
         record = VideoRecord(
@@ -303,6 +305,10 @@ class _Session:
         ):
             self.write()
             self.pending_since = time.monotonic()
+
+    def _cover(self, path: str, seconds: float) -> None:
+        self.covered[path] = self.covered.get(path, 0.0) + seconds
+        self.seconds_of_video += seconds
 
     def _settle(self, outcome: FileOutcome) -> None:
         self.outcomes.append(outcome)
