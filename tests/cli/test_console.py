@@ -67,6 +67,13 @@ def test_brackets_in_names_are_no_markup_and_long_names_stay_whole(capsys) -> No
     assert "\x1b" not in shown  # captured output is no terminal
 
 
+def test_empty_columns_are_left_out(capsys) -> None:
+    table(None, [("file", "left"), ("speed", "right"), ("", "left")], [["a.mp4", "", ""], ["b.mp4", "", ""]])
+    assert "speed" not in capsys.readouterr().out
+    table(None, [("file", "left"), ("speed", "right")], [["a.mp4", ""], ["b.mp4", "1.25x"]])
+    assert "speed" in capsys.readouterr().out
+
+
 def test_an_error_is_one_line_on_standard_error(capsys) -> None:
     error_line("first\n  second")
     captured = capsys.readouterr()

@@ -53,7 +53,7 @@ def test_search_with_a_stretch(library: Library) -> None:
     assert set(top) == {"coffee.mp4", "copy of coffee.mp4"}
     segment = top["coffee.mp4"]
     assert segment["target_start"] == pytest.approx(6.0, abs=0.6)
-    assert segment["target_start"] == pytest.approx(segment["query_start"], abs=0.1)  # the query's own time
+    assert segment["target_start"] == pytest.approx(segment["query_start"], abs=0.5)  # the query's own time
 
 
 def test_no_match_is_said_and_is_no_failure(library: Library, tmp_path: Path) -> None:

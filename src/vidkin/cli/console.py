@@ -118,13 +118,24 @@ def path_text(path: str | os.PathLike[str], *, style: str | None = None) -> Text
 def table(
     title: str | None, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str | Text]]
 ) -> None:
-    """Print a table. ``columns``: (heading, ``left`` or ``right``); cells that are ``str`` hold no markup."""
-    drawn = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
-    for heading, side in columns:
+    """Print a table. ``columns``: (heading, ``left`` or ``right``); cells that are ``str`` hold no markup.
+
+    Columns that are empty in every row are left out.
+    """
+    kept = [place for place in range(len(columns)) if not rows or any(len(row[place]) for row in rows)]
+    drawn = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style="bold",
+        show_header=any(columns[place][0] for place in kept),
+    )
+    for heading, side in (columns[place] for place in kept):
         right = side == "right"
         drawn.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="fold")
     for row in rows:
-        drawn.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+        cells = (row[place] for place in kept)
+        drawn.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in cells))
     stdout().print(drawn)
 
 

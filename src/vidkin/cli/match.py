@@ -21,7 +21,7 @@ from vidkin.cli.options import (
     WhiteningOption,
 )
 from vidkin.cli.output import print_json
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import NotIndexedError
 
 if TYPE_CHECKING:
     from vidkin.index import Comparison
@@ -103,16 +103,25 @@ def compared(
     whitening: Path | None = None,
     mirrored: bool = True,
 ) -> Comparison:
-    """The comparison of two files, by the index if there is one and no extractor is asked for."""
-    if extractor is None and index.expanduser().is_dir():
-        if whitening is not None:
-            raise InvalidArgumentError(
-                f"--whitening is for comparing without an index, but {index} is there; add --extractor"
-            )
-        with opened(index, weights=weights) as collection:
-            return collection.match(os.fspath(first), os.fspath(second), mirrored=mirrored)
+    """The comparison of two files: by the extractor of the index if there is one and none is asked for."""
     from vidkin.index import compare
 
+    if extractor is None and whitening is None and index.expanduser().is_dir():
+        with opened(index, weights=weights) as collection:
+            try:
+                return collection.match(os.fspath(first), os.fspath(second), mirrored=mirrored)
+            except NotIndexedError:
+                # The second file is not in the index: both are read, by what made the index.
+                made = collection.manifest
+                return compare(
+                    first,
+                    second,
+                    extractor=made.extractor,
+                    weights=weights or made.weights,
+                    whitening=made.whitening,
+                    mirrored=mirrored,
+                    rate=made.sampling_rate,
+                )
     return compare(
         first,
         second,
