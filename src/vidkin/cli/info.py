@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from vidkin.cli.collection import opened
-from vidkin.cli.console import clock, path_text, table
+from vidkin.cli.console import clock, path_text, printable, table
 from vidkin.cli.drawing import print_facts
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
 from vidkin.cli.output import as_json, print_json
+
+if TYPE_CHECKING:
+    from vidkin.index import VideoRecord
 
 __all__ = ["info"]
 
@@ -29,12 +33,14 @@ def info(
         return
     print_facts(found)
     if videos:
-        rows = [
-            [path_text(record.path), clock(record.duration), f"{record.width}x{record.height}", record.codec]
-            if record.status == "ok"
-            else [path_text(record.path, style="red"), "", "", record.cause]
-            for record in records
-        ]
+        rows = [_row(record) for record in records]
         table(
             None, [("file", "left"), ("length", "right"), ("size", "right"), ("codec or cause", "left")], rows
         )
+
+
+def _row(record: VideoRecord) -> list[str | Text]:
+    if record.status == "broken":
+        return [path_text(record.path, style="red"), "", "", printable(record.cause)]
+    size = f"{record.width}x{record.height}"
+    return [path_text(record.path), clock(record.duration), size, record.codec]
