@@ -1,0 +1,292 @@
+"""What the edits do to pictures: functions from an iterator of frames to one, with constants drawn from the seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image as PILImage
+from PIL import ImageDraw, ImageFilter, ImageFont
+
+Image = NDArray[np.uint8]
+
+SENTENCES = (
+    "Breaking: nobody saw it coming",
+    "Wait until the very end",
+    "Follow us for more clips like this",
+    "What happened next surprised everyone",
+    "Filmed last summer near the harbour",
+    "Turn the sound on for this one",
+    "Part two is in the comments",
+    "Shared by a friend of a friend",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EditSetting:
+    """What an edit knows of the video that it works on.
+
+    Attributes:
+        rate: Frames a second.
+        count: Number of frames that come in.
+        seed: Everything random follows from it.
+        lead: Frames of filler before the source, where an edit surrounds it.
+        trail: Frames of filler after it.
+        filler: Gives frames of unrelated footage without end, of the width and height asked for.
+    """
+
+    rate: float
+    count: int
+    seed: int
+    lead: int = 0
+    trail: int = 0
+    filler: Callable[[int, int], Iterator[Image]] | None = None
+
+    def random(self) -> np.random.Generator:
+        """A fresh generator of this seed."""
+        return np.random.default_rng(self.seed)
+
+    def footage(self, width: int, height: int) -> Iterator[Image]:
+        """The filler; the caller of an edit that needs one made sure that it is there."""
+        assert self.filler is not None
+        return self.filler(width, height)
+
+
+Transform = Callable[[Iterator[Image], EditSetting], Iterator[Image]]
+
+
+def each(function: Callable[[Image], Image]) -> Transform:
+    """A transform that does the same to every picture."""
+
+    def transform(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+        return (function(image) for image in frames)
+
+    return transform
+
+
+def values(function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Transform:
+    """A transform of every sample's value by a curve over 0..255."""
+    curve = np.rint(np.clip(function(np.arange(256, dtype=np.float64)), 0, 255)).astype(np.uint8)
+    return each(lambda image: curve[image])
+
+
+def unchanged(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    return frames
+
+
+def scaled(image: Image, width: int, height: int) -> Image:
+    return np.asarray(PILImage.fromarray(image).resize((width, height), PILImage.Resampling.BILINEAR))
+
+
+def smaller(image: Image) -> Image:
+    """A short side of 360, or half the size where that would not be smaller."""
+    height, width = image.shape[:2]
+    short = min(width, height)
+    factor = 360 / short if short > 360 else 0.5
+    return scaled(image, _even(width * factor), _even(height * factor))
+
+
+def squeezed(image: Image) -> Image:
+    """To 4:3 (upright: 3:4); what is 4:3 already goes to 16:9."""
+    height, width = image.shape[:2]
+    wide = max(width, height) / min(width, height)
+    target = 16 / 9 if abs(wide - 4 / 3) < 0.05 else 4 / 3
+    if width >= height:
+        return scaled(image, _even(height * target), height)
+    return scaled(image, width, _even(width * target))
+
+
+def cropped(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    """Keep 70 % of the area, off the centre."""
+    random = setting.random()
+    # Along each side one of the outer thirds of the places where the piece could lie.
+    x, y = (float(random.choice([random.uniform(0, 1 / 3), random.uniform(2 / 3, 1)])) for _ in range(2))
+    for image in frames:
+        height, width = (_even(side * math.sqrt(0.7)) for side in image.shape[:2])
+        top = round(y * (image.shape[0] - height))
+        left = round(x * (image.shape[1] - width))
+        yield image[top : top + height, left : left + width]
+
+
+def barred(image: Image, *, across: bool) -> Image:
+    """Black bars, each 12 % of the new height (or width)."""
+    side = image.shape[0 if across else 1]
+    bar = round(side / 0.76 * 0.12)
+    padding = ((bar, bar), (0, 0), (0, 0)) if across else ((0, 0), (bar, bar), (0, 0))
+    return np.pad(image, padding)
+
+
+def grey(image: Image) -> Image:
+    return np.asarray(PILImage.fromarray(image).convert("L").convert("RGB"))
+
+
+def sepia(image: Image) -> Image:
+    matrix = (0.393, 0.769, 0.189, 0, 0.349, 0.686, 0.168, 0, 0.272, 0.534, 0.131, 0)
+    return np.asarray(PILImage.fromarray(image).convert("RGB", matrix))
+
+
+def blurred(image: Image) -> Image:
+    radius = max(1.0, 0.012 * min(image.shape[:2]))
+    return np.asarray(PILImage.fromarray(image).filter(ImageFilter.GaussianBlur(radius)))
+
+
+def noisy(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    """Gaussian noise, standard deviation 20."""
+    random = setting.random()
+    for image in frames:
+        noise = random.standard_normal(image.shape, dtype=np.float32)
+        yield np.clip(image + 20 * noise, 0, 255).astype(np.uint8)
+
+
+def mirrored(image: Image) -> Image:
+    return np.ascontiguousarray(image[:, ::-1])
+
+
+def rotated(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    """By 5 degrees to either side, enlarged so that no corner is empty."""
+    angle = math.radians(5.0 * (1 if setting.random().random() < 0.5 else -1))
+    cos, sin = math.cos(angle), math.sin(angle)
+    for image in frames:
+        height, width = image.shape[:2]
+        zoom = cos + abs(sin) * max(width / height, height / width)
+        a, b, x, y = cos / zoom, sin / zoom, (width - 1) / 2, (height - 1) / 2
+        turn = (a, b, x - a * x - b * y, -b, a, y + b * x - a * y)
+        picture = PILImage.fromarray(image)
+        yield np.asarray(
+            picture.transform(
+                picture.size, PILImage.Transform.AFFINE, turn, resample=PILImage.Resampling.BILINEAR
+            )
+        )
+
+
+def faded(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    """In from black over the first second and out over the last."""
+    length = max(1.0, min(setting.rate, setting.count / 2))
+    for index, image in enumerate(frames):
+        light = min(1.0, index / length, (setting.count - 1 - index) / length)
+        yield image if light >= 1 else np.rint(image * light).astype(np.uint8)
+
+
+def captioned(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    """Two lines of text on a dark band at the bottom, 22 % of the height."""
+    lines = setting.random().choice(len(SENTENCES), 2, replace=False)
+    return _overlaid(frames, lambda size: _caption(size, [SENTENCES[line] for line in lines]))
+
+
+def branded(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    """A large opaque logo in a corner, and text in the corner across from it."""
+    corner = int(setting.random().integers(4))
+    return _overlaid(frames, lambda size: _logo(size, corner))
+
+
+def picture_in_picture(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    """At 45 % of width and height in a corner of unrelated footage."""
+    right, bottom = setting.random().integers(2, size=2)
+    footage: Iterator[Image] | None = None
+    for image in frames:
+        height, width = image.shape[:2]
+        footage = footage or setting.footage(width, height)
+        small = scaled(image, _even(0.45 * width), _even(0.45 * height))
+        gap_x, gap_y = round(0.04 * width), round(0.04 * height)
+        left = width - gap_x - small.shape[1] if right else gap_x
+        top = height - gap_y - small.shape[0] if bottom else gap_y
+        canvas = next(footage).copy()
+        canvas[top : top + small.shape[0], left : left + small.shape[1]] = small
+        yield canvas
+
+
+def surrounded(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    """Unrelated footage before and after."""
+    first = next(frames)
+    footage = setting.footage(first.shape[1], first.shape[0])
+    for _ in range(setting.lead):
+        yield next(footage)
+    yield first
+    yield from frames
+    for _ in range(setting.trail):
+        yield next(footage)
+
+
+def covering(image: Image, width: int, height: int) -> Image:
+    """Scaled and cropped around the centre to fill this size."""
+    own_height, own_width = image.shape[:2]
+    factor = min(own_width / width, own_height / height)
+    box_width, box_height = width * factor, height * factor
+    left, top = (own_width - box_width) / 2, (own_height - box_height) / 2
+    box = (left, top, left + box_width, top + box_height)
+    return np.asarray(
+        PILImage.fromarray(image).resize((width, height), PILImage.Resampling.BILINEAR, box=box)
+    )
+
+
+def _overlaid(frames: Iterator[Image], draw: Callable[[tuple[int, int]], PILImage.Image]) -> Iterator[Image]:
+    overlay: PILImage.Image | None = None
+    for image in frames:
+        picture = PILImage.fromarray(image)
+        if overlay is None or overlay.size != picture.size:
+            overlay = draw(picture.size)
+        picture.paste(overlay, mask=overlay)
+        yield np.asarray(picture)
+
+
+def _caption(size: tuple[int, int], lines: list[str]) -> PILImage.Image:
+    width, height = size
+    overlay = PILImage.new("RGBA", size)
+    pen = ImageDraw.Draw(overlay)
+    top = round(0.78 * height)
+    pen.rectangle((0, top, width, height), fill=(0, 0, 0, 200))
+    step = (height - top) / 2
+    for index, line in enumerate(lines):
+        place = (width / 2, top + step * (index + 0.5))
+        pen.text(
+            place, line, font=_font(line, 0.94 * width, 0.7 * step), fill=(255, 255, 255, 255), anchor="mm"
+        )
+    return overlay
+
+
+def _logo(size: tuple[int, int], corner: int) -> PILImage.Image:
+    width, height = size
+    overlay = PILImage.new("RGBA", size)
+    pen = ImageDraw.Draw(overlay)
+    side = 0.38 * min(size)
+    left = width - side if corner % 2 else 0.0
+    top = height - side if corner // 2 else 0.0
+    pen.rectangle((left, top, left + side, top + side), fill=(210, 30, 60, 255))
+    inset = 0.12 * side
+    pen.ellipse(
+        (left + inset, top + inset, left + side - inset, top + side - inset), fill=(250, 210, 40, 255)
+    )
+    font = _font("KINO", 0.6 * side, 0.4 * side)
+    pen.text((left + side / 2, top + side / 2), "KINO", font=font, fill=(20, 20, 90, 255), anchor="mm")
+    text = "watch more at kino.example"
+    across = (
+        width - 0.03 * width if not corner % 2 else 0.03 * width,
+        0.03 * height if corner // 2 else 0.97 * height,
+    )
+    anchor = ("l" if corner % 2 else "r") + ("t" if corner // 2 else "b")
+    font = _font(text, 0.55 * width, 0.08 * height)
+    pen.text(
+        across,
+        text,
+        font=font,
+        fill=(255, 255, 255, 255),
+        stroke_width=1,
+        stroke_fill=(0, 0, 0, 255),
+        anchor=anchor,
+    )
+    return overlay
+
+
+def _font(text: str, width: float, height: float) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    """The font that comes with Pillow, as large as the text may be."""
+    size = max(6.0, height)
+    while size > 6 and ImageFont.load_default(size).getlength(text) > width:
+        size *= 0.9
+    return ImageFont.load_default(size)
+
+
+def _even(value: float) -> int:
+    return max(2, 2 * round(value / 2))
