@@ -7,13 +7,31 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vidkin.errors import MediaError, VidkinError
+    from vidkin.index import Comparison, Index, IngestReport, Match, compare
+    from vidkin.similarity import Segment
 
 __version__ = "0.1.0"
 
-__all__ = ["MediaError", "VidkinError", "__version__"]
+__all__ = [
+    "Comparison",
+    "Index",
+    "IngestReport",
+    "Match",
+    "MediaError",
+    "Segment",
+    "VidkinError",
+    "__version__",
+    "compare",
+]
 
-# Public name -> module that defines it. Looked up on first use: importing vidkin loads neither torch nor a database.
+# Public name -> room that exports it. Looked up on first use: importing vidkin loads no torch and no database.
 _HOMES = {
+    "Comparison": "vidkin.index",
+    "Index": "vidkin.index",
+    "IngestReport": "vidkin.index",
+    "Match": "vidkin.index",
+    "Segment": "vidkin.similarity",
+    "compare": "vidkin.index",
     "MediaError": "vidkin.errors",
     "VidkinError": "vidkin.errors",
 }

@@ -123,7 +123,8 @@ def _gradients(bins: torch.Tensor) -> torch.Tensor:
     values = bins.flatten(1)
     norm = values.norm(dim=1, keepdim=True)
     rooted = functional.normalize((values / (norm + 0.5)).clamp(0, 0.3).sqrt(), dim=1)
-    return rooted * norm / (norm + 2)
+    scaled: torch.Tensor = rooted * norm / (norm + 2)
+    return scaled
 
 
 def _colour(bins: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -138,7 +139,8 @@ def _cosines(luminance: torch.Tensor, region: tuple[int, int, int], basis: torch
         luminance[:, :, top : top + length, left : left + length], (24, 24), mode="area"
     )
     values = (basis @ patch[:, 0] @ basis.T).flatten(1)[:, 1:]
-    return values / (values.norm(dim=1, keepdim=True) + 30)
+    scaled: torch.Tensor = values / (values.norm(dim=1, keepdim=True) + 30)
+    return scaled
 
 
 def _cosine_basis(length: int, count: int) -> torch.Tensor:

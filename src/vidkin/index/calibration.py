@@ -1,0 +1,58 @@
+"""What unrelated frames look like to the extractor of a collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from vidkin.features import FrameExtractor, background_frames
+from vidkin.similarity import background_baseline
+
+__all__ = ["Calibration"]
+
+
+class Calibration:
+    """Baselines of frames against a fixed background set, so that scores mean the same in every collection.
+
+    Args:
+        background: [N, R, D], descriptors of frames that have nothing to do with anything.
+    """
+
+    FILE = "background.safetensors"
+
+    def __init__(self, background: torch.Tensor) -> None:
+        # Stored in half precision; rounding first makes fresh and reloaded calibrations agree.
+        self.background = background.half().float()
+
+    def baseline(self, values: torch.Tensor) -> torch.Tensor:
+        """[T, R, D] to [T]: how similar unrelated frames are to each frame."""
+        return background_baseline(values, self.background)
+
+    @classmethod
+    def of_extractor(cls, extractor: FrameExtractor) -> Calibration:
+        """Run the extractor over the background photographs (about a second for the classical one)."""
+        return cls(extractor.extract(background_frames()).values)
+
+    @classmethod
+    def open(cls, folder: Path, extractor: FrameExtractor | None) -> Calibration:
+        """The collection's calibration; made and kept on first use, which needs the extractor."""
+        from safetensors.torch import load_file
+
+        path = folder / cls.FILE
+        if path.is_file():
+            return cls(load_file(path)["background"])
+        if extractor is None:
+            raise FileNotFoundError(path)
+        calibration = cls.of_extractor(extractor)
+        calibration.save(folder)
+        return calibration
+
+    def save(self, folder: Path) -> None:
+        """Write the background beside the store, whole or not at all."""
+        from safetensors.torch import save_file
+
+        path = folder / self.FILE
+        partial = path.with_suffix(".partial")
+        save_file({"background": self.background.half()}, partial)
+        partial.replace(path)

@@ -1,0 +1,69 @@
+"""What a search gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.similarity import Segment
+
+__all__ = ["Comparison", "Match"]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One video of the collection that matches the query.
+
+    Attributes:
+        path: Where the video was when it was indexed.
+        score: In [0, 1]: 1.0 identical, below 0.2 unrelated; one threshold serves all queries.
+        segments: Where it matches, best first; empty if only the whole is similar.
+        video_id: Its identity in the index.
+    """
+
+    path: str
+    score: float
+    segments: tuple[Segment, ...] = ()
+    video_id: int = -1
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.score <= 1.0:
+            raise InvalidArgumentError(f"score is {self.score}, allowed is [0, 1]")
+
+    @property
+    def mirrored(self) -> bool:
+        """The best segment matches after flipping the query left to right."""
+        return bool(self.segments) and self.segments[0].mirrored
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """Two videos side by side.
+
+    Attributes:
+        score: In [0, 1], as in a search.
+        segments: Where they match, best first.
+        map: [Tq, Tt] float32 in [0, 1], calibrated similarity of every frame with every frame.
+        query_times: [Tq] float64 seconds.
+        target_times: [Tt] float64 seconds.
+    """
+
+    score: float
+    segments: tuple[Segment, ...]
+    map: torch.Tensor
+    query_times: torch.Tensor
+    target_times: torch.Tensor
+
+    def __post_init__(self) -> None:
+        expected = (len(self.query_times), len(self.target_times))
+        if tuple(self.map.shape) != expected:
+            raise InvalidArgumentError(
+                f"map must be {list(expected)} as there are that many times, given is {list(self.map.shape)}"
+            )
+
+    def __repr__(self) -> str:
+        return (
+            f"Comparison(score={self.score:.3f}, segments={len(self.segments)}, map={list(self.map.shape)})"
+        )

@@ -1,0 +1,372 @@
+"""From two videos' descriptors to one number that means the same for every pair, and to segments.
+
+Shapes: Tq, Tt frames of query and target; R regions; D dimension; N background frames.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.similarity.alignment import align
+from vidkin.similarity.chamfer import frame_similarity, frame_similarity_many
+from vidkin.similarity.segment import Segment
+
+__all__ = [
+    "FrameSet",
+    "PairScore",
+    "ScoreSettings",
+    "background_baseline",
+    "calibrated_map",
+    "score_pairs",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameSet:
+    """Frames of one video, ready to be compared.
+
+    Attributes:
+        values: [T, R, D] floating point, unit vectors (all fields in one type are not needed).
+        times: [T] float64 seconds, increasing.
+        weights: [T] in [0, 1], how much each frame counts: 0 for black ones and for those that half the
+            collection shares.
+        baseline: [T] in [-1, 1], how similar unrelated frames are to this one (`background_baseline`).
+    """
+
+    values: torch.Tensor
+    times: torch.Tensor
+    weights: torch.Tensor
+    baseline: torch.Tensor
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 3 or len(self.values) == 0:
+            raise InvalidArgumentError(
+                f"values must be [T, R, D] with at least one frame, given is {list(self.values.shape)}"
+            )
+        for name in ("times", "weights", "baseline"):
+            if tuple(getattr(self, name).shape) != (len(self.values),):
+                raise InvalidArgumentError(
+                    f"{name} must be [{len(self.values)}], given is {list(getattr(self, name).shape)}"
+                )
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    @property
+    def period(self) -> float:
+        """Median distance between frames, seconds; 1.0 for a single frame."""
+        return float(self.times.diff().median()) if len(self) > 1 else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreSettings:
+    """Constants of the score; the defaults were chosen on edits of photographs and clips (docs/scoring.md).
+
+    Attributes:
+        threshold: Calibrated frame similarity from which on two frames speak for a match.
+        evidence: Seconds of moving, informative, matching video that make a match believable by itself. A
+            match that covers one of the two videos needs no such length.
+        still: One minus the cosine of frames a second apart from which on the second one is news.
+        change_energy: Mean squared change of the descriptors at which changes are trusted half.
+        change_share: In [0, 1], how much of the score is lost when what changes in the one video has nothing to
+            do with what changes in the other (two moments before one fixed camera).
+        spatial_share: k_s of the TopK-Chamfer similarity of two frames.
+        maximum_segments: Segments reported per pair.
+    """
+
+    threshold: float = 0.3
+    evidence: float = 2.0
+    still: float = 0.15
+    change_energy: float = 0.02
+    change_share: float = 0.75
+    spatial_share: float | None = None
+    maximum_segments: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PairScore:
+    """What came out for one pair.
+
+    Attributes:
+        score: In [0, 1]; 1.0 for identical videos, near 0 for unrelated ones.
+        segments: Best first.
+        map: [Tq, Tt] float32, calibrated frame similarities in [0, 1].
+    """
+
+    score: float
+    segments: tuple[Segment, ...]
+    map: torch.Tensor
+
+
+def background_baseline(
+    values: torch.Tensor, background: torch.Tensor, *, share: float = 0.9, spatial_share: float | None = None
+) -> torch.Tensor:
+    """How similar unrelated frames are to each frame, [T]: the ``share`` quantile over a background set.
+
+    A quantile below one, not the maximum, so that a few related frames among the background do no harm.
+
+    Args:
+        values: [T, R, D].
+        background: [N, R, D], frames that have nothing to do with anything.
+        share: Quantile in [0, 1].
+        spatial_share: k_s, the same as in the comparison.
+    """
+    if len(values) == 0:
+        return torch.zeros(0)
+    similarities = frame_similarity(
+        values.float(),
+        background.float(),
+        symmetric=True,
+        spatial_share=spatial_share,
+        query_mask=_content(values),
+        target_mask=_content(background),
+    )
+    return torch.quantile(similarities.float(), share, dim=1).clamp(-1.0, 0.95)
+
+
+def calibrated_map(
+    similarities: torch.Tensor, query_baseline: torch.Tensor, target_baseline: torch.Tensor
+) -> torch.Tensor:
+    """``clamp((s - b) / (1 - b), 0, 1)`` with b the larger of both frames' baselines: [Tq, Tt] to [Tq, Tt].
+
+    Equal frames stay at 1, what is no more similar than unrelated frames are is 0.
+    """
+    floor = torch.maximum(query_baseline[:, None], target_baseline[None, :]).to(similarities)
+    return ((similarities - floor) / (1 - floor)).clamp(0, 1)
+
+
+def score_pairs(
+    query: FrameSet,
+    targets: Sequence[FrameSet],
+    *,
+    mirrored: bool = False,
+    settings: ScoreSettings | None = None,
+) -> list[PairScore]:
+    """Exact scores of one query against any number of targets.
+
+    Per pair: symmetric TopK-Chamfer map, calibrated by both sides' baselines, aligned to segments. Along the
+    segments, with w the frames' weights: ``s`` = weighted mean of the map; ``g = max(coverage of the query,
+    coverage of the target, 1 - exp(-news / evidence))`` where news are the weighted seconds that differ from
+    the second before; ``c`` = correlation of what changes in both (1 where too little changes to tell).
+    ``score = 1 - (1 - s g c)^2``.
+
+    Args:
+        query: The query; of mirrored frames when ``mirrored``, which is only passed on to the segments.
+        targets: Any lengths.
+
+    Returns:
+        One PairScore for each target, in their order.
+    """
+    settings = settings or ScoreSettings()
+    if not targets:
+        return []
+    maps = frame_similarity_many(
+        query.values,
+        [target.values.to(query.values.dtype) for target in targets],
+        symmetric=True,
+        spatial_share=settings.spatial_share,
+        query_mask=_content(query.values),
+        target_masks=_contents(targets),
+    )
+    news = _news(query, settings.still)
+    return [
+        _score(query, target, raw.float(), news, mirrored, settings)
+        for target, raw in zip(targets, maps, strict=True)
+    ]
+
+
+def _score(
+    query: FrameSet,
+    target: FrameSet,
+    raw: torch.Tensor,
+    query_news: torch.Tensor,
+    mirrored: bool,
+    settings: ScoreSettings,
+) -> PairScore:
+    frame_map = calibrated_map(raw, query.baseline, target.baseline)
+    segments = align(
+        frame_map,
+        query.times,
+        target.times,
+        query_weights=query.weights,
+        target_weights=target.weights,
+        threshold=settings.threshold,
+        maximum_segments=settings.maximum_segments,
+        mirrored=mirrored,
+    )
+    if not segments:
+        return PairScore(0.0, (), frame_map)
+    target_news = _news(target, settings.still)
+    scored = []
+    total = _Evidence.empty(query, target)
+    best = 0.0
+    for segment in segments:
+        rows, columns = _matched_frames(segment, query, target)
+        agreement = _change_agreement(query.values[rows], target.values[columns], settings)
+        part = _Evidence.of(frame_map, query, target, rows, columns, query_news, target_news)
+        alone = part.score(agreement, settings)
+        total = total.plus(part, agreement)
+        best = max(best, alone, total.score(1.0, settings))
+        scored.append(replace(segment, score=_spread(min(1.0, segment.score * agreement))))
+    kept = tuple(
+        sorted((segment for segment in scored if segment.score > 0), key=lambda segment: -_strength(segment))
+    )
+    return PairScore(best if kept else 0.0, kept, frame_map)
+
+
+def _strength(segment: Segment) -> float:
+    return segment.score * (segment.query_end - segment.query_start + 1.0)
+
+
+def _spread(value: float) -> float:
+    """Monotone, 0 to 0 and 1 to 1: puts good copies of heavy edits into the upper half of the range."""
+    return 1.0 - (1.0 - min(1.0, max(0.0, value))) ** 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """Sums over matched frames of one or more segments."""
+
+    similarity: float  # sum of weight * seconds * map
+    seconds: float  # sum of weight * seconds, on the query's clock
+    news: float
+    query_seen: torch.Tensor  # [Tq] bool
+    target_seen: torch.Tensor  # [Tt] bool
+    query: FrameSet
+    target: FrameSet
+
+    @classmethod
+    def empty(cls, query: FrameSet, target: FrameSet) -> _Evidence:
+        return cls(
+            0.0,
+            0.0,
+            0.0,
+            torch.zeros(len(query), dtype=torch.bool),
+            torch.zeros(len(target), dtype=torch.bool),
+            query,
+            target,
+        )
+
+    @classmethod
+    def of(
+        cls,
+        frame_map: torch.Tensor,
+        query: FrameSet,
+        target: FrameSet,
+        rows: torch.Tensor,
+        columns: torch.Tensor,
+        query_news: torch.Tensor,
+        target_news: torch.Tensor,
+    ) -> _Evidence:
+        weights = torch.minimum(query.weights[rows], target.weights[columns]).float()
+        seconds = query.period * weights
+        # The first matching frame is news however still the video is.
+        news = torch.maximum(query_news[rows], target_news[columns])
+        first = float(weights[0]) * (1.0 - query.period * float(news[0])) if len(rows) else 0.0
+        query_seen = torch.zeros(len(query), dtype=torch.bool)
+        target_seen = torch.zeros(len(target), dtype=torch.bool)
+        query_seen[rows] = True
+        if len(columns):
+            target_seen[int(columns.min()) : int(columns.max()) + 1] = True
+        return cls(
+            float((seconds * frame_map[rows, columns]).sum()),
+            float(seconds.sum()),
+            float((seconds * news).sum()) + max(0.0, first),
+            query_seen,
+            target_seen,
+            query,
+            target,
+        )
+
+    def plus(self, other: _Evidence, agreement: float) -> _Evidence:
+        return replace(
+            self,
+            similarity=self.similarity + other.similarity * agreement,
+            seconds=self.seconds + other.seconds,
+            news=self.news + other.news,
+            query_seen=self.query_seen | other.query_seen,
+            target_seen=self.target_seen | other.target_seen,
+        )
+
+    def score(self, agreement: float, settings: ScoreSettings) -> float:
+        if self.seconds <= 0:
+            return 0.0
+        covered = max(
+            _covered(self.query.weights, self.query_seen), _covered(self.target.weights, self.target_seen)
+        )
+        # What lasts less than half a second of informative frames covers nothing worth the word.
+        covered *= min(1.0, self.seconds / min(0.5, self.query.period * len(self.query)))
+        believed = max(covered, 1.0 - math.exp(-self.news / settings.evidence))
+        return _spread(self.similarity / self.seconds * believed * agreement)
+
+
+def _covered(weights: torch.Tensor, seen: torch.Tensor) -> float:
+    whole = float(weights.sum())
+    return float(weights[seen].sum()) / whole if whole > 0 else 0.0
+
+
+def _content(values: torch.Tensor) -> torch.Tensor | None:
+    """[T, R] True where a region is not empty; None if all are, which is faster to compare."""
+    content = values.abs().amax(-1) > 0
+    return None if bool(content.all()) else content
+
+
+def _contents(targets: Sequence[FrameSet]) -> list[torch.Tensor] | None:
+    masks = [_content(target.values) for target in targets]
+    if all(mask is None for mask in masks):
+        return None
+    return [
+        torch.ones(target.values.shape[:2], dtype=torch.bool) if mask is None else mask
+        for target, mask in zip(targets, masks, strict=True)
+    ]
+
+
+def _news(frames: FrameSet, still: float) -> torch.Tensor:
+    """How much each frame differs from the one before, [T] in [0, 1]; 1 for the first."""
+    news = torch.ones(len(frames))
+    if len(frames) > 1:
+        values = frames.values.float()
+        empty = (values == 0).all(-1)
+        alike = (values[1:] * values[:-1]).sum(-1) + (empty[1:] & empty[:-1])
+        difference = 1.0 - alike.mean(1)
+        allowed = still * frames.times.diff().clamp(0.25, 1.0).float()
+        news[1:] = (difference / allowed).clamp(0, 1)
+    return news
+
+
+def _matched_frames(segment: Segment, query: FrameSet, target: FrameSet) -> tuple[torch.Tensor, torch.Tensor]:
+    """Indices of the query's frames in a segment and of the target's frames beside them."""
+    inside = (query.times >= segment.query_start - 1e-6) & (query.times <= segment.query_end + 1e-6)
+    rows = inside.nonzero()[:, 0]
+    wanted = segment.target_start + segment.speed * (query.times[rows] - segment.query_start)
+    after = torch.searchsorted(target.times, wanted).clamp(max=len(target) - 1)
+    before = (after - 1).clamp(min=0)
+    nearer = (target.times[after] - wanted).abs() < (wanted - target.times[before]).abs()
+    return rows, torch.where(nearer, after, before)
+
+
+def _change_agreement(query: torch.Tensor, target: torch.Tensor, settings: ScoreSettings) -> float:
+    """In [0, 1]: do the two stretches [n, R, D] change together?
+
+    With r the descriptors less their mean over the stretch, ``rho = <r_q, r_t> / (|r_q| |r_t|)`` over all regions
+    and frames. Two moments before a fixed camera look alike, but their changes are not correlated. The less
+    changes (energy e of the calmer side), the less this says: ``1 - change_share * e / (e + change_energy) *
+    (1 - max(0, rho))``.
+    """
+    if len(query) < 2:
+        return 1.0
+    query_change = query.float() - query.float().mean(0, keepdim=True)
+    target_change = target.float() - target.float().mean(0, keepdim=True)
+    query_energy = float(query_change.square().sum())
+    target_energy = float(target_change.square().sum())
+    energy = min(query_energy, target_energy) / (query.shape[0] * query.shape[1])
+    if energy <= 0:
+        return 1.0
+    correlation = float((query_change * target_change).sum()) / math.sqrt(query_energy * target_energy)
+    trust = energy / (energy + settings.change_energy)
+    return 1.0 - settings.change_share * trust * (1.0 - min(1.0, max(0.0, correlation)))

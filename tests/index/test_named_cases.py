@@ -1,0 +1,169 @@
+"""What people ask of a search, case by case, on real encoded files in a real collection.
+
+Black frames, a shared intro, one logo card, a short clip in a long video, a mirrored copy, one second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as PILImage
+from PIL import ImageDraw, ImageFont
+
+from tests.support.videos import Image, encode, pan
+from vidkin.index import Index, SerialExecutor
+
+RATE = 5
+SIZE = {"width": 160, "height": 120}
+PHOTOGRAPHS = ("astronaut", "chelsea", "coffee", "rocket", "coins", "brick", "retina", "motorcycle_left")
+
+
+def clip(name: str, seconds: float, seed: int = 0) -> list[Image]:
+    source = {"motorcycle_left": "camera"}.get(name, name)
+    return list(pan(source, round(seconds * RATE), seed=seed, **SIZE))
+
+
+def black(seconds: float) -> list[Image]:
+    return [np.zeros((120, 160, 3), np.uint8)] * round(seconds * RATE)
+
+
+def logo_card(seconds: float) -> list[Image]:
+    card = PILImage.new("RGB", (160, 120), (16, 24, 60))
+    draw = ImageDraw.Draw(card)
+    draw.ellipse((64, 30, 96, 62), fill=(230, 200, 60))
+    draw.text((48, 76), "PICTURES", fill=(255, 255, 255), font=ImageFont.load_default(14))
+    return [np.asarray(card)] * round(seconds * RATE)
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Iterator[Callable[[dict[str, list[Image]]], Index]]:
+    opened: list[Index] = []
+
+    def build(videos: dict[str, list[Image]]) -> Index:
+        folder = tmp_path / "videos"
+        folder.mkdir()
+        for name, frames in videos.items():
+            encode(folder / f"{name}.mp4", frames, rate=RATE)
+        index = Index.open(tmp_path / "collection.vidkin")
+        opened.append(index)
+        report = index.add(folder, executor=SerialExecutor(index._spec))
+        assert len(report.added) == len(videos)
+        return index
+
+    yield build
+    for index in opened:
+        index.close()
+
+
+def scores(index: Index, query: Path) -> dict[str, float]:
+    return {Path(match.path).stem: match.score for match in index.search(query, limit=50)}
+
+
+def test_black_frames_never_make_a_match(
+    collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
+) -> None:
+    index = collection(
+        {
+            "first": [*black(6), *clip("astronaut", 8)],
+            "second": [*black(6), *clip("coffee", 8)],
+            "black": black(10),
+        }
+    )
+    query = encode(tmp_path / "query.mp4", [*black(6), *clip("chelsea", 8)], rate=RATE)
+    assert max([0.0, *scores(index, query).values()]) < 0.2
+    all_black = encode(tmp_path / "all black.mp4", black(8), rate=RATE)
+    assert scores(index, all_black) == {}
+
+
+def test_a_shared_intro_is_no_match(
+    collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
+) -> None:
+    intro = clip("rocket", 5, seed=9)
+    names = ("astronaut", "chelsea", "coffee", "coins", "brick")
+    index = collection({name: [*intro, *clip(name, 15)] for name in names})
+    query = encode(tmp_path / "query.mp4", [*intro, *clip("camera", 15)], rate=RATE)
+    assert max([0.0, *scores(index, query).values()]) < 0.2
+    # The same intro does not hide a real copy.
+    copy = encode(tmp_path / "copy.mp4", [*intro, *clip("coffee", 15)], rate=RATE, options={"crf": "35"})
+    found = scores(index, copy)
+    assert found.pop("coffee") > 0.8
+    assert max([0.0, *found.values()]) < 0.2
+
+
+def test_one_logo_card_in_two_different_videos_is_no_match(
+    collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
+) -> None:
+    index = collection({"other": [*clip("astronaut", 12), *logo_card(4)], "plain": clip("coins", 12)})
+    query = encode(tmp_path / "query.mp4", [*logo_card(4), *clip("coffee", 12)], rate=RATE)
+    assert max([0.0, *scores(index, query).values()]) < 0.3
+
+
+def test_four_seconds_are_found_in_twenty_minutes(
+    collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
+) -> None:
+    parts = [
+        frame for seed in range(24) for frame in clip(PHOTOGRAPHS[seed % len(PHOTOGRAPHS)], 50, seed=seed)
+    ]
+    assert len(parts) == 20 * 60 * RATE
+    start = 754.0
+    index = collection({"long": parts, "other": clip("brick", 20, seed=77)})
+    first = round(start * RATE)
+    query = encode(tmp_path / "q.mp4", parts[first : first + 4 * RATE], rate=RATE, options={"crf": "32"})
+    best = index.search(query)[0]
+    assert Path(best.path).stem == "long"
+    assert best.score > 0.5
+    assert best.segments[0].target_start == pytest.approx(start, abs=1.0)
+    assert best.segments[0].target_end == pytest.approx(start + 4, abs=1.0)
+    assert best.segments[0].query_start == pytest.approx(0, abs=0.5)
+    assert best.segments[0].query_end == pytest.approx(4, abs=0.5)
+
+
+def test_a_mirrored_copy_is_found_and_flagged(
+    collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
+) -> None:
+    index = collection({name: clip(name, 10) for name in ("astronaut", "chelsea", "coffee")})
+    flipped = [np.ascontiguousarray(frame[:, ::-1]) for frame in clip("chelsea", 10)]
+    query = encode(tmp_path / "flipped.mp4", flipped, rate=RATE)
+    best = index.search(query)[0]
+    assert Path(best.path).stem == "chelsea"
+    assert best.mirrored
+    assert best.score > 0.8
+    assert index.search(query, mirrored=False, threshold=0.5) == []
+
+
+def test_one_second_is_enough(collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path) -> None:
+    index = collection({name: clip(name, 12, seed=3) for name in PHOTOGRAPHS[:6]})
+    query = encode(tmp_path / "short.mp4", clip("coffee", 12, seed=3)[6 * RATE : 7 * RATE], rate=RATE)
+    found = index.search(query)
+    assert Path(found[0].path).stem == "coffee"
+    assert found[0].score > 0.5
+    assert found[0].segments[0].target_start == pytest.approx(6, abs=1.0)
+    assert all(match.score < 0.3 for match in found[1:])
+
+
+def test_identical_is_one_and_unrelated_is_near_zero(
+    collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
+) -> None:
+    index = collection({name: clip(name, 8) for name in PHOTOGRAPHS[:6]})
+    for record in index.videos():
+        found = scores(index, Path(record.path))
+        assert found.pop(Path(record.path).stem) == pytest.approx(1.0, abs=0.005)
+        assert max([0.0, *found.values()]) < 0.2
+
+
+def test_a_family_of_copies_stays_a_family(
+    collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
+) -> None:
+    source = clip("coffee", 10)
+    copies = {f"copy {number}": source for number in range(5)}
+    darker = {"dark": [(frame * 0.6).astype(np.uint8) for frame in source]}
+    index = collection({**copies, **darker, "other": clip("chelsea", 10)})
+    groups = index.duplicates()
+    assert [sorted(Path(member.path).stem for member in group.members) for group in groups] == [
+        [*(f"copy {number}" for number in range(5)), "dark"]
+    ]
+    index.reject(tmp_path / "videos" / "dark.mp4", tmp_path / "videos" / "copy 0.mp4")
+    assert len(index.duplicates()[0].members) == 5
