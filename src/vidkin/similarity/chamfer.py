@@ -21,6 +21,8 @@ _MEBIBYTE = 1 << 20
 # The product of a block stays in the last-level cache of a processor; a GPU wants fewer, larger launches.
 _BLOCK_BYTES_CPU = 8 * _MEBIBYTE
 _BLOCK_BYTES_ACCELERATOR = 256 * _MEBIBYTE
+# Blocks down to this part of the largest are rather left as they are than joined with what follows.
+_SMALLEST_BLOCK = 4
 
 
 def frame_similarity(
@@ -278,7 +280,10 @@ def _block_frames(query: torch.Tensor, targets: Sequence[torch.Tensor], options:
 def _target_blocks(
     targets: Sequence[torch.Tensor], masks: Sequence[torch.Tensor] | None, frames: int
 ) -> Iterator[_Block]:
-    """Cut the line of all target frames every ``frames``; a block inside one target is a view of it."""
+    """Cut the line of all target frames into blocks of at most ``frames``.
+
+    A block inside one target is a view of it. Only short targets are joined, as joining copies them.
+    """
     start, held, held_masks, size = 0, [], [], 0
     for number, target in enumerate(targets):
         position = 0
@@ -288,7 +293,7 @@ def _target_blocks(
             if masks is not None:
                 held_masks.append(masks[number][position : position + taken])
             position, size = position + taken, size + taken
-            if size == frames:
+            if size == frames or (position == target.shape[0] and size >= frames / _SMALLEST_BLOCK):
                 yield _Block(start, start + size, _join(held), _join(held_masks) if held_masks else None)
                 start, held, held_masks, size = start + size, [], [], 0
     if held:
