@@ -243,7 +243,8 @@ class _Session:
             self._add(self._broken(step.file, step.hash, cause), "broken", cause)
             return
         info = event.info
-        self._cover(event.path, info.duration - self.covered.get(event.path, 0.0))
+        # The rest of it, from its last sample to its end.
+        self.seconds_of_video += info.duration - self.covered.pop(event.path, 0.0)
         features = self._stored(event.features)
         windows = window_vectors(features)
         record = VideoRecord(

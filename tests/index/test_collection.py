@@ -1,0 +1,214 @@
+"""The class that most programs use, with the real extractor and real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.index.helpers import video
+from vidkin.errors import (
+    CollectionError,
+    CollectionLockedError,
+    CollectionMismatchError,
+    CollectionNotFoundError,
+    NotIndexedError,
+    UnknownExtractorError,
+)
+from vidkin.index import Index, Progress, SerialExecutor, WorkerSpec
+from vidkin.index.lock import writer_lock
+
+HERE = SerialExecutor(WorkerSpec("classical"))
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("originals")
+    for seed, name in enumerate(["a.mp4", "b.mp4", "sub/c.mp4"]):
+        video(folder / name, seed=seed)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of nothing, but with its background already described, which takes seconds; to be copied."""
+    folder = tmp_path_factory.mktemp("calibrated") / "c.vidkin"
+    with Index.open(folder, extractor="classical") as index:
+        assert str(index.add([])) == "0 added, 0 unchanged, 0 moved, 0 broken, 0 removed"
+    return folder
+
+
+@pytest.fixture
+def empty(calibrated: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(calibrated, tmp_path / "c.vidkin")
+
+
+@pytest.fixture(scope="module")
+def prepared(originals: Path, calibrated: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of the originals, to be copied."""
+    folder = shutil.copytree(calibrated, tmp_path_factory.mktemp("prepared") / "c.vidkin")
+    with Index.open(folder) as index:
+        index.add(originals, executor=HERE)
+    return folder
+
+
+@pytest.fixture
+def folder(prepared: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(prepared, tmp_path / "c.vidkin")
+
+
+def test_from_nothing_to_an_index_with_processes(originals: Path, empty: Path) -> None:
+    seen: list[Progress] = []
+    with Index.open(empty, extractor="classical") as index:
+        report = index.add([originals], workers=2, on_progress=seen.append)
+        assert str(report) == "3 added, 0 unchanged, 0 moved, 0 broken, 0 removed"
+        assert seen[-1].done == seen[-1].total == 3
+        assert index.extractor_name == "classical"
+        assert repr(index) == f"Index('{empty}', extractor='classical', videos=3)"
+        features = index.store.read(index.videos()[0].id)
+        assert 0 < float(features.baseline.min()) <= float(features.baseline.max()) < 1
+        info = index.info()
+    assert (info.videos, info.broken, info.frames, info.seconds) == (3, 0, 24, 6.0)
+    assert info.windows > 0
+    assert info.bytes > features.values.nbytes * 3
+    assert info.fingerprint.startswith("classical")
+    with Index.open(empty, create=False) as index:
+        assert [os.path.basename(record.path) for record in index.videos()] == ["a.mp4", "b.mp4", "c.mp4"]
+
+
+def test_a_script_without_a_main_guard_works(originals: Path, empty: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, vidkin.index\n"
+        "index = vidkin.index.Index.open(sys.argv[2])\n"
+        "print(index.add(sys.argv[1], workers=2))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script, originals, empty], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "3 added, 0 unchanged, 0 moved, 0 broken, 0 removed\n"
+    assert done.stderr == ""
+
+
+def test_an_index_that_is_not_there(tmp_path: Path) -> None:
+    for options in ({"create": False}, {"read_only": True}):
+        with pytest.raises(CollectionNotFoundError, match="there is no index at"):
+            Index.open(tmp_path / "none", **options)
+    assert not (tmp_path / "none").exists()
+    with pytest.raises(UnknownExtractorError):
+        Index.open(tmp_path / "none", extractor="nonsense")
+    assert not (tmp_path / "none").exists()
+
+
+def test_another_extractor_is_refused(folder: Path) -> None:
+    path = folder / "collection.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps({**manifest, "fingerprint": "classical-0-000000000000"}))
+    with pytest.raises(
+        CollectionMismatchError, match=r"made with extractor classical-0-000000000000, given is classical"
+    ):
+        Index.open(folder, extractor="classical")
+    # Without naming one, lists can be read; what needs the extractor says the same.
+    with Index.open(folder) as index:
+        assert len(index.videos()) == 3
+        with pytest.raises(CollectionMismatchError, match="cannot be compared"):
+            index.add(folder, executor=HERE)
+
+
+def test_read_only(folder: Path, originals: Path) -> None:
+    with Index.open(folder, read_only=True) as index:
+        for write in (index.add, index.remove):
+            with pytest.raises(CollectionError, match="was opened read-only; open it with read_only=False"):
+                write(originals)
+        assert len(index.videos()) == 3
+
+
+def test_removing_files_and_folders(folder: Path, originals: Path) -> None:
+    with Index.open(folder) as index:
+        with pytest.raises(NotIndexedError, match=r"not-there\.mp4 is not in the index"):
+            index.remove([originals / "a.mp4", originals / "not-there.mp4"])
+        assert len(index.videos()) == 3
+        assert index.remove(originals / "a.mp4") == 1
+        assert index.remove(str(originals / "sub")) == 1
+        assert [os.path.basename(record.path) for record in index.videos()] == ["b.mp4"]
+        assert (
+            str(index.add(originals, executor=HERE)) == "2 added, 1 unchanged, 0 moved, 0 broken, 0 removed"
+        )
+
+
+def test_accents_may_be_written_either_way_when_removing(folder: Path, tmp_path: Path) -> None:
+    path = video(tmp_path / unicodedata.normalize("NFD", "café.mp4"), seed=4)
+    with Index.open(folder) as index:
+        index.add(path, executor=HERE)
+        assert index.remove(unicodedata.normalize("NFC", str(path))) == 1
+
+
+def test_the_second_writer_fails_and_readers_do_not(folder: Path, originals: Path) -> None:
+    with Index.open(folder) as index, writer_lock(folder):
+        with pytest.raises(CollectionLockedError, match="being written to by process"):
+            index.add(originals)
+        with pytest.raises(CollectionLockedError, match=r"still after 0.1 s"):
+            index.remove(originals, wait=0.1)
+        with Index.open(folder) as reader:
+            assert len(reader.videos()) == 3
+
+
+def test_a_reader_during_a_write(folder: Path, originals: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more"
+    for seed in range(4):
+        video(more / f"{seed}.mp4", seed=20 + seed)
+    reader = Index.open(folder, read_only=True)
+    dimension = reader.store.read_windows(reader.videos()[0].id).vectors.shape[1]
+    seen: list[int] = []
+
+    def read(progress: Progress) -> None:
+        assert len(reader.videos()) == (seen[-1] if seen else 3), "a snapshot does not move by itself"
+        reader.refresh()
+        for record in reader.videos():
+            assert len(reader.store.read(record.id)) == record.frames
+            assert len(reader.store.read_windows(record.id)) == record.windows
+        found = reader.store.nearest(torch.eye(dimension)[:1], 50).video_ids
+        assert set(found.flatten().tolist()) <= {-1, *(record.id for record in reader.videos())}
+        seen.append(len(reader.videos()))
+
+    with Index.open(folder) as index:
+        index.add(more, executor=HERE, on_progress=read)
+    assert seen == sorted(seen)
+    assert seen[-1] == 7
+
+
+def test_ctrl_c_leaves_a_usable_index_and_no_processes(empty: Path, tmp_path: Path) -> None:
+    videos = tmp_path / "videos"
+    for seed in range(8):
+        video(videos / f"{seed}.mp4", seed=seed)
+    code = (
+        "import sys, time\nfrom vidkin.index import Index, IngestInterrupted\n"
+        "def slowly(progress):\n"
+        "    if progress.outcome: print('one', flush=True); time.sleep(0.5)\n"
+        "try:\n    Index.open(sys.argv[2]).add(sys.argv[1], workers=2, on_progress=slowly)\n"
+        "except IngestInterrupted as stop:\n    print(len(stop.report.added)); sys.exit(130)\n"
+    )
+    command = [sys.executable, "-c", code, str(videos), str(empty)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "one\n"
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert children
+    assert not any(Path(f"/proc/{child}").exists() for child in children)
+    settled = int(output.split()[-1])
+    with Index.open(empty, create=False) as index:
+        before = len(index.videos())
+        assert 1 <= settled <= before < 8
+        report = index.add(videos, executor=HERE)
+        assert (len(report.unchanged), len(report.added)) == (before, 8 - before)
