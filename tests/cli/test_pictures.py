@@ -88,18 +88,31 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 def test_frame_pairs_lie_on_the_segments() -> None:
     found = comparison(30, 30, Segment(0, 8, 10, 18, 0.9), Segment(10, 12, 10, 12, 0.5, mirrored=True))
     pairs = frame_pairs(found, count=5)
-    assert [(pair.query_time, pair.target_time) for pair in pairs] == [
-        (1, 11),
-        (3, 13),
-        (5, 15),
-        (7, 17),
-        (11, 11),
-    ]
+    # Nothing is alike on the first segment's line, so the partners are the earliest frames around it.
+    assert [pair.query_time for pair in pairs] == [1, 3, 5, 7, 11]
+    assert all(abs(pair.target_time - pair.query_time - 10) <= 1 for pair in pairs[:4])
+    assert pairs[4].target_time == 11
     assert [pair.mirrored for pair in pairs] == [False] * 4 + [True]
     assert [pair.similarity for pair in pairs] == [0, 0, 0, 0, 1]
     assert frame_pairs(comparison(3, 3)) == ()
+
+
+def test_the_partner_of_a_frame_is_the_most_alike_around_the_line() -> None:
+    found = comparison(10, 10, Segment(0, 9, 0.6, 9.6, 0.9))  # the line runs 0.6 s beside the diagonal
+    pairs = frame_pairs(found, count=3)
+    assert [(pair.query_time, pair.target_time, pair.similarity) for pair in pairs] == [
+        (1, 1, 1),
+        (4, 4, 1),
+        (7, 7, 1),
+    ]
+
+
+def test_no_more_pairs_than_asked_for_and_none_twice() -> None:
     many = comparison(30, 30, *(Segment(i, i + 0.5, i, i + 0.5, 0.5) for i in range(9)))
     assert len(frame_pairs(many, count=6)) == 6
+    short = comparison(30, 30, Segment(4, 6, 4, 6, 0.9))
+    assert [pair.query_time for pair in frame_pairs(short, count=6)] == [4, 5, 6]
+    assert frame_pairs(comparison(30, 30, Segment(4.2, 4.8, 4.2, 4.8, 0.9))) == ()
 
 
 def test_pairs_show_the_frames_of_both_videos(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from vidkin import __version__
-from vidkin.cli import demo, doctor, duplicates, embed, index, info, match, remove, search
+from vidkin.cli import demo, doctor, duplicates, embed, index, info, match, remove, search, whiten
 from vidkin.cli.console import WarningLines, error_line, note, write_safely
 from vidkin.cli.exit import Status, status_of
 from vidkin.errors import VidkinError
@@ -74,6 +74,7 @@ app.command("duplicates")(duplicates.duplicates)
 app.command("info")(info.info)
 app.command("remove")(remove.remove)
 app.command("embed")(embed.embed)
+app.command("whiten")(whiten.whiten)
 app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
 

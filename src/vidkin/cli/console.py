@@ -19,7 +19,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 __all__ = [
@@ -160,10 +160,12 @@ def meter(title: str) -> Iterator[Meter]:
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[detail]}", markup=False),
         TimeElapsedColumn(),
-        TextColumn("left"),
         TimeRemainingColumn(compact=True),
+        TextColumn("left"),
+        TextColumn(
+            "{task.fields[detail]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")
+        ),
         console=console,
         disable=not console.is_terminal,
         transient=True,

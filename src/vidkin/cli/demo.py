@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["demo"]
 
+_THRESHOLD = 0.7
 _CLIP_SECONDS = 5.0
-_CLIP_EDIT = "crop"
+_CLIP_EDIT = "logo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def demo(
         typer.Option(
             "--threshold", min=0.0, max=1.0, help="For duplicates: pairs from this score on are copies."
         ),
-    ] = 0.7,
+    ] = _THRESHOLD,
 ) -> None:
     """Build a small collection, then index, search, match and find duplicates in it. Works offline."""
     folder = folder.expanduser()
@@ -107,7 +108,8 @@ def _run(show: _Show, folder: Path, threshold: float) -> bool:
             say(path_text(pairs_picture).append(": matching frames"))
         say("")
         say("Which files are copies of each other?")
-        _command("duplicates", "--index", show.index)
+        chosen = () if threshold == _THRESHOLD else ("--threshold", f"{threshold:g}")
+        _command("duplicates", *chosen, "--index", show.index)
         print_groups(find_groups(collection, threshold))
     return bool(matches) and os.path.realpath(matches[0].path) in show.kin
 
@@ -171,8 +173,8 @@ def _own(folder: Path, videos: Path) -> _Show:
         clip,
         Path(source.path),
         frozenset(os.path.realpath(path) for path in same),
-        f"{clip.name} is {printable(Path(source.path).name)} from {clock(start)} to {clock(end)}, cropped and "
-        "encoded again. Which videos have it?",
+        f"{clip.name} is {printable(Path(source.path).name)} from {clock(start)} to {clock(end)}, with a logo "
+        "over it and encoded again. Which videos have it?",
     )
 
 

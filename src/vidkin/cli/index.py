@@ -82,10 +82,13 @@ def fill(
 ) -> IngestReport:
     """Add paths to a collection with a progress bar."""
     with meter("indexing") as bar:
-        began = time.monotonic()
+        began: float | None = None
 
         def show(progress: Progress) -> None:
-            passed = max(time.monotonic() - began, 1e-3)
+            # Starting the workers takes seconds that say nothing about the rate.
+            nonlocal began
+            began = began or time.monotonic()
+            passed = max(time.monotonic() - began, 0.5)
             rate = (
                 f"{progress.seconds_of_video / passed:,.0f}x realtime, {progress.done / passed:,.1f} files/s"
             )

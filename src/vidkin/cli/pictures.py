@@ -27,6 +27,8 @@ PathLike = str | os.PathLike[str]
 
 # No screen shows more; hour-long videos are pooled to this many cells a side.
 _MOST_CELLS = 1000
+# A segment's line runs between frames: the best partner of a frame is looked for so many seconds around it.
+_NEAR_LINE = 1.0
 _SEGMENT_COLOUR = "#ff7f0e"
 
 
@@ -37,7 +39,7 @@ class FramePair:
     Attributes:
         query_time: Seconds in the query.
         target_time: Seconds in the target.
-        similarity: Calibrated similarity of the two frames nearest to these times, in [0, 1].
+        similarity: Calibrated similarity of the two frames, in [0, 1].
         mirrored: The query's frame is to be flipped.
     """
 
@@ -111,9 +113,10 @@ def draw_map(comparison: Comparison, path: PathLike, *, query: PathLike, target:
 
 
 def frame_pairs(comparison: Comparison, *, count: int = 6) -> tuple[FramePair, ...]:
-    """Moments spread evenly over the matching segments, at most ``count``, in the order of the query.
+    """Frames that were compared, spread evenly over the matching segments, in the order of the query.
 
-    Each segment gets a share by its length and at least one pair while the count lasts.
+    Each segment gets a share of ``count`` by its length, and at least one pair while the count lasts; there are
+    fewer pairs where fewer frames were compared.
     """
     segments = comparison.segments[:count]
     if not segments:
@@ -122,11 +125,12 @@ def frame_pairs(comparison: Comparison, *, count: int = 6) -> tuple[FramePair, .
     shares = np.maximum(1, np.floor(lengths / lengths.sum() * count)).astype(int)
     while shares.sum() > count:
         shares[int(np.argmax(shares))] -= 1
-    pairs = [
-        _pair(comparison, segment, (step + 0.5) / share)
+    pairs = {
+        pair
         for segment, share in zip(segments, shares.tolist(), strict=True)
         for step in range(share)
-    ]
+        if (pair := _pair(comparison, segment, (step + 0.5) / share)) is not None
+    }
     return tuple(sorted(pairs, key=lambda pair: (pair.query_time, pair.target_time)))
 
 
@@ -159,13 +163,22 @@ def draw_pairs(pairs: Sequence[FramePair], path: PathLike, *, query: PathLike, t
     _save(figure, path)
 
 
-def _pair(comparison: Comparison, segment: Segment, share: float) -> FramePair:
-    query_time = segment.query_start + share * (segment.query_end - segment.query_start)
-    target_time = segment.target_start + share * (segment.target_end - segment.target_start)
-    row = int((comparison.query_times - query_time).abs().argmin())
-    column = int((comparison.target_times - target_time).abs().argmin())
+def _pair(comparison: Comparison, segment: Segment, share: float) -> FramePair | None:
+    """The compared frames nearest to a point of a segment: a frame of the query inside it, and of the frames
+    of the target around the segment's line the one most like it."""
+    wanted = segment.query_start + share * (segment.query_end - segment.query_start)
+    times, target_times = comparison.query_times, comparison.target_times
+    inside = ((times >= segment.query_start) & (times <= segment.query_end)).nonzero()[:, 0]
+    if len(inside) == 0:
+        return None
+    row = int(inside[(times[inside] - wanted).abs().argmin()])
+    along = (float(times[row]) - segment.query_start) / max(segment.query_end - segment.query_start, 1e-6)
+    line = segment.target_start + along * (segment.target_end - segment.target_start)
+    distance = (target_times - line).abs()
+    near = distance <= max(_NEAR_LINE, float(distance.min()))
+    column = int(comparison.map[row].masked_fill(~near, -1.0).argmax())
     similarity = float(comparison.map[row, column].clamp(0, 1))
-    return FramePair(query_time, target_time, similarity, segment.mirrored)
+    return FramePair(float(times[row]), float(target_times[column]), similarity, segment.mirrored)
 
 
 def _pool(

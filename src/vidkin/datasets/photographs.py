@@ -34,8 +34,8 @@ PHOTOGRAPHS = {
     "rocket": "rocket.jpg",
 }
 
-# A flight passes over its turning points in about this time, seconds.
-_SECONDS_PER_RADIAN = 2.0
+# How slowly a flight goes: about eleven seconds from one turning point to the next.
+_SECONDS_PER_RADIAN = 3.5
 
 
 def photograph(name: str) -> NDArray[np.uint8]:

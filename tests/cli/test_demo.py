@@ -1,0 +1,115 @@
+"""``vidkin demo``."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import vidkin.datasets
+from tests.cli.conftest import Library, run
+
+
+def commands(shown: str) -> list[str]:
+    """The command lines that the demonstration prints."""
+    return [line for line in shown.splitlines() if line.startswith("$ ")]
+
+
+def test_it_shows_every_step_and_uses_again_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = functools.partial(
+        vidkin.datasets.build_samples,
+        videos=("astronaut", "coffee", "rocket", "gravel"),
+        copies=(("coffee", "crop"), ("rocket", "letterbox")),
+        rate=10,
+        width=192,
+        height=144,
+    )
+    monkeypatch.setattr(vidkin.datasets, "build_samples", small)
+    folder = tmp_path / "the demo"
+    shown = run("demo", folder).out
+    assert [line.split()[2] for line in commands(shown)] == [
+        "index",
+        "search",
+        "match",
+        "duplicates",
+        "index",
+        "search",
+    ]
+    assert "'" in commands(shown)[0]  # the space in the folder's name is quoted
+    table = shown[shown.index(commands(shown)[1]) :]
+    first = next(line for line in table.splitlines() if re.match(r"│\s+1 │", line))
+    assert "astronaut.mp4" in first
+    for picture in ("map.png", "pairs.png"):
+        assert (folder / picture).read_bytes().startswith(b"\x89PNG")
+        assert picture in shown
+    assert "coffee-crop.mp4" in shown[shown.index(commands(shown)[3]) :]
+    again = run("demo", folder).out
+    assert "(already there)" in again
+    row = next(line for line in again.splitlines() if re.match(r"│\s+\d+ │\s+\d+ │\s+\d+ │\s+\d+ │", line))
+    assert re.findall(r"\d+", row) == ["0", "6", "0", "0", "0"]
+
+
+def test_it_runs_on_ones_own_videos(library: Library, tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    before = sorted(library.folder.rglob("*"))
+    shown = run("demo", folder, "--videos", library.folder).out
+    assert sorted(library.folder.rglob("*")) == before
+    assert "with a logo over it and encoded again" in shown
+    assert "coffee.mp4" in shown
+    assert len(list(folder.glob("clip-*.mp4"))) == 1
+    assert (folder / "map.png").is_file()
+
+
+def test_a_folder_without_videos_cannot_be_shown(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    outcome = run("demo", tmp_path / "demo", "--videos", tmp_path / "empty", status=3)
+    assert "holds no video that can be used; give another folder to --videos" in outcome.err
+    (tmp_path / "file").write_text("")
+    assert "is a file; give a folder" in run("demo", tmp_path / "file", status=2).err
+
+
+@pytest.mark.slow
+def test_the_whole_demonstration_is_quick_and_offline(tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "HF_HUB_OFFLINE": "1",
+        "http_proxy": "http://127.0.0.1:9",
+        "https_proxy": "http://127.0.0.1:9",
+    }
+    code = "from vidkin.cli import main; main()"
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", code, "demo"], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - began < 240  # aimed at a minute on two idle cores; these tests share them
+    listed = subprocess.run(
+        [sys.executable, "-c", code, "duplicates", "--json", "-i", "vidkin-demo/collection.vidkin"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+    )
+    groups = [
+        {Path(item["path"]).stem for item in group["members"]}
+        for group in json.loads(listed.stdout)["groups"]
+    ]
+    truth = [
+        {"astronaut", "astronaut-crop", "astronaut-grey"},
+        {"camera", "camera-caption"},
+        {"chelsea", "chelsea-letterbox"},
+        {"coffee", "coffee-logo"},
+        {"coins", "coins-reencode"},
+        {"rocket", "rocket-faster"},
+    ]
+    # What is grouped belongs together, and most copies are found.
+    assert all(any(group <= family for family in truth) for group in groups)
+    assert sum(group in truth for group in groups) >= 4
