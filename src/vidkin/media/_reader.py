@@ -33,7 +33,9 @@ class PictureReader:
         base: Time of the first picture in units of the stream (known after the first one came).
         tick: Seconds of one unit.
         nominal: Units that a picture stays on screen at the average rate.
+        end: Time at which the last picture read so far leaves the screen, in units.
         failures: Number of packets that could not be decoded.
+        concealed: Number of pictures that were decoded with faults.
         glued: Whether the times stepped back on the way and were moved on.
     """
 
@@ -45,9 +47,10 @@ class PictureReader:
         self.nominal = max(1, round(1 / (frame_rate(stream) * self.tick)))
         self.base: int | None = None
         self.failures = 0
+        self.concealed = 0
         self._shift = 0
         self._last: int | None = None
-        self._end = 0
+        self.end = 0
         self._repeating = False
 
     @property
@@ -55,9 +58,9 @@ class PictureReader:
         return self._shift != 0
 
     @property
-    def end(self) -> float:
-        """Time at which the last picture read so far leaves the screen, in seconds from the first one."""
-        return (self._end - (self.base or 0)) * self.tick
+    def length(self) -> float:
+        """Seconds from the first picture until the last one read so far leaves the screen."""
+        return (self.end - (self.base or 0)) * self.tick
 
     def pictures(self) -> Iterator[tuple[int, VideoFrame]]:
         """(time in units of the stream, picture), every one that decodes.
@@ -72,9 +75,12 @@ class PictureReader:
         """Say how the reading went: a warning if parts were damaged, `MediaError` if nothing came out."""
         if self.base is None:
             raise MediaError(self.name, "not a single frame can be decoded: it is damaged or was cut off")
-        if self.failures:
+        if self.failures or self.concealed:
             logger.warning(
-                "%s: %d damaged parts could not be decoded and were skipped", self.name, self.failures
+                "%s: the file is damaged: packets skipped: %d, frames with faults: %d",
+                self.name,
+                self.failures,
+                self.concealed,
             )
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
@@ -83,7 +89,7 @@ class PictureReader:
             for packet in self.container.demux(self.stream):
                 if packet.size:
                     if packet.pts is not None and not packet.is_discard and not self._shift:
-                        self._end = max(self._end, packet.pts + (packet.duration or self.nominal))
+                        self.end = max(self.end, packet.pts + (packet.duration or self.nominal))
                     yield packet
         except av.error.FFmpegError as error:
             self.failures += 1
@@ -108,13 +114,14 @@ class PictureReader:
             if self._last is not None and time <= self._last:
                 if self._repeating or (self._last - time) * self.tick <= GLUED:
                     continue
-                self._shift += self._end - time
-                time = self._end
+                self._shift += self.end - time
+                time = self.end
             self._repeating = False
+            self.concealed += frame.is_corrupt
             if self.base is None:
                 self.base = time
             self._last = time
-            self._end = max(self._end, time + duration)
+            self.end = max(self.end, time + duration)
             yield time, frame
 
     def again(self) -> Iterator[VideoFrame]:

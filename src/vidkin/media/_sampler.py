@@ -68,13 +68,13 @@ class Sampler:
         self._held = picture
         return wanted
 
-    def finish(self, video_end: float) -> list[Picture]:
-        """The last picture, if a sample falls on it before the video ends."""
-        if self._held is None or self.done:
+    def finish(self, video_end: int) -> list[Picture]:
+        """The last picture, if a sample falls on it before the video ends (in units)."""
+        if self.done or self.limit >= video_end or self.time >= self._end:
             return []
-        if self._rate is None:
-            return self._take() if self._given is None and self._start < video_end else []
-        return self._take() if self.time < min(self._end, video_end) else []
+        if self._rate is None and self._given is not None:
+            return []
+        return self._take()
 
     def _time(self, index: int) -> float:
         return self._start if self._rate is None else self._start + index / self._rate

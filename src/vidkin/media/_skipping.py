@@ -88,7 +88,7 @@ class SkippingDecoder:
         index = 0
         while self._foreseeable and (limit := self._limit_of(index)) is not None:
             yield from self._reach(limit)
-            if self._every or (self._ended and not any(time > limit for time, _ in self._waiting)):
+            if self._every or (self._ended and limit >= self._reader.end):
                 break
             index += 1
         if self._every or not self._foreseeable:
@@ -147,6 +147,8 @@ class SkippingDecoder:
             self._wait(packet.pts, packet)
             if len(self._waiting) > WAITING_PACKETS or self._bytes > WAITING_BYTES:
                 yield from self._decode_until(self._latest(limit), whole=False)
+        if self._ended and limit >= self._reader.end:
+            return  # no sample falls on the last picture any more
         yield from self._decode_until(self._latest(limit), whole=True)
         reached = [time for time in self._given if time <= limit]
         self._given = [*([max(reached)] if reached else []), *(time for time in self._given if time > limit)]

@@ -157,13 +157,14 @@ def _sampled(
             found = True
             yield (time - (reader.base or 0)) * reader.tick, frame
         if sampler.done:
+            reader.close()
             return
     assert sampler is not None  # pictures() raises if there are none
     for time, frame in sampler.finish(reader.end):
         found = True
         yield (time - (reader.base or 0)) * reader.tick, frame
     if not found:
-        raise MediaError(name, f"start {start:.1f} s is beyond the end ({reader.end:.1f} s)")
+        raise MediaError(name, f"start {start:.1f} s is beyond the end ({reader.length:.1f} s)")
 
 
 def _check(

@@ -26,7 +26,7 @@ __all__ = ["write_clip", "write_thumbnail", "write_video"]
 
 Image = NDArray[np.uint8]
 
-_WITH_CRF = ("libx264", "libx265", "libvpx", "libvpx-vp9", "libaom-av1")
+_WITH_CRF = ("libx264", "libx265", "libvpx", "libvpx-vp9", "libsvtav1")
 _WITH_PRESET = ("libx264", "libx265")
 
 # Unit of given times: a 90,000th of a second, as in MPEG, holds those of every usual frame rate.
