@@ -1,0 +1,93 @@
+"""A writer that kills itself at a given step, or writes until it is killed; run as a process by test_kill.py."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from vidkin.index import Entry, LanceStore, StoredFeatures, VideoRecord, window_vectors
+from vidkin.index.lance_table import LanceTable
+
+VIDEOS = 12
+
+
+def entry(number: int, *, version: int = 0) -> Entry:
+    """What video ``number`` is to hold; anyone can tell whether it is whole."""
+    frames = 3 + number
+    generator = torch.Generator().manual_seed(1000 * version + number)
+    features = StoredFeatures(
+        torch.nn.functional.normalize(torch.randn(frames, 2, 8, generator=generator), dim=-1).half(),
+        torch.arange(frames, dtype=torch.float64),
+        torch.ones(frames),
+        torch.zeros(frames),
+    )
+    windows = window_vectors(features)
+    record = VideoRecord(
+        path=f"/videos/{number}.mp4",
+        size=number,
+        mtime_ns=version,
+        content_hash=f"{number}-{version}",
+        frames=frames,
+        windows=len(windows),
+    )
+    return Entry(record, features, windows)
+
+
+def write(store: LanceStore) -> None:
+    """Every kind of change: appends, a replacement, an update, removals, optimisation."""
+    store.recover()
+    for number in range(VIDEOS):
+        wanted = entry(number)
+        if store.find(wanted.record.path) is None:
+            store.append_many([wanted])
+    store.append_many([entry(0, version=1)])
+    found = store.find("/videos/1.mp4")
+    assert found is not None
+    store.remove([found.id])
+    store.optimise()
+    store.append_many([entry(1)])
+
+
+def kill_at(table: str, method: str, turn: int, when: str) -> None:
+    """Arrange for SIGKILL before or after the ``turn``-th call of a method of one of the three tables."""
+    original: Callable[..., Any] = getattr(LanceTable, method)
+    calls = 0
+
+    def killing(self: LanceTable, *args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        mine = self.uri.endswith(f"{table}.lance")
+        calls += mine
+        if mine and calls == turn and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = original(self, *args, **kwargs)
+        if mine and calls == turn:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(LanceTable, method, killing)
+
+
+def main(location: str, table: str = "", method: str = "", turn: str = "0", when: str = "") -> None:
+    """With a step: work until it. Without: append for ever, and say so."""
+    if table:
+        kill_at(table, method, int(turn), when)
+    store = LanceStore(location)
+    if table:
+        write(store)
+        return
+    store.recover()
+    sys.stdout.write("writing\n")
+    sys.stdout.flush()
+    number = 0
+    while True:
+        store.append_many([entry(number % VIDEOS, version=number // VIDEOS)])
+        number += 1
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
