@@ -245,15 +245,17 @@ def _block_similarity(
     else:
         product = torch.mm(rows, columns, out=scratch.view(rows.shape[0], columns.shape[1]))
     product = product.view(*target.shape[:2], *query.shape[:2])
-    target_valid = None if target_mask is None else target_mask[:, :, None, None]
     query_valid = None if query_mask is None else query_mask.T[None, None]
 
-    best = mean_of_largest(product, dim=1, share=options.spatial_share, valid=target_valid)
+    lines = product.flatten(2)
+    line_valid = None if target_mask is None else target_mask[:, :, None]
+    best = mean_of_largest(lines, dim=1, share=options.spatial_share, valid=line_valid)
+    best = best.view(target.shape[0], *query.shape[:2])
     forward = mean_of_valid(best, dim=1, valid=None if query_valid is None else query_valid[0])
     if not options.symmetric:
         return forward
     best = mean_of_largest(product, dim=2, share=options.spatial_share, valid=query_valid)
-    backward = mean_of_valid(best, dim=1, valid=None if target_valid is None else target_valid[..., 0])
+    backward = mean_of_valid(best, dim=1, valid=line_valid)
     return (forward + backward) / 2
 
 
