@@ -4,6 +4,7 @@ from vidkin.features._torchvision import import_timm, import_torchvision
 from vidkin.features.backbone import BackboneExtractor
 from vidkin.features.background import background_frames
 from vidkin.features.classical import ClassicalExtractor
+from vidkin.features.fitting import FITTING_EDITS, DescribesImages, fit_edit_whitening, pictures_of
 from vidkin.features.frame_features import FrameExtractor, FrameFeatures
 from vidkin.features.information import bar_boxes, frame_information
 from vidkin.features.pooling import region_max_pool
@@ -17,8 +18,10 @@ from vidkin.features.registry import (
 from vidkin.features.whitening import Whitening, fit_whitening
 
 __all__ = [
+    "FITTING_EDITS",
     "BackboneExtractor",
     "ClassicalExtractor",
+    "DescribesImages",
     "ExtractorFactory",
     "FrameExtractor",
     "FrameFeatures",
@@ -27,11 +30,13 @@ __all__ = [
     "background_frames",
     "bar_boxes",
     "better_extractor_hint",
+    "fit_edit_whitening",
     "fit_whitening",
     "frame_information",
     "import_timm",
     "import_torchvision",
     "open_extractor",
+    "pictures_of",
     "region_max_pool",
     "register_extractor",
 ]

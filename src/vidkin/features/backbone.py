@@ -130,21 +130,16 @@ class BackboneExtractor:
         Memory is bounded by a chunk of 4 frames (CUDA: 32) and the result. Frames may come in any batches: the
         numbers are the same.
         """
-        length = len(frames)
-        chunk = _CHUNK[self._device.type]
-        dimension = sum(self._channels) if self._whitening is None else self._whitening.dimension
-        values = torch.zeros(length, 10 if self._settings.whole_frame else 9, dimension)
-        for first in range(0, length, chunk):
-            pictures = self.prepare(frames.images[first : first + chunk], mirror=mirror)
-            missing = chunk - len(pictures)
-            described = self._describe(functional.pad(pictures, (0, 0, 0, 0, 0, 0, 0, missing)))
-            values[first : first + chunk] = described[: chunk - missing].cpu()
         return FrameFeatures(
-            values,
+            self._values(frames.images, self._whitening, mirror=mirror),
             torch.from_numpy(frames.timestamps.copy()),
             frame_information(frames.images),
             self._fingerprint,
         )
+
+    def describe(self, images: NDArray[np.uint8], *, mirror: bool = False) -> torch.Tensor:
+        """Descriptors before whitening, [T, R, sum of channels]: what a whitening is fitted on."""
+        return self._values(images, None, mirror=mirror)
 
     def prepare(self, images: NDArray[np.uint8], *, mirror: bool = False) -> torch.Tensor:
         """The network's input for images [T, H, W, 3] uint8: [T, 3, size, size] float32, normalised, on the CPU."""
@@ -155,13 +150,26 @@ class BackboneExtractor:
         for index, (image, (top, bottom, left, right)) in enumerate(zip(images, boxes, strict=True)):
             picture = image[top:bottom, left:right]
             picture = picture[:, ::-1] if mirror else picture
-            tensor = torch.from_numpy(np.ascontiguousarray(picture)).permute(2, 0, 1).float()
+            tensor = torch.from_numpy(np.array(picture)).permute(2, 0, 1).float()
             pictures[index] = _fit(tensor, self._size, self._settings.fit)
         mean = torch.tensor(self._mean)[:, None, None]
         std = torch.tensor(self._std)[:, None, None]
         return (pictures / 255 - mean) / std
 
-    def _describe(self, pictures: torch.Tensor) -> torch.Tensor:
+    def _values(
+        self, images: NDArray[np.uint8], whitening: Whitening | None, *, mirror: bool
+    ) -> torch.Tensor:
+        chunk = _CHUNK[self._device.type]
+        dimension = sum(self._channels) if whitening is None else whitening.dimension
+        values = torch.zeros(len(images), 10 if self._settings.whole_frame else 9, dimension)
+        for first in range(0, len(images), chunk):
+            pictures = self.prepare(images[first : first + chunk], mirror=mirror)
+            missing = chunk - len(pictures)
+            described = self._describe(functional.pad(pictures, (0, 0, 0, 0, 0, 0, 0, missing)), whitening)
+            values[first : first + chunk] = described[: chunk - missing].cpu()
+        return values
+
+    def _describe(self, pictures: torch.Tensor, whitening: Whitening | None) -> torch.Tensor:
         """[B, 3, size, size] to [B, R, D]."""
         # no_grad rather than inference_mode: heads may be trained on the result.
         with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
@@ -169,7 +177,7 @@ class BackboneExtractor:
             values = region_max_pool(
                 [stage.float() for stage in maps], whole_frame=self._settings.whole_frame
             )
-            return values if self._whitening is None else self._whitening.apply(values)
+            return values if whitening is None else whitening.apply(values)
 
     def _probe(self) -> tuple[int, ...]:
         """Channels of the stages, by running an empty picture: also tells whether the size suits the network."""

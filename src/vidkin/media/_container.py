@@ -80,7 +80,8 @@ def explain(name: str, error: av.error.FFmpegError) -> str:
     return f"FFmpeg cannot read it ({reason})"
 
 
-def _open(name: str) -> InputContainer:
+@contextmanager
+def _open(name: str) -> Iterator[InputContainer]:
     # Reading files only keeps a playlist in disguise from fetching addresses; "file:" keeps a name with a colon
     # from being taken for a protocol, and no pattern keeps "%03d" in a name from being taken for a sequence.
     options = {"protocol_whitelist": "file,crypto,data"}
@@ -90,8 +91,11 @@ def _open(name: str) -> InputContainer:
     try:
         name.encode()
     except UnicodeEncodeError:  # a name that is not UTF-8 reaches FFmpeg only as an open file
-        return av.open(open(name, "rb"), **arguments)  # type: ignore[no-any-return]
-    return av.open(f"file:{name}", **arguments)  # type: ignore[no-any-return]
+        with open(name, "rb") as file, av.open(file, **arguments) as container:
+            yield container
+    else:
+        with av.open(f"file:{name}", **arguments) as container:
+            yield container
 
 
 def _main_video(name: str, container: InputContainer) -> VideoStream:

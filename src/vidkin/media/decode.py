@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media._container import open_video
 from vidkin.media._convert import Converter, clean_aspect
+from vidkin.media._orientation import Orienter
 from vidkin.media._reader import PictureReader
 from vidkin.media._sampler import Sampler
 from vidkin.media._skipping import SkippingDecoder
@@ -121,7 +122,8 @@ def _batches(
     threads: int,
 ) -> Iterator[Frames]:
     with open_video(name, threads=threads) as (container, stream):
-        convert = Converter(clean_aspect(stream.sample_aspect_ratio), short_side)
+        orient = Orienter(name, stream.codec_context.codec.canonical_name)
+        convert = Converter(orient, clean_aspect(stream.sample_aspect_ratio), short_side)
         images: list[NDArray[np.uint8]] = []
         times: list[float] = []
         for seconds, frame in _sampled(name, container, stream, rate, start, end):

@@ -12,8 +12,9 @@ import av
 import av.error
 
 from vidkin.media._container import IMAGE_SUFFIXES, open_video
-from vidkin.media._convert import clean_aspect, display_size, orientation_of
+from vidkin.media._convert import clean_aspect, display_size
 from vidkin.media._hdr import HLG, PQ
+from vidkin.media._orientation import Orienter
 from vidkin.media._reader import PictureReader, frame_rate
 
 if TYPE_CHECKING:
@@ -105,7 +106,8 @@ def _describe(
     duration: float,
     start: float,
 ) -> VideoInfo:
-    turns, mirrored = orientation_of(first)
+    codec = stream.codec_context.codec.canonical_name
+    turns, mirrored = Orienter(name, codec)(first)
     aspect = clean_aspect(stream.sample_aspect_ratio)
     width, height = display_size(first.width, first.height, aspect, turns)
     size = Path(name).stat().st_size
@@ -118,7 +120,7 @@ def _describe(
         mirrored=mirrored,
         sample_aspect_ratio=aspect,
         frame_rate=frame_rate(stream),
-        codec=stream.codec_context.codec.canonical_name,
+        codec=codec,
         container=container.format.name,
         pixel_format=first.format.name,
         bit_depth=max(part.bits for part in first.format.components),

@@ -1,0 +1,127 @@
+"""A whitening from pictures alone: each is edited as copies are, and what the edits change is suppressed."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.features.whitening import Whitening
+from vidkin.media import EDITS, EditSetting, read_frames
+
+__all__ = ["FITTING_EDITS", "DescribesImages", "fit_edit_whitening", "pictures_of"]
+
+Image = NDArray[np.uint8]
+
+FITTING_EDITS: tuple[str, ...] = (
+    "reencode",
+    "resize",
+    "crop",
+    "letterbox",
+    "pillarbox",
+    "logo",
+    "caption",
+    "grey",
+    "sepia",
+    "brighter",
+    "darker",
+    "contrast",
+    "blur",
+    "noise",
+    "rotate5",
+    "aspect",
+)
+"""Edits of a single picture that leave the regions about where they were (a mirror image does not)."""
+
+
+class DescribesImages(Protocol):
+    """An extractor before whitening: images [T, H, W, 3] to [T, R, D]."""
+
+    def describe(self, images: Image) -> torch.Tensor:
+        """Descriptors before whitening."""
+        ...
+
+
+def fit_edit_whitening(
+    extractor: DescribesImages,
+    images: Iterable[Image],
+    *,
+    dimension: int,
+    edits: Sequence[str] = FITTING_EDITS,
+    copies: int = 3,
+    shrinkage: float = 0.05,
+    power: float = 0.5,
+    seed: int = 0,
+    on_progress: Callable[[int], None] | None = None,
+) -> Whitening:
+    """Discriminative whitening (:meth:`Whitening.fit_pairs`) from pictures and edited copies of them.
+
+    Each picture is paired with ``copies`` copies of itself, each changed by one edit and compressed. Memory does not
+    grow with the number of pictures.
+
+    Args:
+        extractor: Gives the descriptors to whiten.
+        images: Pictures [H, W, 3] uint8 of any sizes, some hundreds at least: frames of one's own videos, photographs.
+        dimension: Length of the whitened descriptors.
+        edits: Names in :data:`vidkin.media.EDITS`.
+        copies: Per picture, at most as many as there are edits.
+        shrinkage, power: As in :meth:`Whitening.fit_pairs`.
+        seed: Which edits a picture gets, and how.
+        on_progress: Called with the number of pictures done.
+
+    Raises:
+        InvalidArgumentError: No pictures, or more copies than edits.
+    """
+    if not 1 <= copies <= len(edits):
+        raise InvalidArgumentError(f"copies is {copies}, allowed is 1 to the number of edits, {len(edits)}")
+
+    def pairs() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        generator = np.random.default_rng(seed)
+        for count, image in enumerate(images, start=1):
+            chosen = generator.choice(len(edits), copies, replace=False)
+            edited = [_edited(image, edits[int(index)], int(generator.integers(2**31))) for index in chosen]
+            described = extractor.describe(np.stack([image, *edited]))
+            yield described[:1].expand_as(described[1:]), described[1:]
+            if on_progress is not None:
+                on_progress(count)
+
+    return Whitening.fit_pairs(pairs(), dimension=dimension, shrinkage=shrinkage, power=power)
+
+
+def pictures_of(path: str | os.PathLike[str], *, count: int = 12, short_side: int = 240) -> Iterator[Image]:
+    """At most ``count`` pictures of a video, evenly spread, or the one picture of an image file.
+
+    Raises:
+        MediaError: The file cannot be read.
+    """
+    from vidkin.media import probe
+
+    duration = probe(path).duration
+    rate = min(2.0, count / duration) if duration > 0 else 1.0
+    yield from islice(read_frames(path, rate=rate, short_side=short_side).images, count)
+
+
+def _edited(image: Image, name: str, seed: int) -> Image:
+    setting = EditSetting(rate=1.0, count=1, seed=seed)
+    copy = next(iter(EDITS[name].transform(iter([image]), setting)))
+    return _compressed(copy, image.shape[1], image.shape[0], quality=12 if name == "reencode" else 55)
+
+
+def _compressed(image: Image, width: int, height: int, *, quality: int) -> Image:
+    """What lossy compression leaves (the blocks of JPEG are those of video), at the size of the source.
+
+    Extractors bring every picture to a square, so the size only lets them take all copies in one batch.
+    """
+    from PIL import Image as PILImage
+
+    buffer = io.BytesIO()
+    PILImage.fromarray(image).save(buffer, "JPEG", quality=quality)
+    copy = PILImage.open(buffer).convert("RGB").resize((width, height), PILImage.Resampling.BILINEAR)
+    return np.array(copy)
