@@ -12,6 +12,7 @@ from av.video.stream import VideoStream
 from numpy.typing import NDArray
 
 from vidkin.media._convert import Converter, clean_aspect
+from vidkin.media._orientation import Orienter
 
 Image = NDArray[np.uint8]
 
@@ -94,5 +95,5 @@ def naive_sample(path: Path, rate: float, start: float, end: float | None) -> tu
         if on_screen not in chosen:
             chosen.append(on_screen)
         index += 1
-    convert = Converter(aspect)
+    convert = Converter(Orienter(str(path), ""), aspect)
     return [times[i] for i in chosen], [convert(frames[i]) for i in chosen]

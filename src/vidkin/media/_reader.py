@@ -36,7 +36,6 @@ class PictureReader:
         end: Time at which the last picture read so far leaves the screen, in units.
         failures: Number of packets that could not be decoded.
         concealed: Number of pictures that were decoded with faults.
-        glued: Whether the times stepped back on the way and were moved on.
     """
 
     def __init__(self, name: str, container: InputContainer, stream: VideoStream) -> None:
@@ -52,10 +51,6 @@ class PictureReader:
         self._last: int | None = None
         self.end = 0
         self._repeating = False
-
-    @property
-    def glued(self) -> bool:
-        return self._shift != 0
 
     @property
     def length(self) -> float:

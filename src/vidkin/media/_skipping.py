@@ -61,6 +61,7 @@ class SkippingDecoder:
         self._bytes = 0
         # Times of what the decoder was given: the latest at or before the last sample, and all after it.
         self._given: list[int] = []
+        self._decoding_time: int | None = None
         self._restart = False
         # Time of the key frame at which decoding was taken up, until its picture is out.
         self._entry: int | None = None
@@ -135,8 +136,8 @@ class SkippingDecoder:
             if packet is None:
                 self._ended = True
                 break
-            if packet.pts is None or self._reader.failures or self._reader.glued:
-                # Without times, or with damage, nothing can be foreseen.
+            if packet.pts is None or self._steps_back(packet) or self._reader.failures:
+                # Without times, over a seam between recordings, or with damage nothing can be foreseen.
                 self._foreseeable = False
                 self._wait(packet.pts or 0, packet)
                 return
@@ -152,6 +153,10 @@ class SkippingDecoder:
         yield from self._decode_until(self._latest(limit), whole=True)
         reached = [time for time in self._given if time <= limit]
         self._given = [*([max(reached)] if reached else []), *(time for time in self._given if time > limit)]
+
+    def _steps_back(self, packet: Packet[VideoStream]) -> bool:
+        before, self._decoding_time = self._decoding_time, packet.dts
+        return before is not None and packet.dts is not None and packet.dts < before
 
     def _latest(self, limit: int) -> int | None:
         """Time of the picture on screen at ``limit`` if it still waits to be decoded."""

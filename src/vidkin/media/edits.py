@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import vidkin.media._edit_pictures as pictures
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.media import _edit_pictures as pictures
 from vidkin.media._edit_pictures import EditSetting, Transform
 from vidkin.media.decode import iter_frames
 from vidkin.media.encode import write_video

@@ -1,0 +1,77 @@
+"""How stored pictures must be turned to stand upright."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from PIL import Image as PILImage
+
+if TYPE_CHECKING:
+    from av.video.frame import VideoFrame
+
+# Turns counter-clockwise by 90 degrees, and whether the picture is mirrored (left to right) before that.
+Orientation = tuple[int, bool]
+
+# The same for the values of the EXIF tag, from 1 on.
+_EXIF_TAG = 0x0112
+_EXIF_ORIENTATIONS: tuple[Orientation, ...] = (
+    (0, False), (0, True), (2, False), (2, True), (1, True), (3, False), (3, True), (1, False)
+)  # fmt: skip
+
+# Compressions of single pictures. PyAV's objects for the side data of a frame free the dictionary of a colour profile
+# a second time when they are collected, a crash of the process, and these are the decoders that make such profiles.
+_PICTURE_CODECS = frozenset(
+    {"mjpeg", "png", "apng", "tiff", "webp", "gif", "bmp", "jpegxl", "jpeg2000", "ppm"}
+)
+
+
+class Orienter:
+    """Tells the orientation of the frames of one video.
+
+    Args:
+        name: The file.
+        codec: Name of its compression.
+    """
+
+    def __init__(self, name: str, codec: str) -> None:
+        self._name = name
+        self._is_picture = codec in _PICTURE_CODECS
+        # By the angle that a frame names. PyAV's side data keep their frame until the next garbage collection: look
+        # at one frame for each angle, not at all of them.
+        self._known: dict[int, Orientation] = {}
+
+    def __call__(self, frame: VideoFrame) -> Orientation:
+        """From the display matrix, or from the EXIF tag of a photograph; to the nearest 90 degrees."""
+        angle = frame.rotation
+        if angle not in self._known:
+            upright: Orientation = (round(angle / 90) % 4, False)
+            found = self._from_exif() if self._is_picture else _from_matrix(frame)
+            self._known[angle] = found or upright
+        return self._known[angle]
+
+    def _from_exif(self) -> Orientation | None:
+        try:
+            with PILImage.open(self._name) as image:
+                tag = image.getexif().get(_EXIF_TAG)
+        except (OSError, ValueError, SyntaxError):  # a video of pictures, or one that Pillow does not know
+            return None
+        return _EXIF_ORIENTATIONS[tag - 1] if isinstance(tag, int) and 1 <= tag <= 8 else None
+
+
+def _from_matrix(frame: VideoFrame) -> Orientation | None:
+    try:
+        side_data: list[Any] = list(iter(frame.side_data))
+        matrix = next((data for data in side_data if data.type.name == "DISPLAYMATRIX"), None)
+    except ValueError:  # of PyAV: data of a kind that it does not know yet
+        return None
+    if matrix is None:
+        return None
+    # (x, y) is shown at (a x + c y, b x + d y), y downwards.
+    a, b, _, c, d = struct.unpack("=9i", bytes(matrix))[:5]
+    mirrored = a * d - b * c < 0
+    if mirrored:
+        a, b = -a, -b
+    if abs(a) >= abs(b):
+        return (0 if a >= 0 else 2), mirrored
+    return (3 if b > 0 else 1), mirrored

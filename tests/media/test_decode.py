@@ -1,0 +1,213 @@
+"""Which frames are read, and at which times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from PIL import Image as PILImage
+
+from tests.media.makers import encode_with, flat, quarters
+from tests.support.videos import pan
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.media import Frames, iter_frames, read_frames, thumbnail, write_video
+from vidkin.media import decode as decode_module
+
+
+@pytest.fixture(scope="module")
+def ten_fps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """95 frames at 10 a second; frame i is flat grey of level 2.6 i."""
+    path = tmp_path_factory.mktemp("decode") / "levels.mp4"
+    write_video(path, (flat(round(2.6 * i)) for i in range(95)), rate=10, crf=0, pixel_format="yuv444p")
+    return path
+
+
+def levels(frames: Frames) -> list[int]:
+    """The index of each frame of `ten_fps`, read off its grey."""
+    return np.rint(frames.images.mean(axis=(1, 2, 3)) / 2.6).astype(int).tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "indices"),
+    [
+        ({}, [0, 10, 20, 30, 40, 50, 60, 70, 80, 90]),
+        ({"rate": 0.25}, [0, 40, 80]),
+        ({"rate": 3, "start": 2, "end": 3}, [20, 23, 26]),
+        ({"rate": 3, "start": 2, "end": 3.01}, [20, 23, 26, 30]),
+        ({"rate": 4, "start": 0.05, "end": 1}, [0, 3, 5, 8]),
+        ({"rate": 25, "start": 9}, [90, 91, 92, 93, 94]),
+        ({"rate": None, "start": 1.05, "end": 1.35}, [11, 12, 13]),
+        ({"rate": None, "start": 1.1, "end": 1.3}, [11, 12]),
+        ({"rate": None, "start": 1.11, "end": 1.15}, [11]),
+        ({"rate": None, "start": 9.41}, [94]),
+        ({"rate": 1, "start": 9.45}, [94]),
+        ({"rate": 1e-3}, [0]),
+        ({"rate": 1, "end": 0.001}, [0]),
+        ({"rate": 10}, list(range(95))),
+        ({"rate": None}, list(range(95))),
+    ],
+    ids=str,
+)
+def test_each_sample_is_the_frame_on_screen(
+    ten_fps: Path, arguments: dict[str, float], indices: list[int]
+) -> None:
+    frames = read_frames(ten_fps, **arguments)  # type: ignore[arg-type]
+    assert levels(frames) == indices
+    np.testing.assert_allclose(frames.timestamps, np.array(indices) / 10)
+
+
+def test_batches_are_of_the_length_asked_for(ten_fps: Path) -> None:
+    assert [len(frames) for frames in iter_frames(ten_fps, rate=10, batch=40)] == [40, 40, 15]
+
+
+def test_batches_of_large_frames_are_shorter(ten_fps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode_module, "BATCH_BYTES", 4 * flat(0).nbytes)
+    assert [len(frames) for frames in iter_frames(ten_fps, rate=1, batch=40)] == [4, 4, 2]
+
+
+def test_threads_and_batches_change_nothing(ten_fps: Path) -> None:
+    one, other = read_frames(ten_fps, threads=1, batch=3), read_frames(ten_fps, threads=4)
+    np.testing.assert_array_equal(one.images, other.images)
+
+
+def test_variable_frame_rate_follows_the_time_stamps(tmp_path: Path) -> None:
+    times = [0.0, 0.1, 0.2, 1.7, 1.75, 4.2, 4.3]
+    path = tmp_path / "vfr.mp4"
+    write_video(path, (flat(20 * i) for i in range(7)), rate=30, times=times)
+    frames = read_frames(path, rate=1)
+    np.testing.assert_allclose(frames.timestamps, [0.0, 0.2, 1.75])
+    np.testing.assert_allclose(frames.images.mean(axis=(1, 2, 3)), [0, 40, 80], atol=2)
+    np.testing.assert_allclose(read_frames(path, rate=None).timestamps, times)
+    np.testing.assert_allclose(read_frames(path, rate=2).timestamps, [0.0, 0.2, 1.75])
+
+
+def test_time_counts_from_the_first_frame_wherever_the_file_starts(tmp_path: Path) -> None:
+    path = encode_with(tmp_path / "late.ts", (flat(10 * i) for i in range(20)), first=123)
+    frames = read_frames(path, rate=2)
+    np.testing.assert_allclose(frames.timestamps, [0, 0.5, 1, 1.5])
+    np.testing.assert_allclose(frames.images.mean(axis=(1, 2, 3)), [0, 50, 100, 150], atol=2)
+
+
+@pytest.mark.parametrize("rate", [1.0, 30.0, None])
+def test_a_single_frame_is_a_video(tmp_path: Path, rate: float | None) -> None:
+    write_video(tmp_path / "one.mp4", [quarters()], rate=25)
+    frames = read_frames(tmp_path / "one.mp4", rate=rate)
+    assert frames.timestamps.tolist() == [0.0]
+
+
+def test_a_third_of_a_second_gives_one_frame(tmp_path: Path) -> None:
+    write_video(tmp_path / "short.mp4", pan("coffee", 9), rate=30)
+    assert read_frames(tmp_path / "short.mp4").timestamps.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("name", ["still.png", "still.jpg", "100%03d done.png", "a:b é 字.bmp"])
+def test_still_images_are_videos_of_one_frame(tmp_path: Path, name: str) -> None:
+    PILImage.fromarray(quarters()).save(tmp_path / name, **({"quality": 95} if name.endswith("jpg") else {}))
+    frames = read_frames(tmp_path / name)
+    assert frames.timestamps.tolist() == [0.0]
+    np.testing.assert_allclose(frames.images[0][8, 8], [255, 0, 0], atol=4)
+
+
+def test_animated_gif(tmp_path: Path) -> None:
+    pictures = [PILImage.fromarray(flat(40 * i)) for i in range(5)]
+    pictures[0].save(tmp_path / "a.gif", save_all=True, append_images=pictures[1:], duration=400)
+    frames = read_frames(tmp_path / "a.gif")
+    np.testing.assert_allclose(frames.timestamps, [0.0, 0.8])
+    np.testing.assert_allclose(frames.images.mean(axis=(1, 2, 3)), [0, 80], atol=2)
+
+
+def test_names_with_spaces_and_other_alphabets(tmp_path: Path) -> None:
+    path = tmp_path / "Мой отпуск – día 1 🎬 #%?.mp4"
+    write_video(path, pan("coffee", 5), rate=5)
+    assert len(read_frames(path)) == 1
+
+
+def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+    plain = tmp_path / "plain.mp4"
+    write_video(plain, pan("coffee", 5), rate=5)
+    odd = bytes(tmp_path) + b"/na\xefve.mp4"
+    plain.rename(odd.decode("utf-8", "surrogateescape"))
+    assert len(read_frames(odd.decode("utf-8", "surrogateescape"))) == 1
+
+
+def test_a_stream_without_time_stamps_counts_frames(tmp_path: Path) -> None:
+    path = encode_with(tmp_path / "raw.h264", (flat(8 * i) for i in range(30)), rate=25, options={"bf": "0"})
+    frames = read_frames(path, rate=5)
+    np.testing.assert_allclose(frames.timestamps, [0, 0.2, 0.4, 0.6, 0.8, 1.0], atol=1e-6)
+    np.testing.assert_allclose(frames.images.mean(axis=(1, 2, 3)), [0, 40, 80, 120, 160, 200], atol=3)
+
+
+def test_recordings_glued_together_go_on_in_time(tmp_path: Path) -> None:
+    parts = []
+    for part in range(2):
+        path = encode_with(
+            tmp_path / f"{part}.ts", (flat(100 * part + 5 * i) for i in range(20)), options={"bf": "0"}
+        )
+        parts.append(path.read_bytes())
+    (tmp_path / "glued.ts").write_bytes(b"".join(parts))
+    frames = read_frames(tmp_path / "glued.ts", rate=1)
+    np.testing.assert_allclose(frames.timestamps, [0, 1, 2, 3], atol=0.11)
+    np.testing.assert_allclose(frames.images.mean(axis=(1, 2, 3)), [0, 50, 100, 150], atol=8)
+
+
+def test_frames_whose_size_changes_follow_the_first(tmp_path: Path) -> None:
+    parts = []
+    for part, (width, height) in enumerate([(96, 64), (64, 96)]):
+        path = encode_with(
+            tmp_path / f"{part}.ts",
+            [quarters(width, height)] * 10,
+            options={"bf": "0"},
+            first=10 * part,
+        )
+        parts.append(path.read_bytes())
+    (tmp_path / "both.ts").write_bytes(b"".join(parts))
+    frames = read_frames(tmp_path / "both.ts", rate=None)
+    assert frames.images.shape[1:] == (64, 96, 3)
+    assert len(frames) >= 18
+    np.testing.assert_allclose(frames.images[-1][8, 8], [255, 0, 0], atol=12)
+    np.testing.assert_allclose(frames.images[-1][56, 88], [255, 255, 255], atol=12)
+
+
+def test_thumbnail_is_the_frame_on_screen(ten_fps: Path) -> None:
+    image = thumbnail(ten_fps, 4.37, short_side=24)
+    assert image.shape == (24, 32, 3)
+    assert round(float(image.mean()) / 2.6) == 43
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rate": 0}, "rate must be above 0 samples a second, or None for every frame, given is 0"),
+        ({"rate": float("inf")}, "rate must be above 0"),
+        ({"start": -1}, "start must be 0 s or later, given is -1"),
+        ({"start": float("nan")}, "start must be 0 s or later, given is nan"),
+        ({"start": 3, "end": 3}, r"end must be after start \(3 s\), given is 3"),
+        ({"short_side": 0}, "short_side must be at least 1, given is 0"),
+        ({"batch": 0}, "batch must be at least 1, given is 0"),
+        ({"threads": -1}, r"threads must be 0 \(one a core\) or more, given is -1"),
+    ],
+    ids=str,
+)
+def test_arguments_are_checked_at_the_call(ten_fps: Path, arguments: dict[str, float], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        iter_frames(ten_fps, **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rate", [1.0, None])
+def test_a_start_beyond_the_end_says_so(ten_fps: Path, rate: float | None) -> None:
+    with pytest.raises(MediaError, match=r"levels\.mp4: start 30\.0 s is beyond the end \(9\.5 s\)$"):
+        read_frames(ten_fps, rate=rate, start=30.0)
+
+
+def test_the_file_is_closed_when_reading_stops_early(ten_fps: Path) -> None:
+    pieces = iter_frames(ten_fps, rate=10, batch=1)
+    next(pieces)
+    assert str(ten_fps) in open_files()
+    pieces.close()  # type: ignore[attr-defined]
+    assert str(ten_fps) not in open_files()
+
+
+def open_files() -> list[str]:
+    return [file.path for file in psutil.Process().open_files()]
