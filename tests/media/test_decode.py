@@ -18,15 +18,21 @@ from vidkin.media import decode as decode_module
 
 @pytest.fixture(scope="module")
 def ten_fps(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """95 frames at 10 a second; frame i is flat grey of level 2.6 i."""
-    path = tmp_path_factory.mktemp("decode") / "levels.mp4"
-    write_video(path, (flat(round(2.6 * i)) for i in range(95)), rate=10, crf=0, pixel_format="yuv444p")
+    """95 frames at 10 a second; the left half of frame i is as bright as its first digit, the right as its second."""
+    path = tmp_path_factory.mktemp("decode") / "digits.mp4"
+    write_video(
+        path, (np.hstack([flat(25 * (i // 10)), flat(25 * (i % 10))]) for i in range(95)), rate=10, crf=10
+    )
     return path
 
 
-def levels(frames: Frames) -> list[int]:
-    """The index of each frame of `ten_fps`, read off its grey."""
-    return np.rint(frames.images.mean(axis=(1, 2, 3)) / 2.6).astype(int).tolist()
+def digits(frames: Frames) -> list[int]:
+    """The index of each frame of `ten_fps`, read off its halves."""
+    middle = frames.images.shape[2] // 2
+    tens, ones = (
+        half.mean(axis=(1, 2, 3)) for half in (frames.images[:, :, :middle], frames.images[:, :, middle:])
+    )
+    return (10 * np.rint(tens / 25) + np.rint(ones / 25)).astype(int).tolist()
 
 
 @pytest.mark.parametrize(
@@ -54,7 +60,7 @@ def test_each_sample_is_the_frame_on_screen(
     ten_fps: Path, arguments: dict[str, float], indices: list[int]
 ) -> None:
     frames = read_frames(ten_fps, **arguments)  # type: ignore[arg-type]
-    assert levels(frames) == indices
+    assert digits(frames) == indices
     np.testing.assert_allclose(frames.timestamps, np.array(indices) / 10)
 
 
@@ -172,8 +178,8 @@ def test_frames_whose_size_changes_follow_the_first(tmp_path: Path) -> None:
 
 def test_thumbnail_is_the_frame_on_screen(ten_fps: Path) -> None:
     image = thumbnail(ten_fps, 4.37, short_side=24)
-    assert image.shape == (24, 32, 3)
-    assert round(float(image.mean()) / 2.6) == 43
+    assert image.shape == (24, 64, 3)
+    assert digits(Frames(image[None], np.zeros(1))) == [43]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +203,7 @@ def test_arguments_are_checked_at_the_call(ten_fps: Path, arguments: dict[str, f
 
 @pytest.mark.parametrize("rate", [1.0, None])
 def test_a_start_beyond_the_end_says_so(ten_fps: Path, rate: float | None) -> None:
-    with pytest.raises(MediaError, match=r"levels\.mp4: start 30\.0 s is beyond the end \(9\.5 s\)$"):
+    with pytest.raises(MediaError, match=r"digits\.mp4: start 30\.0 s is beyond the end \(9\.5 s\)$"):
         read_frames(ten_fps, rate=rate, start=30.0)
 
 
