@@ -44,13 +44,14 @@ def test_help_comes_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["index", "search", "match", "duplicates", "info", "remove", "embed", "doctor", "demo"]
+    "command",
+    ["index", "search", "match", "duplicates", "info", "remove", "embed", "doctor", "demo", "whiten"],
 )
 def test_every_command_explains_itself(command: str) -> None:
     assert command in run("--help").out
     shown = run(command, "--help").out
     assert "--help" in shown
-    assert ("--json" in shown) == (command != "demo")
+    assert ("--json" in shown) == (command not in ("demo", "whiten"))
 
 
 def test_the_version_is_shown() -> None:

@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import pytest
 
 import vidkin.datasets
 from tests.cli.conftest import Library, run
+from vidkin.cli.demo import _index
 
 
 def commands(shown: str) -> list[str]:
@@ -22,13 +24,19 @@ def commands(shown: str) -> list[str]:
     return [line for line in shown.splitlines() if line.startswith("$ ")]
 
 
+def counts(shown: str) -> list[str]:
+    """The row of the first table: added, unchanged, moved, broken, removed."""
+    row = next(line for line in shown.splitlines() if re.match(r"│\s+\d+ │\s+\d+ │\s+\d+ │\s+\d+ │", line))
+    return re.findall(r"\d+", row)
+
+
 def test_it_shows_every_step_and_uses_again_what_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = functools.partial(
         vidkin.datasets.build_samples,
-        videos=("astronaut", "coffee", "rocket", "gravel"),
-        copies=(("coffee", "crop"), ("rocket", "letterbox")),
+        videos=("astronaut", "rocket", "gravel"),
+        copies=(("rocket", "letterbox"),),
         rate=10,
         width=192,
         height=144,
@@ -51,18 +59,30 @@ def test_it_shows_every_step_and_uses_again_what_is_there(
     for picture in ("map.png", "pairs.png"):
         assert (folder / picture).read_bytes().startswith(b"\x89PNG")
         assert picture in shown
-    assert "coffee-crop.mp4" in shown[shown.index(commands(shown)[3]) :]
+    assert "rocket-letterbox.mp4" in shown[shown.index(commands(shown)[3]) :]
     again = run("demo", folder).out
     assert "(already there)" in again
-    row = next(line for line in again.splitlines() if re.match(r"│\s+\d+ │\s+\d+ │\s+\d+ │\s+\d+ │", line))
-    assert re.findall(r"\d+", row) == ["0", "6", "0", "0", "0"]
+    assert counts(again) == ["0", "4", "0", "0", "0"]
+
+
+def test_an_index_of_an_older_vidkin_is_made_anew(
+    library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index = Path(shutil.copytree(library.index, tmp_path / "index"))
+    facts = json.loads((index / "collection.json").read_text())
+    (index / "collection.json").write_text(json.dumps({**facts, "fingerprint": "classical-0-older"}))
+    usable = _index((library.folder / "rocket.mp4",), index)
+    assert [Path(record.path).name for record in usable] == ["rocket.mp4"]
+    assert "it is made anew" in capsys.readouterr().err
 
 
 def test_it_runs_on_ones_own_videos(library: Library, tmp_path: Path) -> None:
-    folder = tmp_path / "demo"
-    before = sorted(library.folder.rglob("*"))
-    shown = run("demo", folder, "--videos", library.folder).out
-    assert sorted(library.folder.rglob("*")) == before
+    folder, own = tmp_path / "demo", tmp_path / "my videos"
+    own.mkdir()
+    for name in ("coffee.mp4", "rocket.mp4"):
+        shutil.copy(library.folder / name, own)
+    shown = run("demo", folder, "--videos", own).out
+    assert sorted(path.name for path in own.iterdir()) == ["coffee.mp4", "rocket.mp4"]
     assert "with a logo over it and encoded again" in shown
     assert "coffee.mp4" in shown
     assert len(list(folder.glob("clip-*.mp4"))) == 1

@@ -21,7 +21,7 @@ from vidkin.cli.drawing import print_matches, print_segments
 from vidkin.cli.duplicates import find_groups, print_groups
 from vidkin.cli.exit import Status
 from vidkin.cli.index import fill, print_report
-from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError
 
 if TYPE_CHECKING:
     from vidkin.index import Index, VideoRecord
@@ -118,6 +118,16 @@ def _index(paths: tuple[Path, ...], index: Path) -> list[VideoRecord]:
     """Step one, shown; the videos that can be used."""
     say("")
     _command("index", *paths, "--index", index)
+    try:
+        return _fill(paths, index)
+    except CollectionMismatchError:
+        # Made by an older vidkin with other features. The index is the demonstration's own: a new one costs seconds.
+        note("The index of an earlier demonstration does not fit this vidkin; it is made anew.")
+        shutil.rmtree(index)
+        return _fill(paths, index)
+
+
+def _fill(paths: tuple[Path, ...], index: Path) -> list[VideoRecord]:
     with opened_for_writing(index, create=True) as collection:
         print_report(fill(collection, paths))
         return _usable(collection)

@@ -98,3 +98,5 @@ def _pictures(
                 given += 1
         except MediaError as error:
             broken.append(error)
+    if given == 0 and broken:
+        raise broken[0]
