@@ -4,7 +4,7 @@
     python benchmarks/copy_retrieval.py FOLDER --work /tmp/copies \
         --extractor 'timm:mobilenetv2_100?pad_type=same&mean=0.5&std=0.5' --weights W --whitening F
 
-Sources: every video of at least 6 s is cut into pieces of at most 30 s (a shorter one is one piece). Queries: the pieces.
+Sources: every video of at least 6 s is cut into pieces of at most 30 s. Queries: the pieces.
 Gallery: every piece edited in every way that `vidkin.media.EDITS` knows, and all remaining videos as distractors, among
 them real copies of sources (families, below). Relevant: a gallery video that shows some of the query's time of its
 recording. Two protocols: `strict` counts other moments of the same recording (before the same fixed camera) as wrong;
@@ -27,8 +27,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from _machine import machine
 
+from _machine import machine
 from vidkin.index import Index, sampling_rate
 from vidkin.media import EDITS, apply_edit, iter_frames, probe, read_frames, write_clip, write_video
 from vidkin.metric.measures import mean_average_precision, micro_average_precision
@@ -388,7 +388,7 @@ def _page(results: dict, pieces: list[Piece], items: list[Item], notes: list[str
             f"{r['neutral']['micro_AP']:.3f} | {r['unrelated_99th']:.3f} | {r['copies_quantiles'][0.5]:.3f} |"
         )
     lines += ["", "Localisation, seconds in the copy, and identical videos:", "",
-              "| system | start median | end median | start 90th | end 90th | not found | identical, least | recall@100 |",
+              "| system | start median | end median | start 90th | end 90th | not found | identical | recall@100 |",
               "|---|---|---|---|---|---|---|---|"]  # fmt: skip
     for name, r in results.items():
         if "localisation" in r:

@@ -51,8 +51,8 @@ def test_identical_videos_give_the_main_diagonal_exactly() -> None:
     times = regular(60)
     similarity = drawn(times, times)
     similarity.fill_diagonal_(1.0)
-    # From the first frame (nothing is before 0) to half a period after the last.
-    assert align(similarity, times, times) == [Segment(0.0, 59.5, 0.0, 59.5, 1.0, 1.0, False)]
+    # From the first frame (nothing is before 0) to the end of the last, which is the end of the video.
+    assert align(similarity, times, times) == [Segment(0.0, 60.0, 0.0, 60.0, 1.0, 1.0, False)]
 
 
 def test_identical_videos_with_still_scenes_give_the_main_diagonal_exactly() -> None:
@@ -63,7 +63,7 @@ def test_identical_videos_with_still_scenes_give_the_main_diagonal_exactly() -> 
     similarity.fill_diagonal_(1.0)
     for given in (similarity, torch.ones(60, 60)):
         (segment,) = align(given, times, times)
-        assert ends(segment) == (0.0, 59.5, 0.0, 59.5)
+        assert ends(segment) == (0.0, 60.0, 0.0, 60.0)
         assert segment.speed == 1.0
 
 
@@ -140,7 +140,7 @@ def test_a_long_gap_cuts() -> None:
     query, target = regular(100), regular(100)
     similarity = drawn(query, target, [(0, 35, 0, 1), (65, 100, 65, 1)], noise=0.0)
     found = align(similarity, query, target)
-    assert sorted(ends(segment) for segment in found) == [(0.0, 34.5, 0.0, 34.5), (64.5, 99.5, 64.5, 99.5)]
+    assert sorted(ends(segment) for segment in found) == [(0.0, 34.5, 0.0, 34.5), (64.5, 100.0, 64.5, 100.0)]
 
 
 def test_frames_without_weight_are_bridged_and_do_not_count() -> None:
@@ -149,7 +149,7 @@ def test_frames_without_weight_are_bridged_and_do_not_count() -> None:
     weights = torch.ones(100)
     weights[35:65] = 0.0
     (segment,) = align(similarity, query, target, query_weights=weights, target_weights=weights)
-    assert ends(segment) == (0.0, 99.5, 0.0, 99.5)
+    assert ends(segment) == (0.0, 100.0, 0.0, 100.0)
     assert segment.score == pytest.approx(0.8)
     assert align(similarity, query, target, query_weights=torch.zeros(100)) == []
 
@@ -158,13 +158,13 @@ def test_single_frames() -> None:
     row = torch.full((1, 50), 0.1)
     row[0, 20], row[0, 40] = 0.8, 0.7
     found = align(row, regular(1), regular(50))
-    # A frame at 0 s of a video whose period is that of the other: half a period on, nothing before 0.
-    assert [ends(segment) for segment in found] == [(0.0, 0.5, 20.0, 20.5), (0.0, 0.5, 40.0, 40.5)]
+    # A frame at 0 s of a video whose period is that of the other: shown until the end of its period, nothing before 0.
+    assert [ends(segment) for segment in found] == [(0.0, 1.0, 20.0, 21.0), (0.0, 1.0, 40.0, 41.0)]
     assert [segment.score for segment in found] == [pytest.approx(0.8), pytest.approx(0.7)]
     found = align(row.T, regular(50), regular(1))
-    assert [ends(segment)[:2] for segment in found] == [(20.0, 20.5), (40.0, 40.5)]
+    assert [ends(segment)[:2] for segment in found] == [(20.0, 21.0), (40.0, 41.0)]
     (segment,) = align(torch.tensor([[0.9]]), regular(1), regular(1))
-    assert ends(segment) == (0.0, 0.5, 0.0, 0.5)
+    assert ends(segment) == (0.0, 1.0, 0.0, 1.0)
     assert align(torch.tensor([[0.2]]), regular(1), regular(1)) == []
 
 
@@ -174,7 +174,7 @@ def test_a_query_of_one_second(frames: int) -> None:
     similarity = drawn(query, target, [(0, 1, 20, 1)])
     (segment,) = align(similarity, query, target)
     assert segment.target_start == pytest.approx(20.0)
-    assert segment.query_end == pytest.approx(1 - 0.5 / frames)
+    assert segment.query_end == pytest.approx(1)
 
 
 def test_short_runs_in_long_videos_are_no_match() -> None:

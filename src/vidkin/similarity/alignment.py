@@ -77,7 +77,8 @@ def align(
 
     Returns:
         Segments whose ends lie half a sampling period of the query beyond the first and the last matching
-        frame (on both sides of the line), within [0, last frame + period] of each video. The score is the
+        frame (on both sides of the line), within [0, last frame + period] of each video; a match that holds
+        until the last frame of a video holds until its end. The score is the
         weighted mean of the map along the segment. Empty where nothing matches.
 
     Raises:
@@ -307,14 +308,18 @@ def _segment(
     mirrored: bool,
 ) -> Segment:
     line, half = run.line, evidence.query_period / 2
+    rows, columns = _cells(evidence, run)
     # Cut on both sides at once, so that both ends stay on the line.
     start = max(float(evidence.query_times[run.first]) - half, 0.0, -line.offset / line.speed)
     query_limit = float(evidence.query_times[-1]) + evidence.query_period
-    target_limit = float(evidence.target_times[-1]) + evidence.target_period
-    end = min(
-        float(evidence.query_times[run.last]) + half, query_limit, (target_limit - line.offset) / line.speed
-    )
-    rows, columns = _cells(evidence, run)
+    target_limit = (float(evidence.target_times[-1]) + evidence.target_period - line.offset) / line.speed
+    end = float(evidence.query_times[run.last]) + half
+    # The last frame of a video is on screen for its whole period: nothing comes after half of it.
+    if run.last == len(evidence.query_times) - 1:
+        end = max(end, query_limit)
+    if int(columns[-1]) == len(evidence.target_times) - 1:
+        end = max(end, target_limit)
+    end = min(end, query_limit, target_limit)
     values = similarity.detach()[rows.to(similarity.device), columns.to(similarity.device)].cpu().double()
     weight = torch.minimum(weights[0][rows], weights[1][columns]).double()
     score = float((weight * values).sum() / weight.sum())

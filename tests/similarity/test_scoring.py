@@ -1,0 +1,150 @@
+"""Scores of pairs on descriptors made by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.similarity import FrameSet, ScoreSettings, background_baseline, calibrated_map, score_pairs
+
+
+def random_values(frames: int, *, seed: int, regions: int = 4, dimension: int = 64) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    values = torch.randn(frames, regions, dimension, generator=generator)
+    return torch.nn.functional.normalize(values, dim=-1)
+
+
+def frame_set(values: torch.Tensor, *, rate: float = 1.0, weights: torch.Tensor | None = None) -> FrameSet:
+    return FrameSet(
+        values,
+        torch.arange(len(values), dtype=torch.float64) / rate,
+        torch.ones(len(values)) if weights is None else weights,
+        torch.full((len(values),), 0.3),
+    )
+
+
+def test_identical_videos_score_one_over_their_whole_length() -> None:
+    video = frame_set(random_values(12, seed=1))
+    result = score_pairs(video, [video])[0]
+    assert result.score == pytest.approx(1.0, abs=1e-6)
+    assert len(result.segments) == 1
+    segment = result.segments[0]
+    assert (segment.query_start, segment.query_end) == (0.0, 12.0)
+    assert (segment.target_start, segment.target_end) == (0.0, 12.0)
+    assert segment.score == pytest.approx(1.0, abs=1e-6)
+    assert not segment.mirrored
+    assert result.map.shape == (12, 12)
+
+
+def test_unrelated_videos_score_zero_and_match_nowhere() -> None:
+    query, target = frame_set(random_values(20, seed=1)), frame_set(random_values(30, seed=2))
+    result = score_pairs(query, [target])[0]
+    assert result.score == 0.0
+    assert result.segments == ()
+
+
+def test_the_order_of_targets_is_kept_and_each_stands_for_itself() -> None:
+    query = frame_set(random_values(8, seed=1))
+    others = [frame_set(random_values(5 + k, seed=10 + k)) for k in range(3)]
+    scores = [result.score for result in score_pairs(query, [others[0], query, *others[1:]])]
+    assert scores == [0.0, pytest.approx(1.0, abs=1e-6), 0.0, 0.0]
+    assert score_pairs(query, []) == []
+
+
+def test_an_excerpt_in_a_long_video_is_covered_by_the_query() -> None:
+    long = random_values(200, seed=3)
+    result = score_pairs(frame_set(long[90:96]), [frame_set(long)])[0]
+    assert result.score == pytest.approx(1.0, abs=1e-6)
+    assert result.segments[0].target_start == pytest.approx(90, abs=0.51)
+    assert result.segments[0].target_end == pytest.approx(96, abs=0.51)
+
+
+def test_a_short_common_part_of_two_long_videos_counts_by_its_news() -> None:
+    first, second = random_values(60, seed=4), random_values(60, seed=5)
+    second[20:25] = first[40:45]
+    score = score_pairs(frame_set(first), [frame_set(second)])[0].score
+    believed = 1 - math.exp(-5 / ScoreSettings().evidence)
+    assert score == pytest.approx(1 - (1 - believed) ** 2, abs=0.02)
+    # One still frame held for as long is one second of news.
+    still = second.clone()
+    still[20:25] = first[40]
+    first[40:45] = first[40]
+    held = score_pairs(frame_set(first), [frame_set(still)])[0].score
+    believed = 1 - math.exp(-1 / ScoreSettings().evidence)
+    assert held == pytest.approx(1 - (1 - believed) ** 2, abs=0.02)
+
+
+def test_frames_without_weight_make_no_match_alone_and_cost_nothing_in_company() -> None:
+    values = random_values(20, seed=6)
+    weights = torch.ones(20)
+    weights[:8] = 0
+    other = random_values(20, seed=7)
+    other[:8] = values[:8]
+    query = frame_set(values, weights=weights)
+    assert score_pairs(query, [frame_set(other)])[0].score == 0.0
+    assert score_pairs(query, [query])[0].score == pytest.approx(1.0, abs=1e-6)
+    nothing = frame_set(values, weights=torch.zeros(20))
+    assert score_pairs(nothing, [nothing])[0].score == 0.0
+
+
+def test_two_moments_before_one_camera_are_not_copies() -> None:
+    scene = random_values(1, seed=8).expand(20, -1, -1)
+    first = torch.nn.functional.normalize(scene + 0.5 * random_values(20, seed=9), dim=-1)
+    second = torch.nn.functional.normalize(scene + 0.5 * random_values(20, seed=10), dim=-1)
+    same = score_pairs(frame_set(first), [frame_set(first)])[0].score
+    moment = score_pairs(frame_set(first), [frame_set(second)])[0].score
+    careless = score_pairs(frame_set(first), [frame_set(second)], settings=ScoreSettings(change_share=0.0))[
+        0
+    ].score
+    assert same == pytest.approx(1.0, abs=1e-6)
+    assert careless > 0.8
+    assert moment < 0.6
+
+
+def test_empty_regions_have_no_say() -> None:
+    values = random_values(10, seed=11)
+    values[:, 2:] = 0
+    assert score_pairs(frame_set(values), [frame_set(values)])[0].score == pytest.approx(1.0, abs=1e-6)
+
+
+def test_speed_and_mirror_are_reported() -> None:
+    values = random_values(40, seed=12)
+    fast = frame_set(values[::2])
+    result = score_pairs(fast, [frame_set(values)], mirrored=True)[0]
+    assert result.segments[0].speed == pytest.approx(2.0, abs=0.1)
+    assert result.segments[0].mirrored
+
+
+def test_half_precision_targets_of_a_store_score_the_same() -> None:
+    values = random_values(15, seed=13)
+    exact = score_pairs(frame_set(values), [frame_set(values)])[0].score
+    stored = score_pairs(frame_set(values), [frame_set(values.half())])[0].score
+    assert stored == pytest.approx(exact, abs=2e-3)
+
+
+def test_the_calibrated_map_keeps_one_and_zeroes_the_unrelated() -> None:
+    raw = torch.tensor([[1.0, 0.3], [0.65, -0.2]])
+    found = calibrated_map(raw, torch.tensor([0.3, 0.3]), torch.tensor([0.1, 0.3]))
+    torch.testing.assert_close(found, torch.tensor([[1.0, 0.0], [0.5, 0.0]]))
+
+
+def test_the_baseline_is_a_quantile_over_the_background() -> None:
+    background = random_values(100, seed=14, regions=1)
+    frame = random_values(1, seed=15, regions=1)
+    expected = torch.quantile((frame[:, 0] @ background[:, 0].T)[0], 0.9)
+    torch.testing.assert_close(background_baseline(frame, background)[0], expected)
+    # A few related pictures in the background change little.
+    background[:5] = frame[0]
+    assert background_baseline(frame, background)[0] < expected + 0.1
+    assert background_baseline(frame[:0], background).shape == (0,)
+
+
+def test_malformed_sets_are_refused() -> None:
+    values = random_values(3, seed=1)
+    with pytest.raises(InvalidArgumentError, match=r"values must be \[T, R, D\] with at least one frame"):
+        frame_set(values[:0])
+    with pytest.raises(InvalidArgumentError, match=r"weights must be \[3\], given is \[2\]"):
+        FrameSet(values, torch.arange(3.0), torch.ones(2), torch.zeros(3))
