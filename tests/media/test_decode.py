@@ -69,7 +69,7 @@ def test_batches_are_of_the_length_asked_for(ten_fps: Path) -> None:
 
 
 def test_batches_of_large_frames_are_shorter(ten_fps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decode_module, "BATCH_BYTES", 4 * flat(0).nbytes)
+    monkeypatch.setattr(decode_module, "BATCH_BYTES", 8 * flat(0).nbytes)
     assert [len(frames) for frames in iter_frames(ten_fps, rate=1, batch=40)] == [4, 4, 2]
 
 

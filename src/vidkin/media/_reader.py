@@ -51,6 +51,7 @@ class PictureReader:
         self._last: int | None = None
         self.end = 0
         self._repeating = False
+        self._newest: int | None = None
 
     @property
     def length(self) -> float:
@@ -84,7 +85,7 @@ class PictureReader:
             for packet in self.container.demux(self.stream):
                 if packet.size:
                     if packet.pts is not None and not packet.is_discard and not self._shift:
-                        self.end = max(self.end, packet.pts + (packet.duration or self.nominal))
+                        self._note(packet.pts, packet.duration)
                     yield packet
         except av.error.FFmpegError as error:
             self.failures += 1
@@ -104,7 +105,6 @@ class PictureReader:
     def timed(self, frames: Iterable[VideoFrame]) -> Iterator[tuple[int, VideoFrame]]:
         """Give every picture its time; drop those that do not come after the one before."""
         for frame in frames:
-            duration = self.nominal if frame.pts is None else frame.duration or self.nominal
             time = self._time_of(frame)
             if self._last is not None and time <= self._last:
                 if self._repeating or (self._last - time) * self.tick <= GLUED:
@@ -116,7 +116,7 @@ class PictureReader:
             if self.base is None:
                 self.base = time
             self._last = time
-            self.end = max(self.end, time + duration)
+            self._note(time, frame.duration if frame.pts is not None else None)
             yield time, frame
 
     def again(self) -> Iterator[VideoFrame]:
@@ -129,6 +129,12 @@ class PictureReader:
         for packet in self.packets():
             yield from self.feed(packet)
         yield from self.feed(None)
+
+    def _note(self, time: int, duration: int | None) -> None:
+        # Only the latest counts: with B-frames the durations are those between times of decoding.
+        if self._newest is None or time > self._newest:
+            self._newest = time
+            self.end = time + (duration or self.nominal)
 
     def _time_of(self, frame: VideoFrame) -> int:
         stamp = frame.pts if frame.pts is not None else frame.dts

@@ -156,11 +156,9 @@ def _end_by_reading_all(name: str, base: int) -> int:
 
 def _last_end(reader: PictureReader) -> tuple[int | None, int]:
     """The latest end that the packets from here on state, and how many they are."""
-    end: int | None = None
+    timed = False
     count = 0
     for packet in reader.packets():
         count += 1
-        if packet.pts is not None and not packet.is_discard:
-            last = packet.pts + (packet.duration or reader.nominal)
-            end = last if end is None else max(end, last)
-    return end, count
+        timed = timed or (packet.pts is not None and not packet.is_discard)
+    return reader.end if timed else None, count

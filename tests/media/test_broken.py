@@ -1,0 +1,244 @@
+"""Whatever is wrong with a file, it is one `MediaError` with file and cause; damage is told, not hidden."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import subprocess
+import sys
+import wave
+from collections.abc import Callable
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from PIL import Image as PILImage
+
+from tests.media.makers import encode_with, flat, quarters
+from tests.support.videos import encode, pan
+from vidkin.errors import MediaError
+from vidkin.media import _container as container_module
+from vidkin.media import iter_frames, probe, read_frames, thumbnail, write_clip
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """8 seconds with a key frame every second."""
+    path = tmp_path_factory.mktemp("broken") / "good.mp4"
+    return encode(path, pan("coffee", 200), rate=25, options={"g": "25", "preset": "veryfast"})
+
+
+def missing(folder: Path, good: Path) -> Path:
+    return folder / "nothing.mp4"
+
+
+def folder(folder: Path, good: Path) -> Path:
+    return folder
+
+
+def empty(folder: Path, good: Path) -> Path:
+    (folder / "empty.mp4").touch()
+    return folder / "empty.mp4"
+
+
+def text(folder: Path, good: Path) -> Path:
+    (folder / "notes.mp4").write_text("Dear diary,\n" * 100, encoding="utf-8")
+    return folder / "notes.mp4"
+
+
+def noise(folder: Path, good: Path) -> Path:
+    (folder / "noise.mkv").write_bytes(np.random.default_rng(0).bytes(20_000))
+    return folder / "noise.mkv"
+
+
+def zeros(folder: Path, good: Path) -> Path:
+    (folder / "zeros.avi").write_bytes(bytes(20_000))
+    return folder / "zeros.avi"
+
+
+def sound(folder: Path, good: Path) -> Path:
+    with wave.open(str(folder / "a.wav"), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8000)
+        file.writeframes(bytes(16_000))
+    return folder / "a.wav"
+
+
+def cover(folder: Path, good: Path) -> Path:
+    path = folder / "song.mp4"
+    with av.open(str(path), "w") as container:
+        audio = container.add_stream("aac", rate=8000)
+        picture = container.add_stream("png", rate=1)
+        picture.width, picture.height, picture.pix_fmt = 96, 64, "rgb24"
+        picture.disposition = av.stream.Disposition.attached_pic
+        container.mux(picture.encode(av.VideoFrame.from_ndarray(quarters(), format="rgb24")))
+        for index in range(8):
+            frame = av.AudioFrame.from_ndarray(
+                np.zeros((1, 1024), dtype=np.float32), format="fltp", layout="mono"
+            )
+            frame.sample_rate, frame.pts = 8000, 1024 * index
+            container.mux(audio.encode(frame))
+        container.mux(audio.encode())
+    return path
+
+
+def no_index(folder: Path, good: Path) -> Path:
+    data = good.read_bytes()
+    (folder / "cut.mp4").write_bytes(data[: len(data) // 2])
+    return folder / "cut.mp4"
+
+
+def before_any_frame(folder: Path, good: Path) -> Path:
+    whole = encode(folder / "whole.mkv", pan("coffee", 20), options={"preset": "veryfast"})
+    (folder / "head.mkv").write_bytes(whole.read_bytes()[:650])
+    return folder / "head.mkv"
+
+
+def no_frame_decodes(folder: Path, good: Path) -> Path:
+    data = bytearray(good.read_bytes())
+    start, end = data.index(b"mdat") + 4, data.index(b"moov")
+    data[start:end] = bytes(end - start)
+    (folder / "blank.mp4").write_bytes(data)
+    return folder / "blank.mp4"
+
+
+def pipe(folder: Path, good: Path) -> Path:
+    os.mkfifo(folder / "pipe.mp4")
+    return folder / "pipe.mp4"
+
+
+def playlist(folder: Path, good: Path) -> Path:
+    """A list of addresses must not make us call them."""
+    (folder / "list.m3u8").write_text(
+        "#EXTM3U\n#EXT-X-TARGETDURATION:5\n#EXTINF:5,\nhttp://127.0.0.1:9/a.ts\n#EXT-X-ENDLIST\n",
+        encoding="utf-8",
+    )
+    return folder / "list.m3u8"
+
+
+CAUSES: dict[Callable[[Path, Path], Path], str] = {
+    missing: "there is no such file$",
+    folder: "this is a folder, not a video file$",
+    empty: r"the file is empty \(0 bytes\)$",
+    text: "this is text, not video",
+    noise: "this is not a video, or it is damaged",
+    zeros: "this is not a video, or it is damaged",
+    sound: "there is no video in it, only sound$",
+    cover: "there is no video in it, only sound with a cover picture$",
+    no_index: r"its index \(moov\) is missing: the recording or the download was cut off",
+    before_any_frame: "not a single frame can be decoded|this is not a video, or it is damaged",
+    no_frame_decodes: "not a single frame can be decoded: it is damaged or was cut off$",
+    pipe: "this is not a regular file$",
+    playlist: "this is text, not video|there is no video in it",
+}
+
+
+@pytest.mark.parametrize("make", CAUSES, ids=lambda make: make.__name__)
+def test_every_reader_says_what_is_wrong(
+    make: Callable[[Path, Path], Path], good: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = make(tmp_path, good)
+    readers: list[Callable[[], object]] = [
+        lambda: probe(path),
+        lambda: read_frames(path),
+        lambda: read_frames(path, rate=None, start=1.0),
+        lambda: list(iter_frames(path, rate=0.1)),
+        lambda: thumbnail(path),
+        lambda: write_clip(path, tmp_path / "clip.mp4", start=0, end=1),
+    ]
+    for read in readers:
+        with pytest.raises(MediaError, match=CAUSES[make]) as caught:
+            read()
+        assert caught.value.path == str(path)
+        assert "\n" not in str(caught.value)
+    assert not (tmp_path / "clip.mp4").exists()
+    assert capfd.readouterr().err == ""
+
+
+def test_a_file_that_may_not_be_read(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> object:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(container_module, "open", refuse, raising=False)
+    with pytest.raises(MediaError, match=r"good\.mp4: the file may not be read \(permission denied\)$"):
+        read_frames(good)
+
+
+def test_a_name_that_no_system_allows() -> None:
+    with pytest.raises(MediaError, match="the file cannot be reached"):
+        probe("a\0b.mp4")
+
+
+def test_the_error_travels_between_processes(tmp_path: Path) -> None:
+    with pytest.raises(MediaError) as caught:
+        probe(tmp_path / "none.mp4")
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (copy.path, copy.cause, str(copy)) == (
+        caught.value.path,
+        "there is no such file",
+        str(caught.value),
+    )
+
+
+@pytest.mark.parametrize("filling", ["noise", "zeros"])
+@pytest.mark.parametrize(
+    ("ending", "codec"),
+    [
+        ("mp4", "libx264"),
+        ("mkv", "libx264"),
+        ("ts", "libx264"),
+        ("mpg", "mpeg2video"),
+        ("webm", "libvpx"),
+        ("avi", "mpeg4"),
+    ],
+)
+def test_damage_in_the_middle_costs_only_what_is_damaged(
+    tmp_path: Path, ending: str, codec: str, filling: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = {"g": "25"} | ({"cpu-used": "8", "deadline": "realtime"} if codec == "libvpx" else {})
+    path = encode(tmp_path / f"a.{ending}", pan("coffee", 200), rate=25, codec=codec, options=options)
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 3000] = np.random.default_rng(0).bytes(3000) if filling == "noise" else bytes(3000)
+    path.write_bytes(data)
+    with caplog.at_level(logging.WARNING, "vidkin"):
+        frames = read_frames(path, rate=None)
+    assert 150 <= len(frames) <= 200
+    assert frames.timestamps[-1] > 6.5
+    if ending not in ("webm", "mkv"):  # in Matroska a lost stretch looks like a pause
+        assert f"a.{ending}: the file is damaged: packets skipped: " in caplog.text
+    assert 7 <= len(read_frames(path, rate=1)) <= 8
+
+
+@pytest.mark.parametrize("ending", ["mkv", "ts"])
+def test_a_truncated_file_gives_what_is_there(tmp_path: Path, ending: str) -> None:
+    path = encode(tmp_path / f"a.{ending}", pan("coffee", 200), rate=25, options={"g": "25"})
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    frames = read_frames(path, rate=1)
+    assert 3 <= len(frames) <= 6
+    assert probe(path).duration == pytest.approx(frames.timestamps[-1] + 0.5, abs=0.6)
+
+
+def test_a_truncated_photograph(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    picture = np.random.default_rng(0).integers(0, 255, (64, 96, 3), dtype=np.uint8)
+    PILImage.fromarray(picture).save(tmp_path / "a.jpg", quality=95)
+    data = (tmp_path / "a.jpg").read_bytes()
+    (tmp_path / "a.jpg").write_bytes(data[: len(data) * 2 // 3])
+    assert read_frames(tmp_path / "a.jpg").images.shape == (1, 64, 96, 3)
+
+
+def test_ffmpeg_is_silent(tmp_path: Path) -> None:
+    path = encode_with(tmp_path / "a.mp4", [flat(10 * i) for i in range(20)], options={"g": "5"})
+    data = bytearray(path.read_bytes())
+    start = data.index(b"mdat") + 200
+    data[start : start + 100] = bytes(100)
+    path.write_bytes(data)
+    code = f"from vidkin.media import read_frames; print(len(read_frames({str(path)!r}, rate=None)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 5
+    # Without a handler Python itself prints our warning, one line; FFmpeg adds nothing.
+    assert all("the file is damaged" in line for line in done.stderr.splitlines())

@@ -1,0 +1,106 @@
+"""What is said of a file before it is read."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from PIL import Image as PILImage
+
+from tests.media.makers import encode_with, flat
+from tests.support.videos import pan
+from vidkin.media import probe, read_frames, write_video
+
+
+def test_everything_of_a_plain_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.mp4"
+    write_video(path, pan("coffee", 50, width=192, height=128), rate=Fraction(30000, 1001))
+    info = probe(path)
+    assert dataclasses.asdict(info) == {
+        "path": str(path),
+        "duration": pytest.approx(50 * 1.001 / 30, abs=1e-3),
+        "width": 192,
+        "height": 128,
+        "rotation": 0,
+        "mirrored": False,
+        "sample_aspect_ratio": Fraction(1),
+        "frame_rate": pytest.approx(30 / 1.001, abs=0.01),
+        "codec": "h264",
+        "container": "mov,mp4,m4a,3gp,3g2,mj2",
+        "pixel_format": "yuv420p",
+        "bit_depth": 8,
+        "hdr": False,
+        "interlaced": False,
+        "start_time": 0.0,
+        "bit_rate": pytest.approx(path.stat().st_size * 8 / info.duration),
+        "size_bytes": path.stat().st_size,
+        "has_audio": False,
+        "still": False,
+    }
+    assert info.short_side == 128
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        info.width = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("ending", ["mp4", "mkv", "ts", "avi", "mpg"])
+def test_the_duration_is_measured_in_every_container(tmp_path: Path, ending: str) -> None:
+    codec = "mpeg2video" if ending == "mpg" else "mpeg4" if ending == "avi" else "libx264"
+    path = encode_with(tmp_path / f"a.{ending}", (flat(i) for i in range(75)), rate=25, codec=codec)
+    assert probe(path).duration == pytest.approx(3.0, abs=0.041)
+
+
+def test_the_last_frame_counts_as_long_as_it_lasts(tmp_path: Path) -> None:
+    write_video(tmp_path / "a.mp4", [flat(i) for i in range(4)], rate=10, times=[0.0, 0.5, 3.0, 3.25])
+    assert 3.25 < probe(tmp_path / "a.mp4").duration <= 3.6
+
+
+def test_a_stream_without_time_stamps_is_counted(tmp_path: Path) -> None:
+    path = encode_with(tmp_path / "a.h264", (flat(i) for i in range(30)), rate=25)
+    assert probe(path).duration == pytest.approx(30 / 25, abs=0.05)
+
+
+def test_a_late_start_is_told_and_does_not_count(tmp_path: Path) -> None:
+    path = encode_with(
+        tmp_path / "a.ts", (flat(i) for i in range(40)), rate=10, first=200, options={"bf": "0"}
+    )
+    info = probe(path)
+    assert info.start_time == pytest.approx(20, abs=3)
+    assert info.duration == pytest.approx(4.0, abs=0.01)
+
+
+def test_sound_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "a.mp4"
+    with av.open(str(path), "w") as container:
+        video = container.add_stream("libx264", rate=10)
+        audio = container.add_stream("aac", rate=8000)
+        video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
+        for index in range(10):
+            frame = av.VideoFrame.from_ndarray(flat(index), format="rgb24")
+            container.mux(video.encode(frame))
+            sound = av.AudioFrame.from_ndarray(
+                np.zeros((1, 1024), dtype=np.float32), format="fltp", layout="mono"
+            )
+            sound.sample_rate, sound.pts = 8000, 1024 * index
+            container.mux(audio.encode(sound))
+        container.mux(video.encode())
+        container.mux(audio.encode())
+    assert probe(path).has_audio
+
+
+@pytest.mark.parametrize(("ending", "codec"), [("jpg", "mjpeg"), ("png", "png"), ("webp", "webp")])
+def test_still_images(tmp_path: Path, ending: str, codec: str) -> None:
+    PILImage.fromarray(flat(9, 40, 30)).save(tmp_path / f"a.{ending}")
+    info = probe(tmp_path / f"a.{ending}")
+    assert (info.still, info.codec, info.width, info.height) == (True, codec, 40, 30)
+
+
+def test_it_agrees_with_reading_everything(tmp_path: Path) -> None:
+    path = tmp_path / "a.mp4"
+    write_video(path, pan("coffee", 33, width=50, height=30), rate=12)
+    info, frames = probe(path), read_frames(path, rate=None)
+    assert (info.height, info.width) == frames.images.shape[1:3]
+    assert round(info.duration * info.frame_rate) == len(frames)
