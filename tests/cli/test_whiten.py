@@ -1,26 +1,38 @@
-"""``vidkin whiten``."""
+"""``vidkin whiten`` on real files."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tests.cli.conftest import Library, run
+from PIL import Image
+from typer.testing import CliRunner
+
+from tests.support.videos import encode, pan, photograph
+from vidkin.cli.app import app
+from vidkin.features import ClassicalExtractor, Whitening
 
 
-def test_an_index_can_be_made_with_ones_own_whitening(library: Library, tmp_path: Path) -> None:
-    whitening, index = tmp_path / "own.safetensors", tmp_path / "index"
-    run(
-        "whiten", library.folder, "-o", whitening, "--pictures", "12", "--per-video", "3", "--dimension", "32"
+def test_whiten_writes_a_file_that_the_extractor_takes(tmp_path: Path) -> None:
+    folder = tmp_path / "my pictures"
+    folder.mkdir()
+    for name in ("coffee", "chelsea", "rocket", "coins"):
+        Image.fromarray(photograph(name)).save(folder / f"{name}.png")
+        encode(folder / f"{name}.mp4", pan(name, 60), rate=10)
+    (folder / "broken.mp4").write_bytes(b"no video at all")
+    output = tmp_path / "own.safetensors"
+    result = CliRunner().invoke(
+        app, ["whiten", str(folder), "-o", str(output), "--dimension", "16", "--per-video", "6"]
     )
-    run("index", library.folder / "coffee.mp4", "--index", index, "--whitening", whitening, "--workers", "1")
-    assert run("info", "--index", index, "--json").json["fingerprint"].startswith("classical-")
-    # The index knows its whitening: nobody has to name it again.
-    found = run("search", library.clip, "--index", index, "--json").json
-    assert [Path(match["path"]).name for match in found["matches"]] == ["coffee.mp4"]
+    assert result.exit_code == 1  # one file is broken, the rest is done
+    assert "broken.mp4" in result.output
+    assert Whitening.load(output).dimension == 16
+    assert ClassicalExtractor(output).fingerprint != ClassicalExtractor().fingerprint
 
 
-def test_material_that_cannot_be_read_is_nothing_usable(tmp_path: Path) -> None:
-    (tmp_path / "empty.mp4").write_bytes(b"")
-    outcome = run("whiten", tmp_path / "empty.mp4", "-o", tmp_path / "own.safetensors", status=3)
-    assert "empty.mp4" in outcome.err
-    assert not (tmp_path / "own.safetensors").exists()
+def test_whiten_says_what_is_missing(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["whiten", str(tmp_path / "none"), "-o", str(tmp_path / "x")])
+    assert result.exit_code == 2
+    assert "there is nothing at" in result.output
+    result = CliRunner().invoke(app, ["whiten", str(tmp_path), "-o", str(tmp_path / "x")])
+    assert result.exit_code == 2
+    assert "no videos and no pictures" in result.output

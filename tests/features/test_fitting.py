@@ -1,0 +1,73 @@
+"""A whitening fitted on pictures and their edited copies."""
+
+from __future__ import annotations
+
+import gc
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image, ImageCms
+
+from tests.support.videos import encode, pan, photograph
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.features import ClassicalExtractor, background_frames, fit_edit_whitening, pictures_of
+
+
+def test_edits_move_less_after_fitting() -> None:
+    extractor = ClassicalExtractor()
+    seen: list[int] = []
+    whitening = fit_edit_whitening(
+        extractor,
+        background_frames().images[::2],
+        dimension=24,
+        copies=2,
+        seed=1,
+        on_progress=seen.append,
+    )
+    assert seen == list(range(1, 49))
+    assert (whitening.kind, whitening.dimension) == ("pairs", 24)
+    picture = np.asarray(Image.fromarray(photograph("coffee")).resize((320, 240)))
+    grey = np.repeat(picture.mean(axis=2, keepdims=True), 3, axis=2).astype(np.uint8)
+    other = np.asarray(Image.fromarray(photograph("chelsea")).resize((320, 240)))
+    raw = extractor.describe(np.stack([picture, grey, other]))
+    before = torch.nn.functional.normalize(raw, dim=-1)
+    after = whitening.apply(raw)
+
+    def gap(values: torch.Tensor) -> float:
+        """How much nearer the edited copy is than another picture."""
+        return float(((values[0] * values[1]).sum(-1) - (values[0] * values[2]).sum(-1)).mean())
+
+    assert gap(after) > gap(before) + 0.2
+
+
+def test_the_same_seed_gives_the_same_whitening() -> None:
+    extractor = ClassicalExtractor()
+    images = background_frames().images[:24]
+    first, second = (fit_edit_whitening(extractor, images, dimension=8, seed=3) for _ in range(2))
+    assert first.digest() == second.digest()
+
+
+def test_more_copies_than_edits_are_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="copies is 3, allowed is 1 to the number of edits, 2"):
+        fit_edit_whitening(ClassicalExtractor(), [], dimension=8, edits=("grey", "crop"), copies=3)
+
+
+def test_pictures_of_a_video_are_spread_over_it(tmp_path: Path) -> None:
+    path = encode(tmp_path / "v.mp4", pan("coffee", 200), rate=10)
+    assert len(list(pictures_of(path, count=5))) == 5
+    with pytest.raises(MediaError, match="there is no such file"):
+        list(pictures_of(tmp_path / "none.mp4"))
+
+
+def test_pictures_with_colour_profiles_survive_garbage_collection(tmp_path: Path) -> None:
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    buffer = io.BytesIO()
+    Image.fromarray(photograph("coffee")).save(buffer, "JPEG", icc_profile=profile)
+    path = tmp_path / "profile.jpg"
+    path.write_bytes(buffer.getvalue())
+    for _ in range(20):
+        assert len(list(pictures_of(path))) == 1
+        gc.collect()
