@@ -30,11 +30,7 @@ def test_a_second_run_reads_nothing(library: Library) -> None:
     )
 
 
-def test_the_default_place_is_the_current_folder_and_the_environment_names_another(
-    library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    run("index", library.folder / "rocket.mp4", "--workers", "1")
-    assert (Path.cwd() / "collection.vidkin" / "collection.json").is_file()
+def test_the_environment_names_the_index(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VIDKIN_INDEX", str(library.index))
     assert run("info", "--json").json["videos"] == 4
 
@@ -46,7 +42,7 @@ def test_broken_files_are_listed_with_causes_and_the_rest_is_done(library: Libra
     (folder / "empty.mp4").write_bytes(b"")
     (folder / "text [x].mp4").write_text("no video")
     index = tmp_path / "index"
-    outcome = run("index", folder, "--index", index, "--json", status=1)
+    outcome = run("index", folder, "--index", index, "--workers", "1", "--json", status=1)
     report = outcome.json
     assert [Path(item["path"]).name for item in report["added"]] == ["rocket.mp4"]
     assert [Path(item["path"]).name for item in report["broken"]] == ["empty.mp4", "text [x].mp4"]
@@ -111,7 +107,7 @@ def test_what_is_gone_is_forgotten_on_request(library: Library, tmp_path: Path) 
     for name in ("coffee.mp4", "rocket.mp4"):
         shutil.copy(library.folder / name, folder)
     index = tmp_path / "index"
-    run("index", folder, "--index", index)
+    run("index", folder, "--index", index, "--workers", "1")
     (folder / "rocket.mp4").unlink()
     assert run("index", folder, "--index", index, "--json").json["removed"] == []
     pruned = run("index", folder, "--index", index, "--prune", "--json").json
@@ -123,6 +119,7 @@ def test_names_that_are_not_unicode_go_through(tmp_path: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.mp4"))
     os.rename(encode(tmp_path / "plain.mp4", pan("coffee", 20)), path)
     assert run("index", path, "--json").json["added"][0]["path"] == str(path)
+    assert (Path.cwd() / "collection.vidkin" / "collection.json").is_file()  # the default place
     assert "caf�.mp4" in run("info", "--videos").out
 
 
