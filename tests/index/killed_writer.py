@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from vidkin.index import Entry, LanceStore, StoredFeatures, VideoRecord, window_vectors
+from vidkin.index.feature_files import FeatureFiles
 from vidkin.index.lance_table import LanceTable
 
 VIDEOS = 12
@@ -39,7 +40,7 @@ def entry(number: int, *, version: int = 0) -> Entry:
 
 
 def write(store: LanceStore) -> None:
-    """Every kind of change: appends, a replacement, an update, removals, optimisation."""
+    """Every kind of change: appends, a replacement, a removal, optimisation, clearing away what these left."""
     store.recover()
     for number in range(VIDEOS):
         wanted = entry(number)
@@ -51,16 +52,18 @@ def write(store: LanceStore) -> None:
     store.remove([found.id])
     store.optimise()
     store.append_many([entry(1)])
+    store.recover()
 
 
 def kill_at(table: str, method: str, turn: int, when: str) -> None:
-    """Arrange for SIGKILL before or after the ``turn``-th call of a method of one of the three tables."""
-    original: Callable[..., Any] = getattr(LanceTable, method)
+    """Arrange for SIGKILL before or after the ``turn``-th call of a method of a table or of the files."""
+    owner = FeatureFiles if table == "features" else LanceTable
+    original: Callable[..., Any] = getattr(owner, method)
     calls = 0
 
-    def killing(self: LanceTable, *args: Any, **kwargs: Any) -> Any:
+    def killing(self: Any, *args: Any, **kwargs: Any) -> Any:
         nonlocal calls
-        mine = self.uri.endswith(f"{table}.lance")
+        mine = owner is FeatureFiles or self.uri.endswith(f"{table}.lance")
         calls += mine
         if mine and calls == turn and when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -69,7 +72,7 @@ def kill_at(table: str, method: str, turn: int, when: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return result
 
-    setattr(LanceTable, method, killing)
+    setattr(owner, method, killing)
 
 
 def main(location: str, table: str = "", method: str = "", turn: str = "0", when: str = "") -> None:

@@ -22,17 +22,19 @@ from vidkin.index.ingest import ingest
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 WRITER = [sys.executable, "-m", "tests.index.killed_writer"]
 STEPS = [
-    ("features", "append", 1, "before"),
-    ("features", "append", 5, "after"),
+    ("features", "write", 1, "before"),
+    ("features", "write", 5, "after"),
     ("windows", "append", 5, "after"),
     ("videos", "append", 1, "before"),
     ("videos", "append", 5, "after"),
     ("videos", "upsert", 1, "after"),
-    ("features", "delete", 1, "after"),
+    ("windows", "delete", 1, "after"),
     ("videos", "delete", 1, "before"),
     ("videos", "delete", 1, "after"),
-    ("features", "compact", 1, "before"),
-    ("features", "compact", 1, "after"),
+    ("windows", "compact", 1, "before"),
+    ("windows", "compact", 1, "after"),
+    ("features", "remove", 1, "before"),
+    ("features", "remove", 1, "after"),
 ]
 
 
@@ -59,7 +61,7 @@ def check_without_remains(store: LanceStore) -> None:
     check(store)
     ids = np.array(sorted(record.id for record in store.videos()))
     assert np.array_equal(store._stored_ids(), ids)
-    assert store._features.dataset.count_rows() == len(ids)
+    assert store._windows.dataset.count_rows() == store.window_count()
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: "-".join(map(str, step)))

@@ -260,7 +260,10 @@ def test_records_check_themselves() -> None:
         WindowVectors(*(torch.ones(2),) * 5)
 
 
-def test_features_stay_whole_through_many_commits_and_optimisation(store: VectorStore) -> None:
+def test_features_stay_whole_through_many_commits_and_optimisation(
+    store: VectorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vidkin.index.lance_store._COMMITS_UNTIL_COMPACTION", 20)
     entries = [entry(f"/{n:03}.mp4", frames=2, seed=n) for n in range(150)]
     for part in entries:
         store.append(part.record, part.features, part.windows)
@@ -310,7 +313,8 @@ def test_a_reader_whose_version_was_pruned_starts_again(disk: Callable[..., Lanc
     reader = disk()
     writer.optimise()
     with pytest.raises(ValueError, match="Not found"):
-        reader._read_features([records[1].id])
+        reader._read_windows(records[1].id)
+    assert len(reader.read_windows(records[1].id)) == 1
     wanted = entry("/b.mp4", seed=2).features
     assert wanted is not None
     assert same(reader.read(records[1].id), wanted)
@@ -331,7 +335,34 @@ def test_features_without_a_record_are_not_seen_and_are_cleared_away(disk: Calla
     writer = disk()
     assert writer.recover() == 1
     assert writer.recover() == 0
-    assert writer._features.dataset.count_rows() == writer._windows.dataset.count_rows() == 2
+    assert writer._stored_ids().tolist() == [a.id, later.id]
+    assert writer._windows.dataset.count_rows() == 2
+
+
+def test_files_of_removed_videos_outlive_the_readers_that_may_want_them(
+    disk: Callable[..., LanceStore],
+) -> None:
+    writer = disk()
+    (a,) = writer.append_many([entry("/a.mp4")])
+    reader = disk()
+    writer.remove([a.id])
+    writer.optimise()
+    assert len(reader.read(a.id)) == 3
+    assert disk().recover() == 1
+    with pytest.raises(NotIndexedError, match=f"no video with id {a.id}"):
+        reader.read(a.id)
+
+
+def test_features_lie_in_files_that_others_can_read(disk: Callable[..., LanceStore], tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    store = disk()
+    (a,) = store.append_many([entry("/a.mp4", seed=3)])
+    (path,) = (tmp_path / "store" / "features").rglob("*.safetensors")
+    assert int(path.stem) == a.id
+    content = load_file(path)
+    assert sorted(content) == ["baseline", "information", "timestamps", "values"]
+    assert torch.equal(content["values"], store.read(a.id).values)
 
 
 def test_the_approximate_index_agrees_with_exact_search(disk: Callable[..., LanceStore]) -> None:

@@ -1,4 +1,4 @@
-"""Rows of the three tables of a Lance store, and back."""
+"""Rows of the two tables of a Lance store, and back."""
 
 from __future__ import annotations
 
@@ -12,20 +12,15 @@ import torch
 from numpy.typing import NDArray
 
 from vidkin.index.exact_search import WindowMatrix
-from vidkin.index.store import StoredFeatures, VideoRecord, WindowVectors
+from vidkin.index.store import VideoRecord, WindowVectors
 
 __all__ = [
-    "feature_rows",
-    "features_from_rows",
     "record_rows",
     "records_from_rows",
     "window_matrix",
     "window_rows",
+    "windows_from_rows",
 ]
-
-# Frames of one row of features: large enough that a typical video is one row, small enough that a row of a
-# two-hour film is about a megabyte and tables can be rewritten in little memory.
-CHUNK_FRAMES = 256
 
 _VIDEO_SCHEMA = pa.schema(
     [
@@ -50,22 +45,6 @@ _VIDEO_SCHEMA = pa.schema(
         ("added_at", pa.float64()),
     ]
 )
-# Unit vectors do not compress; trying costs more than reading them.
-_PLAIN = {b"lance-encoding:compression": b"none"}
-_FEATURE_SCHEMA = pa.schema(
-    [
-        ("video_id", pa.int64()),
-        ("chunk", pa.int32()),
-        ("frames", pa.int32()),
-        ("regions", pa.int32()),
-        ("dimension", pa.int32()),
-        pa.field("values", pa.large_binary(), metadata=_PLAIN),
-        ("timestamps", pa.binary()),
-        ("information", pa.binary()),
-        ("baseline", pa.binary()),
-    ]
-)
-FEATURE_COLUMNS = ("frames", "regions", "dimension", "values", "timestamps", "information", "baseline")
 WINDOW_COLUMNS = ("video_id", "window", "start", "end", "vector")
 
 
@@ -81,41 +60,6 @@ def records_from_rows(rows: pa.Table) -> list[VideoRecord]:
     at = names.index("path")
     columns[at] = [os.fsdecode(path) for path in columns[at]]
     return [VideoRecord(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
-
-
-def feature_rows(videos: Sequence[tuple[int, StoredFeatures]]) -> pa.Table:
-    """Rows of up to :data:`CHUNK_FRAMES` frames each; a video without frames has one row, of none."""
-    rows: list[dict[str, Any]] = []
-    for video_id, features in videos:
-        for chunk, start in enumerate(range(0, max(len(features), 1), CHUNK_FRAMES)):
-            part = slice(start, start + CHUNK_FRAMES)
-            frames, regions, dimension = features.values[part].shape
-            rows.append(
-                {
-                    "video_id": video_id,
-                    "chunk": chunk,
-                    "frames": frames,
-                    "regions": regions,
-                    "dimension": dimension,
-                    "values": _bytes(features.values[part]),
-                    "timestamps": _bytes(features.timestamps[part]),
-                    "information": _bytes(features.information[part]),
-                    "baseline": _bytes(features.baseline[part]),
-                }
-            )
-    return pa.Table.from_pylist(rows, schema=_FEATURE_SCHEMA)
-
-
-def features_from_rows(rows: pa.Table) -> StoredFeatures:
-    """The features of one video from its rows in order."""
-    frames = sum(rows["frames"].to_pylist())
-    regions, dimension = rows["regions"][0].as_py(), rows["dimension"][0].as_py()
-    return StoredFeatures(
-        values=_tensor(rows["values"], (frames, regions, dimension), np.float16),
-        timestamps=_tensor(rows["timestamps"], (frames,), np.float64),
-        information=_tensor(rows["information"], (frames,), np.float32),
-        baseline=_tensor(rows["baseline"], (frames,), np.float32),
-    )
 
 
 def window_rows(videos: Sequence[tuple[int, WindowVectors]]) -> pa.Table | None:
@@ -172,22 +116,6 @@ def _record_row(record: VideoRecord) -> dict[str, Any]:
     # A cause may quote a file name that is not text.
     row["cause"] = record.cause.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return row
-
-
-def _bytes(tensor: torch.Tensor) -> bytes:
-    return tensor.detach().cpu().contiguous().numpy().tobytes()
-
-
-def _tensor(column: pa.ChunkedArray, shape: tuple[int, ...], dtype: type[np.generic]) -> torch.Tensor:
-    # Copied out of Arrow's memory: a tensor must be writable, and must not keep its neighbours alive.
-    result = np.empty(shape, dtype)
-    start = 0
-    for value in column:
-        part = np.frombuffer(value.as_buffer(), dtype)
-        length = len(part) // int(np.prod(shape[1:], dtype=np.int64) or 1)
-        result[start : start + length] = part.reshape((length, *shape[1:]))
-        start += length
-    return torch.from_numpy(result)
 
 
 def _column(rows: pa.Table, name: str) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""The store on disk: three Lance tables in one folder."""
+"""The store on disk: two Lance tables and the files of features, in one folder."""
 
 from __future__ import annotations
 
@@ -7,22 +7,16 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from vidkin.errors import NotIndexedError
-from vidkin.index.lance_rows import (
-    FEATURE_COLUMNS,
-    feature_rows,
-    features_from_rows,
-    record_rows,
-    records_from_rows,
-    window_rows,
-    windows_from_rows,
-)
-from vidkin.index.lance_table import LanceTable
+from vidkin.index.feature_files import FeatureFiles
+from vidkin.index.lance_rows import record_rows, records_from_rows, window_rows, windows_from_rows
+from vidkin.index.lance_table import LanceTable, new_session
 from vidkin.index.lance_windows import WindowSearch, build_window_index
 from vidkin.index.store import (
     Entry,
@@ -40,23 +34,25 @@ __all__ = ["LanceStore"]
 _Result = TypeVar("_Result")
 
 # After so many commits small files are merged, or each further commit and each reading gets slower.
-_COMMITS_UNTIL_COMPACTION = 64
+_COMMITS_UNTIL_COMPACTION = 256
 # A reader that began before a compaction has so long to finish; later it starts again by itself.
 _KEEP_VERSIONS = timedelta(minutes=2)
 _NEXT_ID = "vidkin.next_id"
 
 
 class LanceStore:
-    """A :class:`~vidkin.index.store.VectorStore` in Lance tables, on disk or on object storage.
+    """A :class:`~vidkin.index.store.VectorStore` in a folder, on disk or on object storage.
 
-    * ``videos``: one row a video. Written last and removed first: what has no row here is not there.
-    * ``features``: values and times in rows of up to 256 frames.
-    * ``windows``: one row a window, searched exactly in memory while there are fewer than ``exact_below``,
-      and by an approximate index (IVF with binary quantisation, true distances for the best) beyond.
+    * ``videos.lance``: one row a video. Written last and removed first: what has no row here is not there.
+    * ``windows.lance``: one row a window, searched exactly in memory while there are fewer than
+      ``exact_below``, and by an approximate index (IVF with binary quantisation, true distances for the
+      best) beyond.
+    * ``features``: one file a video.
 
     Each commit is atomic, so a killed writer leaves at worst features without a video, which
-    :meth:`recover` removes. Readers hold on to their versions and are never blocked. A killed process loses
-    nothing that was committed; a power cut may, as far as the file system has not yet written it.
+    :meth:`recover` removes. Readers hold on to their versions and are never blocked; so that this is true
+    of files as well, those of removed videos are deleted by the next :meth:`recover` only. A killed process
+    loses nothing that was committed; a power cut may, as far as the file system has not yet written it.
 
     Args:
         location: A folder, or an address of object storage.
@@ -72,9 +68,19 @@ class LanceStore:
         keep_versions: timedelta = _KEEP_VERSIONS,
     ) -> None:
         base = os.fspath(location).rstrip("/")
-        self._videos = LanceTable(f"{base}/videos.lance", rows_per_file=100_000, rows_per_batch=8192)
-        self._features = LanceTable(f"{base}/features.lance", rows_per_file=512, rows_per_batch=16)
-        self._windows = LanceTable(f"{base}/windows.lance", rows_per_file=100_000, rows_per_batch=8192)
+        session = new_session()
+
+        def table(name: str, rows_per_file: int, rows_per_batch: int) -> LanceTable:
+            return LanceTable(
+                f"{base}/{name}.lance",
+                session=session,
+                rows_per_file=rows_per_file,
+                rows_per_batch=rows_per_batch,
+            )
+
+        self._videos = table("videos", 100_000, 8192)
+        self._features = FeatureFiles(f"{base}/features")
+        self._windows = table("windows", 100_000, 8192)
         self._exact_below = exact_below
         self._keep_versions = keep_versions
         self._lock = threading.RLock()
@@ -85,11 +91,11 @@ class LanceStore:
     def refresh(self) -> bool:
         with self._lock:
             before = self._versions()
-            # A removal deletes the record first, then the features: if no record changed while the other
-            # tables were opened, they hold everything that the records promise.
+            # A removal deletes the record first, then the windows: if no record changed while the other
+            # table was opened, it holds everything that the records promise.
             for _ in range(5):
-                for table in (self._videos, self._features, self._windows):
-                    table.refresh()
+                self._videos.refresh()
+                self._windows.refresh()
                 if self._videos.dataset is None:
                     break
                 if self._videos.dataset.latest_version == self._videos.version:
@@ -133,9 +139,9 @@ class LanceStore:
             first = self._first_free_id()
             records = [replace(entry.record, id=first + at) for at, entry in enumerate(entries)]
             pairs = list(zip(records, entries, strict=True))
-            features = [(record.id, entry.features) for record, entry in pairs if entry.features is not None]
-            if features:
-                self._features.append(feature_rows(features))
+            for record, entry in pairs:
+                if entry.features is not None:
+                    self._features.write(record.id, entry.features)
             windows = window_rows([(r.id, entry.windows) for r, entry in pairs if entry.windows is not None])
             if windows is not None:
                 self._windows.append(windows)
@@ -203,8 +209,8 @@ class LanceStore:
             present = self._stored_ids()
             orphans = {int(number) for number in present if int(number) not in self._records}
             if orphans:
-                self._features.delete("video_id", orphans)
                 self._windows.delete("video_id", orphans)
+                self._features.remove(orphans)
                 self._changed()
             return len(orphans)
 
@@ -216,14 +222,13 @@ class LanceStore:
 
     def close(self) -> None:
         with self._lock:
-            for table in (self._videos, self._features, self._windows):
-                table.dataset = None
+            self._videos.dataset = self._windows.dataset = None
             self._records.clear()
             self._ids.clear()
             self._drop_caches()
 
-    def _versions(self) -> tuple[int, int, int]:
-        return self._videos.version, self._features.version, self._windows.version
+    def _versions(self) -> tuple[int, int]:
+        return self._videos.version, self._windows.version
 
     def _load(self) -> None:
         dataset = self._videos.dataset
@@ -234,7 +239,6 @@ class LanceStore:
 
     def _drop_caches(self) -> None:
         self._search: WindowSearch | None = None
-        self._feature_ids: tuple[np.ndarray, np.ndarray] | None = None
 
     def _changed(self) -> None:
         self._drop_caches()
@@ -243,13 +247,12 @@ class LanceStore:
             self._compact()
 
     def _compact(self) -> None:
-        for table in (self._videos, self._features, self._windows):
-            table.compact(keep=self._keep_versions)
+        self._videos.compact(keep=self._keep_versions)
+        self._windows.compact(keep=self._keep_versions)
         self._drop_caches()
 
     def _forget(self, video_ids: Sequence[int]) -> None:
-        """Remove what belongs to records that are no longer in the table of videos."""
-        self._features.delete("video_id", video_ids)
+        """Remove what belongs to records that are no longer in the table of videos, except files."""
         self._windows.delete("video_id", video_ids)
         for video_id in video_ids:
             record = self._records.pop(video_id)
@@ -264,43 +267,27 @@ class LanceStore:
             )
         return self._next_id
 
-    def _stored_ids(self) -> np.ndarray:
+    def _stored_ids(self) -> NDArray[np.int64]:
         """Ids of all videos of which there are features or windows, sorted."""
-        tables = [table.read(["video_id"]) for table in (self._features, self._windows)]
-        ids = [table["video_id"].to_numpy() for table in tables if table is not None]
-        return np.unique(np.concatenate([np.zeros(0, np.int64), *ids]))
+        windows = self._windows.read(["video_id"])
+        ids = np.zeros(0, np.int64) if windows is None else windows["video_id"].to_numpy()
+        return np.union1d(self._features.ids(), ids)
 
     def _again_if_pruned(self, action: Callable[[], _Result]) -> _Result:
         """Run a reading action, once more at the newest version if files of this one are gone by now."""
         try:
             return action()
         except (OSError, ValueError) as error:
-            if "not found" not in str(error).lower() or not self.refresh():
+            gone = isinstance(error, FileNotFoundError) or "not found" in str(error).lower()
+            if not gone or not self.refresh():
                 raise
             return action()
 
     def _read_features(self, video_ids: list[int]) -> list[StoredFeatures]:
-        with self._lock:
-            for video_id in video_ids:
-                if self.get(video_id).status == "broken":
-                    raise NotIndexedError(f"video {video_id} is broken and has no features")
-            dataset = self._features.dataset
-            if self._feature_ids is None and dataset is not None:
-                rows = dataset.to_table(columns=["video_id", "chunk"])
-                ids, chunks = rows["video_id"].to_numpy(), rows["chunk"].to_numpy()
-                order = np.lexsort((chunks, ids))
-                self._feature_ids = ids[order], order
-            found = self._feature_ids
-        if not video_ids or found is None:
-            return []
-        ids, positions = found
-        starts, ends = np.searchsorted(ids, video_ids, "left"), np.searchsorted(ids, video_ids, "right")
-        # Rows are fetched in the order they lie in, each once, and dealt out afterwards.
-        spans = [positions[start:end] for start, end in zip(starts, ends, strict=True)]
-        wanted, place = np.unique(np.concatenate(spans), return_inverse=True)
-        rows = dataset.take(wanted.tolist(), columns=list(FEATURE_COLUMNS))
-        cuts = np.cumsum([len(span) for span in spans])[:-1]
-        return [features_from_rows(_rows_at(rows, part)) for part in np.split(place, cuts)]
+        for video_id in video_ids:
+            if self.get(video_id).status == "broken":
+                raise NotIndexedError(f"video {video_id} is broken and has no features")
+        return [self._features.read(video_id) for video_id in video_ids]
 
     def _read_windows(self, video_id: int) -> WindowVectors:
         record = self.get(video_id)
@@ -318,10 +305,3 @@ class LanceStore:
                 known = np.sort(np.fromiter(self._records, np.int64, len(self._records)))
                 self._search = WindowSearch(self._windows, known)
             return self._search
-
-
-def _rows_at(rows: Any, places: np.ndarray) -> Any:
-    """These rows; a slice, which copies nothing, where they lie side by side as they nearly always do."""
-    if len(places) and bool(np.all(np.diff(places) == 1)):
-        return rows.slice(int(places[0]), len(places))
-    return rows.take(places)

@@ -10,10 +10,12 @@ import pyarrow as pa
 
 from vidkin.errors import CollectionError
 
-__all__ = ["LanceTable", "table_exists"]
+__all__ = ["LanceTable", "new_session", "table_exists"]
 
 # Longer lists of ids are split: a filter is parsed as an expression.
 _IDS_A_FILTER = 1000
+_INDEX_CACHE = 512 << 20
+_METADATA_CACHE = 64 << 20
 
 
 def table_exists(uri: str) -> bool:
@@ -29,6 +31,16 @@ def table_exists(uri: str) -> bool:
     return True
 
 
+def new_session() -> Any:
+    """Caches of bounded size; by default Lance keeps up to 7 GiB, which grows with every file written."""
+    import lance
+
+    # Public in lance, but not in its type hints.
+    return lance.Session(  # type: ignore[attr-defined]
+        index_cache_size_bytes=_INDEX_CACHE, metadata_cache_size_bytes=_METADATA_CACHE
+    )
+
+
 class LanceTable:
     """A table at a place (a folder, or an address such as ``s3://bucket/table.lance``).
 
@@ -37,12 +49,14 @@ class LanceTable:
 
     Args:
         uri: Where it is, or will be after the first append.
+        session: From :func:`new_session`; tables of one store share one.
         rows_per_file: Compaction merges files until they have this many rows.
         rows_per_batch: Rows that compaction holds in memory at a time.
     """
 
-    def __init__(self, uri: str, *, rows_per_file: int, rows_per_batch: int) -> None:
+    def __init__(self, uri: str, *, session: Any, rows_per_file: int, rows_per_batch: int) -> None:
         self.uri = uri
+        self.session = session
         self.rows_per_file = rows_per_file
         self.rows_per_batch = rows_per_batch
         self.dataset: Any = None
@@ -60,7 +74,7 @@ class LanceTable:
         if self.dataset is not None and self.dataset.latest_version == self.dataset.version:
             return
         if self.dataset is not None or table_exists(self.uri):
-            self.dataset = lance.dataset(self.uri)
+            self.dataset = lance.dataset(self.uri, session=self.session)
 
     def read(self, columns: Sequence[str], **options: Any) -> pa.Table | None:
         """These columns of all rows, in order of their addition; None if there is no table."""
@@ -71,7 +85,8 @@ class LanceTable:
         import lance
 
         if self.dataset is None:
-            self.dataset = lance.write_dataset(rows, self.uri, mode="create")
+            lance.write_dataset(rows, self.uri, mode="create")
+            self.dataset = lance.dataset(self.uri, session=self.session)
         else:
             self.dataset = lance.write_dataset(rows, self.dataset, mode="append")
 

@@ -262,7 +262,7 @@ class VectorStore(Protocol):
         ...
 
     def recover(self) -> int:
-        """Remove what a killed writer left half done; the number of videos' remains removed.
+        """Delete what killed writers left half done and what removed videos left; of how many videos.
 
         To be called by a writer before its first write.
         """
