@@ -335,13 +335,13 @@ def test_hashing_waits_for_reading(collection: Collection) -> None:
 
 
 def test_odd_names_go_all_the_way(collection: Collection) -> None:
-    names = ["mit Leerzeichen.mp4", "映画.mp4", "new\nline.mp4"]
+    names = ["mit Leerzeichen.mp4", "映画.mp4", "new\nline.mp4", os.fsdecode(b"\xff\xfe.mp4")]
     for seed, name in enumerate(names):
         video(collection.folder / "tmp.mp4", seed=10 + seed)
         os.rename(collection.folder / "tmp.mp4", collection.folder / name)
-    assert len(collection.add().added) == 6
+    assert len(collection.add().added) == 7
     assert set(names) < set(collection.names())
-    assert len(collection.add().unchanged) == 6
+    assert len(collection.add().unchanged) == 7
 
 
 def _hash(collection: Collection, name: str) -> str:
