@@ -217,6 +217,35 @@ def test_pictures_with_a_colour_profile(tmp_path: Path, ending: str) -> None:
         gc.collect()
 
 
+@pytest.mark.parametrize("short_side", [None, 32])
+@pytest.mark.parametrize("transfer", [PQ, HLG, 14])
+def test_hdr_and_wide_gamut_keep_their_hues(tmp_path: Path, transfer: int, short_side: int | None) -> None:
+    def tag(stream: VideoStream) -> None:
+        context = stream.codec_context
+        context.color_trc, context.color_primaries, context.colorspace = transfer, BT2020_PRIMARIES, 9
+
+    path = encode_with(
+        tmp_path / "a.mp4",
+        [quarters()] * 2,
+        pixel_format="yuv420p10le",
+        options={"crf": "4"},
+        stream_setup=tag,
+        frame_setup=lambda frame: VideoReformatter().reformat(
+            frame, format="yuv420p10le", dst_colorspace=Colorspace.BT2020, dst_color_range=ColorRange.MPEG
+        ),
+    )
+    assert probe(path).hdr == (transfer in (PQ, HLG))
+    image = read_frames(path, short_side=short_side).images[0].astype(int)
+    height, width = image.shape[:2]
+    red, green, blue, white = (
+        image[y * height // 4, x * width // 4] for y, x in ((1, 1), (1, 3), (3, 1), (3, 3))
+    )
+    assert red[0] > 240 > 40 > red[1:].max()
+    assert green[1] > 180 > 80 > green[[0, 2]].max()
+    assert blue[2] > 240 > 60 > blue[0]
+    assert white.min() > 240
+
+
 def test_pq_at_diffuse_white_and_below() -> None:
     """SMPTE ST 2084: code 0.5807 is 203 cd/m2, 0.4284 is 203 / 4.94... computed here from the inverse formula."""
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _UNSPECIFIED = 2
 # Without the latter, scaled pictures come out darker by up to two levels.
 _FLAGS = Interpolation.BILINEAR | Interpolation.FULL_CHR_H_INT
+# With it, pictures of 16 bits that are not scaled lose their green.
+_DEEP_FLAGS = Interpolation.BILINEAR
 
 
 def clean_aspect(ratio: Fraction | None) -> Fraction:
@@ -88,7 +90,7 @@ class Converter:
             format=target,
             src_colorspace=space,
             dst_color_range=ColorRange.JPEG,
-            interpolation=_FLAGS,
+            interpolation=_DEEP_FLAGS if mapped else _FLAGS,
             threads=1,
         )
         image = scaled.to_ndarray()

@@ -49,7 +49,8 @@ def write_video(
     """Encode frames as a video file, the format by the name's ending.
 
     The file appears under its name only when it is complete; a failure leaves nothing behind, and what was there
-    before stays. Odd sizes are padded by repeating the last column or row, as most pixel formats need even ones.
+    before stays. The same frames give the same bytes on the same machine. Odd sizes are padded by repeating the last
+    column or row, as most pixel formats need even ones.
 
     Args:
         path: Where to write, as ``"clip.mp4"``; an existing file is replaced.
@@ -79,6 +80,9 @@ def write_video(
         settings.setdefault("crf", str(crf))
         if codec.startswith("libvpx"):
             settings.setdefault("b", "0")
+    if codec == "libx264":
+        # With it, some builds of x264 encode the same pictures differently from run to run.
+        settings.setdefault("mbtree", "0")
     if preset is not None and codec in _WITH_PRESET:
         settings.setdefault("preset", preset)
     with whole_file(path) as partial, _opened(partial, path) as container:

@@ -1,0 +1,161 @@
+"""Files are written whole or not at all, and read back as what was given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image as PILImage
+
+from tests.media.makers import corners, flat, quarters
+from tests.support.videos import pan
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.media import probe, read_frames, thumbnail, write_clip, write_thumbnail, write_video
+
+
+def distance(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> float:
+    """Mean absolute difference."""
+    return float(np.abs(a.astype(int) - b.astype(int)).mean())
+
+
+@pytest.mark.parametrize(
+    ("ending", "codec"),
+    [
+        ("mp4", "libx264"),
+        ("mkv", "libx265"),
+        ("webm", "libvpx-vp9"),
+        ("mov", "mpeg4"),
+        ("avi", "mjpeg"),
+        ("mkv", "libsvtav1"),
+    ],
+)
+def test_what_is_written_is_read(tmp_path: Path, ending: str, codec: str) -> None:
+    images = list(pan("coffee", 12, width=128, height=96))
+    options = {"libx265": {"x265-params": "log-level=none"}, "libvpx-vp9": {"cpu-used": "8"}}.get(codec, {})
+    path = tmp_path / f"a.{ending}"
+    pixel_format = "yuvj420p" if codec == "mjpeg" else "yuv420p"
+    count = write_video(path, iter(images), rate=12, codec=codec, pixel_format=pixel_format, options=options)
+    frames = read_frames(path, rate=None)
+    assert count == len(frames) == 12
+    np.testing.assert_allclose(frames.timestamps, np.arange(12) / 12, atol=1e-3)
+    assert distance(frames.images, np.stack(images)) < 9
+
+
+def test_a_lower_crf_is_a_larger_and_better_file(tmp_path: Path) -> None:
+    images = list(pan("coffee", 12))
+    sizes, distances = [], []
+    for crf in (10, 25, 40):
+        write_video(tmp_path / "a.mp4", images, rate=12, crf=crf)
+        sizes.append((tmp_path / "a.mp4").stat().st_size)
+        distances.append(distance(read_frames(tmp_path / "a.mp4", rate=None).images, np.stack(images)))
+    assert sizes == sorted(sizes, reverse=True)
+    assert distances == sorted(distances)
+
+
+def test_odd_sizes_are_padded_with_the_last_line(tmp_path: Path) -> None:
+    write_video(tmp_path / "a.mp4", [quarters(33, 21)], rate=1, crf=1)
+    image = read_frames(tmp_path / "a.mp4").images[0]
+    assert image.shape == (22, 34, 3)
+    np.testing.assert_allclose(image[-1, -1], 255, atol=3)
+    write_video(tmp_path / "b.mp4", [quarters(33, 21)], rate=1, pixel_format="yuv444p")
+    assert read_frames(tmp_path / "b.mp4").images.shape == (1, 21, 33, 3)
+
+
+@pytest.mark.parametrize("rate", [Fraction(30000, 1001), 29.97, 0.5, 23.976023976])
+def test_the_frame_rate_is_kept(tmp_path: Path, rate: float | Fraction) -> None:
+    write_video(tmp_path / "a.mp4", [flat(i) for i in range(10)], rate=rate)
+    frames = read_frames(tmp_path / "a.mp4", rate=None)
+    np.testing.assert_allclose(np.diff(frames.timestamps), 1 / float(rate), rtol=1e-3)
+
+
+def failing() -> Iterator[NDArray[np.uint8]]:
+    yield flat(1)
+    raise RuntimeError("the camera fell down")
+
+
+@pytest.mark.parametrize(
+    ("frames", "more", "kind", "message"),
+    [
+        (failing(), {}, RuntimeError, "the camera fell down"),
+        ([], {}, InvalidArgumentError, "there are no frames to write"),
+        ([flat(1), flat(1, 32, 32)], {}, InvalidArgumentError, r"of the first, \[48, 64, 3\], given is \[32, 32, 3\]"),
+        ([flat(1).astype(float)], {}, InvalidArgumentError, r"\[H, W, 3\] uint8, given is \[48, 64, 3\] float64"),
+        ([flat(1)[..., 0]], {}, InvalidArgumentError, r"must be \[H, W, 3\] uint8, given is \[48, 64\] uint8"),
+        ([flat(1)], {"rate": 0}, InvalidArgumentError, "rate must be above 0 frames a second, given is 0"),
+        ([flat(1)], {"codec": "nope"}, InvalidArgumentError, "codec must be an encoder of video .* given is 'nope'"),
+        ([flat(1)], {"codec": "aac"}, InvalidArgumentError, "codec must be an encoder of video .* given is 'aac'"),
+        ([flat(1)], {"codec": "libvpx", "name": "a.avif"}, InvalidArgumentError, "a .avif file cannot hold .* libvpx"),
+        ([flat(1)], {"pixel_format": "rgb5"}, InvalidArgumentError, "pixel_format must be one .* given is 'rgb5'"),
+        ([flat(1)], {"name": "a.nothing"}, MediaError, r"a\.nothing: no format of video has the ending '\.nothing'"),
+        ([flat(1)], {"options": {"crf": "best"}}, MediaError, r"a\.mp4: it cannot be written \(Invalid argument\)"),
+        ([flat(1)] * 2, {"times": [0.0]}, InvalidArgumentError, "times must be one for each frame.*frame 1 has"),
+        ([flat(1)] * 2, {"times": [0.5, 0.5]}, InvalidArgumentError, "times must be one for each frame.*increasing"),
+        ([flat(1)], {"name": "none/a.mp4"}, MediaError, r"a\.mp4: the folder .*none to write it in does not exist"),
+    ],
+)  # fmt: skip
+def test_a_failed_write_leaves_nothing_and_keeps_what_was(
+    tmp_path: Path, frames: object, more: dict[str, object], kind: type[Exception], message: str
+) -> None:
+    name = str(more.pop("name", "a.mp4"))
+    before = tmp_path / Path(name).name
+    before.write_bytes(b"what was there")
+    with pytest.raises(kind, match=message):
+        write_video(tmp_path / name, frames, **{"rate": 5, **more})  # type: ignore[arg-type]
+    assert [path.name for path in tmp_path.iterdir()] == [before.name]
+    assert before.read_bytes() == b"what was there"
+
+
+def test_a_clip_is_exact_to_the_frame(tmp_path: Path) -> None:
+    source = tmp_path / "a.mp4"
+    write_video(source, pan("coffee", 100), rate=20, crf=10)
+    assert write_clip(source, tmp_path / "clip.mp4", start=1.5, end=2.3, crf=8) == 16
+    clip, part = (
+        read_frames(tmp_path / "clip.mp4", rate=None),
+        read_frames(source, rate=None, start=1.5, end=2.3),
+    )
+    np.testing.assert_allclose(clip.timestamps, part.timestamps - 1.5, atol=1e-4)
+    assert distance(clip.images, part.images) < 3
+    # and it is not the neighbours that it shows
+    later = read_frames(source, rate=None, start=1.55, end=2.35)
+    assert distance(clip.images, part.images) < distance(clip.images, later.images)
+
+
+def test_a_clip_keeps_uneven_times_and_scales(tmp_path: Path) -> None:
+    source = tmp_path / "a.mp4"
+    times = [0, 0.1, 0.4, 1.0, 1.05, 1.9, 2.0, 2.6]
+    write_video(source, (flat(30 * i) for i in range(8)), rate=30, times=times)
+    assert write_clip(source, tmp_path / "clip.mp4", start=0.3, end=2.0, short_side=24) == 4
+    clip = read_frames(tmp_path / "clip.mp4", rate=None)
+    np.testing.assert_allclose(clip.timestamps, [0, 0.6, 0.65, 1.5], atol=1e-4)
+    np.testing.assert_allclose(clip.images.mean(axis=(1, 2, 3)), [60, 90, 120, 150], atol=3)
+    assert clip.images.shape[1:3] == (24, 32)
+
+
+def test_a_clip_over_itself(tmp_path: Path) -> None:
+    source = tmp_path / "a.mp4"
+    write_video(source, (flat(10 * i) for i in range(20)), rate=10)
+    write_clip(source, source, start=1.0, end=1.5)
+    np.testing.assert_allclose(
+        read_frames(source, rate=None).images.mean(axis=(1, 2, 3)), [100, 110, 120, 130, 140], atol=3
+    )
+
+
+@pytest.mark.parametrize("ending", ["jpg", "png", "webp"])
+def test_thumbnails_are_pictures(tmp_path: Path, ending: str) -> None:
+    write_video(tmp_path / "a.mp4", [quarters(96, 64)] * 5, rate=5)
+    write_thumbnail(tmp_path / "a.mp4", tmp_path / f"t.{ending}", 0.5, short_side=32)
+    with PILImage.open(tmp_path / f"t.{ending}") as picture:
+        assert picture.size == (48, 32)
+        assert corners(np.asarray(picture.convert("RGB"))) == corners(thumbnail(tmp_path / "a.mp4", 0.5))
+    assert probe(tmp_path / f"t.{ending}").still
+
+
+def test_a_thumbnail_of_no_known_kind(tmp_path: Path) -> None:
+    write_video(tmp_path / "a.mp4", [quarters()], rate=5)
+    with pytest.raises(MediaError, match=r"t\.zzz: no format of pictures has the ending '\.zzz'"):
+        write_thumbnail(tmp_path / "a.mp4", tmp_path / "t.zzz")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.mp4"]
