@@ -20,7 +20,7 @@ def machine() -> str:
                 model = line.partition(":")[2].strip()
                 break
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    packages = ", ".join(f"{name} {version(name)}" for name in ("vidkin", "torch", "av", "lancedb"))
+    packages = ", ".join(f"{name} {version(name)}" for name in ("vidkin", "torch", "av", "pylance"))
     return (
         f"{model}, {os.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}, {packages}, "
         f"{datetime.date.today()}"

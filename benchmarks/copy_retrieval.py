@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -164,7 +165,7 @@ def vidkin_scores(
         if report.broken:
             raise SystemExit(f"broken: {report.broken}")
         indexed = time.perf_counter() - started
-        column = {str(item.path.absolute()): number for number, item in enumerate(items)}
+        column = {os.path.abspath(item.path): number for number, item in enumerate(items)}
         scores = np.zeros((len(pieces), len(items)))
         segments: list[list[tuple[Segment, ...]]] = [[() for _ in items] for _ in pieces]
         times = []
@@ -187,7 +188,7 @@ def vidkin_scores(
 
 def _identical(index: Index, item: Item) -> float:
     matches = index.search(item.path, limit=5, mirrored=False)
-    return next(match.score for match in matches if match.path == str(item.path.absolute()))
+    return next(match.score for match in matches if match.path == os.path.abspath(item.path))
 
 
 def frame_hashes(path: Path) -> np.ndarray:

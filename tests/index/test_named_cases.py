@@ -76,6 +76,8 @@ def test_black_frames_never_make_a_match(
     assert max([0.0, *scores(index, query).values()]) < 0.2
     all_black = encode(tmp_path / "all black.mp4", black(8), rate=RATE)
     assert scores(index, all_black) == {}
+    # The same bytes are a copy whatever they show.
+    assert scores(index, tmp_path / "videos" / "black.mp4") == {"black": 1.0}
 
 
 def test_a_shared_intro_is_no_match(
@@ -134,6 +136,35 @@ def test_a_mirrored_copy_is_found_and_flagged(
     assert index.search(query, mirrored=False, threshold=0.5) == []
 
 
+def test_a_stretch_of_a_file_is_found_where_it_is(
+    collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
+) -> None:
+    index = collection({name: clip(name, 20, seed=3) for name in ("astronaut", "coffee")})
+    best = index.search(tmp_path / "videos" / "coffee.mp4", start=7.0, end=12.0)[0]
+    assert Path(best.path).stem == "coffee"
+    assert best.score > 0.9
+    segment = best.segments[0]
+    assert (segment.query_start, segment.query_end) == (pytest.approx(7, abs=0.3), pytest.approx(12, abs=0.3))
+    assert (segment.target_start, segment.target_end) == (
+        pytest.approx(7, abs=0.3),
+        pytest.approx(12, abs=0.3),
+    )
+
+
+def test_a_trim_between_two_samples_is_still_a_copy(
+    collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
+) -> None:
+    # A moving camera, cut half a second beside the second at which the collection was sampled.
+    frames = list(pan("chelsea", 150, seed=4, **SIZE))
+    index = collection({"long": frames, "other": clip("coffee", 20)})
+    query = encode(tmp_path / "trim.mp4", frames[13:88], rate=RATE)
+    best = index.search(query)[0]
+    assert Path(best.path).stem == "long"
+    assert best.score > 0.8
+    assert best.segments[0].target_start == pytest.approx(13 / RATE, abs=0.5)
+    assert best.segments[0].target_end == pytest.approx(88 / RATE, abs=0.5)
+
+
 def test_one_second_is_enough(collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path) -> None:
     index = collection({name: clip(name, 12, seed=3) for name in PHOTOGRAPHS[:6]})
     query = encode(tmp_path / "short.mp4", clip("coffee", 12, seed=3)[6 * RATE : 7 * RATE], rate=RATE)
@@ -167,3 +198,13 @@ def test_a_family_of_copies_stays_a_family(
     ]
     index.reject(tmp_path / "videos" / "dark.mp4", tmp_path / "videos" / "copy 0.mp4")
     assert len(index.duplicates()[0].members) == 5
+
+
+def test_an_index_is_a_lancedb_database(
+    collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
+) -> None:
+    import lancedb
+
+    index = collection({"coffee": clip("coffee", 4), "chelsea": clip("chelsea", 4)})
+    database = lancedb.connect(str(index.path))
+    assert database.open_table("videos").count_rows() == 2

@@ -9,7 +9,7 @@ import torch
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import StoredFeatures, sampling_rate, window_vectors
-from vidkin.index.windows import frame_vectors
+from vidkin.index.windows import frame_vectors, query_rate
 
 
 @pytest.mark.parametrize(
@@ -94,3 +94,17 @@ def test_a_frame_whose_regions_are_all_zero_has_no_window() -> None:
     features = StoredFeatures(values, torch.arange(2, dtype=torch.float64), torch.ones(2), torch.zeros(2))
     assert frame_vectors(values)[0].tolist() == [1, 0, 0, 0]
     assert [span[:2] for span in spans(features)] == [(0, 0)]
+
+
+def test_queries_are_sampled_more_densely_up_to_ninety_frames() -> None:
+    assert query_rate(2) == 4.0
+    assert query_rate(22) == 4.0
+    assert query_rate(30) == 3.0
+    assert query_rate(60) == 1.5
+    assert query_rate(90) == 1.0
+    assert query_rate(7200) == 1.0
+    assert query_rate(7200, base=2.0) == 2.0
+    assert query_rate(10, base=8.0) == 8.0
+    assert query_rate(0) == 4.0
+    with pytest.raises(InvalidArgumentError, match="the sampling rate is 0"):
+        query_rate(10, base=0)

@@ -21,7 +21,7 @@ _PACKAGES = (
     "torchvision",
     "timm",
     "av",
-    "lancedb",
+    "pylance",
     "numpy",
     "scikit-image",
     "scikit-learn",

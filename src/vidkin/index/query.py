@@ -13,7 +13,7 @@ from vidkin.errors import MediaError
 from vidkin.index.calibration import Calibration
 from vidkin.index.common import CommonFrames
 from vidkin.index.store import StoredFeatures
-from vidkin.index.windows import sampling_rate
+from vidkin.index.windows import query_rate
 from vidkin.similarity import FrameSet
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def query_from_file(
     """Decode and describe a query.
 
     Args:
-        rate: Frames per second of a long video; short ones are sampled more densely.
+        rate: Frames per second of a long video; shorter ones are sampled more densely (:func:`query_rate`).
         start, end: Stretch of the file, seconds; default whole.
         mirrored: Describe the mirror image as well, so that mirrored copies are found.
 
@@ -67,7 +67,7 @@ def query_from_file(
     duration = (probe(path).duration if end is None else end) - first
     frames = read_frames(
         path,
-        rate=sampling_rate(duration, rate),
+        rate=query_rate(duration, rate),
         start=first,
         end=end,
         short_side=extractor.short_side,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 
@@ -10,11 +10,11 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index.common import CommonFrames
 from vidkin.index.match import Match
 from vidkin.index.query import Query, frame_set
-from vidkin.index.store import VectorStore
+from vidkin.index.store import VectorStore, VideoRecord
 from vidkin.index.windows import frame_vectors
-from vidkin.similarity import FrameSet, PairScore, ScoreSettings, score_pairs
+from vidkin.similarity import FrameSet, PairScore, ScoreSettings, Segment, score_pairs
 
-__all__ = ["find_candidates", "score_candidates", "search"]
+__all__ = ["find_candidates", "score_candidates", "search", "with_identical"]
 
 _MOST_QUERY_VECTORS = 64
 _WINDOWS_PER_CANDIDATE = 4
@@ -99,6 +99,25 @@ def score_candidates(
             other if other.score > plain.score else plain for plain, other in zip(best, flipped, strict=True)
         ]
     return list(zip(readable, best, strict=True))
+
+
+def with_identical(
+    matches: Sequence[Match], records: Iterable[VideoRecord], content_hash: str, limit: int
+) -> list[Match]:
+    """Files with the query's own bytes put first with a score of 1, whatever their frames say.
+
+    A video of black frames or plain sky has nothing to be found by, but a copy of the file is a copy.
+    """
+    same = {}
+    for record in records:
+        if record.status == "ok" and record.content_hash == content_hash:
+            whole = Segment(0.0, record.duration, 0.0, record.duration, 1.0)
+            same[record.id] = Match(record.path, 1.0, (whole,), record.id)
+    for match in matches:
+        if match.video_id in same and match.segments:
+            same[match.video_id] = Match(match.path, 1.0, match.segments, match.video_id)
+    others = [match for match in matches if match.video_id not in same]
+    return [*sorted(same.values(), key=lambda match: match.path), *others][:limit]
 
 
 def _query_vectors(view: FrameSet) -> torch.Tensor:

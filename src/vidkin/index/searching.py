@@ -19,7 +19,8 @@ from vidkin.index.manifest import Manifest
 from vidkin.index.match import Comparison, Match
 from vidkin.index.query import Query, frame_set, query_from_file
 from vidkin.index.recall import RecallReport, measure_recall
-from vidkin.index.search import search
+from vidkin.index.scan import content_hash
+from vidkin.index.search import search, with_identical
 from vidkin.index.store import VectorStore, VideoRecord
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ class SearchingIndex(ABC):
     ) -> list[Match]:
         """The videos of the collection that match a file, best first, and where.
 
-        A file of the collection is read again like any other and finds itself first, with a score of 1.
+        A file of the collection is read again like any other and finds itself first, with a score of 1. A file with
+        the same bytes always has a score of 1, even one that shows nothing but black.
 
         Args:
             query: A video (or picture) file; it need not be in the collection.
@@ -83,7 +85,7 @@ class SearchingIndex(ABC):
         """
         self.store.refresh()
         asked = self._query(query, start, end, mirrored)
-        return search(
+        found = search(
             self.store,
             asked,
             CommonFrames.open(self.path),
@@ -91,6 +93,10 @@ class SearchingIndex(ABC):
             threshold=threshold,
             candidates=candidates,
         )
+        if start is None and end is None:
+            digest = content_hash(os.fspath(query), os.stat(query).st_size)
+            found = with_identical(found, self.store.videos(), digest, limit)
+        return found
 
     def match(
         self,

@@ -13,19 +13,20 @@ if TYPE_CHECKING:
     from vidkin.features import FrameFeatures
     from vidkin.index.store import StoredFeatures
 
-__all__ = ["frame_vectors", "sampling_rate", "window_vectors"]
+__all__ = ["frame_vectors", "query_rate", "sampling_rate", "window_vectors"]
 
 # A short video is sampled more densely until it has so many frames, but not beyond so many a second.
 _FEWEST_FRAMES = 8
 _DENSEST_RATE = 4.0
+# A query has up to so many frames, so that one of them is near each frame of a target that moves fast.
+_QUERY_FRAMES = 90
 
 
 def sampling_rate(duration: float, base: float = 1.0) -> float:
     """Frames per second at which a video is sampled: ``base``, and more for very short videos.
 
     A video (or stretch of one) that would have fewer than 8 frames is sampled so that it has 8, at no more
-    than 4 frames per second: a 4 s clip at 2, a 2 s clip and all shorter ones at 4. Queries are sampled by
-    the same rule.
+    than 4 frames per second: a 4 s clip at 2, a 2 s clip and all shorter ones at 4.
 
     Args:
         duration: Seconds; 0 or less means unknown and very short.
@@ -37,6 +38,21 @@ def sampling_rate(duration: float, base: float = 1.0) -> float:
         return base
     densest = max(_DENSEST_RATE, base)
     return densest if duration <= 0 else min(densest, _FEWEST_FRAMES / duration)
+
+
+def query_rate(duration: float, base: float = 1.0) -> float:
+    """Frames per second at which a query is sampled: more densely than what is stored, up to 90 frames.
+
+    The frames of two copies are taken at different moments, up to half a period apart, and a moving camera has gone
+    on by then. A query of 22 s or less is sampled at 4 frames per second, a minute at 1.5, 90 s at ``base``.
+
+    Args:
+        duration: Seconds; 0 or less means unknown and very short.
+        base: Frames per second for ordinary videos, above 0.
+    """
+    least = sampling_rate(duration, base)
+    densest = max(_DENSEST_RATE, base)
+    return densest if duration <= 0 else max(least, min(densest, _QUERY_FRAMES / duration))
 
 
 def frame_vectors(values: torch.Tensor) -> torch.Tensor:

@@ -77,8 +77,8 @@ def align(
 
     Returns:
         Segments whose ends lie half a sampling period of the query beyond the first and the last matching
-        frame (on both sides of the line), within [0, last frame + period] of each video; a match that holds
-        until the last frame of a video holds until its end. The score is the
+        frame (on both sides of the line), within [first frame, last frame + period] of each video; a match
+        with no frame between it and a video's begin or end reaches that. The score is the
         weighted mean of the map along the segment. Empty where nothing matches.
 
     Raises:
@@ -307,19 +307,9 @@ def _segment(
     weights: tuple[torch.Tensor, torch.Tensor],
     mirrored: bool,
 ) -> Segment:
-    line, half = run.line, evidence.query_period / 2
+    line = run.line
     rows, columns = _cells(evidence, run)
-    # Cut on both sides at once, so that both ends stay on the line.
-    start = max(float(evidence.query_times[run.first]) - half, 0.0, -line.offset / line.speed)
-    query_limit = float(evidence.query_times[-1]) + evidence.query_period
-    target_limit = (float(evidence.target_times[-1]) + evidence.target_period - line.offset) / line.speed
-    end = float(evidence.query_times[run.last]) + half
-    # The last frame of a video is on screen for its whole period: nothing comes after half of it.
-    if run.last == len(evidence.query_times) - 1:
-        end = max(end, query_limit)
-    if int(columns[-1]) == len(evidence.target_times) - 1:
-        end = max(end, target_limit)
-    end = min(end, query_limit, target_limit)
+    start, end = _span(evidence, run)
     values = similarity.detach()[rows.to(similarity.device), columns.to(similarity.device)].cpu().double()
     weight = torch.minimum(weights[0][rows], weights[1][columns]).double()
     score = float((weight * values).sum() / weight.sum())
@@ -332,6 +322,27 @@ def _segment(
         speed=line.speed,
         mirrored=mirrored,
     )
+
+
+def _span(evidence: EvidenceMap, run: Run) -> tuple[float, float]:
+    """First and last second of a run on the query's clock; both sides are cut at once, so that ends stay on the line.
+
+    Half a period beyond the outermost matching frames, but all the way to where one of the videos begins or ends if
+    there is no frame in between that could say otherwise.
+    """
+    line, half = run.line, evidence.query_period / 2
+    times, targets = evidence.query_times, evidence.target_times
+    first = max(float(times[0]), (float(targets[0]) - line.offset) / line.speed)
+    last = min(
+        float(times[-1]) + evidence.query_period,
+        (float(targets[-1]) + evidence.target_period - line.offset) / line.speed,
+    )
+    start, end = max(first, float(times[run.first]) - half), min(last, float(times[run.last]) + half)
+    if run.first == 0 or float(times[run.first - 1]) < first:
+        start = first
+    if run.last == len(times) - 1 or float(times[run.last + 1]) >= last:
+        end = last
+    return start, end
 
 
 def _cells(evidence: EvidenceMap, run: Run) -> tuple[torch.Tensor, torch.Tensor]:

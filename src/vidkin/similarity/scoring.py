@@ -25,6 +25,9 @@ __all__ = [
     "score_pairs",
 ]
 
+# From this ratio of periods on the coarser side leads the alignment.
+_DENSER = 1.5
+
 
 @dataclass(frozen=True, slots=True)
 class FrameSet:
@@ -65,7 +68,7 @@ class FrameSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreSettings:
-    """Constants of the score; the defaults were chosen on edits of photographs and clips (docs/scoring.md).
+    """Constants of the score; chosen on other material than the benchmark (docs/scoring.md).
 
     Attributes:
         threshold: Calibrated frame similarity from which on two frames speak for a match.
@@ -82,8 +85,8 @@ class ScoreSettings:
     threshold: float = 0.3
     evidence: float = 2.0
     still: float = 0.15
-    change_energy: float = 0.02
-    change_share: float = 0.75
+    change_energy: float = 0.01
+    change_share: float = 0.9
     spatial_share: float | None = None
     maximum_segments: int = 8
 
@@ -173,20 +176,31 @@ def score_pairs(
         query_mask=_content(query.values),
         target_masks=_contents(targets),
     )
-    news = _news(query, settings.still)
-    return [
-        _score(query, target, raw.float(), news, mirrored, settings)
-        for target, raw in zip(targets, maps, strict=True)
-    ]
+    scores = []
+    for target, raw in zip(targets, maps, strict=True):
+        if query.period * _DENSER < target.period:
+            # Between two frames of a coarse target nothing is known: each of its frames looks for the query's nearest.
+            found = _score(target, query, raw.float().T, mirrored, settings)
+            segments = tuple(map(_swapped, found.segments))
+            scores.append(PairScore(found.score, segments, found.map.T.contiguous()))
+        else:
+            scores.append(_score(query, target, raw.float(), mirrored, settings))
+    return scores
+
+
+def _swapped(segment: Segment) -> Segment:
+    return replace(
+        segment,
+        query_start=segment.target_start,
+        query_end=segment.target_end,
+        target_start=segment.query_start,
+        target_end=segment.query_end,
+        speed=1.0 / segment.speed,
+    )
 
 
 def _score(
-    query: FrameSet,
-    target: FrameSet,
-    raw: torch.Tensor,
-    query_news: torch.Tensor,
-    mirrored: bool,
-    settings: ScoreSettings,
+    query: FrameSet, target: FrameSet, raw: torch.Tensor, mirrored: bool, settings: ScoreSettings
 ) -> PairScore:
     frame_map = calibrated_map(raw, query.baseline, target.baseline)
     segments = align(
@@ -201,7 +215,7 @@ def _score(
     )
     if not segments:
         return PairScore(0.0, (), frame_map)
-    target_news = _news(target, settings.still)
+    query_news, target_news = _news(query, settings.still), _news(target, settings.still)
     scored = []
     total = _Evidence.empty(query, target)
     best = 0.0
