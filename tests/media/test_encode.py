@@ -159,3 +159,19 @@ def test_a_thumbnail_of_no_known_kind(tmp_path: Path) -> None:
     with pytest.raises(MediaError, match=r"t\.zzz: no format of pictures has the ending '\.zzz'"):
         write_thumbnail(tmp_path / "a.mp4", tmp_path / "t.zzz")
     assert [path.name for path in tmp_path.iterdir()] == ["a.mp4"]
+
+
+@pytest.mark.parametrize("size", [(64, 48), (1280, 720)])
+@pytest.mark.parametrize("pixel_format", ["yuv420p", "yuvj420p", "yuv444p10le"])
+def test_colours_survive_at_every_size(tmp_path: Path, size: tuple[int, int], pixel_format: str) -> None:
+    image = np.empty((size[1], size[0], 3), dtype=np.uint8)
+    image[:] = (200, 100, 50)
+    write_video(tmp_path / "a.mp4", [image], rate=5, crf=4, pixel_format=pixel_format)
+    np.testing.assert_allclose(read_frames(tmp_path / "a.mp4").images, image[None], atol=3)
+
+
+def test_the_same_frames_give_the_same_bytes(tmp_path: Path) -> None:
+    names = ("a.mp4", "b.mp4", "c.mp4")
+    for name in names:
+        write_video(tmp_path / name, pan("coffee", 60), rate=15, crf=12)
+    assert len({(tmp_path / name).read_bytes() for name in names}) == 1

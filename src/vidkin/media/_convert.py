@@ -45,6 +45,11 @@ def fit(width: int, height: int, short_side: int | None) -> tuple[int, int]:
     return max(1, round(width * short_side / shorter)), max(1, round(height * short_side / shorter))
 
 
+def is_high_definition(width: int, height: int) -> bool:
+    """Whether video of this size has the colours of BT.709 if it does not say otherwise."""
+    return width >= 1280 or height > 576
+
+
 class Converter:
     """Converts the pictures of one video, all to the size of the first.
 
@@ -118,13 +123,13 @@ class Converter:
 
 def _colour_matrix(frame: VideoFrame) -> int | None:
     """The matrix for a picture that does not name its own: BT.709 from high definition on, as players guess."""
-    if frame.colorspace == _UNSPECIFIED and not frame.format.is_rgb and _is_high_definition(frame):
+    if (
+        frame.colorspace == _UNSPECIFIED
+        and not frame.format.is_rgb
+        and is_high_definition(frame.width, frame.height)
+    ):
         return int(Colorspace.ITU709)
     return None
-
-
-def _is_high_definition(frame: VideoFrame) -> bool:
-    return frame.width >= 1280 or frame.height > 576
 
 
 def _has_alpha(frame: VideoFrame) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, cast
 import av
 import av.error
 import numpy as np
+from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.media._convert import is_high_definition
 from vidkin.media.decode import iter_frames, thumbnail
 from vidkin.media.probe import probe
 
@@ -217,7 +219,8 @@ def _encode(
         if shape is None:
             shape = image.shape
             stream.height, stream.width = _stored_size(shape, str(stream.pix_fmt))
-        picture = _picture(image, shape, stream.height, stream.width)
+            convert = _colour_converter(stream)
+        picture = convert(_picture(image, shape, stream.height, stream.width))
         picture.time_base = unit
         picture.pts = count if times is None else round(next(times, -1.0) / unit)
         if picture.pts <= last:
@@ -254,6 +257,27 @@ def _stored_size(shape: tuple[int, ...], pixel_format: str) -> tuple[int, int]:
     """Height and width, even where the format stores colour for blocks of two pixels."""
     colour = av.VideoFormat(pixel_format, 64, 64).components[-1]
     return shape[0] + shape[0] % 2 * (colour.height != 64), shape[1] + shape[1] % 2 * (colour.width != 64)
+
+
+def _colour_converter(stream: VideoStream) -> Callable[[av.VideoFrame], av.VideoFrame]:
+    """Convert to the stored format by the usual matrix for the size, and say so in the file."""
+    context, name = stream.codec_context, str(stream.pix_fmt)
+    if not name.startswith("yuv"):
+        return lambda frame: frame
+    high = is_high_definition(stream.width, stream.height)
+    full = name.startswith("yuvj")
+    # Codes of ITU-T H.273: BT.709 or SMPTE 170M.
+    context.colorspace = 1 if high else 6
+    context.color_primaries = context.color_trc = 1 if high else 6
+    context.color_range = int(ColorRange.JPEG if full else ColorRange.MPEG)
+    scaler = VideoReformatter()
+    return lambda frame: scaler.reformat(
+        frame,
+        format=name,
+        dst_colorspace=Colorspace.ITU709 if high else Colorspace.ITU601,
+        dst_color_range=ColorRange.JPEG if full else ColorRange.MPEG,
+        threads=1,
+    )
 
 
 def _picture(image: Image, shape: tuple[int, ...], height: int, width: int) -> av.VideoFrame:
