@@ -242,7 +242,7 @@ def summarise(
 
     def measured(valid: np.ndarray) -> dict[str, float]:
         s, r = torch.from_numpy(scores), torch.from_numpy((truth > 0).astype(np.float64))
-        v = torch.from_numpy(valid)
+        v = torch.from_numpy(valid.copy())
         return {
             "mAP": float(mean_average_precision(s, r, valid=v)),
             "micro_AP": float(micro_average_precision(s, r, valid=v)),

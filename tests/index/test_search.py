@@ -126,6 +126,19 @@ def test_an_intro_is_common_and_a_family_of_copies_is_not(tmp_path: Path) -> Non
     torch.testing.assert_close(CommonFrames.open(tmp_path).vectors, common.vectors)
 
 
+def test_a_quoted_scene_of_a_film_with_many_copies_is_not_common() -> None:
+    store = MemoryStore()
+    film = frames(20, 70)
+    generator = torch.Generator().manual_seed(3)
+    ids = []
+    for k in range(6):  # edited so heavily that few of their windows look the same
+        noisy = film + 0.08 * torch.randn(20, 4, 64, generator=generator)
+        ids.append(add(store, f"copy {k}", torch.nn.functional.normalize(noisy, dim=-1)))
+    quote = torch.cat([frames(10, 80), film[8:13], frames(10, 81)])
+    ids.append(add(store, "quote", quote))
+    assert len(find_common(store, ids)) == 0
+
+
 def test_two_or_three_videos_with_one_intro_do_not_make_it_common() -> None:
     store = MemoryStore()
     intro = frames(4, 50)

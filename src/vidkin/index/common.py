@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
+from vidkin.index.store import NO_WINDOW
 from vidkin.index.windows import frame_vectors
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["CommonFrames", "find_common"]
 
 _ALIKE = 0.85  # cosine of two window vectors that show the same
+_RELATED = 0.5  # cosine that edited copies keep and strangers do not reach
 _NEIGHBOURS = 64
 _COPY_SHARE = 0.5
 
@@ -73,62 +74,81 @@ class CommonFrames:
         partial.replace(path)
 
 
-@dataclass(frozen=True, slots=True)
-class _Hits:
-    """Where the windows of one video were seen again."""
-
-    by_window: list[set[int]]
-    shared_here: dict[int, float]  # other video -> seconds of this one that it shows as well
-    shared_there: dict[int, set[int]]  # other video -> its windows that this one shows
-
-
 def find_common(
     store: VectorStore, video_ids: Iterable[int], *, minimum: int = 3, most: int = 2000
 ) -> torch.Tensor:
-    """Vectors [C, E] of windows that ``minimum`` or more other videos show without being copies.
+    """Vectors [C, E] of windows that ``minimum`` or more other videos show, none of them a copy of another.
 
-    Two videos that share half of either one's length are copies: what they share is what makes them so. An intro
-    is short against both. Only the first ``most`` videos are looked at, which bounds the cost for large collections
-    (what is common there is common among any two thousand of them).
+    Two videos are copies here if half of either one's length looks like something in the other (a window with a
+    cosine of .5 or more, which heavily edited copies keep and strangers do not reach). An intro is short against all
+    videos that have it; a scene that is quoted in one video and stands in twenty copies of its film counts once.
+    Only the first ``most`` videos are looked at, which bounds the cost for large collections (what is common there
+    is common among any two thousand of them).
     """
-    records = {record.id: record for record in store.videos() if record.status == "ok"}
     found = []
+    windows_of = _WindowCache(store)
     for video_id in list(video_ids)[:most]:
-        record = records.get(video_id)
-        if record is None or record.windows == 0:
+        windows = windows_of(video_id)
+        if windows is None:
             continue
-        windows = store.read_windows(video_id)
-        hits = _hits(store, video_id, windows)
-        seconds = float((windows.ends - windows.starts).sum())
-        copies = {
-            other
-            for other in hits.shared_here
-            if hits.shared_here[other] >= _COPY_SHARE * seconds
-            or other not in records
-            or len(hits.shared_there[other]) >= _COPY_SHARE * records[other].windows
-        }
-        for index, others in enumerate(hits.by_window):
-            if len(others - copies) >= minimum:
+        copies: dict[int, bool] = {}
+        for index, others in enumerate(_seen_again(store, video_id, windows)):
+            if len(others) >= minimum and _are_strangers(windows, others, windows_of, copies, minimum):
                 found.append(windows.vectors[index].float())
     return torch.stack(found) if found else torch.zeros(0, 0)
 
 
-def _hits(store: VectorStore, video_id: int, windows: WindowVectors) -> _Hits:
+class _WindowCache:
+    """Windows of videos by id, None for videos without any."""
+
+    def __init__(self, store: VectorStore) -> None:
+        self._store = store
+        self._sizes = {record.id: record.windows for record in store.videos() if record.status == "ok"}
+        self._read = lru_cache(maxsize=512)(store.read_windows)
+
+    def __call__(self, video_id: int) -> WindowVectors | None:
+        return self._read(video_id) if self._sizes.get(video_id, 0) else None
+
+
+def _seen_again(store: VectorStore, video_id: int, windows: WindowVectors) -> list[list[int]]:
+    """For each window the other videos that show the same, nearest first."""
     nearest = store.nearest(windows.vectors.float(), _NEIGHBOURS)
-    lengths = (windows.ends - windows.starts).tolist()
-    by_window: list[set[int]] = []
-    here: dict[int, float] = defaultdict(float)
-    there: dict[int, set[int]] = defaultdict(set)
-    rows = zip(
-        nearest.video_ids.tolist(), nearest.windows.tolist(), nearest.scores.tolist(), lengths, strict=True
-    )
-    for ids, numbers, scores, length in rows:
-        others: set[int] = set()
-        for other, number, score in zip(ids, numbers, scores, strict=True):
-            if other >= 0 and other != video_id and score >= _ALIKE:
-                others.add(other)
-                there[other].add(number)
-        for other in others:
-            here[other] += length
-        by_window.append(others)
-    return _Hits(by_window, here, there)
+    again = []
+    for ids, scores in zip(nearest.video_ids.tolist(), nearest.scores.tolist(), strict=True):
+        pairs = zip(ids, scores, strict=True)
+        others = [other for other, score in pairs if score >= _ALIKE and other not in (video_id, NO_WINDOW)]
+        again.append(list(dict.fromkeys(others)))
+    return again
+
+
+def _are_strangers(
+    windows: WindowVectors,
+    others: list[int],
+    windows_of: _WindowCache,
+    copies: dict[int, bool],
+    minimum: int,
+) -> bool:
+    """Whether ``minimum`` of the others are copies neither of this video nor of each other."""
+    strangers: list[WindowVectors] = []
+    for other in others:
+        theirs = windows_of(other)
+        if theirs is None:
+            continue
+        if other not in copies:
+            copies[other] = _are_copies(windows, theirs)
+        if copies[other] or any(_are_copies(theirs, stranger) for stranger in strangers):
+            continue
+        strangers.append(theirs)
+        if len(strangers) >= minimum:
+            return True
+    return False
+
+
+def _are_copies(first: WindowVectors, second: WindowVectors) -> bool:
+    near = first.vectors.float() @ second.vectors.float().T >= _RELATED
+    return max(_share(first, near.any(1)), _share(second, near.any(0))) >= _COPY_SHARE
+
+
+def _share(windows: WindowVectors, chosen: torch.Tensor) -> float:
+    lengths = windows.ends - windows.starts
+    return float(lengths[chosen].sum() / lengths.sum().clamp_min(1e-9))

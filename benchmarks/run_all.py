@@ -1,0 +1,93 @@
+"""Every measurement of this project, one after the other; what `make bench` runs. Takes about an hour on two cores.
+
+    python benchmarks/run_all.py [--data FOLDER] [--work FOLDER] [--only NAME...]
+
+Results go to docs/results/ as JSON, with a page where a script makes one. Measurements on real videos need the data
+(VIDKIN_DATA or --data); without it they are left out with a note.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE.parent / "docs" / "results"
+NETWORK = "timm:mobilenetv2_100?pad_type=same&mean=0.5&std=0.5"
+
+
+def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
+    """Name -> commands."""
+    python = sys.executable
+
+    def script(name: str, *arguments: object) -> list[str]:
+        return [python, str(HERE / f"{name}.py"), *map(str, arguments)]
+
+    found = {
+        "chamfer_rate": [script("chamfer_rate", "--output", RESULTS / "chamfer_rate.json")],
+        "metric_losses": [script("metric_losses", "--output", RESULTS / "metric_losses.json")],
+        "metric_scores": [script("metric_scores", "--output", RESULTS / "metric_scores.json")],
+        "scale": [script("scale", "--work", work / "scale", "--output", RESULTS / "scale.json")],
+    }
+    if data is None:
+        print("the measurement data is not there (VIDKIN_DATA): measurements on real videos are left out")
+        return found
+    videos, weights = data / "videos", data / "weights" / "mobilenetv2_100.same.safetensors"
+    whitening = work / "mobilenetv2.safetensors"
+    photographs = Path(_skimage_folder())
+    fit = [
+        python, "-m", "vidkin", "whiten", data / "labelled" / "grocery" / "train", data / "labelled" / "aerial",
+        data / "shots", photographs, "-o", whitening, "--dimension", 256, "--extractor", NETWORK, "--weights", weights,
+    ]  # fmt: skip
+    copies = script(
+        "copy_retrieval", videos, "--work", work / "copies", "--extractor", NETWORK, "--weights", weights,
+        "--whitening", whitening, "--output", RESULTS,
+    )  # fmt: skip
+    found |= {
+        "decode_rate": [script("decode_rate", videos, "--output", RESULTS / "decode_rate.json")],
+        "index_rate": [script("index_rate", videos, data / "shots", "--output", RESULTS / "index_rate.json")],
+        "copy_retrieval": [list(map(str, fit)), copies],
+    }
+    return found
+
+
+def _skimage_folder() -> str:
+    import skimage
+
+    return os.path.join(os.path.dirname(skimage.__file__), "data")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    default = Path(os.environ.get("VIDKIN_DATA", HERE.parent.parent / "shared" / "data"))
+    parser.add_argument("--data", type=Path, default=default if default.is_dir() else None)
+    parser.add_argument(
+        "--work", type=Path, help="where copies and indexes are kept; default a temporary folder"
+    )
+    parser.add_argument("--only", nargs="+", help="names of measurements")
+    arguments = parser.parse_args()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        work = arguments.work or Path(temporary)
+        work.mkdir(parents=True, exist_ok=True)
+        missed = []
+        for name, commands in jobs(arguments.data, work).items():
+            if arguments.only and name not in arguments.only:
+                continue
+            print(f"== {name}", flush=True)
+            for command in commands:
+                if subprocess.run(command, check=False).returncode:
+                    missed.append(name)
+    if missed:
+        print(f"failed, or below target: {', '.join(missed)}")
+    return bool(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
