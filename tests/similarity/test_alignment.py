@@ -309,3 +309,20 @@ def test_refusals() -> None:
         align(similarity, three, four, maximum_segments=0)
     with pytest.raises(InvalidArgumentError, match="minimum_duration is nan s, allowed is 0 or more"):
         align(similarity, three, four, minimum_duration=float("nan"))
+
+
+def test_finer_frames_say_where_a_match_ends_before_the_video_does() -> None:
+    # Rows a second apart, columns a quarter; the match is the diagonal, but after 9.25 s the columns show
+    # something else, which the last row (9 s, on screen until 10 s) alone could not tell.
+    query, target = regular(10), regular(80, 0.25)
+    similarity = torch.full((10, 80), 0.05)
+    for row in range(10):
+        for column in range(max(0, 4 * row - 3), min(38, 4 * row + 4)):
+            similarity[row, column] = 0.9
+    (segment,) = align(similarity, query, target)
+    assert segment.query_start == 0.0
+    assert segment.query_end == pytest.approx(9.5)
+    assert segment.target_end == pytest.approx(9.5)
+    similarity[9, 38:41] = 0.9
+    (segment,) = align(similarity, query, target)
+    assert segment.query_end == pytest.approx(10.0)

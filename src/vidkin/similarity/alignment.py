@@ -338,10 +338,14 @@ def _span(evidence: EvidenceMap, run: Run) -> tuple[float, float]:
         (float(targets[-1]) + evidence.target_period - line.offset) / line.speed,
     )
     start, end = max(first, float(times[run.first]) - half), min(last, float(times[run.last]) + half)
+    # Frames of a finer target in the stretch that is added may say otherwise after all.
+    other = (targets - line.offset) / line.speed
     if run.first == 0 or float(times[run.first - 1]) < first:
-        start = first
+        unlike = other[(other > first) & (other <= start) & (evidence.excess[run.first] < 0)]
+        start = float(unlike[-1]) if len(unlike) else first
     if run.last == len(times) - 1 or float(times[run.last + 1]) >= last:
-        end = last
+        unlike = other[(other >= end) & (other < last) & (evidence.excess[run.last] < 0)]
+        end = float(unlike[0]) if len(unlike) else last
     return start, end
 
 
