@@ -110,6 +110,11 @@ def pipe(folder: Path, good: Path) -> Path:
     return folder / "pipe.mp4"
 
 
+def too_large(folder: Path, good: Path) -> Path:
+    PILImage.new("1", (18_000, 18_000)).save(folder / "a.png")
+    return folder / "a.png"
+
+
 def playlist(folder: Path, good: Path) -> Path:
     """A list of addresses must not make us call them."""
     (folder / "list.m3u8").write_text(
@@ -132,6 +137,7 @@ CAUSES: dict[Callable[[Path, Path], Path], str] = {
     before_any_frame: "not a single frame can be decoded|this is not a video, or it is damaged",
     no_frame_decodes: "not a single frame can be decoded: it is damaged or was cut off$",
     pipe: "this is not a regular file$",
+    too_large: "the picture has too many pixels to be decoded$",
     playlist: "this is text, not video|there is no video in it",
 }
 

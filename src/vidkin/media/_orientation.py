@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from PIL import Image as PILImage
@@ -25,6 +26,9 @@ _PICTURE_CODECS = frozenset(
     {"mjpeg", "png", "apng", "tiff", "webp", "gif", "bmp", "jpegxl", "jpeg2000", "ppm"}
 )
 
+# Pillow takes larger pictures for attacks, and warns.
+_PILLOW_PIXELS = 80_000_000
+
 
 class Orienter:
     """Tells the orientation of the frames of one video.
@@ -46,8 +50,12 @@ class Orienter:
         angle = frame.rotation
         if angle not in self._known:
             upright: Orientation = (round(angle / 90) % 4, False)
-            found = self._from_exif() if self._is_picture else _from_matrix(frame)
-            self._known[angle] = found or upright
+            if not self._is_picture:
+                self._known[angle] = _from_matrix(frame) or upright
+            elif frame.width * frame.height > _PILLOW_PIXELS:
+                self._known[angle] = upright
+            else:
+                self._known[angle] = self._from_exif() or upright
         return self._known[angle]
 
     def _from_exif(self) -> Orientation | None:
@@ -57,6 +65,17 @@ class Orienter:
         except (OSError, ValueError, SyntaxError):  # a video of pictures, or one that Pillow does not know
             return None
         return _EXIF_ORIENTATIONS[tag - 1] if isinstance(tag, int) and 1 <= tag <= 8 else None
+
+
+def is_too_large(name: str) -> bool:
+    """Whether this is a picture of more pixels than can be decoded (FFmpeg forgets the size of such ones)."""
+    try:
+        with warnings.catch_warnings(action="ignore"), PILImage.open(name):
+            return False
+    except PILImage.DecompressionBombError:
+        return True
+    except (OSError, ValueError, SyntaxError):
+        return False
 
 
 def _from_matrix(frame: VideoFrame) -> Orientation | None:

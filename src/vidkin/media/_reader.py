@@ -10,6 +10,7 @@ import av
 import av.error
 
 from vidkin.errors import MediaError
+from vidkin.media._orientation import is_too_large
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -70,6 +71,8 @@ class PictureReader:
     def close(self) -> None:
         """Say how the reading went: a warning if parts were damaged, `MediaError` if nothing came out."""
         if self.base is None:
+            if is_too_large(self.name):
+                raise MediaError(self.name, "the picture has too many pixels to be decoded")
             raise MediaError(self.name, "not a single frame can be decoded: it is damaged or was cut off")
         if self.failures or self.concealed:
             logger.warning(
