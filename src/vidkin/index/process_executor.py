@@ -48,7 +48,7 @@ class ProcessExecutor:
             hang. Raise it for very large pictures on a very slow machine.
     """
 
-    def __init__(self, spec: WorkerSpec, *, workers: int, hang_timeout: float = 60.0) -> None:
+    def __init__(self, spec: WorkerSpec, *, workers: int, hang_timeout: float = 120.0) -> None:
         self._spec = spec
         self._workers = max(1, workers)
         self._hang_timeout = hang_timeout
