@@ -17,7 +17,7 @@ from vidkin.index.lance_store import LanceStore
 from vidkin.index.lock import writer_lock
 from vidkin.index.manifest import Manifest, create_collection
 from vidkin.index.process_executor import ProcessExecutor, usable_processors
-from vidkin.index.report import IngestReport, OnProgress
+from vidkin.index.report import IngestInterrupted, IngestReport, OnProgress
 from vidkin.index.scan import scan
 from vidkin.index.searching import SearchingIndex
 from vidkin.index.store import VideoRecord
@@ -157,8 +157,12 @@ class Index(SearchingIndex):
                 retry_broken=retry_broken,
                 on_progress=on_progress,
             )
-            self.store.optimise()
-            self._note_common([outcome.path for outcome in report.added])
+            try:
+                self.store.optimise()
+                self._note_common([outcome.path for outcome in report.added])
+            except KeyboardInterrupt:
+                # All videos are in; what is interrupted here only makes searches faster and better.
+                raise IngestInterrupted(report) from None
             return report
 
     def remove(self, paths: PathLike | Iterable[PathLike], *, wait: float = 0.0) -> int:

@@ -103,8 +103,8 @@ class Manifest:
         if fingerprint != self.fingerprint:
             raise CollectionMismatchError(
                 f"{folder} was made with extractor {self.fingerprint}, given is {fingerprint}; features of the two "
-                "cannot be compared: open it without naming an extractor, or index anew into another folder (needed, too, "
-                "after an update of vidkin that changed its own features)"
+                "cannot be compared: open it without naming an extractor, or index anew into another folder "
+                "(needed, too, after an update of vidkin that changed its own features)"
             )
 
 
