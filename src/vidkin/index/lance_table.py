@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -11,6 +12,9 @@ import pyarrow as pa
 from vidkin.errors import CollectionError
 
 __all__ = ["LanceTable", "new_session", "table_exists"]
+
+# Lance warns on standard error that it will leave these numbers out one day; we do not read them.
+os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
 
 # Longer lists of ids are split: a filter is parsed as an expression.
 _IDS_A_FILTER = 1000

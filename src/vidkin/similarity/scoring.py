@@ -25,6 +25,7 @@ __all__ = [
     "score_pairs",
 ]
 
+_UNRELATED = 0.2
 # From this ratio of periods on the coarser side leads the alignment.
 _DENSER = 1.5
 
@@ -227,9 +228,9 @@ def _score(
         total = total.plus(part, agreement)
         best = max(best, alone, total.score(1.0, settings))
         scored.append(replace(segment, score=_spread(min(1.0, segment.score * agreement))))
-    kept = tuple(
-        sorted((segment for segment in scored if segment.score > 0), key=lambda segment: -_strength(segment))
-    )
+    ranked = sorted((s for s in scored if s.score > 0), key=lambda segment: -_strength(segment))
+    # Beside the best one a segment that says no more than unrelated videos do is noise.
+    kept = tuple(s for place, s in enumerate(ranked) if place == 0 or s.score >= _UNRELATED)
     return PairScore(best if kept else 0.0, kept, frame_map)
 
 
