@@ -69,7 +69,7 @@ class FrameSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreSettings:
-    """Constants of the score; chosen on other material than the benchmark (docs/scoring.md).
+XX
 
     Attributes:
         threshold: Calibrated frame similarity from which on two frames speak for a match.
