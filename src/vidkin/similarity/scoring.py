@@ -69,7 +69,7 @@ class FrameSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreSettings:
-XX
+    """Constants of the score; how they were chosen is in docs/scoring.md.
 
     Attributes:
         threshold: Calibrated frame similarity from which on two frames speak for a match.
