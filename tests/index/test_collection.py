@@ -209,6 +209,7 @@ def test_ctrl_c_leaves_a_usable_index_and_no_processes(empty: Path, tmp_path: Pa
     settled = int(output.split()[-1])
     with Index.open(empty, create=False) as index:
         before = len(index.videos())
-        assert 1 <= settled <= before < 8
+        # On a fast machine all may be in before the signal is seen; what is in is whole either way.
+        assert 1 <= settled <= before <= 8
         report = index.add(videos, executor=HERE)
         assert (len(report.unchanged), len(report.added)) == (before, 8 - before)
