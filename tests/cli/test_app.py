@@ -136,7 +136,7 @@ def test_ctrl_c_leaves_an_index_that_the_same_command_completes(tmp_path: Path) 
     assert 1 <= kept <= 34
     report = run("index", folder, "--index", index, "--workers", "1", "--json").json
     assert len(report["unchanged"]) == kept
-    assert report["videos"] == 10
+    assert report["videos"] == 34
 
 
 def test_a_reader_that_stops_early_is_no_error(library: Library) -> None:
