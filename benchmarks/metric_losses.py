@@ -9,18 +9,16 @@ values. Exit status 1 when a target is missed. The losses on scores are in metri
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from _measure import Measurement, compare, machine, measure  # first: it sets up the profiler's log
+from _measure import Measurement, compare, measure  # first: it sets up the profiler's log
+from _report import finish, options, values_differ
 from vidkin.metric import losses
 
 Inputs = Literal["tuples", "classes", "levels"]
@@ -223,63 +221,26 @@ def compare_with_package(size: int = 512) -> dict[str, dict[str, Measurement]]:
     }
 
 
-def print_pair(name: str, pair: dict[str, Measurement]) -> dict[str, Any]:
-    """A comparison as a block of text, and as data with the ratios."""
-    own, other = pair["vidkin"], pair["package"]
-    faster, smaller = other.seconds / own.seconds, other.peak_mib / own.peak_mib
-    print(f"\n{name}")
-    for who, found in pair.items():
-        print(f"  {who:8s} {found.value:.7f}  {found.seconds:9.4f} s {found.peak_mib:9.1f} MiB")
-    print(f"  {faster:.1f} times faster, {smaller:.1f} times smaller", flush=True)
-    return {
-        **{who: asdict(found) for who, found in pair.items()},
-        "faster": faster,
-        "smaller": smaller,
-        "difference": abs(own.value - other.value),
-    }
-
-
-def missed_targets(report: dict[str, Any]) -> list[str]:
-    """The targets that this run did not reach."""
-    missed = [
-        f"{row['loss']} takes {row['2048']['peak_mib']:.0f} MiB at N=2048, wanted at most 1024"
-        for row in report["losses"]
-        if "2048" in row and row["2048"]["peak_mib"] > 1024
-    ]
-    for name, pair in report["comparisons"].items():
-        if "batch-all" in name and pair["faster"] < 3:
-            missed.append(f"{name}: {pair['faster']:.1f} times faster, wanted 3")
-        if pair["difference"] > 1e-5 * max(1.0, abs(pair["vidkin"]["value"])):
-            missed.append(f"{name}: values differ by {pair['difference']:.2g}")
-    return missed
+def missed(name: str, pair: dict[str, Any]) -> list[str]:
+    """The targets that a comparison did not reach."""
+    found = []
+    if "batch-all" in name and pair["faster"] < 3:
+        found.append(f"{name}: {pair['faster']:.1f} times faster, wanted 3")
+    if values_differ(pair):
+        found.append(f"{name}: values differ by {pair['difference']:.2g}")
+    return found
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[512, 2048], help="batch sizes")
-    parser.add_argument("--skip-package", action="store_true", help="leave pytorch-metric-learning out")
-    options = parser.parse_args()
+    given = options(__doc__)
     torch.set_num_threads(1)
     torch.manual_seed(0)
     print(
-        f"forward and backward from embeddings [N, 128], classes of 4 in categories of 16, N = {options.sizes}"
+        f"forward and backward from embeddings [N, 128], classes of 4 in categories of 16, N = {given.sizes}"
     )
-    report: dict[str, Any] = {
-        "machine": machine(),
-        "losses": measure_losses(options.sizes),
-        "comparisons": {},
-    }
-    if not options.skip_package:
-        for name, pair in compare_with_package().items():
-            report["comparisons"][name] = print_pair(name, pair)
-    report["missed"] = missed_targets(report)
-    print("\n" + ("\n".join(report["missed"]) or "every target reached"))
-    if options.output:
-        options.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    return 1 if report["missed"] else 0
+    rows = measure_losses(given.sizes)
+    pairs = {} if given.skip_package else compare_with_package()
+    return finish(rows, pairs, missed, given.output)
 
 
 if __name__ == "__main__":
