@@ -353,6 +353,7 @@ def main() -> None:
     text = _page(results, pieces, items, notes)
     print(text)
     if arguments.output:
+        arguments.output.mkdir(parents=True, exist_ok=True)
         (arguments.output / "copy_retrieval.md").write_text(text)
         (arguments.output / "copy_retrieval.json").write_text(
             json.dumps({"machine": machine(), "results": results, "notes": notes}, indent=1) + "\n"

@@ -186,7 +186,7 @@ def _map_without_gradient(
     scratch = torch.empty(rows * columns, dtype=precision, device=query.device)
     for start in range(0, query.shape[0], query_frames):
         stop = min(start + query_frames, query.shape[0])
-        part = _region_major(query[start:stop], precision)
+        part = _query_part(query[start:stop], precision, options)
         valid = None if query_mask is None else query_mask[start:stop]
         for block in _target_blocks(targets, target_masks, target_frames):
             size = block.values.shape[:2].numel() * part.shape[:2].numel()
@@ -211,7 +211,7 @@ def _map_with_gradient(
     stripes = []
     for start in range(0, query.shape[0], query_frames):
         stop = start + query_frames
-        part = _region_major(query[start:stop], precision)
+        part = _query_part(query[start:stop], precision, options)
         valid = None if query_mask is None else query_mask[start:stop]
         pieces = []
         for block in _target_blocks(targets, target_masks, target_frames):
@@ -234,10 +234,11 @@ def _block_similarity(
     options: _Options,
     scratch: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """[bt, bq] from query regions [Rq, bq, D] and target frames [bt, Rt, D].
+    """[bt, bq] from a query part as _query_part makes it and target frames [bt, Rt, D].
 
-    Target frames are the rows and query frames the last dimension of the product [bt, Rt, Rq, bq]: both
-    reductions over regions then run over whole contiguous lines, and no target is copied or transposed.
+    Target frames are the rows and query frames the columns of the product [bt, Rt, bq, Rq] (symmetric: [bt, Rt,
+    Rq, bq]): the costly reductions over regions run over whole contiguous lines, and no target is copied or
+    transposed.
     """
     rows, columns = target.flatten(0, 1), query.flatten(0, 1).T
     if scratch is None:
@@ -245,23 +246,26 @@ def _block_similarity(
     else:
         product = torch.mm(rows, columns, out=scratch.view(rows.shape[0], columns.shape[1]))
     product = product.view(*target.shape[:2], *query.shape[:2])
-    query_valid = None if query_mask is None else query_mask.T[None, None]
+    regions = 1 if options.symmetric else 2
+    query_valid = None if query_mask is None else (query_mask.T if options.symmetric else query_mask)[None]
 
     lines = product.flatten(2)
     line_valid = None if target_mask is None else target_mask[:, :, None]
     best = mean_of_largest(lines, dim=1, share=options.spatial_share, valid=line_valid)
     best = best.view(target.shape[0], *query.shape[:2])
-    forward = mean_of_valid(best, dim=1, valid=None if query_valid is None else query_valid[0])
+    forward = mean_of_valid(best, dim=regions, valid=query_valid)
     if not options.symmetric:
         return forward
-    best = mean_of_largest(product, dim=2, share=options.spatial_share, valid=query_valid)
+    every = None if query_valid is None else query_valid[None]
+    best = mean_of_largest(product, dim=2, share=options.spatial_share, valid=every)
     backward = mean_of_valid(best, dim=1, valid=line_valid)
     return (forward + backward) / 2
 
 
-def _region_major(query: torch.Tensor, precision: torch.dtype) -> torch.Tensor:
-    """[bq, Rq, D] to contiguous [Rq, bq, D]."""
-    return query.to(precision).transpose(0, 1).contiguous()
+def _query_part(query: torch.Tensor, precision: torch.dtype, options: _Options) -> torch.Tensor:
+    """[bq, Rq, D] as it is, or [Rq, bq, D] where the other direction will reduce over query regions too."""
+    query = query.to(precision)
+    return query.transpose(0, 1).contiguous() if options.symmetric else query
 
 
 def _block_frames(query: torch.Tensor, targets: Sequence[torch.Tensor], options: _Options) -> tuple[int, int]:
