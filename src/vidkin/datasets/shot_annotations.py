@@ -1,0 +1,280 @@
+"""Labels of shots and of critical moments: vidkin's JSON format, and SoccerNet-v2 labels read into it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = [
+    "SOCCERNET_EVENTS",
+    "ShotAnnotation",
+    "VideoAnnotation",
+    "read_shot_annotations",
+    "read_soccernet",
+    "write_shot_annotations",
+]
+
+PathLike = str | os.PathLike[str]
+
+SOCCERNET_EVENTS = ("Goal", "Penalty", "Shots off target", "Shots on target")
+"""SoccerNet-v2 actions in which the ball is hit towards the goal: the sources' notion of a critical event."""
+
+_FORMAT = "vidkin-shots-1"
+
+
+@dataclass(frozen=True, slots=True)
+class ShotAnnotation:
+    """One labelled shot, in frames from 0 in the order of presentation.
+
+    Attributes:
+        start: First frame.
+        end: One past the last frame.
+        critical: [start, end) of the critical frames, inside the shot; None where there are none.
+    """
+
+    start: int
+    end: int
+    critical: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < self.end:
+            raise InvalidArgumentError(
+                f"a shot must have 0 <= start < end, given is [{self.start}, {self.end})"
+            )
+        if self.critical is not None and not self.start <= self.critical[0] < self.critical[1] <= self.end:
+            raise InvalidArgumentError(
+                f"critical frames [{self.critical[0]}, {self.critical[1]}) must lie inside their shot "
+                f"[{self.start}, {self.end})"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class VideoAnnotation:
+    """The labelled shots of one video.
+
+    Frames between two shots belong to a gradual transition; shots that touch have a hard cut between them.
+
+    Attributes:
+        video: The file.
+        fps: Frames a second, for times; frame numbers are what counts.
+        shots: In the order of time, without overlap.
+    """
+
+    video: Path
+    fps: float
+    shots: tuple[ShotAnnotation, ...]
+
+    def __post_init__(self) -> None:
+        if not (self.fps > 0 and math.isfinite(self.fps)):
+            raise InvalidArgumentError(f"fps must be above 0, given is {self.fps} for {self.video}")
+        for before, after in pairwise(self.shots):
+            if after.start < before.end:
+                raise InvalidArgumentError(
+                    f"shots [{before.start}, {before.end}) and [{after.start}, {after.end}) of {self.video} "
+                    "overlap or are out of order"
+                )
+
+    @property
+    def cuts(self) -> tuple[int | tuple[int, int], ...]:
+        """Boundaries as `metric.measures.boundary_scores` takes them: the first frame of the new shot, or the
+        (first, last) frame of a gradual transition."""
+        return tuple(
+            after.start if after.start == before.end else (before.end, after.start - 1)
+            for before, after in pairwise(self.shots)
+        )
+
+
+def write_shot_annotations(path: PathLike, annotations: Sequence[VideoAnnotation]) -> None:
+    """Write labels as JSON. Videos in the same folder or below are named relative to the file.
+
+    The format: ``{"format": "vidkin-shots-1", "videos": [{"video": "a.mp4", "fps": 25.0, "shots": [{"start": 0,
+    "end": 90, "critical": [60, 90]}, {"start": 90, "end": 200, "critical": null}]}]}``; every interval is
+    [start, end) in frames.
+    """
+    target = Path(path)
+    folder = target.absolute().parent
+    document = {
+        "format": _FORMAT,
+        "videos": [
+            {
+                "video": _relative(annotation.video, folder),
+                "fps": annotation.fps,
+                "shots": [
+                    {
+                        "start": shot.start,
+                        "end": shot.end,
+                        "critical": None if shot.critical is None else list(shot.critical),
+                    }
+                    for shot in annotation.shots
+                ],
+            }
+            for annotation in annotations
+        ],
+    }
+    partial = target.with_name(target.name + ".partial")
+    partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    partial.replace(target)
+
+
+def read_shot_annotations(path: PathLike) -> list[VideoAnnotation]:
+    """Read labels that `write_shot_annotations` (or a hand) wrote.
+
+    A relative name of a video is one beside the file. The file may also hold one video alone: an object with
+    ``video``, ``fps`` and ``shots``.
+
+    Raises:
+        InvalidArgumentError: The file cannot be read, is no such JSON, or its labels contradict themselves; the
+            message names the video and the shot.
+    """
+    source = Path(path)
+    document = _load(source)
+    videos = [document] if "shots" in document else document.get("videos")
+    if not isinstance(videos, list) or document.get("format", _FORMAT) != _FORMAT:
+        raise InvalidArgumentError(
+            f"{source} holds no shot labels: expected an object with 'format': {_FORMAT!r} and 'videos', "
+            f"given are the keys {sorted(document)}"
+        )
+    return [_video(item, number, source) for number, item in enumerate(videos)]
+
+
+def read_soccernet(
+    labels: PathLike,
+    video: PathLike,
+    *,
+    fps: float,
+    frames: int,
+    half: int = 1,
+    cameras: PathLike | None = None,
+    shots: Sequence[tuple[int, int]] | None = None,
+    events: Sequence[str] = SOCCERNET_EVENTS,
+    before: float | None = None,
+) -> VideoAnnotation:
+    """Labels of one half of a game from SoccerNet-v2's ``Labels-v2.json``.
+
+    An event makes the shot that contains it critical; the frames of that shot before the event, up to and with the
+    frame of the event, are critical. Events that the broadcast does not show are left out.
+
+    Args:
+        labels: ``Labels-v2.json`` of the game.
+        video: The video of this half.
+        fps: Its frames a second.
+        frames: How many frames it has.
+        half: 1 or 2: which half the video shows.
+        cameras: ``Labels-cameras.json`` of the same game, whose camera changes are the cuts. Not every game has
+            complete ones, so shots can be given instead.
+        shots: [start, end) frames of the shots, for example from a detector. Exactly one of both is needed.
+        events: Labels of the actions that count.
+        before: Seconds before the event that are critical at most; default all of the shot up to the event. Give a
+            value (the sources' windows last 2 s) where quadlets are drawn: these need non-critical frames too.
+
+    Raises:
+        InvalidArgumentError: A file is not as SoccerNet writes it, or an argument is not allowed.
+    """
+    if half not in (1, 2):
+        raise InvalidArgumentError(f"half is {half}, allowed are 1 and 2")
+    if (cameras is None) == (shots is None):
+        raise InvalidArgumentError("give either cameras (Labels-cameras.json) or shots, exactly one of both")
+    if not fps > 0 or frames < 1:
+        raise InvalidArgumentError(f"fps is {fps} and frames {frames}, both must be above 0")
+    if before is not None and not before > 0:
+        raise InvalidArgumentError(f"before is {before} s, allowed is a length above 0 or None")
+    if cameras is not None:
+        changes = {round(time * fps) for time, _ in _soccernet_moments(Path(cameras), half)}
+        edges = [0, *sorted(frame for frame in changes if 0 < frame < frames), frames]
+        shots = list(pairwise(edges))
+    assert shots is not None
+    moments = sorted(
+        int(time * fps + 1e-6) for time, item in _soccernet_moments(Path(labels), half) if _counts(item, events)
+    )
+    found = [
+        ShotAnnotation(start, end, _critical_part(start, end, moments, fps, before)) for start, end in shots
+    ]
+    return VideoAnnotation(Path(video), fps, tuple(found))
+
+
+def _counts(item: Mapping[str, Any], events: Sequence[str]) -> bool:
+    return item.get("label") in events and item.get("visibility", "visible") == "visible"
+
+
+def _critical_part(
+    start: int, end: int, moments: Sequence[int], fps: float, before: float | None
+) -> tuple[int, int] | None:
+    """Frames up to the last event of the shot [start, end)."""
+    inside = [moment for moment in moments if start <= moment < end]
+    if not inside:
+        return None
+    # Of several events in one shot (a shot, then the goal) all frames up to the last are critical.
+    first = start if before is None else max(start, min(inside) + 1 - round(before * fps))
+    return first, inside[-1] + 1
+
+
+def _soccernet_moments(path: Path, half: int) -> list[tuple[float, Mapping[str, Any]]]:
+    """(seconds from the start of the half, annotation) of this half."""
+    items = _load(path).get("annotations")
+    if not isinstance(items, list):
+        raise InvalidArgumentError(f"{path} has no list 'annotations', so it holds no labels of SoccerNet-v2")
+    found = []
+    for item in items:
+        try:
+            clock = str(item["gameTime"]).split(" - ")
+            number = int(clock[0])
+            # `position` is in milliseconds and finer than the clock of the game; some files lack it.
+            minutes, seconds = clock[1].split(":")
+            time = int(item["position"]) / 1000 if "position" in item else int(minutes) * 60 + int(seconds)
+        except (KeyError, ValueError, IndexError, TypeError, AttributeError):
+            raise InvalidArgumentError(
+                f"{path}: the annotation {item!r} has no 'gameTime' as '1 - 12:34' (half - minutes:seconds) "
+                "with a 'position' in milliseconds"
+            ) from None
+        if number == half:
+            found.append((float(time), item))
+    return found
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise InvalidArgumentError(f"{path} is not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise InvalidArgumentError(f"{path} must hold a JSON object, given is a {type(document).__name__}")
+    return document
+
+
+def _video(item: Any, number: int, source: Path) -> VideoAnnotation:
+    try:
+        shots = tuple(
+            ShotAnnotation(int(shot["start"]), int(shot["end"]), _pair(shot.get("critical")))
+            for shot in item["shots"]
+        )
+        return VideoAnnotation(source.parent / str(item["video"]), float(item["fps"]), shots)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{source}, video {number}: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidArgumentError(
+            f"{source}, video {number}: expected 'video', 'fps' and 'shots' with 'start', 'end' and 'critical' "
+            f"([start, end) or null); {type(error).__name__}: {error}"
+        ) from None
+
+
+def _pair(value: Any) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    start, end = value
+    return int(start), int(end)
+
+
+def _relative(video: Path, folder: Path) -> str:
+    absolute = video.absolute()
+    inside = absolute.is_relative_to(folder)
+    return (absolute.relative_to(folder) if inside else absolute).as_posix()
