@@ -1,0 +1,112 @@
+"""Is a series increasing? Rank tests and robust slopes for the curve of a shot."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = ["MannKendall", "end_rise", "mann_kendall", "theil_sen"]
+
+# All pairs of a longer series cost too much and say no more: it is thinned evenly to this many values.
+_MOST_VALUES = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class MannKendall:
+    """Outcome of the Mann-Kendall trend test.
+
+    Attributes:
+        statistic: S, the pairs that increase less the pairs that decrease.
+        tau: S / number of pairs, in [-1, 1]: 1 where every value is above all before it (Kendall's tau-a).
+        z: S less its continuity correction, over its standard deviation without a trend, ties accounted for. Values
+            that depend on their neighbours, as windows that overlap do, make |z| too large: compare it with a fitted
+            threshold, not with a table.
+        p_value: Chance of such an S or a higher one without a trend, for independent values.
+    """
+
+    statistic: int
+    tau: float
+    z: float
+    p_value: float
+
+
+def mann_kendall(values: NDArray[np.floating]) -> MannKendall:
+    """One-sided Mann-Kendall test for an increasing trend.
+
+    ``S = sum over i < j of sign(x_j - x_i)``; ``Var S = (n (n-1) (2n+5) - sum over ties of t (t-1) (2t+5)) / 18``;
+    ``z = (S - sign S) / sqrt(Var S)``. Fewer than two values, or equal ones, have no trend (tau 0, z 0, p 1/2).
+
+    Args:
+        values: [N], in the order of time. Of more than 1,500 an even sample is taken.
+
+    Raises:
+        InvalidArgumentError: Values are not one row of finite numbers.
+
+    Source: Mann, Nonparametric tests against trend, Econometrica 1945; Kendall, Rank correlation methods.
+    """
+    x = _checked(values)
+    n = len(x)
+    statistic = int(np.sign(np.subtract.outer(x, x))[np.tril_indices(n, -1)].sum()) if n > 1 else 0
+    pairs = n * (n - 1) // 2
+    ties = np.unique(x, return_counts=True)[1].astype(np.float64)
+    variance = (n * (n - 1) * (2 * n + 5) - float((ties * (ties - 1) * (2 * ties + 5)).sum())) / 18
+    z = (statistic - math.copysign(1, statistic)) / math.sqrt(variance) if statistic and variance > 0 else 0.0
+    return MannKendall(statistic, statistic / pairs if pairs else 0.0, z, 0.5 * math.erfc(z / math.sqrt(2)))
+
+
+def theil_sen(values: NDArray[np.floating], times: NDArray[np.floating] | None = None) -> float:
+    """Median slope of all pairs of values: a line that up to 29 % of outliers do not turn.
+
+    Args:
+        values: [N], in the order of time. Of more than 1,500 an even sample is taken.
+        times: [N], strictly increasing; default 0, 1, 2, ...
+
+    Returns:
+        Units of the values a unit of time; 0 for fewer than two values.
+
+    Raises:
+        InvalidArgumentError: Values are not one row of finite numbers, or times do not fit or increase.
+
+    Source: Theil 1950; Sen, Estimates of the regression coefficient based on Kendall's tau, JASA 1968.
+    """
+    t = np.arange(len(values), dtype=np.float64) if times is None else np.asarray(times, dtype=np.float64)
+    if t.shape != np.shape(values) or (len(t) > 1 and not bool((np.diff(t) > 0).all())):
+        raise InvalidArgumentError(
+            f"times must be one per value and strictly increasing, given are {list(t.shape)} for "
+            f"{list(np.shape(values))} values"
+        )
+    x, t = _checked(values), _thinned(t)
+    if len(x) < 2:
+        return 0.0
+    later, earlier = np.tril_indices(len(x), -1)
+    return float(np.median((x[later] - x[earlier]) / (t[later] - t[earlier])))
+
+
+def end_rise(values: NDArray[np.floating]) -> float:
+    """Median of the last quarter less median of the first half: by how much a series that is flat at first ends higher.
+
+    The event of a critical clip lies at its end, so that most of the clip is flat; slopes of all pairs then see
+    little of it. 0 for fewer than four values.
+    """
+    x = _checked(values)
+    if len(x) < 4:
+        return 0.0
+    return float(np.median(x[-(len(x) // 4) :]) - np.median(x[: len(x) // 2]))
+
+
+def _checked(values: NDArray[np.floating]) -> NDArray[np.float64]:
+    x = np.asarray(values, dtype=np.float64)
+    if x.ndim != 1 or not bool(np.isfinite(x).all()):
+        raise InvalidArgumentError(f"values must be one row [N] of finite numbers, given is {list(x.shape)}")
+    return _thinned(x)
+
+
+def _thinned(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    if len(x) <= _MOST_VALUES:
+        return x
+    return x[np.linspace(0, len(x) - 1, _MOST_VALUES).round().astype(np.int64)]
