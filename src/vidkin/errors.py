@@ -6,6 +6,7 @@
     ├── InvalidArgumentError (also ValueError)      a value that the caller gave is not allowed
     ├── MediaError                                  a file that cannot be read as video, with the cause
     ├── MissingPartError                            an optional package or program is not installed
+    ├── DatasetError                                a labelled collection lacks a part, or its split leaks
     ├── ExtractorError                              features cannot be made
     │   ├── UnknownExtractorError                   no extractor or model has this name
     │   └── WeightsUnavailableError                 the weights are neither cached nor given
@@ -27,6 +28,7 @@ __all__ = [
     "CollectionLockedError",
     "CollectionMismatchError",
     "CollectionNotFoundError",
+    "DatasetError",
     "ExtractorError",
     "InvalidArgumentError",
     "MediaError",
@@ -66,6 +68,10 @@ class MediaError(VidkinError):
 
 class MissingPartError(VidkinError):
     """An optional package or program is not installed; the message holds the command that installs it."""
+
+
+class DatasetError(VidkinError):
+    """A labelled collection is not as its reader needs it, or its split leaks; the message says what is wrong."""
 
 
 class ExtractorError(VidkinError):

@@ -1,27 +1,42 @@
 """Room datasets: labelled collections, and a sample collection that needs no download."""
 
+from vidkin.datasets.aerial import read_aerial
+from vidkin.datasets.collections import available_readers, open_labelled
+from vidkin.datasets.fruit import read_fruit
+from vidkin.datasets.grocery import read_grocery
+from vidkin.datasets.labelled import SPLITS, Kind, LabelledItem, LabelledSet, LabelNames
+from vidkin.datasets.omniglot import read_omniglot
 from vidkin.datasets.photographs import PHOTOGRAPHS, camera_flight, photograph
+from vidkin.datasets.reading import Fit, read_item
 from vidkin.datasets.samples import SampleCollection, SampleCopy, build_samples
-from vidkin.datasets.shot_annotations import (
-    SOCCERNET_EVENTS,
-    ShotAnnotation,
-    VideoAnnotation,
-    read_shot_annotations,
-    read_soccernet,
-    write_shot_annotations,
-)
+from vidkin.datasets.splits import check_split, make_split, read_split, write_split
+from vidkin.datasets.strokes import Drawing, draw_strokes, parse_strokes
 
 __all__ = [
     "PHOTOGRAPHS",
-    "SOCCERNET_EVENTS",
+    "SPLITS",
+    "Drawing",
+    "Fit",
+    "Kind",
+    "LabelNames",
+    "LabelledItem",
+    "LabelledSet",
     "SampleCollection",
     "SampleCopy",
-    "ShotAnnotation",
-    "VideoAnnotation",
+    "available_readers",
     "build_samples",
     "camera_flight",
+    "check_split",
+    "draw_strokes",
+    "make_split",
+    "open_labelled",
+    "parse_strokes",
     "photograph",
-    "read_shot_annotations",
-    "read_soccernet",
-    "write_shot_annotations",
+    "read_aerial",
+    "read_fruit",
+    "read_grocery",
+    "read_item",
+    "read_omniglot",
+    "read_split",
+    "write_split",
 ]

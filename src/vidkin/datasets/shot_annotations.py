@@ -192,7 +192,9 @@ def read_soccernet(
         shots = list(pairwise(edges))
     assert shots is not None
     moments = sorted(
-        int(time * fps + 1e-6) for time, item in _soccernet_moments(Path(labels), half) if _counts(item, events)
+        int(time * fps + 1e-6)
+        for time, item in _soccernet_moments(Path(labels), half)
+        if _counts(item, events)
     )
     found = [
         ShotAnnotation(start, end, _critical_part(start, end, moments, fps, before)) for start, end in shots

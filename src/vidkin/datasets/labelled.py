@@ -1,0 +1,199 @@
+"""Labelled collections: items that carry a category and a subcategory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = ["SPLITS", "Kind", "LabelNames", "LabelledItem", "LabelledSet"]
+
+Kind = Literal["image", "video", "strokes"]
+
+SPLITS = ("train", "validation", "test")
+"""The parts that an item may belong to; an undecided one has the split ``""``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledItem:
+    """An image, a video or a drawing with its labels.
+
+    Attributes:
+        path: The file; of a member of an archive the archive.
+        category: The coarse label.
+        subcategory: The fine label, a name inside its category.
+        group: What a split must not tear apart: a drawer, a rotation axis, a recording...
+        member: Name of the file inside the archive, empty for a plain file.
+        split: ``"train"``, ``"validation"``, ``"test"``, or ``""`` while undecided.
+        start: Of a video, where the item begins, in seconds.
+        end: Of a video, where it ends (frames before this time only), in seconds; None is the end of the file.
+    """
+
+    path: Path
+    category: str
+    subcategory: str
+    group: str
+    member: str = ""
+    split: str = ""
+    start: float = 0.0
+    end: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("category", self.category), ("subcategory", self.subcategory)):
+            if not value or "/" in value:
+                raise InvalidArgumentError(
+                    f"{name} of {self.path} is {value!r}, allowed is a name that is not empty and holds no '/'"
+                )
+        if self.split not in ("", *SPLITS):
+            raise InvalidArgumentError(
+                f"split of {self.path} is {self.split!r}, allowed are {', '.join(SPLITS)} and '' (undecided)"
+            )
+        if not self.start >= 0 or (self.end is not None and not self.end > self.start):
+            raise InvalidArgumentError(
+                f"{self.path} is to go from {self.start} s to {self.end} s; the start must be 0 or later, and "
+                "the end after it"
+            )
+
+    @property
+    def label(self) -> str:
+        """``"category/subcategory"``."""
+        return f"{self.category}/{self.subcategory}"
+
+    def key(self, root: Path | None = None) -> str:
+        """What tells the item from all others of a collection, and stays when the collection's folder moves.
+
+        Args:
+            root: The collection's folder; None gives the key with the full path.
+        """
+        path = self.path
+        if root is not None and path.is_relative_to(root):
+            path = path.relative_to(root)
+        name = path.as_posix() + (f"!{self.member}" if self.member else "")
+        if self.start == 0.0 and self.end is None:
+            return name
+        return f"{name}@{self.start:.3f}-{'' if self.end is None else f'{self.end:.3f}'}"
+
+
+@dataclass(frozen=True)
+class LabelNames:
+    """Names behind the numbers of labels: an id is the place of its name here.
+
+    Attributes:
+        categories: Sorted names of the categories.
+        subcategories: Sorted ``"category/subcategory"``.
+    """
+
+    categories: tuple[str, ...]
+    subcategories: tuple[str, ...]
+
+    @classmethod
+    def of(cls, items: Iterable[LabelledItem]) -> LabelNames:
+        """The names that appear among the items."""
+        labels = {item.label: item.category for item in items}
+        return cls(tuple(sorted(set(labels.values()))), tuple(sorted(labels)))
+
+
+@dataclass(frozen=True, repr=False)
+class LabelledSet:
+    """Items with two levels of labels, in a stable order.
+
+    Attributes:
+        name: Name of the collection.
+        kind: What the items are: ``"image"``, ``"video"``, or ``"strokes"`` (pen movements, shown as video).
+        items: The items, each once.
+        root: Folder of the collection; a written split names its files relative to it.
+        names: Names that the numbers of :meth:`labels` refer to; by default those of the items. A part keeps those
+            of the whole, so that a label has the same number in all parts.
+    """
+
+    name: str
+    kind: Kind
+    items: tuple[LabelledItem, ...]
+    root: Path | None = None
+    names: LabelNames | None = None
+
+    def __post_init__(self) -> None:
+        keys = Counter(item.key() for item in self.items)
+        twice = sorted(key for key, count in keys.items() if count > 1)
+        if twice:
+            raise InvalidArgumentError(f"{self.name} holds {len(twice)} items twice, the first is {twice[0]}")
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __repr__(self) -> str:
+        counts = self.split_counts()
+        parts = ", ".join(f"{name or 'undecided'} {count}" for name, count in counts.items())
+        return (
+            f"LabelledSet({self.name!r}, {self.kind}, {len(self.items)} items ({parts}), "
+            f"{len(self.categories())} categories, {len(self.subcategories())} subcategories)"
+        )
+
+    @property
+    def label_names(self) -> LabelNames:
+        """The names that the numbers of :meth:`labels` refer to."""
+        return self.names if self.names is not None else LabelNames.of(self.items)
+
+    def categories(self) -> tuple[str, ...]:
+        """Sorted names of the categories; of a part those of the whole."""
+        return self.label_names.categories
+
+    def subcategories(self) -> tuple[str, ...]:
+        """Sorted ``"category/subcategory"``; of a part those of the whole."""
+        return self.label_names.subcategories
+
+    def labels(self, *, names: LabelNames | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Numbers of the labels: coarse [N] and fine [N], int64.
+
+        Args:
+            names: Names that the numbers refer to, as ``other.label_names`` of the set that a model was trained
+                with; None takes this set's own. Fine numbers are unique across categories.
+
+        Raises:
+            InvalidArgumentError: An item's label is not among ``names``.
+        """
+        names = names or self.label_names
+        coarse_of = {name: number for number, name in enumerate(names.categories)}
+        fine_of = {name: number for number, name in enumerate(names.subcategories)}
+        unknown = sorted({item.label for item in self.items if item.label not in fine_of})
+        if unknown:
+            raise InvalidArgumentError(
+                f"{len(unknown)} labels of {self.name} are not among the names given, the first is {unknown[0]}"
+            )
+        coarse = np.array([coarse_of[item.category] for item in self.items], dtype=np.int64)
+        return coarse, np.array([fine_of[item.label] for item in self.items], dtype=np.int64)
+
+    def part(self, split: str) -> LabelledSet:
+        """The items of one split, in the same order; names and numbers of labels stay those of the whole set.
+
+        Raises:
+            InvalidArgumentError: There is no such split, or no item belongs to it.
+        """
+        if split not in ("", *SPLITS):
+            raise InvalidArgumentError(
+                f"no split is called {split!r}, allowed are {', '.join(SPLITS)} and ''"
+            )
+        items = tuple(item for item in self.items if item.split == split)
+        if not items:
+            found = ", ".join(f"{name or 'undecided'} {count}" for name, count in self.split_counts().items())
+            raise InvalidArgumentError(
+                f"{self.name} has no {split or 'undecided'} items (it has: {found or 'none at all'}); "
+                "divide it with make_split, or read a written split"
+            )
+        return replace(self, items=items, names=self.label_names)
+
+    def split_counts(self) -> dict[str, int]:
+        """Number of items of each split that has any, ``""`` for undecided ones."""
+        counts = Counter(item.split for item in self.items)
+        return {name: counts[name] for name in (*SPLITS, "") if counts[name]}
+
+    def with_items(self, items: Iterable[LabelledItem]) -> LabelledSet:
+        """The same collection with other items; names of labels stay."""
+        return replace(self, items=tuple(items), names=self.label_names)

@@ -1,0 +1,223 @@
+"""Splits of labelled collections: made without leakage, written down, read back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from vidkin.datasets.labelled import SPLITS, LabelledItem, LabelledSet
+from vidkin.errors import DatasetError, InvalidArgumentError
+
+__all__ = ["check_split", "make_split", "read_split", "write_split"]
+
+_FORMAT = "vidkin split"
+_VERSION = 1
+
+
+def make_split(
+    labelled: LabelledSet,
+    *,
+    by: Literal["group", "item", "subcategory"] = "group",
+    test: float = 0.3,
+    validation: float = 0.1,
+    seed: int = 0,
+) -> LabelledSet:
+    """Divide a collection into train, validation and test without leakage.
+
+    Groups go to one side as a whole. Where every group lies inside one subcategory, each subcategory is divided by
+    itself, so that all parts have all subcategories as far as their groups reach: a single group stays in train, two
+    are train and test, and validation leaves two to train. Where groups reach across subcategories, as drawers do,
+    they are divided once for all. The same arguments give the same split.
+
+    Args:
+        labelled: The collection; earlier splits of its items are replaced.
+        by: ``"group"`` keeps groups whole. ``"item"`` takes every item as its own group: only where items have
+            nothing in common. ``"subcategory"`` holds whole subcategories out, of each category: for measures on
+            subcategories that training never saw.
+        test: Share of the items for the test, 0 to below 1; groups are whole, so the share is met about.
+        validation: Share for validation.
+        seed: Chooses the division.
+
+    Returns:
+        The collection with every item's split set, and its group to what was kept whole.
+
+    Raises:
+        InvalidArgumentError: A share is out of range, or there are fewer groups than parts asked for.
+    """
+    if not (0 <= test < 1 and 0 <= validation < 1 and test + validation < 1):
+        raise InvalidArgumentError(
+            f"test and validation are shares of at least 0 and together below 1, given are {test} and {validation}"
+        )
+    keys: dict[str, Callable[[LabelledItem], str]] = {
+        "group": lambda item: item.group,
+        "item": lambda item: item.key(labelled.root),
+        "subcategory": lambda item: item.label,
+    }
+    if by not in keys:
+        raise InvalidArgumentError(f"by is {by!r}, allowed are {', '.join(sorted(keys))}")
+    items = [replace(item, group=keys[by](item)) for item in labelled.items]
+    chosen: dict[str, str] = {}
+    shares = {"test": test, "validation": validation}
+    for stratum, groups in _strata(items, by).items():
+        generator = np.random.default_rng([seed, *stratum.encode()])
+        # Training on a subcategory needs two of its groups, on a category two of its subcategories: validation
+        # takes none where it would leave fewer. Of all groups together nobody needs more than one.
+        chosen |= _divide(groups, shares, generator, spare=2 if stratum else 1)
+    given = set(chosen.values())
+    lacking = [name for name, share in shares.items() if share > 0 and name not in given]
+    if lacking:
+        raise InvalidArgumentError(
+            f"{labelled.name} has too few groups for a {' and a '.join(lacking)} part: {len(chosen)} in all; "
+            "ask for fewer parts, or divide by item if the items have nothing in common"
+        )
+    return labelled.with_items(replace(item, split=chosen[item.group]) for item in items)
+
+
+def check_split(labelled: LabelledSet) -> None:
+    """Make sure that no group is on two sides.
+
+    Raises:
+        DatasetError: One is; the message names it and the sides.
+    """
+    sides: defaultdict[str, set[str]] = defaultdict(set)
+    for item in labelled.items:
+        if item.split:
+            sides[item.group].add(item.split)
+    torn = sorted(group for group, found in sides.items() if len(found) > 1)
+    if torn:
+        first = ", ".join(name for name in SPLITS if name in sides[torn[0]])
+        raise DatasetError(
+            f"the split of {labelled.name} leaks: group {torn[0]!r} is in {first}"
+            + (f", and so are {len(torn) - 1} more groups" if len(torn) > 1 else "")
+            + "; a group must be on one side only"
+        )
+
+
+def write_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> None:
+    """Write who is where as JSON, in lines that a person can read and compare.
+
+    The file holds for every item its key (path relative to the collection's folder), split and group.
+
+    Raises:
+        DatasetError: The split leaks, see :func:`check_split`.
+        InvalidArgumentError: Items are undecided.
+    """
+    undecided = labelled.split_counts().get("", 0)
+    if undecided:
+        raise InvalidArgumentError(
+            f"{undecided} items of {labelled.name} have no split yet; divide it with make_split first"
+        )
+    check_split(labelled)
+    head = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "name": labelled.name,
+        "kind": labelled.kind,
+        "counts": labelled.split_counts(),
+    }
+    lines = [
+        f"{json.dumps(item.key(labelled.root), ensure_ascii=False)}: "
+        f"{json.dumps([item.split, item.group], ensure_ascii=False)}"
+        for item in labelled.items
+    ]
+    text = json.dumps(head, ensure_ascii=False)[:-1] + ',\n"items": {\n' + ",\n".join(lines) + "\n}}\n"
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.part")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(target)
+
+
+def read_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> LabelledSet:
+    """Give the items of a collection the splits and groups that :func:`write_split` wrote.
+
+    Raises:
+        DatasetError: The file is no split, belongs to another collection, leaks, or does not name the same items.
+    """
+    content = _load(Path(path))
+    if content["kind"] != labelled.kind:
+        raise DatasetError(
+            f"{path} divides a collection of kind {content['kind']}, {labelled.name} is one of {labelled.kind}"
+        )
+    noted: Mapping[str, Any] = content["items"]
+    keys = [item.key(labelled.root) for item in labelled.items]
+    missing = [key for key in keys if key not in noted]
+    surplus = sorted(set(noted) - set(keys))
+    if missing or surplus:
+        example = missing[0] if missing else surplus[0]
+        raise DatasetError(
+            f"{path} does not fit {labelled.name}: {len(missing)} items of the collection are not in it and "
+            f"{len(surplus)} of its items are not in the collection (first: {example}); "
+            "open the collection with the options that the split was made with, or make a new one"
+        )
+    items = []
+    for key, item in zip(keys, labelled.items, strict=True):
+        entry = noted[key]
+        if not (isinstance(entry, list) and len(entry) == 2 and entry[0] in SPLITS):
+            raise DatasetError(
+                f"{path}: {key} has {entry!r}, allowed is [split, group] with a split of {SPLITS}"
+            )
+        items.append(replace(item, split=entry[0], group=str(entry[1])))
+    found = labelled.with_items(items)
+    check_split(found)
+    return found
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise DatasetError(f"there is no split at {path}; write_split makes one") from error
+    except ValueError as error:
+        raise DatasetError(f"{path} is not JSON: {error}") from error
+    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        raise DatasetError(f"{path} is not a split written by vidkin (no format {_FORMAT!r} in it)")
+    if content.get("version") != _VERSION:
+        raise DatasetError(f"{path} has version {content.get('version')!r}, this vidkin reads {_VERSION}")
+    if not isinstance(content.get("items"), dict) or "kind" not in content:
+        raise DatasetError(f"{path} lacks its items or its kind; write it anew with write_split")
+    return content
+
+
+def _strata(items: list[LabelledItem], by: str) -> dict[str, dict[str, int]]:
+    """Stratum -> its groups -> number of their items."""
+    counts: defaultdict[str, int] = defaultdict(int)
+    labels: defaultdict[str, set[str]] = defaultdict(set)
+    categories: dict[str, str] = {}
+    for item in items:
+        counts[item.group] += 1
+        labels[item.group].add(item.label)
+        categories[item.group] = item.category
+    inside = all(len(found) == 1 for found in labels.values())
+    strata: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for group in sorted(counts):
+        inner = categories[group] if by == "subcategory" else next(iter(labels[group]))
+        strata[inner if inside else ""][group] = counts[group]
+    return dict(strata)
+
+
+def _divide(
+    groups: Mapping[str, int], shares: Mapping[str, float], generator: np.random.Generator, *, spare: int
+) -> dict[str, str]:
+    """Group -> split. Each part takes groups until it is as near to its share as it gets. Train keeps one group
+    from the test and ``spare`` from validation."""
+    names = [sorted(groups)[index] for index in generator.permutation(len(groups))]
+    total = sum(groups.values())
+    chosen: dict[str, str] = {}
+    for split, share in shares.items():
+        wanted, taken, kept = share * total, 0, 1 if split == "test" else spare
+        while share > 0 and len(names) > kept:
+            size = groups[names[-1]]
+            # At least one group, then another only if that brings the part nearer to its share.
+            if taken and taken + size / 2 > wanted:
+                break
+            chosen[names.pop()] = split
+            taken += size
+    return chosen | dict.fromkeys(names, "train")
