@@ -14,6 +14,7 @@ from vidkin.media.edits import (
 from vidkin.media.encode import write_clip, write_thumbnail, write_video
 from vidkin.media.frames import Frames
 from vidkin.media.probe import VideoInfo, probe
+from vidkin.media.split import Piece, SplitReport, split_video
 
 __all__ = [
     "EDITS",
@@ -23,12 +24,15 @@ __all__ = [
     "EditSetting",
     "EditedSegment",
     "Frames",
+    "Piece",
+    "SplitReport",
     "TimeMap",
     "VideoInfo",
     "apply_edit",
     "iter_frames",
     "probe",
     "read_frames",
+    "split_video",
     "thumbnail",
     "write_clip",
     "write_thumbnail",
