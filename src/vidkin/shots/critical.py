@@ -1,0 +1,79 @@
+"""Is a shot critical? The trend of its curve decides: it rises where an event lies at the shot's end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.shots.learned_rule import FittedRule, fit_rule
+from vidkin.shots.trend import end_rise, mann_kendall, theil_sen
+
+__all__ = ["TREND_TESTS", "TrendTest", "critical_score", "fit_trend", "trend_numbers"]
+
+TrendTest = Literal["mann-kendall", "theil-sen", "end-rise", "combined"]
+
+TREND_TESTS: Mapping[TrendTest, tuple[str, ...]] = {
+    "mann-kendall": ("tau",),
+    "theil-sen": ("rise",),
+    "end-rise": ("end",),
+    "combined": ("tau", "rise", "end"),
+}
+"""The numbers of `trend_numbers` that each test looks at."""
+
+# A trend of fewer windows is chance.
+_FEWEST = 4
+
+
+def trend_numbers(curve: NDArray[np.floating]) -> dict[str, float] | None:
+    """Numbers for the trend of c(1 < n < N_o), the curve of one shot's own windows.
+
+    ``tau``: Mann-Kendall's S over all pairs, in [-1, 1]; ``rise``: Theil-Sen slope times the length, how much higher
+    the curve ends on the whole; ``end``: its last quarter against its first half. None for fewer than four values
+    after the first, which is 0 by definition and says nothing.
+    """
+    own = np.asarray(curve, dtype=np.float64)[1:]
+    if len(own) < _FEWEST:
+        return None
+    return {
+        "tau": mann_kendall(own).tau,
+        "rise": theil_sen(own) * (len(own) - 1),
+        "end": end_rise(own),
+    }
+
+
+def critical_score(curve: NDArray[np.floating], rule: FittedRule) -> float:
+    """How surely the shot with this curve is critical, in [0, 1]; yes from 1/2 on.
+
+    A shot too short for a trend scores 0: nothing speaks for it.
+    """
+    numbers = trend_numbers(curve)
+    return 0.0 if numbers is None else rule.confidence(numbers)
+
+
+def fit_trend(
+    curves: Sequence[NDArray[np.floating]], critical: Sequence[bool], *, test: TrendTest = "combined"
+) -> FittedRule:
+    """Fit what counts as increasing on the curves of labelled shots; shots too short for a trend are left out.
+
+    Raises:
+        InvalidArgumentError: The test is unknown, lengths differ, or the shots are not of both kinds.
+    """
+    if test not in TREND_TESTS:
+        raise InvalidArgumentError(f"test is {test!r}, allowed are {', '.join(TREND_TESTS)}")
+    if len(curves) != len(critical):
+        raise InvalidArgumentError(
+            f"there must be one label per curve, given are {len(critical)} for {len(curves)} curves"
+        )
+    found = [(trend_numbers(curve), bool(label)) for curve, label in zip(curves, critical, strict=True)]
+    usable = [(numbers, label) for numbers, label in found if numbers is not None]
+    missed = sum(label for numbers, label in found if numbers is None)
+    return fit_rule(
+        [numbers for numbers, _ in usable],
+        [label for _, label in usable],
+        names=TREND_TESTS[test],
+        missed=missed,
+    )

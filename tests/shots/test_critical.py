@@ -1,0 +1,44 @@
+"""Critical or not by the trend of a curve."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.shots.critical import TREND_TESTS, TrendTest, critical_score, fit_trend, trend_numbers
+
+
+def curve(seed: int, *, event: bool) -> np.ndarray:
+    """Noise around .1 after the first window, rising to .6 over the last third where there is an event."""
+    values = 0.1 + 0.02 * np.random.default_rng(seed).normal(size=60)
+    values[0] = 0.0
+    if event:
+        values[40:] += np.linspace(0, 0.5, 20)
+    return values
+
+
+def test_numbers_of_a_line() -> None:
+    # The first value is left out; the rest rises by 1 at each of 7 steps.
+    numbers = trend_numbers(np.arange(9.0))
+    assert numbers == {"tau": 1.0, "rise": pytest.approx(7.0), "end": pytest.approx(7.5 - 2.5)}
+    assert trend_numbers(np.arange(4.0)) is None
+
+
+@pytest.mark.parametrize("test", TREND_TESTS)
+def test_fitted_on_labelled_curves_every_test_tells_others_apart(test: TrendTest) -> None:
+    fit = [curve(seed, event=seed % 2 == 0) for seed in range(20)]
+    rule = fit_trend(fit, [seed % 2 == 0 for seed in range(20)], test=test)
+    assert set(rule.weights) == set(TREND_TESTS[test])
+    scores = [critical_score(curve(seed, event=seed % 2 == 0), rule) for seed in range(100, 130)]
+    assert [score >= 0.5 for score in scores] == [seed % 2 == 0 for seed in range(100, 130)]
+    assert critical_score(np.zeros(3), rule) == 0.0
+
+
+def test_mistakes_are_told() -> None:
+    with pytest.raises(InvalidArgumentError, match="test is 'slope', allowed are mann-kendall, theil-sen"):
+        fit_trend([curve(0, event=True)], [True], test="slope")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="given are 1 for 2 curves"):
+        fit_trend([curve(0, event=True)] * 2, [True])
+    with pytest.raises(InvalidArgumentError, match="2 examples and 2 labels, 2 of them positive"):
+        fit_trend([curve(0, event=True)] * 2, [True, True])
