@@ -4,16 +4,25 @@ from vidkin.datasets.aerial import read_aerial
 from vidkin.datasets.collections import available_readers, open_labelled
 from vidkin.datasets.fruit import read_fruit
 from vidkin.datasets.grocery import read_grocery
+from vidkin.datasets.head_pose import POINTING_04, read_head_pose
 from vidkin.datasets.labelled import SPLITS, Kind, LabelledItem, LabelledSet, LabelNames
+from vidkin.datasets.labelled_samples import LABELLED_PHOTOGRAPHS, build_labelled_samples, read_photographs
+from vidkin.datasets.manifest import read_manifest
 from vidkin.datasets.omniglot import read_omniglot
+from vidkin.datasets.pet import read_pet
 from vidkin.datasets.photographs import PHOTOGRAPHS, camera_flight, photograph
 from vidkin.datasets.reading import Fit, read_item
 from vidkin.datasets.samples import SampleCollection, SampleCopy, build_samples
 from vidkin.datasets.splits import check_split, make_split, read_split, write_split
 from vidkin.datasets.strokes import Drawing, draw_strokes, parse_strokes
+from vidkin.datasets.tree import read_tree
+from vidkin.datasets.vb100 import read_vb100
+from vidkin.datasets.zappos import read_zappos
 
 __all__ = [
+    "LABELLED_PHOTOGRAPHS",
     "PHOTOGRAPHS",
+    "POINTING_04",
     "SPLITS",
     "Drawing",
     "Fit",
@@ -24,6 +33,7 @@ __all__ = [
     "SampleCollection",
     "SampleCopy",
     "available_readers",
+    "build_labelled_samples",
     "build_samples",
     "camera_flight",
     "check_split",
@@ -35,8 +45,15 @@ __all__ = [
     "read_aerial",
     "read_fruit",
     "read_grocery",
+    "read_head_pose",
     "read_item",
+    "read_manifest",
     "read_omniglot",
+    "read_pet",
+    "read_photographs",
     "read_split",
+    "read_tree",
+    "read_vb100",
+    "read_zappos",
     "write_split",
 ]

@@ -19,7 +19,14 @@ _READERS = {
     "aerial": "vidkin.datasets.aerial:read_aerial",
     "fruit": "vidkin.datasets.fruit:read_fruit",
     "grocery": "vidkin.datasets.grocery:read_grocery",
+    "head_pose": "vidkin.datasets.head_pose:read_head_pose",
+    "manifest": "vidkin.datasets.manifest:read_manifest",
     "omniglot": "vidkin.datasets.omniglot:read_omniglot",
+    "pet": "vidkin.datasets.pet:read_pet",
+    "photographs": "vidkin.datasets.labelled_samples:read_photographs",
+    "tree": "vidkin.datasets.tree:read_tree",
+    "vb100": "vidkin.datasets.vb100:read_vb100",
+    "zappos": "vidkin.datasets.zappos:read_zappos",
 }
 
 
