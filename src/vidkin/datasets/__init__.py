@@ -5,6 +5,7 @@ from vidkin.datasets.collections import available_readers, open_labelled
 from vidkin.datasets.fruit import read_fruit
 from vidkin.datasets.grocery import read_grocery
 from vidkin.datasets.head_pose import POINTING_04, read_head_pose
+from vidkin.datasets.highlights import ACTIVITIES, HIGHLIGHT_PLACES, Activity, build_highlights
 from vidkin.datasets.labelled import SPLITS, Kind, LabelledItem, LabelledSet, LabelNames
 from vidkin.datasets.labelled_samples import LABELLED_PHOTOGRAPHS, build_labelled_samples, read_photographs
 from vidkin.datasets.manifest import read_manifest
@@ -13,6 +14,14 @@ from vidkin.datasets.pet import read_pet
 from vidkin.datasets.photographs import PHOTOGRAPHS, camera_flight, photograph
 from vidkin.datasets.reading import Fit, read_item
 from vidkin.datasets.samples import SampleCollection, SampleCopy, build_samples
+from vidkin.datasets.shot_annotations import (
+    SOCCERNET_EVENTS,
+    ShotAnnotation,
+    VideoAnnotation,
+    read_shot_annotations,
+    read_soccernet,
+    write_shot_annotations,
+)
 from vidkin.datasets.splits import check_split, make_split, read_split, write_split
 from vidkin.datasets.strokes import Drawing, draw_strokes, parse_strokes
 from vidkin.datasets.tree import read_tree
@@ -20,10 +29,14 @@ from vidkin.datasets.vb100 import read_vb100
 from vidkin.datasets.zappos import read_zappos
 
 __all__ = [
+    "ACTIVITIES",
+    "HIGHLIGHT_PLACES",
     "LABELLED_PHOTOGRAPHS",
     "PHOTOGRAPHS",
     "POINTING_04",
+    "SOCCERNET_EVENTS",
     "SPLITS",
+    "Activity",
     "Drawing",
     "Fit",
     "Kind",
@@ -32,7 +45,10 @@ __all__ = [
     "LabelledSet",
     "SampleCollection",
     "SampleCopy",
+    "ShotAnnotation",
+    "VideoAnnotation",
     "available_readers",
+    "build_highlights",
     "build_labelled_samples",
     "build_samples",
     "camera_flight",
@@ -51,9 +67,12 @@ __all__ = [
     "read_omniglot",
     "read_pet",
     "read_photographs",
+    "read_shot_annotations",
+    "read_soccernet",
     "read_split",
     "read_tree",
     "read_vb100",
     "read_zappos",
+    "write_shot_annotations",
     "write_split",
 ]

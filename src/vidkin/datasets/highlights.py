@@ -8,8 +8,8 @@ such moments in which a person who stands there only shifts are no change of act
 
 A *critical* shot is a calm stretch followed by one change, in which it ends, as the sources describe it: the event lies
 at the end of the clip. A shot that is *not critical* is a calm stretch of the same places, or a clip of a hand-held
-camera that circles and approaches a toy (mdn/learning-area, CC0): there much moves and nothing happens. All are cropped,
-mirrored, lit and slowly panned at random, and joined by hard cuts; neighbours show different recordings.
+camera that circles and approaches a toy (mdn/learning-area, CC0): there much moves and nothing happens. All are
+cropped, mirrored, lit and slowly panned at random, and joined by hard cuts; neighbours show different recordings.
 
 Training and test part share no moment of any recording: each is divided in time, and the persons, cars and moves of
 bottles of the test part are others than those of the training part. The toys differ too.
@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -101,7 +102,7 @@ _TOYS: Mapping[Part, tuple[tuple[str, float], ...]] = {
     "test": (("elf.mp4", 8.0), ("pig.mp4", 6.5), ("rabbit.mp4", 7.8)),
 }
 _SIZE = (240, 160)
-_CALM_BEFORE = (2.0, 4.5)
+_CALM_BEFORE = (1.5, 3.5)
 _CALM_ALONE = (3.0, 6.0)
 
 
@@ -232,7 +233,8 @@ def _takes(
         # Places are drawn first: the room has most of the stretches.
         place = str(generator.choice(list(places)))
         stretches = [stretch for name, stretch in calm if name == place]
-        low, high = stretches[generator.integers(len(stretches))]
+        lengths = np.array([high - low for low, high in stretches])
+        low, high = stretches[generator.choice(len(stretches), p=lengths / lengths.sum())]
         length = min(generator.uniform(*_CALM_ALONE), high - low)
         start = generator.uniform(low, high - length)
         takes.append(_Take(files[HIGHLIGHT_PLACES[place]], start, start + length, None))
@@ -263,7 +265,7 @@ def _arranged(takes: list[_Take], generator: np.random.Generator) -> list[_Take]
     best, fewest = takes, len(takes)
     for _ in range(200):
         order = [takes[n] for n in generator.permutation(len(takes))]
-        same = sum(a.file == b.file for a, b in zip(order, order[1:], strict=False))
+        same = sum(a.file == b.file for a, b in pairwise(order))
         if same < fewest:
             best, fewest = order, same
         if fewest == 0:
