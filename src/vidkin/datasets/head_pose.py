@@ -38,8 +38,9 @@ def read_head_pose(
     """Open a set of faces; the pose is the category, the person in that pose the subcategory.
 
     Two layouts: folders ``front/subject/*.jpg``, ``left/...``, ``right/...``; or files anywhere below the folder whose
-    names hold the person and the angle. Which side is called left changes no measure, only the names. If names hold a series too, as those of Pointing'04, the last series of each
-    person is the test and the others train. Else photographs are divided one by one.
+    names hold the person and the angle. If names hold a series too, as those of Pointing'04, the last series of each
+    person is the test and the others train; else photographs are divided one by one. Which side is called left
+    changes names only, no measure.
 
     Args:
         source: The folder.
@@ -60,7 +61,7 @@ def read_head_pose(
     if negative not in ("left", "right"):
         raise InvalidArgumentError(f"negative is {negative!r}, allowed are left and right")
     folder = folder_of(source, "photographs of heads", _WHERE)
-    there = [name for name in _POSES if (folder / name).is_dir()]
+    there = sorted({path.name for path in subfolders(folder)} & set(_POSES))
     if there and len(there) < len(_POSES):
         missing = sorted(set(_POSES) - set(there))
         raise DatasetError(f"{folder} has {', '.join(there)} but lacks {', '.join(missing)}; get {_WHERE}")

@@ -32,7 +32,7 @@ class LabelledItem:
         group: What a split must not tear apart: a drawer, a rotation axis, a recording...
         member: Name of the file inside the archive, empty for a plain file.
         split: ``"train"``, ``"validation"``, ``"test"``, or ``""`` while undecided.
-        start: Of a video, where the item begins, in seconds.
+        start: Of a video, where the item begins, in seconds: with the first frame at or after it.
         end: Of a video, where it ends (frames before this time only), in seconds; None is the end of the file.
     """
 

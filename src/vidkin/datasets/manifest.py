@@ -31,9 +31,9 @@ def read_manifest(
     """Open a CSV in UTF-8 with the columns ``path,category,subcategory[,split][,group][,start][,end]``.
 
     Args:
-        source: The CSV file, its first line the names. Columns may stand in any order, others are passed over. ``split`` is train, validation
-            (or val) or test, or empty; ``group`` is what a split keeps whole, the path if it is empty;
-            ``start`` and ``end`` are seconds of a video, empty for the whole file.
+        source: The CSV file, its first line the names. Columns may stand in any order, others are passed over.
+            ``split`` is train, validation (or val) or test, or empty; ``group`` is what a split keeps whole, the path
+            if it is empty; ``start`` and ``end`` are seconds of a video, empty for the whole file.
         root: Folder that paths are relative to; None is the folder of the CSV.
         kind: ``"image"`` or ``"video"``; None goes by the files' endings, and refuses a mixture.
         test: Share of each subcategory for the test, of a list that has no splits.

@@ -17,7 +17,7 @@ from PIL import Image, ImageOps
 from vidkin.datasets.labelled import Kind, LabelledItem
 from vidkin.datasets.strokes import draw_strokes, parse_strokes
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
-from vidkin.media import iter_frames, probe, read_frames
+from vidkin.media import Frames, iter_frames, probe, read_frames
 
 __all__ = ["Fit", "read_item"]
 
@@ -106,6 +106,7 @@ def _read_video(
     for part in iter_frames(
         item.path, rate=rate, start=item.start, end=item.end, short_side=size, threads=threads
     ):
+        part = part if pictures else _begun(part, item.start)
         pictures += [_fitted(Image.fromarray(image), size, fit) for image in part.images]
         if frames is not None and len(pictures) >= frames:
             break
@@ -133,10 +134,18 @@ def _spread(item: LabelledItem, size: int, frames: int, fit: Fit, threads: int) 
             short_side=size,
             threads=threads,
         )
+    found = _begun(found, item.start)
     # The reader gives no frame twice, and fewer where the file ends early: each moment takes the one on screen.
     shown = np.searchsorted(found.timestamps, times + 1e-6, side="right") - 1
     unique = [_fitted(Image.fromarray(image), size, fit) for image in found.images]
     return np.stack([unique[index] for index in np.clip(shown, 0, len(unique) - 1)])
+
+
+def _begun(found: Frames, start: float) -> Frames:
+    """Without the frame that was on screen at the start already, if there are others: an excerpt shows nothing of
+    the one before it."""
+    late = found.timestamps < start - 1e-6
+    return found[~late] if late.any() and not late.all() else found
 
 
 def _read_strokes(item: LabelledItem, size: int, frames: int | None, rate: float | None) -> NDArray[np.uint8]:

@@ -1,0 +1,120 @@
+"""Items and sets: labels as numbers, parts, keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from vidkin.datasets import LabelledItem, LabelledSet, LabelNames
+from vidkin.errors import InvalidArgumentError
+
+ROOT = Path("collection")
+
+
+def item(label: str, name: str, split: str = "", **more: object) -> LabelledItem:
+    category, _, subcategory = label.partition("/")
+    return LabelledItem(
+        path=ROOT / label / name,
+        category=category,
+        subcategory=subcategory,
+        group=name,
+        split=split,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+@pytest.fixture
+def animals() -> LabelledSet:
+    items = (
+        item("dog/terrier", "a.mp4", "train"),
+        item("bird/tern", "b.mp4", "train"),
+        item("bird/auk", "c.mp4", "test"),
+        item("cat/terrier", "d.mp4", "test"),
+        item("dog/terrier", "e.mp4", "test"),
+    )
+    return LabelledSet("animals", "video", items, ROOT)
+
+
+def test_names_are_sorted_and_unique(animals: LabelledSet) -> None:
+    assert animals.categories() == ("bird", "cat", "dog")
+    assert animals.subcategories() == ("bird/auk", "bird/tern", "cat/terrier", "dog/terrier")
+    assert len(animals) == 5
+
+
+def test_labels_are_places_in_the_names(animals: LabelledSet) -> None:
+    coarse, fine = animals.labels()
+    assert coarse.tolist() == [2, 0, 0, 1, 2]
+    # Two kinds of terrier: a fine number belongs to one category.
+    assert fine.tolist() == [3, 1, 0, 2, 3]
+    assert coarse.dtype == fine.dtype == "int64"
+
+
+def test_a_part_keeps_the_numbers_of_the_whole(animals: LabelledSet) -> None:
+    part = animals.part("train")
+    assert [item.path.name for item in part.items] == ["a.mp4", "b.mp4"]
+    assert part.subcategories() == animals.subcategories()
+    coarse, fine = part.labels()
+    assert (coarse.tolist(), fine.tolist()) == ([2, 0], [3, 1])
+    assert part.part("train").labels()[1].tolist() == [3, 1]
+
+
+def test_labels_by_the_names_of_another_set(animals: LabelledSet) -> None:
+    other = LabelledSet("one", "video", (item("bird/tern", "x.mp4"),))
+    assert other.labels()[1].tolist() == [0]
+    coarse, fine = other.labels(names=animals.label_names)
+    assert (coarse.tolist(), fine.tolist()) == ([0], [1])
+    with pytest.raises(
+        InvalidArgumentError,
+        match=r"3 labels of animals are not among the names given, the first is bird/auk",
+    ):
+        animals.labels(names=LabelNames.of(other.items))
+
+
+def test_a_part_that_is_empty_or_unknown_is_refused(animals: LabelledSet) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"no validation items \(it has: train 2, test 3\)"):
+        animals.part("validation")
+    with pytest.raises(
+        InvalidArgumentError, match=r"no split is called 'gallery', allowed are train, validation, test"
+    ):
+        animals.part("gallery")
+
+
+def test_repr_says_what_is_in_it(animals: LabelledSet) -> None:
+    assert repr(animals) == (
+        "LabelledSet('animals', video, 5 items (train 2, test 3), 3 categories, 4 subcategories)"
+    )
+
+
+def test_keys_stay_when_the_folder_moves() -> None:
+    assert item("a/b", "c.mp4").key(ROOT) == "a/b/c.mp4"
+    assert item("a/b", "c.zip", member="x/y.png").key(ROOT) == "a/b/c.zip!x/y.png"
+    assert item("a/b", "c.mp4", start=1.5).key(ROOT) == "a/b/c.mp4@1.500-"
+    assert item("a/b", "c.mp4", end=2.25).key(ROOT) == "a/b/c.mp4@0.000-2.250"
+    assert item("a/b", "c.mp4").key() == "collection/a/b/c.mp4"
+    assert item("a/b", "c.mp4").key(Path("elsewhere")) == "collection/a/b/c.mp4"
+
+
+def test_excerpts_of_one_file_are_different_items() -> None:
+    pair = (item("a/b", "c.mp4", end=1.0), item("a/b", "c.mp4", start=1.0))
+    assert len(LabelledSet("pair", "video", pair)) == 2
+    with pytest.raises(
+        InvalidArgumentError, match=r"pair holds 1 items twice, the first is collection/a/b/c.mp4"
+    ):
+        LabelledSet("pair", "video", (item("a/b", "c.mp4"), item("a/b", "c.mp4")))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"category": ""}, r"category of x is '', allowed is a name that is not empty and holds no '/'"),
+        ({"subcategory": "a/b"}, r"subcategory of x is 'a/b'"),
+        ({"split": "dev"}, r"split of x is 'dev', allowed are train, validation, test and '' \(undecided\)"),
+        ({"start": -1.0}, r"x is to go from -1.0 s to None s; the start must be 0 or later"),
+        ({"start": 2.0, "end": 2.0}, r"x is to go from 2.0 s to 2.0 s"),
+    ],
+)
+def test_bad_items_are_refused(change: dict[str, object], message: str) -> None:
+    good = {"path": Path("x"), "category": "a", "subcategory": "b", "group": "g"}
+    with pytest.raises(InvalidArgumentError, match=message):
+        LabelledItem(**(good | change))  # type: ignore[arg-type]

@@ -1,0 +1,206 @@
+"""Items as pictures: which frames, how they fit, archives, broken files."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.support.labelled import counting_clip, picture, shown
+from vidkin.datasets import LabelledItem, read_item
+from vidkin.datasets.labelled import Kind
+from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
+
+
+def item(path: Path, **more: object) -> LabelledItem:
+    return LabelledItem(path=path, category="c", subcategory="s", group="g", **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two seconds, twenty frames, each of its own grey."""
+    return counting_clip(tmp_path_factory.mktemp("clips") / "clip.mp4")
+
+
+def test_frames_are_the_middles_of_equal_parts(clip: Path) -> None:
+    frames = read_item(item(clip), "video", size=32, frames=4)
+    assert frames.shape == (4, 32, 32, 3)
+    assert frames.dtype == np.uint8
+    # Parts of half a second, so .25, .75, 1.25 and 1.75 s at ten frames a second.
+    assert shown(frames) == [2, 7, 12, 17]
+
+
+def test_one_frame_is_the_middle_one(clip: Path) -> None:
+    assert shown(read_item(item(clip), "video", size=32, frames=1)) == [10]
+
+
+def test_a_short_video_gives_frames_twice(tmp_path: Path) -> None:
+    short = counting_clip(tmp_path / "short.mp4", 3)
+    assert shown(read_item(item(short), "video", size=32, frames=6)) == [0, 0, 1, 1, 2, 2]
+    single = counting_clip(tmp_path / "single.mp4", 1)
+    assert shown(read_item(item(single), "video", size=32, frames=3)) == [0, 0, 0]
+
+
+def test_every_frame_and_a_rate(clip: Path) -> None:
+    assert shown(read_item(item(clip), "video", size=32)) == list(range(20))
+    assert shown(read_item(item(clip), "video", size=32, rate=5)) == list(range(0, 20, 2))
+    assert shown(read_item(item(clip), "video", size=32, rate=5, frames=3)) == [0, 2, 4]
+    assert shown(read_item(item(clip), "video", size=32, rate=5, frames=99)) == list(range(0, 20, 2))
+
+
+def test_an_excerpt_shows_nothing_else(clip: Path) -> None:
+    excerpt = item(clip, start=0.95, end=1.45)
+    assert shown(read_item(excerpt, "video", size=32, frames=5)) == [10, 11, 12, 13, 14]
+    # Not the frame that begins before the start, though it is on screen then, nor one from the end on.
+    assert shown(read_item(excerpt, "video", size=32, frames=10)) == [10, 10, 10, 11, 11, 12, 12, 13, 13, 14]
+    assert shown(read_item(excerpt, "video", size=32)) == [10, 11, 12, 13, 14]
+    assert shown(read_item(excerpt, "video", size=32, rate=10)) == [10, 11, 12, 13]
+    assert shown(read_item(item(clip, start=1.01, end=1.05), "video", size=32, frames=2)) == [10, 10]
+    assert shown(read_item(item(clip, start=1.0), "video", size=32)) == list(range(10, 20))
+    assert shown(read_item(item(clip, end=0.45), "video", size=32, frames=2)) == [1, 3]
+
+
+def test_reading_twice_gives_the_same(clip: Path) -> None:
+    once = read_item(item(clip), "video", size=40, frames=5, threads=1)
+    assert np.array_equal(once, read_item(item(clip), "video", size=40, frames=5, threads=2))
+
+
+def test_a_gif_of_one_picture_counts_as_video(tmp_path: Path) -> None:
+    path = tmp_path / "still.gif"
+    Image.new("RGB", (20, 20), (0, 200, 0)).save(path)
+    assert read_item(item(path), "video", size=8, frames=3).shape == (3, 8, 8, 3)
+
+
+@pytest.fixture
+def wide(tmp_path: Path) -> Path:
+    """Red, green and blue stripes beside each other, 60 x 20."""
+    image = np.zeros((20, 60, 3), np.uint8)
+    for stripe in range(3):
+        image[:, 20 * stripe : 20 * (stripe + 1), stripe] = 255
+    Image.fromarray(image).save(tmp_path / "wide.png")
+    return tmp_path / "wide.png"
+
+
+def test_letterbox_shows_all_between_bars(wide: Path) -> None:
+    image = read_item(item(wide), "image", size=30)
+    assert image.shape == (30, 30, 3)
+    assert image[:10].max() == 0
+    assert image[20:].max() == 0
+    assert image[15, 2].tolist() == [255, 0, 0]
+    assert image[15, 15].tolist() == [0, 255, 0]
+    assert image[15, 27].tolist() == [0, 0, 255]
+
+
+def test_crop_takes_the_middle(wide: Path) -> None:
+    image = read_item(item(wide), "image", size=20, fit="crop")
+    assert (image == [0, 255, 0]).all()
+
+
+def test_stretch_fills_the_square(wide: Path) -> None:
+    image = read_item(item(wide), "image", size=30, fit="stretch")
+    assert image[0, 2].tolist() == [255, 0, 0]
+    assert image[29, 27].tolist() == [0, 0, 255]
+
+
+def test_videos_fit_like_images(clip: Path) -> None:
+    # 64 x 48 in a square of 32: 24 rows of picture.
+    letterbox = read_item(item(clip), "video", size=32, frames=1)[0]
+    assert letterbox[:4].max() == 0
+    assert letterbox[5:27].min() > 90
+    assert read_item(item(clip), "video", size=32, frames=1, fit="crop")[0].min() > 90
+
+
+def test_transparency_is_white_and_orientation_upright(tmp_path: Path) -> None:
+    Image.new("RGBA", (8, 8), (0, 0, 0, 0)).save(tmp_path / "clear.png")
+    assert read_item(item(tmp_path / "clear.png"), "image", size=8).min() == 255
+    turned = Image.fromarray(np.repeat(np.uint8([[0], [255]]), 8, axis=0).repeat(16, axis=1)).convert("RGB")
+    exif = Image.Exif()
+    exif[0x0112] = 3  # upside down
+    turned.save(tmp_path / "turned.png", exif=exif)
+    image = read_item(item(tmp_path / "turned.png"), "image", size=16)
+    assert image[1].min() == 255
+    assert image[14].max() == 0
+
+
+def test_grey_and_one_bit_images_become_rgb(tmp_path: Path) -> None:
+    Image.new("1", (9, 9), 1).save(tmp_path / "bit.png")
+    Image.new("L", (9, 9), 77).save(tmp_path / "grey.png")
+    assert read_item(item(tmp_path / "bit.png"), "image", size=9).min() == 255
+    assert (read_item(item(tmp_path / "grey.png"), "image", size=9) == 77).all()
+
+
+STROKES = "START\n10,-50,0\n90,-50,1000\nBREAK\n"
+
+
+def test_strokes_end_with_the_finished_drawing(tmp_path: Path) -> None:
+    (tmp_path / "line.txt").write_text(STROKES)
+    line = item(tmp_path / "line.txt")
+    frames = read_item(line, "strokes", size=64, frames=3)
+    assert frames.shape == (3, 64, 64, 3)
+    ink = (frames[..., 0] < 128).sum((1, 2))
+    assert ink[0] == ink[1] < ink[2]  # two points only: the line is there when its end is reached
+    assert (read_item(line, "strokes", size=64, frames=1)[0] == frames[2]).all()
+    assert len(read_item(line, "strokes", size=64)) == 11
+    assert len(read_item(line, "strokes", size=64, rate=4)) == 5
+    assert len(read_item(line, "strokes", size=64, rate=4, frames=2)) == 2
+
+
+def test_members_of_archives(tmp_path: Path) -> None:
+    picture(tmp_path / "red.png", (255, 0, 0), (8, 8))
+    archive = tmp_path / "all.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.write(tmp_path / "red.png", "a/red.png")
+        file.writestr("a/line.txt", STROKES)
+    assert (read_item(item(archive, member="a/red.png"), "image", size=8) == [255, 0, 0]).all()
+    assert read_item(item(archive, member="a/line.txt"), "strokes", size=8, frames=2).shape == (2, 8, 8, 3)
+    with pytest.raises(DatasetError, match=r"all.zip has no member a/blue.png"):
+        read_item(item(archive, member="a/blue.png"), "image", size=8)
+    with pytest.raises(InvalidArgumentError, match=r"is inside an archive; unpack the videos to read them"):
+        read_item(item(archive, member="a/clip.mp4"), "video", size=8)
+
+
+def test_an_archive_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+    archive = tmp_path / "all.zip"
+    for number, colour in enumerate(((255, 0, 0), (0, 0, 255))):
+        picture(tmp_path / "one.png", colour, (8, 8))
+        with zipfile.ZipFile(archive, "w") as file:
+            file.write(tmp_path / "one.png", "one.png")
+        os.utime(archive, (1000 + number, 1000 + number))
+        assert (read_item(item(archive, member="one.png"), "image", size=8) == colour).all()
+
+
+def test_broken_files_say_what_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "text.png").write_text("not a picture")
+    whole = picture(tmp_path / "whole.png", size=(64, 64)).read_bytes()
+    (tmp_path / "cut.png").write_bytes(whole[:60])
+    for name in ("text.png", "cut.png"):
+        with pytest.raises(MediaError, match=rf"{name}: not readable as an image"):
+            read_item(item(tmp_path / name), "image", size=8)
+    with pytest.raises(MediaError, match=r"gone.png: there is no such file"):
+        read_item(item(tmp_path / "gone.png"), "image", size=8)
+    with pytest.raises(MediaError, match=r"gone.txt: cannot be read: No such file"):
+        read_item(item(tmp_path / "gone.txt"), "strokes", size=8)
+    with pytest.raises(MediaError, match=r"gone.mp4"):
+        read_item(item(tmp_path / "gone.mp4"), "video", size=8, frames=2)
+    (tmp_path / "bad.zip").write_bytes(b"PK nothing")
+    with pytest.raises(MediaError, match=r"bad.zip!x.png: the archive cannot be read"):
+        read_item(item(tmp_path / "bad.zip", member="x.png"), "image", size=8)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "message"),
+    [
+        ("image", {"size": 0}, "size must be at least 1, given is 0"),
+        ("video", {"frames": 0}, "frames must be at least 1, given is 0"),
+        ("video", {"rate": 0.0}, "rate must be above 0 frames a second, given is 0.0"),
+        ("image", {"fit": "zoom"}, "fit is 'zoom', allowed are letterbox, crop and stretch"),
+        ("sound", {}, "kind is 'sound', allowed are image, video and strokes"),
+    ],
+)
+def test_bad_arguments_are_refused(kind: Kind, arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        read_item(item(Path("x")), kind, **({"size": 8} | arguments))  # type: ignore[arg-type]

@@ -1,0 +1,35 @@
+"""Labelled files for tests, made on the spot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from tests.support.videos import encode
+
+
+def picture(
+    path: Path, colour: tuple[int, int, int] = (200, 60, 20), size: tuple[int, int] = (16, 12)
+) -> Path:
+    """An image of one colour, ``size`` (width, height)."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", size, colour).save(path)
+    return path
+
+
+def counting_clip(
+    path: Path, count: int = 20, *, rate: int = 10, width: int = 64, height: int = 48, step: int = 10
+) -> Path:
+    """A grey video whose frame k has the value 20 + step * k, so that a test can tell which frame it got."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    frames = (np.full((height, width, 3), 20 + step * k, np.uint8) for k in range(count))
+    return encode(path, frames, rate=rate, options={"crf": "4"})
+
+
+def shown(images: np.ndarray, *, step: int = 10) -> list[int]:
+    """Which frames of a counting clip pictures [T, S, S, 3] show, by their middle."""
+    middle = images.shape[1] // 2
+    values = images[:, middle, middle, 1].astype(float)
+    return [round((value - 20) / step) for value in values]
