@@ -6,10 +6,12 @@ of activity: a person enters or leaves a room, cars drive through the picture, a
 at 96 lines and 10 frames a second) change by more than 25 of 255 between two frames, gaps under .55 s closed; seven
 such moments in which a person who stands there only shifts are no change of activity and count as calm.
 
-A *critical* shot is a calm stretch followed by one change, in which it ends, as the sources describe it: the event lies
-at the end of the clip. A shot that is *not critical* is a calm stretch of the same places, or a clip of a hand-held
-camera that circles and approaches a toy (mdn/learning-area, CC0): there much moves and nothing happens. All are
-cropped, mirrored, lit and slowly panned at random, and joined by hard cuts; neighbours show different recordings.
+A *critical* shot is a calm stretch followed by one change, in which it ends, as the sources describe it: the event
+lies at the end of the clip. A shot that is *not critical* is a calm stretch of the same places, or a clip of a
+hand-held camera that circles and approaches a toy (mdn/learning-area, CC0): there much moves and nothing happens. All
+are cropped, mirrored, lit and slowly panned at random, and joined by hard cuts; neighbours show different recordings.
+In two of five shots that are not critical, and in one of five that are, the camera zooms in, swings, or its exposure
+drifts at the end of the shot: these changes are made, the events are real.
 
 Training and test part share no moment of any recording: each is divided in time, and the persons, cars and moves of
 bottles of the test part are others than those of the training part. The toys differ too.
@@ -102,6 +104,8 @@ _TOYS: Mapping[Part, tuple[tuple[str, float], ...]] = {
     "test": (("elf.mp4", 8.0), ("pig.mp4", 6.5), ("rabbit.mp4", 7.8)),
 }
 _SIZE = (240, 160)
+# Chance of a disturbance, in shots that are not critical and in critical ones.
+_DISTURBED = {False: 0.4, True: 0.2}
 _CALM_BEFORE = (1.5, 3.5)
 _CALM_ALONE = (3.0, 6.0)
 
@@ -287,29 +291,43 @@ def _write(path: Path, takes: Sequence[_Take], rate: int, generator: np.random.G
                 critical = (at + min(first, count - 1), at + count)
             shots.append(ShotAnnotation(at, at + count, critical))
             at += count
-            yield from _filmed(read.images, generator)
+            chance = _DISTURBED[take.critical is not None]
+            yield from _filmed(read.images, generator, disturbed=generator.random() < chance)
 
     write_video(path, frames(), rate=rate, crf=20, threads=1)
     return VideoAnnotation(path, float(rate), tuple(shots))
 
 
-def _filmed(images: Image, generator: np.random.Generator) -> Iterator[Image]:
-    """The frames through another camera: a crop that pans slowly, mirrored at even chance, in other light."""
+def _filmed(images: Image, generator: np.random.Generator, *, disturbed: bool) -> Iterator[Image]:
+    """The frames through another camera: a crop that pans slowly, mirrored at even chance, in other light.
+
+    Where ``disturbed`` the camera zooms in, swings, or its exposure drifts over the last third of the frames: the
+    picture changes as much as by an event, and nothing happens.
+    """
     from PIL import Image as Picture
 
     height, width = images.shape[1:3]
-    box_height = min(height, width * _SIZE[1] / _SIZE[0]) * generator.uniform(0.8, 0.95)
-    box_width = box_height * _SIZE[0] / _SIZE[1]
-    room = np.array([width - box_width, height - box_height])
-    start = generator.uniform(0.0, 1.0, 2) * room
-    step = generator.uniform(-0.004, 0.004, 2) * box_width / 10
+    shape = np.array(_SIZE, dtype=np.float64)
+    whole = shape * min(height / shape[1], width / shape[0])
+    box = whole * generator.uniform(0.8, 0.95)
+    centre = box / 2 + generator.uniform(0.0, 1.0, 2) * (np.array([width, height]) - box)
+    step = generator.uniform(-0.0004, 0.0004, 2) * box
     mirrored = generator.random() < 0.5
     gain, shift = generator.uniform(0.8, 1.2), generator.uniform(-12.0, 12.0)
-    table = np.clip(np.arange(256) * gain + shift, 0, 255).astype(np.uint8)
+    kind = generator.integers(3) if disturbed else -1
+    zoom = generator.uniform(0.55, 0.75) if kind == 0 else 1.0
+    swing = (
+        generator.choice([-1.0, 1.0]) * np.array([generator.uniform(0.15, 0.3), 0.0]) if kind == 1 else 0.0
+    )
+    exposure = generator.choice([0.6, 1.45]) if kind == 2 else 1.0
     for number, image in enumerate(images):
-        x, y = np.clip(start + step * number, 0, room)
+        share = max(0.0, 3 * (number + 1) / len(images) - 2)
+        size = box * (1 + (zoom - 1) * share)
+        middle = centre + step * number + swing * share * box
+        low = np.clip(middle - size / 2, 0, np.array([width, height]) - size)
         picture = Picture.fromarray(image).resize(
-            _SIZE, Picture.Resampling.BILINEAR, box=(x, y, x + box_width, y + box_height)
+            _SIZE, Picture.Resampling.BILINEAR, box=(*low.tolist(), *(low + size).tolist())
         )
-        pixels = table[np.asarray(picture)]
+        light = gain * (1 + (exposure - 1) * share)
+        pixels = np.clip(np.asarray(picture) * light + shift, 0, 255).astype(np.uint8)
         yield np.ascontiguousarray(pixels[:, ::-1] if mirrored else pixels)
