@@ -1,0 +1,48 @@
+"""One door to all readers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import vidkin.datasets as room
+from vidkin.datasets import available_readers, open_labelled
+from vidkin.errors import DatasetError, InvalidArgumentError
+
+
+def test_all_readers_are_there() -> None:
+    assert available_readers() == (
+        "aerial",
+        "fruit",
+        "grocery",
+        "head_pose",
+        "manifest",
+        "omniglot",
+        "pet",
+        "photographs",
+        "tree",
+        "vb100",
+        "zappos",
+    )
+    for name in room.__all__:
+        assert getattr(room, name) is not None
+
+
+@pytest.mark.parametrize("reader", sorted(set(available_readers()) - {"manifest", "photographs"}))
+def test_every_reader_says_what_is_missing(reader: str, tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"nowhere does not exist; give the folder of "):
+        open_labelled(tmp_path / "nowhere", reader=reader)
+    with pytest.raises(DatasetError, match=rf"{tmp_path.name} (has no|has neither|lacks|holds no)"):
+        open_labelled(tmp_path, reader=reader)
+
+
+def test_unknown_readers_and_options_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"no reader is called 'cifar', allowed are aerial, fruit, grocery"
+    ):
+        open_labelled(tmp_path, reader="cifar")
+    with pytest.raises(
+        InvalidArgumentError, match=r"reader fruit takes no option axis; allowed are validation"
+    ):
+        open_labelled(tmp_path, reader="fruit", axis=1)

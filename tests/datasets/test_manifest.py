@@ -1,0 +1,119 @@
+"""CSV lists of labelled files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.labelled import counting_clip, picture, shown
+from vidkin.datasets import open_labelled, read_item
+from vidkin.errors import DatasetError, InvalidArgumentError
+
+
+def listed(folder: Path, text: str, *, encoding: str = "utf-8") -> Path:
+    path = folder / "list.csv"
+    path.write_text(text, encoding=encoding)
+    return path
+
+
+def test_columns_in_any_order_with_a_mark_at_the_start(tmp_path: Path) -> None:
+    for name in ("one.png", "two, with comma.png"):
+        picture(tmp_path / "files" / name)
+    path = listed(
+        tmp_path,
+        "subcategory,note,category,path,split\r\n"
+        "pug,good,dog,files/one.png,train\r\n"
+        'persian,,cat,"files/two, with comma.png",VAL\r\n',
+        encoding="utf-8-sig",
+    )
+    labelled = open_labelled(path, reader="manifest")
+    assert (labelled.name, labelled.kind) == ("list", "image")
+    assert labelled.split_counts() == {"train": 1, "validation": 1}
+    assert labelled.subcategories() == ("cat/persian", "dog/pug")
+    assert [item.group for item in labelled.items] == ["files/one.png", "files/two, with comma.png"]
+
+
+def test_groups_and_excerpts(tmp_path: Path) -> None:
+    counting_clip(tmp_path / "clip.mp4", 20)
+    path = listed(
+        tmp_path,
+        "path,category,subcategory,group,start,end\nclip.mp4,a,x,g,0,1\nclip.mp4,a,x,g,1,\n",
+    )
+    labelled = open_labelled(path, reader="manifest")
+    assert [(item.start, item.end, item.group) for item in labelled.items] == [
+        (0.0, 1.0, "g"),
+        (1.0, None, "g"),
+    ]
+    assert shown(read_item(labelled.items[1], "video", size=16, frames=2)) == [12, 17]
+
+
+def test_paths_relative_to_another_folder_and_a_split_on_request(tmp_path: Path) -> None:
+    for number in range(10):
+        picture(tmp_path / "data" / f"{number}.png")
+    lines = "".join(f"{number}.png,a,x\n" for number in range(10))
+    path = listed(tmp_path, "path,category,subcategory\n" + lines)
+    labelled = open_labelled(path, reader="manifest", root=tmp_path / "data", test=0.4)
+    assert labelled.split_counts() == {"train": 6, "test": 4}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "path,category\n",
+            r"lacks the columns subcategory; needed are path, category, subcategory, allowed beside",
+        ),
+        ("", r"lacks the columns path, category, subcategory"),
+        ("path,category,subcategory\n", r"list.csv lists no files"),
+        ("path,category,subcategory\na.png,dog,\n", r"list.csv, line 2: subcategory is empty"),
+        (
+            "path,category,subcategory,split\na.png,d,x,dev\n",
+            r"line 2: split 'dev', allowed are train, validation, test",
+        ),
+        (
+            "path,category,subcategory,start\na.png,d,x,1s\n",
+            r"line 2: could not convert string to float: '1s'",
+        ),
+        ("path,category,subcategory,end\na.png,d,x,0\n", r"line 2: .*a.png is to go from 0.0 s to 0.0 s"),
+        (
+            "path,category,subcategory\nb.png,d,x\nc.png,d,x\n",
+            r"2 of the 2 files in .* do not exist, the first is .*b.png",
+        ),
+        (
+            "path,category,subcategory\na.png,d,x\na.txt,d,x\n",
+            r"a.txt is neither image nor video by its name; allowed",
+        ),
+        (
+            "path,category,subcategory,split,group\na.png,d,x,train,g\nA.png,d,x,test,g\n",
+            r"leaks: group 'g' is in train",
+        ),
+        ('path,category,subcategory\n"a.png,d,x\n', r"is not CSV in UTF-8: unexpected end of data"),
+    ],
+)
+def test_lists_that_are_not_so(tmp_path: Path, text: str, message: str) -> None:
+    for name in ("a.png", "A.png"):
+        picture(tmp_path / name)
+    (tmp_path / "a.txt").write_text("")
+    with pytest.raises(DatasetError, match=message):
+        open_labelled(listed(tmp_path, text), reader="manifest")
+
+
+def test_a_missing_list_and_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(
+        DatasetError, match=r"there is no list at .*nowhere.csv; give a CSV with path,category"
+    ):
+        open_labelled(tmp_path / "nowhere.csv", reader="manifest")
+    with pytest.raises(DatasetError, match=r"is a folder; give the CSV, or use reader tree"):
+        open_labelled(tmp_path, reader="manifest")
+    with pytest.raises(DatasetError, match=r"is not CSV in UTF-8: 'utf-8' codec"):
+        open_labelled(
+            listed(tmp_path, "path,category,subcategory\nä.png,d,x", encoding="latin-1"), reader="manifest"
+        )
+
+
+def test_own_splits_and_shares_do_not_mix(tmp_path: Path) -> None:
+    picture(tmp_path / "a.png")
+    path = listed(tmp_path, "path,category,subcategory,split\na.png,d,x,train\n")
+    with pytest.raises(InvalidArgumentError, match=r"has splits of its own; leave test and validation away"):
+        open_labelled(path, reader="manifest", validation=0.1)

@@ -1,0 +1,107 @@
+"""Folders of category/subcategory/file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.labelled import counting_clip, picture
+from vidkin.datasets import open_labelled, read_item
+from vidkin.errors import DatasetError, InvalidArgumentError
+
+
+def test_images_in_a_stable_order(tmp_path: Path) -> None:
+    for name in (
+        "dog/pug/2.jpg",
+        "cat/persian/1.JPG",
+        "dog/pug/1.jpg",
+        "dog/.hidden/1.jpg",
+        "dog/pug/.thumb.jpg",
+    ):
+        picture(tmp_path / name)
+    (tmp_path / "dog" / "pug" / "notes.txt").write_text("no picture")
+    (tmp_path / "readme.txt").write_text("no picture")
+    labelled = open_labelled(tmp_path)
+    assert labelled.kind == "image"
+    assert labelled.name == tmp_path.name
+    assert [item.key(tmp_path) for item in labelled.items] == [
+        "cat/persian/1.JPG",
+        "dog/pug/1.jpg",
+        "dog/pug/2.jpg",
+    ]
+    assert labelled.subcategories() == ("cat/persian", "dog/pug")
+    assert labelled.split_counts() == {"": 3}
+    assert [item.group for item in labelled.items] == ["cat/persian/1.JPG", "dog/pug/1.jpg", "dog/pug/2.jpg"]
+
+
+def test_videos_are_found_and_read(tmp_path: Path) -> None:
+    counting_clip(tmp_path / "a" / "x" / "1.mp4", 4)
+    labelled = open_labelled(tmp_path)
+    assert labelled.kind == "video"
+    assert read_item(labelled.items[0], labelled.kind, size=16, frames=2).shape == (2, 16, 16, 3)
+
+
+def test_split_folders_are_the_split(tmp_path: Path) -> None:
+    for split in ("train", "Val", "test"):
+        picture(tmp_path / split / "a" / "x" / "1.png")
+    picture(tmp_path / "test" / "b" / "y" / "1.png")
+    labelled = open_labelled(tmp_path)
+    assert labelled.split_counts() == {"train": 1, "validation": 1, "test": 2}
+    assert labelled.categories() == ("a", "b")
+    # Equal names in different splits are different files: no leak.
+    assert {item.group for item in labelled.items} >= {"train/a/x/1.png", "Val/a/x/1.png"}
+
+
+def test_folders_below_the_subcategory_are_groups(tmp_path: Path) -> None:
+    for session in ("monday", "tuesday"):
+        for number in range(2):
+            picture(tmp_path / "a" / "x" / session / "deep" / f"{number}.png")
+    labelled = open_labelled(tmp_path, test=0.5)
+    assert {item.group for item in labelled.items} == {"a/x/monday", "a/x/tuesday"}
+    assert labelled.split_counts() == {"train": 2, "test": 2}
+
+
+def test_a_share_for_the_test_on_request(tmp_path: Path) -> None:
+    for label in ("a/x", "a/y"):
+        for number in range(10):
+            picture(tmp_path / label / f"{number}.png")
+    labelled = open_labelled(tmp_path, test=0.3, validation=0.2, seed=5)
+    assert labelled.split_counts() == {"train": 10, "validation": 4, "test": 6}
+
+
+def test_one_kind_of_a_mixture(tmp_path: Path) -> None:
+    picture(tmp_path / "a" / "x" / "1.png")
+    counting_clip(tmp_path / "a" / "x" / "2.mp4", 2)
+    with pytest.raises(DatasetError, match=r"mixes 1 images and 1 videos; give one kind, as kind='image'"):
+        open_labelled(tmp_path)
+    assert [item.path.name for item in open_labelled(tmp_path, kind="video").items] == ["2.mp4"]
+    assert [item.path.name for item in open_labelled(tmp_path, kind="image").items] == ["1.png"]
+
+
+def test_folders_that_are_not_so(tmp_path: Path) -> None:
+    with pytest.raises(
+        DatasetError, match=r"nowhere does not exist; give the folder of labelled files, category/sub"
+    ):
+        open_labelled(tmp_path / "nowhere")
+    with pytest.raises(
+        DatasetError, match=r"has no image or video at category/subcategory/file \(or at split/"
+    ):
+        open_labelled(tmp_path)
+    picture(tmp_path / "a" / "1.png")
+    with pytest.raises(
+        DatasetError, match=r"1.png is not at category/subcategory/file below .*; move it there, or list"
+    ):
+        open_labelled(tmp_path)
+    with pytest.raises(DatasetError, match=r"1.png is not a folder; give the folder of labelled files"):
+        open_labelled(tmp_path / "a" / "1.png")
+    with pytest.raises(InvalidArgumentError, match=r"kind is 'sound', allowed are image, video and None"):
+        open_labelled(tmp_path, kind="sound")
+
+
+def test_own_splits_and_shares_do_not_mix(tmp_path: Path) -> None:
+    picture(tmp_path / "train" / "a" / "x" / "1.png")
+    with pytest.raises(
+        InvalidArgumentError, match=r"has splits of its own \(train\); leave test and validation away"
+    ):
+        open_labelled(tmp_path, test=0.3)
