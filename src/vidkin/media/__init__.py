@@ -11,7 +11,7 @@ from vidkin.media.edits import (
     TimeMap,
     apply_edit,
 )
-from vidkin.media.encode import write_clip, write_thumbnail, write_video
+from vidkin.media.encode import whole_file, write_clip, write_thumbnail, write_video
 from vidkin.media.frames import Frames
 from vidkin.media.probe import VideoInfo, probe
 from vidkin.media.split import Piece, SplitReport, split_video
@@ -34,6 +34,7 @@ __all__ = [
     "read_frames",
     "split_video",
     "thumbnail",
+    "whole_file",
     "write_clip",
     "write_thumbnail",
     "write_video",

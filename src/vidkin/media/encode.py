@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from av.container import OutputContainer
     from av.video.stream import VideoStream
 
-__all__ = ["write_clip", "write_thumbnail", "write_video"]
+__all__ = ["whole_file", "write_clip", "write_thumbnail", "write_video"]
 
 Image = NDArray[np.uint8]
 

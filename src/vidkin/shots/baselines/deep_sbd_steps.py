@@ -1,0 +1,81 @@
+"""From the classes of overlapping segments to cuts: what DeepSBD does after its network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CLASSES", "SEGMENT", "STRIDE", "Run", "bhattacharyya", "largest_difference", "runs"]
+
+CLASSES = ("none", "gradual", "sharp")
+"""Order of the network's outputs."""
+
+SEGMENT = 16
+"""Frames of a segment."""
+
+STRIDE = 8
+"""Frames from one segment to the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring segments of one class other than ``none``.
+
+    Attributes:
+        kind: ``hard`` for the class sharp.
+        first: First frame of the first segment.
+        last: Last frame of the last segment that is in the video.
+        probability: Largest probability of the class in the run.
+    """
+
+    kind: Literal["hard", "gradual"]
+    first: int
+    last: int
+    probability: float
+
+
+def runs(probabilities: NDArray[np.floating], frames: int) -> Iterator[Run]:
+    """Join neighbouring segments of the same most probable class.
+
+    Args:
+        probabilities: [S, 3] of the classes none, gradual, sharp; segment s holds frames 8 s to 8 s + 15.
+        frames: Frames of the video, at least 1.
+    """
+    classes = np.argmax(probabilities, axis=1) if len(probabilities) else np.zeros(0, dtype=np.int64)
+    for label, members in groupby(range(len(classes)), key=lambda segment: int(classes[segment])):
+        if label == 0:
+            continue
+        places = list(members)
+        last = min(places[-1] * STRIDE + SEGMENT, frames) - 1
+        if last > places[0] * STRIDE:
+            yield Run(
+                "hard" if label == 2 else "gradual",
+                places[0] * STRIDE,
+                last,
+                float(probabilities[places, label].max()),
+            )
+
+
+def bhattacharyya(first: NDArray[np.floating], second: NDArray[np.floating]) -> float:
+    """Likeness of two histograms of sum 1, sum over bins of sqrt(a b): 1 for equal ones, 0 for disjoint ones."""
+    return float(np.sqrt(first * second).sum())
+
+
+def largest_difference(differences: NDArray[np.floating], run: Run, used: Iterable[int] = ()) -> int:
+    """The first frame of the new shot: where in the run a frame differs most from the one before it.
+
+    Args:
+        differences: [T], differences[t] of frame t from frame t - 1.
+        run: Where to look, from its second frame on.
+        used: Frames that are cuts already, passed over while others are left.
+    """
+    place = np.array(differences[run.first + 1 : run.last + 1], dtype=np.float64)
+    taken = [frame - run.first - 1 for frame in used if run.first < frame <= run.last]
+    if len(set(taken)) < len(place):
+        place[taken] = -1.0
+    return run.first + 1 + int(np.argmax(place))

@@ -1,0 +1,44 @@
+"""HSV histograms of frames, as the baselines compare them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["HSV_BINS", "hsv_histogram"]
+
+HSV_BINS = (18, 12, 8)
+"""Bins of hue (20 degrees each), saturation and value: 1,728 in all."""
+
+
+def hsv_histogram(image: NDArray[np.uint8], bins: tuple[int, int, int] = HSV_BINS) -> NDArray[np.float64]:
+    """Share of the pixels in every bin of hue, saturation and value.
+
+    With M and m the largest and the smallest of R, G, B: value = M / 255, saturation = (M - m) / M, and hue is the
+    angle on the colour circle; both of black and hue of grey are 0. The last bin holds the upper end of its axis.
+
+    Args:
+        image: [H, W, 3] uint8 RGB.
+        bins: Numbers of bins of hue, saturation and value.
+
+    Returns:
+        [bins[0] * bins[1] * bins[2]] float64 with sum 1, value varying fastest.
+    """
+    hues, saturations, values = bins
+    pixels = image.reshape(-1, 3).astype(np.float32)
+    red, green, blue = pixels[:, 0], pixels[:, 1], pixels[:, 2]
+    largest = np.maximum(np.maximum(red, green), blue)
+    spread = largest - np.minimum(np.minimum(red, green), blue)
+    # Divisions by zero are those of black and grey, whose numerators are zero as well.
+    safe = np.maximum(spread, 1.0)
+    hue = np.where(
+        largest == red,
+        (green - blue) / safe % 6.0,
+        np.where(largest == green, (blue - red) / safe + 2.0, (red - green) / safe + 4.0),
+    )
+    place = np.minimum((hue * (hues / 6.0)).astype(np.int64), hues - 1)
+    place *= saturations
+    place += np.minimum((spread / np.maximum(largest, 1.0) * saturations).astype(np.int64), saturations - 1)
+    place *= values
+    place += np.minimum((largest * (values / 255.0)).astype(np.int64), values - 1)
+    return np.bincount(place, minlength=hues * saturations * values) / len(pixels)

@@ -1,0 +1,185 @@
+"""The steps of SVD-SBD as functions of arrays: which segments may hold a transition, and what they hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "GROUP",
+    "Candidate",
+    "candidate_segments",
+    "cosines_to",
+    "find_cut",
+    "find_transition",
+    "narrow",
+    "reduced_columns",
+]
+
+GROUP = 10
+"""Segments that share a local threshold."""
+
+_LOCAL = 1.1
+_SPREAD = 0.6
+_NEIGHBOUR = 3.0
+_GLOBAL = 0.8
+# (ratio of the halves, least share of the whole in the larger half) of the first and the second bisection.
+_FIRST = (1.5, 0.7)
+_SECOND = (2.0, 0.8)
+_STILL = 0.3
+_SAME = 0.95
+_RANK = 8
+_TRIANGLE = 0.25
+_CENTRE = (0.25, 0.75)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Frames that may hold a transition.
+
+    Attributes:
+        kind: ``hard`` if two bisections put the change into one quarter, ``gradual`` otherwise.
+        first: First frame.
+        last: Last frame.
+    """
+
+    kind: Literal["hard", "gradual"]
+    first: int
+    last: int
+
+
+def candidate_segments(distances: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which segments differ enough between their ends to be looked into.
+
+    With mu_G the mean over the video, mu_L and sigma_L mean and standard deviation over the segment's group of
+    ten, segment n is a candidate if
+
+        d(n) > 1.1 mu_L + 0.6 (mu_G / mu_L) sigma_L, or
+        d(n) > 3 d(n-1) or d(n) > 3 d(n+1), and d(n) > 0.8 mu_G.
+
+    Args:
+        distances: [N] differences between the first and the last frame of each segment, 0 or more.
+
+    Returns:
+        [N] true where a transition may be.
+    """
+    chosen = np.zeros(len(distances), dtype=np.bool_)
+    if not len(distances):
+        return chosen
+    overall = float(distances.mean())
+    for first in range(0, len(distances), GROUP):
+        group = distances[first : first + GROUP]
+        local = float(group.mean())
+        if local > 0:
+            threshold = _LOCAL * local + _SPREAD * overall / local * float(group.std())
+            chosen[first : first + GROUP] = group > threshold
+    over_neighbour = np.zeros(len(distances), dtype=np.bool_)
+    over_neighbour[1:] |= distances[1:] > _NEIGHBOUR * distances[:-1]
+    over_neighbour[:-1] |= distances[:-1] > _NEIGHBOUR * distances[1:]
+    return chosen | (over_neighbour & (distances > _GLOBAL * overall))
+
+
+def narrow(
+    first: int,
+    whole: float,
+    halves: tuple[float, float],
+    quarters: tuple[tuple[float, float], tuple[float, float]],
+) -> Candidate | None:
+    """Two bisections of a 21-frame segment: where in it the change lies.
+
+    A half that differs 1.5 times as much as the other and makes up more than 0.7 of the whole is bisected again
+    (ratios 2 and 0.8): a quarter of 6 frames that wins holds a hard cut, otherwise the half is a gradual
+    candidate. Halves that both differ by less than 0.3 of the whole hold nothing that lasts (a flash of the
+    end frames, noise). All else is a gradual candidate of the full length.
+
+    Args:
+        first: Number of the segment's first frame.
+        whole: Difference between frames 0 and 20 of the segment.
+        halves: Differences between frames 0 and 10, and 10 and 20.
+        quarters: For either half the differences over its first and its last 5 frames.
+
+    Returns:
+        The candidate, or None.
+    """
+    if max(halves) < _STILL * whole:
+        return None
+    side = _larger(halves, whole, *_FIRST)
+    if side is None:
+        return Candidate("gradual", first, first + 20)
+    start = first + 10 * side
+    quarter = _larger(quarters[side], halves[side], *_SECOND)
+    if quarter is None:
+        return Candidate("gradual", start, start + 10)
+    return Candidate("hard", start + 5 * quarter, start + 5 * quarter + 5)
+
+
+def reduced_columns(histograms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Frames in the space of the leading singular vectors: the columns of S_k V_k^T, of length 1.
+
+    Args:
+        histograms: [T, B], one histogram a frame.
+
+    Returns:
+        [T, K] with K = min(8, T, B).
+    """
+    # The Gram matrix [T, T] has the same right singular vectors as the tall matrix [B, T], and is small.
+    values, vectors = np.linalg.eigh(histograms @ histograms.T)
+    rank = min(_RANK, *histograms.shape)
+    scales = np.sqrt(np.maximum(values[::-1][:rank], 0.0))
+    columns: NDArray[np.float64] = vectors[:, ::-1][:, :rank] * scales
+    columns /= np.maximum(np.linalg.norm(columns, axis=1, keepdims=True), 1e-12)
+    return columns
+
+
+def cosines_to(columns: NDArray[np.float64], place: int) -> NDArray[np.float64]:
+    """Cosine of every frame with the one at ``place``, [T] in [-1, 1]."""
+    cosines: NDArray[np.float64] = np.clip(columns @ columns[place], -1.0, 1.0)
+    return cosines
+
+
+def find_cut(columns: NDArray[np.float64]) -> tuple[int, float] | None:
+    """The hard cut among the frames of a candidate: at the smallest cosine between neighbours.
+
+    Returns:
+        Place of the new shot's first frame and 1 - the cosine there; None if the first and the last frame are alike
+        (cosine above 0.95).
+    """
+    if float(columns[0] @ columns[-1]) > _SAME:
+        return None
+    neighbours = np.sum(columns[:-1] * columns[1:], axis=1)
+    place = int(np.argmin(neighbours))
+    return place + 1, float(np.clip(1.0 - neighbours[place], 0.0, 1.0))
+
+
+def find_transition(columns: NDArray[np.float64]) -> float | None:
+    """Whether a gradual transition spans these frames, by the inverted triangle.
+
+    While one shot turns into another, frame t leaves the first frame f and comes nearer to the last one l, so that
+    |cos(f, t) - cos(t, l)| falls from its largest value to 0 half-way and rises again in straight lines. The
+    curve, divided by its largest value, is compared with that triangle.
+
+    Returns:
+        1 - the mean distance from the triangle, in [0.75, 1]; None if the ends are alike (cosine above 0.95), the
+        lowest point does not lie in the middle half, or the distance is above 0.25.
+    """
+    if len(columns) < 3 or float(columns[0] @ columns[-1]) > _SAME:
+        return None
+    curve = np.abs(cosines_to(columns, 0) - cosines_to(columns, len(columns) - 1))
+    curve /= curve.max()
+    axis = np.linspace(0.0, 1.0, len(curve))
+    lowest = float(axis[int(np.argmin(curve))])
+    distance = float(np.mean(np.abs(curve - np.abs(1.0 - 2.0 * axis))))
+    if not _CENTRE[0] <= lowest <= _CENTRE[1] or distance > _TRIANGLE:
+        return None
+    return 1.0 - distance
+
+
+def _larger(pair: tuple[float, float], whole: float, ratio: float, share: float) -> int | None:
+    """0 or 1: the side that differs ``ratio`` times as much as the other and makes up ``share`` of the whole."""
+    for side in (0, 1):
+        if pair[side] > ratio * pair[1 - side] and pair[side] > share * whole:
+            return side
+    return None

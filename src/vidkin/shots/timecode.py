@@ -1,0 +1,102 @@
+"""Time code as editing systems write it, and the frame rate that it counts by."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = ["STANDARD_RATES", "frame_at", "require_drop_frame", "timecode", "timeline_rate"]
+
+STANDARD_RATES = (
+    *(Fraction(rate) for rate in (12, 15, 24, 25, 30, 48, 50, 60, 100, 120)),
+    *(Fraction(rate * 1000, 1001) for rate in (24, 30, 48, 60, 120)),
+)
+"""Frame rates that editing systems know, the plain ones first."""
+
+# Farther than this many frames from the frames of a rate, a file does not run at it.
+_OFF = 0.2
+# A rate is tried if the usual distance of two frames is that of the rate, but for this share.
+_NEAR = 0.05
+
+
+def timeline_rate(times: NDArray[np.float64]) -> Fraction:
+    """The frame rate at which a timeline shows this video.
+
+    It is the standard rate (24, 25, 30000/1001...) to whose frames k / rate all given times are nearest, k going up by
+    one or, where frames are missing, by more; none may be off by more than 0.2 frames. A video of another
+    constant or of a variable rate gets its average rate, rounded to a whole number of at least 1: positions are then
+    rounded to the frames of that timeline.
+
+    Args:
+        times: [T] seconds of all frames, increasing.
+    """
+    if len(times) < 2:
+        return Fraction(24)
+    relative = times - times[0]
+    usual = 1.0 / float(np.median(np.diff(relative)))
+    best: tuple[float, Fraction] | None = None
+    for rate in STANDARD_RATES:
+        if abs(usual / float(rate) - 1.0) > _NEAR:
+            continue
+        places = relative * float(rate)
+        off = float(np.abs(places - np.round(places)).max())
+        if off <= _OFF and (best is None or off < best[0] - 1e-6):
+            best = off, rate
+    if best is not None:
+        return best[1]
+    return Fraction(max(1, round(float((len(times) - 1) / relative[-1]))))
+
+
+def frame_at(time: float, rate: Fraction) -> int:
+    """The frame of a timeline nearest to a time in seconds."""
+    return round(time * float(rate))
+
+
+def timecode(frame: int, rate: Fraction, *, drop_frame: bool = False) -> str:
+    """Hours, minutes, seconds and frames: ``01:02:03:04``, with drop-frame ``01:02:03;04``.
+
+    Plain (non-drop) time code counts the frames, whole ones of the rounded rate to a second: at 30000/1001 an hour of
+    it takes 3.6 s longer than an hour. Drop-frame time code follows the clock instead: it leaves out the
+    *numbers* 00 and 01 (at 59.94: 00 to 03) at the start of every minute that is not a multiple of ten. No
+    picture is dropped by either. After 24 hours it starts again at zero.
+
+    >>> timecode(1800, Fraction(30000, 1001)), timecode(1800, Fraction(30000, 1001), drop_frame=True)
+    ('00:01:00:00', '00:01:00;02')
+
+    Args:
+        frame: Number of the frame, from 0.
+        rate: Frames a second.
+        drop_frame: Follow the clock; only for 30000/1001 and 60000/1001.
+
+    Raises:
+        InvalidArgumentError: The frame is negative, or drop-frame is asked for at another rate.
+    """
+    if frame < 0:
+        raise InvalidArgumentError(f"frame must be 0 or more, given is {frame}")
+    base = max(1, round(rate))
+    if drop_frame:
+        require_drop_frame(rate)
+        dropped = base // 15
+        minute = base * 60 - dropped
+        tens, rest = divmod(frame, minute * 10 + dropped)
+        frame += dropped * 9 * tens
+        if rest >= dropped:
+            frame += dropped * ((rest - dropped) // minute)
+    seconds, frames = divmod(frame, base)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    width = max(2, len(str(base - 1)))
+    return f"{hours % 24:02d}:{minutes:02d}:{seconds:02d}{';' if drop_frame else ':'}{frames:0{width}d}"
+
+
+def require_drop_frame(rate: Fraction) -> None:
+    """Raise InvalidArgumentError unless drop-frame time code exists for this rate."""
+    if rate not in (Fraction(30000, 1001), Fraction(60000, 1001)):
+        raise InvalidArgumentError(
+            f"drop-frame time code exists at 29.97 and 59.94 frames a second only, this video runs at "
+            f"{float(rate):g}; leave drop-frame out"
+        )
