@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.shots.fitted_rule import FittedRule, fit_rule
 from vidkin.shots.learned_gradual import find_gradual, gradual_candidates, gradual_examples
-from vidkin.shots.learned_rule import FittedRule, fit_rule
 from vidkin.shots.slope import CUT_NUMBERS, ShotWindows, cut_examples, find_cuts
 
 Array = NDArray[np.float32]
@@ -106,12 +106,13 @@ def test_rule_fitted_on_true_shots_finds_the_cuts_of_other_scenes() -> None:
     assert [cut.frame for cut in find_cuts(windows_of(scene(1, 33), scene(2, 21)), rule)] == [33]
 
 
-def test_examples_end_before_a_gradual_transition() -> None:
+def test_examples_follow_a_shot_through_a_gradual_transition() -> None:
     windows = windows_of(scene(1, 10), scene(2, 10), scene(3, 10))
     examples, labels = cut_examples(windows, [(0, 8), (12, 20), (20, 30)])
     assert sum(labels) == 1
-    # 7 frames inside the first shot, 7 in the second and its end, 9 in the third.
-    assert len(examples) == 7 + 8 + 9
+    # From 0 through the transition to one window (4) behind its end at 12; 13 ... 20; 21 ... 29.
+    assert len(examples) == 15 + 8 + 9
+    assert labels.index(True) == 15 + 7
 
 
 def dissolve(old: Array, new: Array, frames: int) -> Array:

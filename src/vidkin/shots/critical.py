@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.learned_rule import FittedRule, fit_rule
+from vidkin.shots.fitted_rule import FittedRule, fit_rule
 from vidkin.shots.trend import end_rise, mann_kendall, theil_sen
 
 __all__ = ["TREND_TESTS", "TrendTest", "critical_score", "fit_trend", "trend_numbers"]

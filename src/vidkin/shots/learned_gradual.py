@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.shots.learned_rule import FittedRule
+from vidkin.shots.fitted_rule import FittedRule
 from vidkin.shots.slope import ShotWindows
 
 __all__ = ["GRADUAL_NUMBERS", "FoundGradual", "find_gradual", "gradual_candidates", "gradual_examples"]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.learned_rule import FittedRule
+from vidkin.shots.fitted_rule import FittedRule
 
 __all__ = ["CUT_NUMBERS", "Encode", "FoundCut", "ShotWindows", "cut_examples", "find_cuts"]
 
@@ -198,20 +198,26 @@ def cut_examples(
 
     Args:
         windows: Of the video.
-        shots: [start, end) frames; where one ends at the start of the next there is a hard cut, other ends (gradual
-            transitions, the end of the video) give no positive.
+        shots: [start, end) frames in order. Where one ends at the start of the next there is a hard cut. Frames
+            between two are a gradual transition: a shot is then followed through it, without a positive. The end of
+            the last gives no positive.
         keep: Only every so manieth frame without a cut.
     """
-    starts = {start for start, _ in shots}
     examples: list[Mapping[str, float]] = []
     labels: list[bool] = []
-    for start, end in shots:
+    for number, (start, end) in enumerate(shots):
+        following = shots[number + 1][0] if number + 1 < len(shots) else None
+        hard = following == end
+        stop = end if following is None or hard else following + windows.window
         for frame, numbers in windows.numbers(start):
-            if frame > end or (frame == end and end not in starts):
+            if frame > stop or (frame == stop and not hard):
                 break
-            if frame == end or (frame - start) % keep == 0:
+            if frame == end and hard:
                 examples.append(numbers)
-                labels.append(frame == end)
+                labels.append(True)
+            elif (frame - start) % keep == 0:
+                examples.append(numbers)
+                labels.append(False)
     return examples, labels
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.learned_rule import FittedRule, fit_rule
+from vidkin.shots.fitted_rule import FittedRule, fit_rule
 
 
 def test_probability_is_the_logistic_of_the_weighted_sum() -> None:
