@@ -46,3 +46,33 @@ def test_unknown_readers_and_options_are_refused(tmp_path: Path) -> None:
         InvalidArgumentError, match=r"reader fruit takes no option axis; allowed are validation"
     ):
         open_labelled(tmp_path, reader="fruit", axis=1)
+
+
+@pytest.mark.parametrize(
+    ("reader", "folders", "message"),
+    [
+        (
+            "grocery",
+            ("train", "val", "test"),
+            r"holds no photographs; get the set from github.com/marcusklasson",
+        ),
+        (
+            "zappos",
+            ("Boots", "Sandals", "Shoes", "Slippers"),
+            r"holds no photographs; get vision.cs.utexas.edu",
+        ),
+        (
+            "fruit",
+            ("apple/apple-1",),
+            r"has no category/variety/axis\*.mp4; make it from the images of Fruits-360",
+        ),
+        ("vb100", ("birds",), r"has no species/\*.mp4; get VB100 Bird Dataset"),
+    ],
+)
+def test_folders_without_files_are_refused(
+    tmp_path: Path, reader: str, folders: tuple[str, ...], message: str
+) -> None:
+    for folder in folders:
+        (tmp_path / folder).mkdir(parents=True)
+    with pytest.raises(DatasetError, match=message):
+        open_labelled(tmp_path, reader=reader)

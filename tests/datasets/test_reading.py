@@ -69,6 +69,16 @@ def test_reading_twice_gives_the_same(clip: Path) -> None:
     assert np.array_equal(once, read_item(item(clip), "video", size=40, frames=5, threads=2))
 
 
+def test_an_excerpt_beyond_the_end_is_told(clip: Path) -> None:
+    with pytest.raises(MediaError, match=r"clip.mp4: start 5.\d s is beyond the end \(2.0 s\)"):
+        read_item(item(clip, start=5.0, end=6.0), "video", size=32, frames=3)
+
+
+def test_an_image_counts_as_video_of_one_frame(tmp_path: Path) -> None:
+    path = picture(tmp_path / "still.png", (90, 90, 90), (20, 20))
+    assert np.allclose(read_item(item(path), "video", size=8, frames=3), 90, atol=1)
+
+
 def test_a_gif_of_one_picture_counts_as_video(tmp_path: Path) -> None:
     path = tmp_path / "still.gif"
     Image.new("RGB", (20, 20), (0, 200, 0)).save(path)
@@ -161,6 +171,16 @@ def test_members_of_archives(tmp_path: Path) -> None:
         read_item(item(archive, member="a/blue.png"), "image", size=8)
     with pytest.raises(InvalidArgumentError, match=r"is inside an archive; unpack the videos to read them"):
         read_item(item(archive, member="a/clip.mp4"), "video", size=8)
+
+
+def test_a_member_that_would_fill_the_memory_is_not_unpacked(tmp_path: Path) -> None:
+    archive = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file, file.open("a.txt", "w") as member:
+        for _ in range(257):
+            member.write(bytes(2**20))
+    assert archive.stat().st_size < 2**20
+    with pytest.raises(MediaError, match=r"bomb.zip!a.txt: unpacks to 269,484,032 bytes, more than is read"):
+        read_item(item(archive, member="a.txt"), "strokes", size=8)
 
 
 def test_an_archive_that_was_replaced_is_read_anew(tmp_path: Path) -> None:

@@ -116,24 +116,18 @@ def _read_video(
 def _spread(item: LabelledItem, size: int, frames: int, fit: Fit, threads: int) -> NDArray[np.uint8]:
     """Exactly ``frames`` pictures at the middles of equal parts."""
     info = probe(item.path)
-    end = info.duration if item.end is None else min(item.end, info.duration or item.end)
-    length = end - item.start
-    if info.still or not length > 0:  # a picture, or a file that does not know its length
-        found = read_frames(
-            item.path, rate=None, start=item.start, end=item.end, short_side=size, threads=threads
-        )
-        times = np.interp(np.arange(frames) + 0.5, [0.0, frames], found.timestamps[[0, -1]])
-    else:
-        step = length / frames
-        times = item.start + (np.arange(frames) + 0.5) * step
-        found = read_frames(
-            item.path,
-            rate=1.0 / step,
-            start=float(times[0]),
-            end=float(times[-1] + step / 4),
-            short_side=size,
-            threads=threads,
-        )
+    end = info.duration if item.end is None else min(item.end, info.duration)
+    # Of an item beyond the end of its file the reader tells; a length is needed to get there.
+    step = max(end - item.start, info.duration / 1000) / frames
+    times = item.start + (np.arange(frames) + 0.5) * step
+    found = read_frames(
+        item.path,
+        rate=1.0 / step,
+        start=float(times[0]),
+        end=float(times[-1] + step / 4),
+        short_side=size,
+        threads=threads,
+    )
     found = _begun(found, item.start)
     # The reader gives no frame twice, and fewer where the file ends early: each moment takes the one on screen.
     shown = np.searchsorted(found.timestamps, times + 1e-6, side="right") - 1
