@@ -1,0 +1,70 @@
+"""ShotDetect: two thresholds on the mean colour difference of neighbouring frames."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.shots.detector import DetectedCut, DetectedCuts, RgbFrame
+from vidkin.shots.shot import Curve
+
+__all__ = ["ShotDetectBaseline", "colour_difference"]
+
+# Of a score that can be at most 3 * 255; the share of the way from the threshold to there is the confidence.
+_HIGHEST = 765.0
+
+
+def colour_difference(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> int:
+    """floor(sum(|dR| + |dG| + |dB|) / (W H)) of two pictures [H, W, 3], from 0 to 765."""
+    # Maximum less minimum stays in 8 bits, which is several times as fast as differences of wider numbers.
+    spread = np.maximum(first, second) - np.minimum(first, second)
+    return int(np.sum(spread, dtype=np.int64)) // (first.shape[0] * first.shape[1])
+
+
+class ShotDetectBaseline:
+    """The public ShotDetect tool (J. Mathe).
+
+    With s_t = floor(sum(|dR| + |dG| + |dB|) / (W H)) between frames t - 1 and t, and s_0 = 0, frame t begins a
+    new shot if and only if s_t > T and |s_t - s_{t-1}| > T. Hard cuts only.
+
+    Args:
+        threshold: T, 0 or more: 30 in the papers that compare with it, 75 is the tool's own default.
+        min_scene_len: A cut fewer frames than this after the last one (or the start) is not reported. The tool has
+            no such rule, which is the default of 1.
+    """
+
+    short_side: int | None = None
+
+    def __init__(self, *, threshold: float = 30.0, min_scene_len: int = 1) -> None:
+        if not threshold >= 0:
+            raise InvalidArgumentError(f"threshold of shotdetect must be 0 or more, given is {threshold}")
+        if min_scene_len < 1:
+            raise InvalidArgumentError(f"min_scene_len must be 1 frame or more, given is {min_scene_len}")
+        self.name = "shotdetect"
+        self._threshold = threshold
+        self._shortest = min_scene_len
+        self._times: list[float] = []
+        self._scores: list[int] = []
+        self._last: NDArray[np.uint8] | None = None
+
+    def push(self, frame: RgbFrame) -> None:
+        """Take the next frame."""
+        self._scores.append(0 if self._last is None else colour_difference(self._last, frame.image))
+        self._times.append(frame.time)
+        self._last = frame.image
+
+    def finish(self) -> DetectedCuts:
+        """The cuts, and the scores as the curve."""
+        cuts: list[DetectedCut] = []
+        begin = 0
+        for frame in range(1, len(self._scores)):
+            score = self._scores[frame]
+            jump = abs(score - self._scores[frame - 1])
+            if min(score, jump) > self._threshold and frame - begin >= self._shortest:
+                span = max(_HIGHEST - self._threshold, 1.0)
+                confidence = 0.5 + 0.5 * min((min(score, jump) - self._threshold) / span, 1.0)
+                cuts.append(DetectedCut(frame, confidence=confidence))
+                begin = frame
+        curve = Curve(np.array(self._times), np.array(self._scores, dtype=np.float64), "colour difference")
+        return DetectedCuts(tuple(cuts), curve)

@@ -1,0 +1,105 @@
+"""One call from a file to its shots."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.media import iter_frames, probe
+from vidkin.shots.detector import DetectedCut, DetectedCuts, RgbFrame, ShotDetector
+from vidkin.shots.registry import open_detector
+from vidkin.shots.shot import Cut, Opening, Shot, ShotDetection
+
+__all__ = ["detect", "detect_shots"]
+
+PathLike = str | os.PathLike[str]
+
+
+def detect(
+    path: PathLike,
+    detector: str | ShotDetector = "default",
+    *,
+    on_progress: Callable[[float, float | None], None] | None = None,
+) -> ShotDetection:
+    """Find the cuts and the shots of a video.
+
+    Args:
+        path: The video.
+        detector: A name for `open_detector`, or a fresh detector.
+        on_progress: Called with (frames done, frames in all as far as the file says).
+
+    Raises:
+        MediaError: The file cannot be read as video.
+        InvalidArgumentError: Nothing answers to the detector's name.
+    """
+    name = os.fspath(path)
+    worker = open_detector(detector) if isinstance(detector, str) else detector
+    info = probe(name)
+    total = max(1, round(info.duration * info.frame_rate))
+    times: list[float] = []
+    for batch in iter_frames(name, rate=None, short_side=worker.short_side):
+        for image, time in zip(batch.images, batch.timestamps.tolist(), strict=True):
+            worker.push(RgbFrame(len(times), time, image))
+            times.append(time)
+        if on_progress is not None:
+            on_progress(len(times), max(total, len(times)))
+    found = worker.finish()
+    frame_times = np.array(times)
+    end = max(info.duration, times[-1] + _usual_distance(frame_times))
+    cuts = tuple(_timed(cut, frame_times) for cut in found.cuts)
+    return ShotDetection(
+        path=name,
+        detector=worker.name,
+        cuts=cuts,
+        shots=_shots(cuts, found, frame_times, end),
+        curve=found.curve,
+        frame_times=frame_times,
+    )
+
+
+def detect_shots(path: PathLike, detector: str | ShotDetector = "default") -> list[Shot]:
+    """The shots of a video: `detect` without the rest."""
+    return list(detect(path, detector).shots)
+
+
+def _usual_distance(times: NDArray[np.float64]) -> float:
+    return float(np.median(np.diff(times))) if len(times) > 1 else 1.0 / 25.0
+
+
+def _timed(cut: DetectedCut, times: NDArray[np.float64]) -> Cut:
+    first = cut.frame if cut.start_frame is None else cut.start_frame
+    last = cut.frame if cut.end_frame is None else cut.end_frame
+    return Cut(
+        time=float(times[cut.frame]),
+        frame=cut.frame,
+        kind=cut.kind,
+        confidence=cut.confidence,
+        start=float(times[first]),
+        end=float(times[last]),
+        start_frame=first,
+        end_frame=last,
+    )
+
+
+def _shots(
+    cuts: Sequence[Cut], found: DetectedCuts, times: NDArray[np.float64], end: float
+) -> tuple[Shot, ...]:
+    borders = [0, *(cut.frame for cut in cuts), len(times)]
+    moments = [float(times[0]), *(cut.time for cut in cuts), end]
+    openings: list[tuple[Opening, float]] = [("start", 1.0), *((cut.kind, cut.confidence) for cut in cuts)]
+    critical: Sequence[float | None] = found.critical or [None] * len(openings)
+    return tuple(
+        Shot(
+            start=moments[place],
+            end=moments[place + 1],
+            start_frame=borders[place],
+            end_frame=borders[place + 1],
+            kind=kind,
+            confidence=confidence,
+            critical=score,
+        )
+        for place, ((kind, confidence), score) in enumerate(zip(openings, critical, strict=True))
+    )

@@ -1,0 +1,66 @@
+"""Files made of shots: a thumbnail of each, and pieces of the video."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vidkin.errors import MediaError
+from vidkin.media import SplitReport, iter_frames, split_video, whole_file
+
+if TYPE_CHECKING:
+    from vidkin.shots.shot import ShotDetection
+
+__all__ = ["split_shots", "write_thumbnails"]
+
+PathLike = str | os.PathLike[str]
+
+_JPEG_QUALITY = 88
+
+
+def write_thumbnails(
+    detection: ShotDetection, folder: PathLike, *, short_side: int = 160
+) -> tuple[Path, ...]:
+    """Save the middle frame of every shot as ``<name>-0001.jpg`` and so on, in one pass over the video.
+
+    Args:
+        detection: The shots.
+        folder: Where to write; made if it is not there.
+        short_side: Pixels at the shorter side (never more than the video has).
+
+    Returns:
+        The pictures, in the order of the shots.
+
+    Raises:
+        MediaError: The video cannot be read, or a picture cannot be written.
+    """
+    from PIL import Image
+
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MediaError(target, f"the folder cannot be made ({error.strerror or error})") from error
+    digits = max(4, len(str(len(detection.shots))))
+    wanted: dict[int, list[int]] = {}
+    for number, shot in enumerate(detection.shots, start=1):
+        wanted.setdefault((shot.start_frame + shot.end_frame - 1) // 2, []).append(number)
+    paths: dict[int, Path] = {}
+    frame = 0
+    for batch in iter_frames(detection.path, rate=None, short_side=short_side):
+        for image in batch.images:
+            for number in wanted.get(frame, ()):
+                paths[number] = target / f"{Path(detection.path).stem}-{number:0{digits}d}.jpg"
+                with whole_file(paths[number]) as partial:
+                    Image.fromarray(image).save(partial, quality=_JPEG_QUALITY)
+            frame += 1
+    return tuple(paths[number] for number in sorted(paths))
+
+
+def split_shots(detection: ShotDetection, folder: PathLike) -> SplitReport:
+    """Split the video in front of its shots without encoding anew: see `vidkin.media.split_video`.
+
+    ``parts`` of the pieces are places in ``detection.shots``.
+    """
+    return split_video(detection.path, folder, [shot.start for shot in detection.shots])

@@ -1,0 +1,120 @@
+"""From a name to a shot detector: the one place where detectors are resolved."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import parse_qsl
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.shots.detector import ShotDetector
+
+__all__ = ["DetectorFactory", "available_detectors", "open_detector", "register_detector"]
+
+DetectorFactory = Callable[..., ShotDetector]
+"""Makes a detector; takes its settings as keyword arguments, and after a colon in the name ``model``."""
+
+# Prefix -> (factory or where to find it, settings and their types, whether a model follows after a colon).
+_Entry = tuple["DetectorFactory | str", Mapping[str, type], bool]
+_ROOM = "vidkin.shots.baselines"
+_DETECTORS: dict[str, _Entry] = {
+    "adaptive": (
+        f"{_ROOM}.pyscenedetect:AdaptiveBaseline",
+        {"threshold": float, "min_scene_len": int, "min_content_val": float},
+        False,
+    ),
+    "content": (f"{_ROOM}.pyscenedetect:ContentBaseline", {"threshold": float, "min_scene_len": int}, False),
+    "shotdetect": (
+        f"{_ROOM}.shotdetect:ShotDetectBaseline",
+        {"threshold": float, "min_scene_len": int},
+        False,
+    ),
+    "svd": (f"{_ROOM}.svd_sbd:SvdBaseline", {}, False),
+}
+
+
+def open_detector(name: str = "default") -> ShotDetector:
+    """A fresh detector, for one video.
+
+    Args:
+        name: One of `available_detectors`. Settings follow a question mark: ``shotdetect?threshold=75``.
+
+    Raises:
+        InvalidArgumentError: Nothing answers to this name, or a setting is not allowed; the message lists what is.
+        MissingPartError: It needs a package that is not installed.
+    """
+    address, _, query = name.partition("?")
+    prefix, colon, model = address.partition(":")
+    entry = _DETECTORS.get(prefix)
+    if entry is None or bool(colon) != entry[2]:
+        raise InvalidArgumentError(
+            f"no shot detector is called {name!r}; allowed are {', '.join(available_detectors())}"
+        )
+    arguments = _settings(name, query, entry[1])
+    if entry[2]:
+        arguments["model"] = Path(model)
+    detector = _factory(prefix)(**arguments)
+    detector.name = name
+    return detector
+
+
+def available_detectors() -> tuple[str, ...]:
+    """The forms of name that `open_detector` takes, sorted."""
+    return tuple(sorted(f"{prefix}:FOLDER" if entry[2] else prefix for prefix, entry in _DETECTORS.items()))
+
+
+def register_detector(
+    prefix: str, factory: DetectorFactory, *, settings: Mapping[str, type] | None = None, model: bool = False
+) -> None:
+    """Let `open_detector` answer to ``prefix``, or with ``model`` to ``prefix:FOLDER``.
+
+    Args:
+        prefix: Letters, digits, ``_`` and ``-``; not one that is taken.
+        factory: Called with the settings given, and with ``model=Path``.
+        settings: Names of the settings and their types (int, float, str).
+        model: A folder follows after a colon.
+
+    Raises:
+        InvalidArgumentError: The prefix is malformed or taken.
+    """
+    if not prefix or not prefix.replace("_", "").replace("-", "").isalnum():
+        raise InvalidArgumentError(
+            f"a detector's prefix is made of letters, digits, '_' and '-', given is {prefix!r}"
+        )
+    if prefix in _DETECTORS:
+        raise InvalidArgumentError(
+            f"the prefix {prefix!r} is taken; choose one that is not in {available_detectors()}"
+        )
+    _DETECTORS[prefix] = (factory, dict(settings or {}), model)
+
+
+def _factory(prefix: str) -> DetectorFactory:
+    found, settings, model = _DETECTORS[prefix]
+    if isinstance(found, str):
+        module, _, attribute = found.partition(":")
+        found = cast("DetectorFactory", getattr(importlib.import_module(module), attribute))
+        _DETECTORS[prefix] = (found, settings, model)
+    return found
+
+
+def _settings(name: str, query: str, allowed: Mapping[str, type]) -> dict[str, Any]:
+    try:
+        given = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=True)) if query else {}
+    except ValueError as error:
+        raise InvalidArgumentError(
+            f"settings are written name=value&name=value, given is {query!r} in {name!r}"
+        ) from error
+    values: dict[str, Any] = {}
+    for key, text in given.items():
+        if key not in allowed:
+            raise InvalidArgumentError(
+                f"{name!r}: there is no setting {key!r}; allowed are {', '.join(sorted(allowed)) or 'none'}"
+            )
+        try:
+            values[key] = allowed[key](text)
+        except ValueError as error:
+            kind = {"int": "a whole number", "float": "a number"}.get(allowed[key].__name__, "text")
+            raise InvalidArgumentError(f"{name!r}: {key} must be {kind}, given is {text!r}") from error
+    return values
