@@ -69,6 +69,8 @@ def find_gradual(windows: ShotWindows, cuts: Sequence[int], rule: FittedRule) ->
         for frame, numbers in gradual_candidates(windows, start, end):
             if rule.probability(numbers) >= rule.threshold:
                 first, last = _interval(windows.features, frame, start, end)
+                if (first + last) // 2 <= start:  # a cut lies there already, or the video begins
+                    continue
                 found.append(FoundGradual(first, last, rule.confidence(numbers)))
     return found
 

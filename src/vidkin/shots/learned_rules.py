@@ -111,8 +111,9 @@ class FoundShots:
     Attributes:
         cuts: First frames of new shots after hard cuts, with confidences.
         gradual: Gradual transitions.
-        stretches: [start, end) frames of the shots between them.
-        critical: Critical score of each shot in [0, 1]; None without a rule for it.
+        stretches: [start, end) frames of the shots between them, one more than there are; empty where a transition is
+            at an end of the video.
+        critical: Critical score of each stretch in [0, 1]; None without a rule for it.
         curve: [T] c at the frame in which each window ends: the distance to the first window of its shot. At the frame
             of a hard cut it is that of the window which saw it; 0 before the first full window of a shot.
     """
@@ -242,17 +243,11 @@ def _boundaries(shots: Sequence[tuple[int, int]]) -> tuple[list[int], list[tuple
 
 
 def _stretches(count: int, cuts: Sequence[int], transitions: Sequence[FoundGradual]) -> list[tuple[int, int]]:
-    """[start, end) of what lies between cuts and transitions."""
+    """[start, end) of what lies before, between and behind cuts and transitions; one more than these, some empty."""
     edges = sorted([(cut, cut) for cut in cuts] + [(found.first, found.last + 1) for found in transitions])
-    stretches = []
-    start = 0
-    for end, following in edges:
-        if end > start:
-            stretches.append((start, end))
-        start = max(start, following)
-    if start < count:
-        stretches.append((start, count))
-    return stretches
+    starts = [0, *(following for _, following in edges)]
+    ends = [*(end for end, _ in edges), count]
+    return [(start, max(start, end)) for start, end in zip(starts, ends, strict=True)]
 
 
 def _whole_curve(
