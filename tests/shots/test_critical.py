@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.critical import TREND_TESTS, TrendTest, critical_score, fit_trend, trend_numbers
+from vidkin.shots.critical import (
+    TREND_TESTS,
+    TrendTest,
+    critical_score,
+    fit_trend,
+    rise_moment,
+    trend_numbers,
+)
 
 
 def curve(seed: int, *, event: bool) -> np.ndarray:
@@ -33,6 +40,14 @@ def test_fitted_on_labelled_curves_every_test_tells_others_apart(test: TrendTest
     scores = [critical_score(curve(seed, event=seed % 2 == 0), rule) for seed in range(100, 130)]
     assert [score >= 0.5 for score in scores] == [seed % 2 == 0 for seed in range(100, 130)]
     assert critical_score(np.zeros(3), rule) == 0.0
+
+
+def test_the_event_begins_where_the_curve_leaves_its_calm_part() -> None:
+    # Calm 0, ends at 4: half the way is 2, which the curve leaves with its seventh value; the peak before was short.
+    assert rise_moment(np.array([0.0, 0, 3, 0, 0, 0, 2.5, 3, 4, 4, 4, 4])) == 6
+    assert rise_moment(np.zeros(8)) == 7
+    assert rise_moment(np.zeros(0)) == 0
+    assert rise_moment(np.array([1.0, 2.0])) == 1
 
 
 def test_mistakes_are_told() -> None:

@@ -12,7 +12,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.shots.fitted_rule import FittedRule, fit_rule
 from vidkin.shots.trend import end_rise, mann_kendall, theil_sen
 
-__all__ = ["TREND_TESTS", "TrendTest", "critical_score", "fit_trend", "trend_numbers"]
+__all__ = ["TREND_TESTS", "TrendTest", "critical_score", "fit_trend", "rise_moment", "trend_numbers"]
 
 TrendTest = Literal["mann-kendall", "theil-sen", "end-rise", "combined"]
 
@@ -52,6 +52,20 @@ def critical_score(curve: NDArray[np.floating], rule: FittedRule) -> float:
     """
     numbers = trend_numbers(curve)
     return 0.0 if numbers is None else rule.confidence(numbers)
+
+
+def rise_moment(curve: NDArray[np.floating]) -> int:
+    """The window with which a rising curve leaves its calm part for good: where the event begins.
+
+    The first value from which on the curve stays above half the way from the median of its first half to that of its
+    last quarter; the last value where it does not rise. 0 for an empty curve.
+    """
+    own = np.asarray(curve, dtype=np.float64)
+    if len(own) < 4:
+        return max(0, len(own) - 1)
+    calm, ended = np.median(own[: len(own) // 2]), np.median(own[-(len(own) // 4) :])
+    below = np.flatnonzero(own <= (calm + ended) / 2)
+    return min(int(below[-1]) + 1 if len(below) else 0, len(own) - 1)
 
 
 def fit_trend(
