@@ -7,6 +7,7 @@ from vidkin.features.classical import ClassicalExtractor
 from vidkin.features.fitting import FITTING_EDITS, DescribesImages, fit_edit_whitening, pictures_of
 from vidkin.features.frame_features import FrameExtractor, FrameFeatures
 from vidkin.features.information import bar_boxes, frame_information
+from vidkin.features.pooled import PooledNetwork, open_pooled_network
 from vidkin.features.pooling import region_max_pool
 from vidkin.features.registry import (
     ExtractorFactory,
@@ -25,6 +26,7 @@ __all__ = [
     "ExtractorFactory",
     "FrameExtractor",
     "FrameFeatures",
+    "PooledNetwork",
     "Whitening",
     "available_extractors",
     "background_frames",
@@ -36,6 +38,7 @@ __all__ = [
     "import_timm",
     "import_torchvision",
     "open_extractor",
+    "open_pooled_network",
     "pictures_of",
     "region_max_pool",
     "register_extractor",

@@ -19,7 +19,14 @@ from vidkin.errors import InvalidArgumentError, UnknownExtractorError, WeightsUn
 from vidkin.features._torchvision import import_timm, import_torchvision
 from vidkin.features.whitening import read_safetensors
 
-__all__ = ["Network", "open_timm_network", "open_torchvision_network"]
+__all__ = [
+    "Network",
+    "open_timm_module",
+    "open_timm_network",
+    "open_torchvision_module",
+    "open_torchvision_network",
+    "torchvision_classifier",
+]
 
 PathLike = str | os.PathLike[str]
 Triple = tuple[float, float, float]
@@ -68,32 +75,8 @@ def open_timm_network(
         stages: Indices into its intermediate maps; default the last four.
         weights: A safetensors file; None: from the hub's cache or the hub.
     """
-    timm = import_timm()
+    module, metadata = open_timm_module(model, options=options, weights=weights)
     label = f"timm:{model}"
-    if not timm.is_model(model):
-        similar = difflib.get_close_matches(model, timm.list_models(), n=_LISTED)
-        raise UnknownExtractorError(
-            f"timm has no model {model!r}; "
-            + (f"similar are {', '.join(similar)}" if similar else "timm.list_models() lists all")
-        )
-    try:
-        known = timm.get_pretrained_cfg(model, allow_unregistered=True)
-    except RuntimeError as error:  # the part of the name after the dot
-        raise UnknownExtractorError(f"timm has no weights called {model!r}: {error}") from error
-    metadata: dict[str, str] = {}
-    module: Any
-    try:
-        if weights is None:
-            module = _timm_with_hub_weights(timm, model, known, options)
-        else:
-            module = timm.create_model(model, pretrained=False, **options)
-            metadata = _load_weights(module, weights, label, _timm_classifier(module))
-    except TypeError as error:
-        if not options:
-            raise
-        raise InvalidArgumentError(
-            f"{label} does not take these settings {dict(options)}: {error}"
-        ) from error
     if not hasattr(module, "forward_intermediates"):
         raise InvalidArgumentError(f"{label} gives no intermediate maps; choose another model")
     indices = _timm_indices(module, label, stages)
@@ -115,6 +98,49 @@ def open_timm_network(
     )
 
 
+def open_timm_module(
+    model: str, *, options: Mapping[str, Any], weights: PathLike | None, fresh: bool = False
+) -> tuple[Any, dict[str, str]]:
+    """A model of timm with its weights; arguments as of :func:`open_timm_network`.
+
+    Args:
+        weights: As there.
+        fresh: Freshly initialised weights instead.
+
+    Returns:
+        The module, and the metadata of its weights file.
+    """
+    timm = import_timm()
+    label = f"timm:{model}"
+    if not timm.is_model(model):
+        similar = difflib.get_close_matches(model, timm.list_models(), n=_LISTED)
+        raise UnknownExtractorError(
+            f"timm has no model {model!r}; "
+            + (f"similar are {', '.join(similar)}" if similar else "timm.list_models() lists all")
+        )
+    try:
+        known = timm.get_pretrained_cfg(model, allow_unregistered=True)
+    except RuntimeError as error:  # the part of the name after the dot
+        raise UnknownExtractorError(f"timm has no weights called {model!r}: {error}") from error
+    metadata: dict[str, str] = {}
+    module: Any
+    try:
+        if fresh:
+            module = timm.create_model(model, pretrained=False, **options)
+        elif weights is None:
+            module = _timm_with_hub_weights(timm, model, known, options)
+        else:
+            module = timm.create_model(model, pretrained=False, **options)
+            metadata = _load_weights(module, weights, label, _timm_classifier(module))
+    except TypeError as error:
+        if not options:
+            raise
+        raise InvalidArgumentError(
+            f"{label} does not take these settings {dict(options)}: {error}"
+        ) from error
+    return module, metadata
+
+
 def open_torchvision_network(
     model: str, *, stages: tuple[str, ...] | None, weights: PathLike | None
 ) -> Network:
@@ -126,26 +152,8 @@ def open_torchvision_network(
             four coarsest resolutions, which for residual networks is the output of each of their four stages.
         weights: A safetensors file; None: its default weights from the hub's cache or the hub.
     """
-    torchvision = import_torchvision()
+    module, metadata, default = open_torchvision_module(model, weights=weights)
     label = f"torchvision:{model}"
-    if model not in torchvision.models.list_models(module=torchvision.models):
-        raise UnknownExtractorError(
-            f"torchvision has no image classifier {model!r}; torchvision.models.list_models() lists all"
-        )
-    default = torchvision.models.get_model_weights(model).DEFAULT
-    metadata: dict[str, str] = {}
-    # Without weights some constructors warn that their initialisation is slow; nothing of it is kept.
-    extra = {"init_weights": False} if model in ("googlenet", "inception_v3") else {}
-    module = torchvision.models.get_model(model, weights=None, **extra)
-    if weights is None:
-        try:
-            state = default.get_state_dict(progress=False, check_hash=True, weights_only=True)
-        except (OSError, RuntimeError) as error:
-            raise _unavailable(label, f"the cache of torch.hub and {default.url} ({error})") from error
-        module.load_state_dict(state)
-    else:
-        linear = [name for name, part in module.named_modules() if isinstance(part, nn.Linear)]
-        metadata = _load_weights(module, weights, label, tuple(linear[-1:]))
     module.eval()
     transforms = default.transforms()
     size = int(transforms.crop_size[0])
@@ -158,6 +166,49 @@ def open_torchvision_network(
         _triple(transforms.std),
         metadata,
     )
+
+
+def open_torchvision_module(
+    model: str, *, weights: PathLike | None, fresh: bool = False
+) -> tuple[nn.Module, dict[str, str], Any]:
+    """An image classifier of torchvision with its weights.
+
+    Args:
+        model: ``resnet50``.
+        weights: As of :func:`open_torchvision_network`.
+        fresh: Freshly initialised weights instead.
+
+    Returns:
+        The module, the metadata of its weights file, and torchvision's entry of its default weights.
+    """
+    torchvision = import_torchvision()
+    label = f"torchvision:{model}"
+    if model not in torchvision.models.list_models(module=torchvision.models):
+        raise UnknownExtractorError(
+            f"torchvision has no image classifier {model!r}; torchvision.models.list_models() lists all"
+        )
+    default = torchvision.models.get_model_weights(model).DEFAULT
+    metadata: dict[str, str] = {}
+    # Without weights some constructors warn that their initialisation is slow; nothing of it is kept.
+    extra = {"init_weights": False} if model in ("googlenet", "inception_v3") and not fresh else {}
+    module = torchvision.models.get_model(model, weights=None, **extra)
+    if fresh:
+        return module, metadata, default
+    if weights is None:
+        try:
+            state = default.get_state_dict(progress=False, check_hash=True, weights_only=True)
+        except (OSError, RuntimeError) as error:
+            raise _unavailable(label, f"the cache of torch.hub and {default.url} ({error})") from error
+        module.load_state_dict(state)
+    else:
+        metadata = _load_weights(module, weights, label, torchvision_classifier(module))
+    return module, metadata, default
+
+
+def torchvision_classifier(module: nn.Module) -> tuple[str, ...]:
+    """Name of the classifier's module: the last linear layer of a complete network."""
+    linear = [name for name, part in module.named_modules() if isinstance(part, nn.Linear)]
+    return tuple(linear[-1:])
 
 
 def _timm_with_hub_weights(timm: Any, model: str, config: Any, options: Mapping[str, Any]) -> nn.Module:

@@ -24,7 +24,7 @@ from vidkin.features.whitening import Whitening
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-__all__ = ["BackboneExtractor", "open_backbone"]
+__all__ = ["BackboneExtractor", "open_backbone", "optional_triple", "parse_name"]
 
 PathLike = str | os.PathLike[str]
 
@@ -81,13 +81,13 @@ class BackboneExtractor:
     ) -> None:
         self._name = name
         self._device = _resolve_device(device)
-        library, model, settings = _parse(name)
+        library, model, settings = parse_name(name)
         self._settings = settings
         self._network = _open_network(library, model, settings, weights)
         # A file of weights may say how its input was normalised; the name has the last word.
         metadata = self._network.metadata
-        self._mean = settings.mean or _optional_triple(metadata, "mean") or self._network.mean
-        self._std = settings.std or _optional_triple(metadata, "std") or self._network.std
+        self._mean = settings.mean or optional_triple(metadata, "mean") or self._network.mean
+        self._std = settings.std or optional_triple(metadata, "std") or self._network.std
         self._size = settings.size or self._network.size
         self._network.module.to(self._device).requires_grad_(False)
         self._whitening = None if whitening is None else Whitening.load(whitening)
@@ -225,7 +225,7 @@ class _Settings:
     options: dict[str, Any]
 
 
-def _parse(name: str) -> tuple[str, str, _Settings]:
+def parse_name(name: str) -> tuple[str, str, _Settings]:
     """Library, model and settings of a name."""
     address, _, query = name.partition("?")
     library, _, model = address.partition(":")
@@ -261,8 +261,8 @@ def _parse(name: str) -> tuple[str, str, _Settings]:
         bars="trim" if bars == "trim" else "keep",
         whole_frame=whole_frame == "1",
         stages=None if stages is None else tuple(stages.split(",")),
-        mean=_optional_triple(given, "mean"),
-        std=_optional_triple(given, "std"),
+        mean=optional_triple(given, "mean"),
+        std=optional_triple(given, "std"),
         options={key: _literal(value) for key, value in given.items() if key not in ("mean", "std")},
     )
     return library, model, settings
@@ -279,7 +279,7 @@ def _open_network(library: str, model: str, settings: _Settings, weights: PathLi
     return open_torchvision_network(model, stages=settings.stages, weights=weights)
 
 
-def _optional_triple(source: Any, key: str) -> tuple[float, float, float] | None:
+def optional_triple(source: Any, key: str) -> tuple[float, float, float] | None:
     """One number or three from a mapping of strings."""
     if key not in source:
         return None

@@ -1,0 +1,50 @@
+"""A frame network that trains on a CPU in minutes."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+__all__ = ["SmallNetwork"]
+
+_CHANNELS = (24, 48, 96, 128)
+_GROUPS = 8
+
+
+class SmallNetwork(nn.Module):
+    """Four halvings and a residual block: [N, 3, S, S] to [N, F].
+
+    Convolutions 3 x 3 with stride 2 to 24, 48, 96 and 128 channels, each with a group norm (the same in training and
+    in eval mode, whatever the batch) and a ReLU, a residual block of two convolutions, then mean and maximum over
+    the picture side by side: F = 256. About 450,000 parameters; 25 million multiplications for a picture of 64 pixels.
+
+    Args:
+        width: Factor on the channels, rounded to multiples of 8.
+    """
+
+    def __init__(self, width: float = 1.0) -> None:
+        super().__init__()
+        channels = [max(_GROUPS, round(count * width / _GROUPS) * _GROUPS) for count in _CHANNELS]
+        layers: list[nn.Module] = []
+        for before, after in zip([3, *channels], channels, strict=False):
+            layers += [nn.Conv2d(before, after, 3, stride=2, padding=1, bias=False)]
+            layers += [nn.GroupNorm(_GROUPS, after), nn.ReLU()]
+        self.stem = nn.Sequential(*layers)
+        last = channels[-1]
+        self.block = nn.Sequential(
+            nn.Conv2d(last, last, 3, padding=1, bias=False),
+            nn.GroupNorm(_GROUPS, last),
+            nn.ReLU(),
+            nn.Conv2d(last, last, 3, padding=1, bias=False),
+            nn.GroupNorm(_GROUPS, last),
+        )
+        self.dimension = 2 * last
+        for part in self.modules():
+            if isinstance(part, nn.Conv2d):
+                nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
+
+    def forward(self, pictures: torch.Tensor) -> torch.Tensor:
+        """[N, 3, S, S], normalised, to [N, F]."""
+        maps = self.stem(pictures)
+        maps = torch.relu(maps + self.block(maps))
+        return torch.cat([maps.mean(dim=(2, 3)), maps.amax(dim=(2, 3))], dim=1)
