@@ -1,4 +1,4 @@
-"""Pictures that explain a comparison: the frame map with its segments, and matching frames side by side."""
+"""Pictures that explain results: the frame map with its segments, matching frames side by side, the curve of shots."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from vidkin.index import Comparison
+    from vidkin.shots import ShotDetection
     from vidkin.similarity import Segment
 
-__all__ = ["FramePair", "draw_map", "draw_pairs", "frame_pairs", "require_picture_name"]
+__all__ = ["FramePair", "draw_curve", "draw_map", "draw_pairs", "frame_pairs", "require_picture_name"]
 
 PathLike = str | os.PathLike[str]
 
@@ -30,6 +31,7 @@ _MOST_CELLS = 1000
 # A segment's line runs between frames: the best partner of a frame is looked for so many seconds around it.
 _NEAR_LINE = 1.0
 _SEGMENT_COLOUR = "#ff7f0e"
+_CUT_COLOUR = "#d62728"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,50 @@ def draw_pairs(pairs: Sequence[FramePair], path: PathLike, *, query: PathLike, t
         _label(grid[1][column].set_xlabel("", size=9), f"{pair.similarity:.2f}")
     _label(grid[0][0].set_ylabel("", size=9), _name(query))
     _label(grid[1][0].set_ylabel("", size=9), _name(target))
+    _save(figure, path)
+
+
+def draw_curve(detection: ShotDetection, path: PathLike) -> None:
+    """Write the detector's curve over time as a picture, the cuts as red dots on it.
+
+    Gradual transitions are bands of light red with the dot on their highest point; shots judged critical (0.5 or more)
+    are orange at the foot of the picture.
+
+    Args:
+        detection: From :func:`vidkin.shots.detect`.
+        path: The picture; its ending chooses the format (.png, .pdf, .svg, ...).
+
+    Raises:
+        InvalidArgumentError: The detector draws no curve, the ending names no format, or there is no such folder.
+    """
+    require_picture_name(path)
+    curve = detection.curve
+    if curve is None or not len(curve.times):
+        raise InvalidArgumentError(f"the detector {detection.detector!r} makes no curve to draw")
+    times, values = np.asarray(curve.times), np.asarray(curve.values)
+    figure = _figure(10.0, 3.6)
+    axes = figure.add_subplot()
+    axes.plot(times, values, linewidth=0.8, color="#1f77b4")
+    dots = []
+    for cut in detection.cuts:
+        first, last = np.searchsorted(times, [cut.start, cut.end])
+        place = min(int(np.searchsorted(times, cut.time - 1e-6)), len(times) - 1)
+        if cut.kind == "gradual":
+            axes.axvspan(cut.start, cut.end, color=_CUT_COLOUR, alpha=0.15, linewidth=0)
+            place = int(first) + int(np.argmax(values[first : last + 1])) if first < len(values) else place
+        dots.append((times[place], values[place]))
+    if dots:
+        axes.plot(*zip(*dots, strict=True), "o", color=_CUT_COLOUR, markersize=4)
+    for shot in detection.shots:
+        if shot.critical is not None and shot.critical >= 0.5:
+            axes.axvspan(shot.start, shot.end, ymax=0.03, color=_SEGMENT_COLOUR, linewidth=0)
+    axes.set_xlim(times[0], max(float(times[-1]), float(times[0]) + 1e-3))
+    _label(axes.set_xlabel("", size=9), "seconds")
+    _label(axes.set_ylabel("", size=9), curve.name)
+    _label(
+        axes.set_title("", size=10),
+        f"{_name(detection.path)}: {len(detection.cuts)} cuts, {detection.detector}",
+    )
     _save(figure, path)
 
 

@@ -19,7 +19,8 @@ def colour_difference(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> in
     """floor(sum(|dR| + |dG| + |dB|) / (W H)) of two pictures [H, W, 3], from 0 to 765."""
     # Maximum less minimum stays in 8 bits, which is several times as fast as differences of wider numbers.
     spread = np.maximum(first, second) - np.minimum(first, second)
-    return int(np.sum(spread, dtype=np.int64)) // (first.shape[0] * first.shape[1])
+    pixels: int = first.shape[0] * first.shape[1]
+    return int(np.sum(spread, dtype=np.int64)) // pixels
 
 
 class ShotDetectBaseline:

@@ -1,0 +1,92 @@
+"""Tables of shots and curves, read back as anyone would."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.shots.made import detection
+from vidkin.errors import MediaError
+from vidkin.shots import detection_as_dict, write_shots_csv, write_stats_csv
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_one_line_a_shot(tmp_path: Path) -> None:
+    write_shots_csv(
+        [detection(), detection('other, "film".mp4', rate=25.0, critical=False)], tmp_path / "shots.csv"
+    )
+    found = rows(tmp_path / "shots.csv")
+    assert [row["file"] for row in found] == ["film.mp4"] * 3 + ['other, "film".mp4'] * 3
+    assert found[1] == {
+        "file": "film.mp4",
+        "shot": "2",
+        "start": "2.000000",
+        "end": "4.500000",
+        "start_frame": "20",
+        "end_frame": "45",
+        "start_timecode": "00:00:02:00",
+        "end_timecode": "00:00:04:05",
+        "kind": "hard",
+        "confidence": "0.9000",
+        "transition_start": "",
+        "transition_end": "",
+        "critical": "0.8000",
+    }
+    assert (found[2]["transition_start"], found[2]["transition_end"]) == ("4.300000", "4.700000")
+    assert found[5]["critical"] == ""
+    assert found[5]["start_timecode"] == "00:00:01:20"
+
+
+def test_names_that_are_not_unicode_survive(tmp_path: Path) -> None:
+    name = b"film\xff.mp4".decode("utf-8", "surrogateescape")
+    write_shots_csv([detection(name)], tmp_path / "shots.csv")
+    assert rows(tmp_path / "shots.csv")[0]["file"] == name
+    assert b"film\xff.mp4" in (tmp_path / "shots.csv").read_bytes()
+
+
+def test_one_line_a_frame_with_the_curve(tmp_path: Path) -> None:
+    write_stats_csv(detection(), tmp_path / "stats.csv")
+    found = rows(tmp_path / "stats.csv")
+    assert len(found) == 60
+    assert found[0] == {"frame": "0", "time": "0.000000", "novelty": "", "cut": "", "transition": ""}
+    assert found[20] == {
+        "frame": "20",
+        "time": "2.000000",
+        "novelty": "0.9",
+        "cut": "0.9000",
+        "transition": "",
+    }
+    assert [row["frame"] for row in found if row["transition"]] == ["43", "44", "45", "46", "47"]
+    assert [float(row["novelty"]) for row in found[43:48]] == [0.2, 0.3, 0.5, 0.3, 0.2]
+
+
+def test_as_plain_values() -> None:
+    described = json.loads(json.dumps(detection_as_dict(detection(), curve=True)))
+    assert described["frames"] == 60
+    assert described["frame_rate"] == 10.0
+    assert [shot["start"] for shot in described["shots"]] == [0.0, 2.0, 4.5]
+    assert described["cuts"][1] == {
+        "time": 4.5,
+        "frame": 45,
+        "kind": "gradual",
+        "confidence": 0.6,
+        "start": 4.3,
+        "end": 4.7,
+        "start_frame": 43,
+        "end_frame": 47,
+    }
+    assert described["curve"]["name"] == "novelty"
+    assert described["curve"]["values"][19] == 0.9
+    assert "curve" not in detection_as_dict(detection())
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(MediaError, match=r"no/shots.csv: the folder .*no to write it in does not exist"):
+        write_shots_csv([detection()], tmp_path / "no" / "shots.csv")
