@@ -94,8 +94,11 @@ def score_found_critical(
     *,
     tolerances: Sequence[float] = (1.0, 2.0, 4.0),
 ) -> CriticalScores:
-    """Score shots that were found, cuts and all: a critical one is right where it shares more than half (intersection over
-    union) with a critical labelled one. Average precision is that of these matches in falling order of score."""
+    """Score shots that were found, cuts and all.
+
+    A critical one is right where it shares more than half (intersection over union) with a critical labelled one.
+    Average precision is that of these matches in falling order of score.
+    """
     ranked: list[tuple[float, bool]] = []
     wanted = 0
     for found, labelled in zip(judged, truth, strict=True):

@@ -151,10 +151,7 @@ class ShotWindows:
     def _encoded(self, frames: Array) -> Array:
         """All windows of consecutive frames [N, F]: [N - W + 1, D]."""
         clips = np.lib.stride_tricks.sliding_window_view(frames, self.window, axis=0).transpose(0, 2, 1)
-        parts = [
-            self.encode(np.ascontiguousarray(clips[first : first + _BATCH]))
-            for first in range(0, len(clips), _BATCH)
-        ]
+        parts = [self.encode(clips[first : first + _BATCH].copy()) for first in range(0, len(clips), _BATCH)]
         return np.concatenate(parts)
 
 
