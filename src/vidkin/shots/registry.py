@@ -41,7 +41,8 @@ def open_detector(name: str = "default") -> ShotDetector:
     """A fresh detector, for one video.
 
     Args:
-        name: One of `available_detectors`. Settings follow a question mark: ``shotdetect?threshold=75``.
+        name: One of `available_detectors`, or the folder of a trained model. Settings follow a question mark:
+            ``shotdetect?threshold=75``, ``models/cuts?similarity=1``.
 
     Raises:
         InvalidArgumentError: Nothing answers to this name, or a setting is not allowed; the message lists what is.
@@ -50,9 +51,13 @@ def open_detector(name: str = "default") -> ShotDetector:
     address, _, query = name.partition("?")
     prefix, colon, model = address.partition(":")
     entry = _DETECTORS.get(prefix)
+    if entry is None and Path(address).is_dir():
+        prefix, colon, model = _prefix_of(Path(address)), ":", address
+        entry = _DETECTORS[prefix]
     if entry is None or bool(colon) != entry[2]:
         raise InvalidArgumentError(
-            f"no shot detector is called {name!r}; allowed are {', '.join(available_detectors())}"
+            f"no shot detector is called {name!r}; allowed are {', '.join(available_detectors())}, "
+            "or the folder of a trained model"
         )
     arguments = _settings(name, query, entry[1])
     if entry[2]:
@@ -99,6 +104,13 @@ def _factory(prefix: str) -> DetectorFactory:
         found = cast("DetectorFactory", getattr(importlib.import_module(module), attribute))
         _DETECTORS[prefix] = (found, settings, model)
     return found
+
+
+def _prefix_of(folder: Path) -> str:
+    """Which detector takes the model of a folder."""
+    from vidkin.models import read_model_info
+
+    return "deepsbd" if read_model_info(folder).config.kind == "deep_sbd" else "learned"
 
 
 def _settings(name: str, query: str, allowed: Mapping[str, type]) -> dict[str, Any]:

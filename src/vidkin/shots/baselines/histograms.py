@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["HSV_BINS", "hsv_histogram"]
+__all__ = ["HSV_BINS", "HistogramStore", "hsv_histogram"]
 
 HSV_BINS = (18, 12, 8)
 """Bins of hue (20 degrees each), saturation and value: 1,728 in all."""
@@ -42,3 +42,26 @@ def hsv_histogram(image: NDArray[np.uint8], bins: tuple[int, int, int] = HSV_BIN
     place *= values
     place += np.minimum((largest * (values / 255.0)).astype(np.int64), values - 1)
     return np.bincount(place, minlength=hues * saturations * values) / len(pixels)
+
+
+class HistogramStore:
+    """HSV histograms of all frames of a video, about 2 kB each: few of the bins of a frame are not empty."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[NDArray[np.uint16], NDArray[np.float32]]] = []
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def append(self, image: NDArray[np.uint8]) -> None:
+        """Keep the histogram of the next frame, [H, W, 3] uint8 RGB."""
+        histogram = hsv_histogram(image)
+        places = np.flatnonzero(histogram)
+        self._kept.append((places.astype(np.uint16), histogram[places].astype(np.float32)))
+
+    def rows(self, first: int, last: int) -> NDArray[np.float64]:
+        """Histograms of frames ``first`` to ``last``, both included, [last - first + 1, 1728]."""
+        histograms = np.zeros((last + 1 - first, int(np.prod(HSV_BINS))))
+        for row, (places, values) in enumerate(self._kept[first : last + 1]):
+            histograms[row, places] = values
+        return histograms

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.shots.baselines.histograms import hsv_histogram
+from vidkin.shots.baselines.histograms import HistogramStore
 from vidkin.shots.baselines.svd_steps import (
     Candidate,
     candidate_segments,
@@ -57,16 +57,14 @@ class SvdBaseline:
     def __init__(self) -> None:
         self.name = "svd"
         self._times: list[float] = []
-        self._histograms: list[tuple[NDArray[np.uint16], NDArray[np.float32]]] = []
+        self._histograms = HistogramStore()
         self._keyed: deque[NDArray[np.float32]] = deque(maxlen=_SPAN // _STEP + 1)
         self._segments: list[_Segment] = []
         self._last: NDArray[np.float32] | None = None
 
     def push(self, frame: RgbFrame) -> None:
         """Take the next frame."""
-        histogram = hsv_histogram(frame.image)
-        places = np.flatnonzero(histogram)
-        self._histograms.append((places.astype(np.uint16), histogram[places].astype(np.float32)))
+        self._histograms.append(frame.image)
         self._last = frame.image @ _LUMA
         self._take(len(self._times), self._last)
         self._times.append(frame.time)
@@ -160,10 +158,7 @@ class SvdBaseline:
         return [_transition(*each) for each in joined]
 
     def _columns(self, first: int, last: int) -> NDArray[np.float64]:
-        histograms = np.zeros((last + 1 - first, 18 * 12 * 8))
-        for row, (places, values) in enumerate(self._histograms[first : last + 1]):
-            histograms[row, places] = values
-        return reduced_columns(histograms)
+        return reduced_columns(self._histograms.rows(first, last))
 
 
 def _transition(first: int, last: int, confidence: float) -> DetectedCut:
