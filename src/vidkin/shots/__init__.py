@@ -1,34 +1,87 @@
 """Room shots: cuts, shots, critical clips, curves; baselines; lists and files made of them."""
 
+from vidkin.shots.critical import (
+    TREND_TESTS,
+    TrendTest,
+    critical_score,
+    fit_trend,
+    rise_moment,
+    trend_numbers,
+)
+from vidkin.shots.critical_evaluation import (
+    CriticalScores,
+    JudgedShot,
+    TrueShot,
+    judge_shots,
+    score_critical,
+    score_found_critical,
+)
 from vidkin.shots.detect import detect, detect_shots
 from vidkin.shots.detector import DetectedCut, DetectedCuts, RgbFrame, ShotDetector
 from vidkin.shots.export_edit import write_chapters, write_edl
 from vidkin.shots.export_files import split_shots, write_thumbnails
 from vidkin.shots.export_lists import detection_as_dict, write_shots_csv, write_stats_csv
 from vidkin.shots.export_otio import import_otio, write_otio
+from vidkin.shots.fitted_rule import FittedRule, fit_rule
+from vidkin.shots.learned import LearnedDetector, ShotModel, head_of, open_learned, video_features
+from vidkin.shots.learned_rules import FoundShots, ShotRules, find_shots, fit_shot_rules
 from vidkin.shots.registry import available_detectors, open_detector, register_detector
 from vidkin.shots.shot import Curve, Cut, Shot, ShotDetection
+from vidkin.shots.slope import CUT_NUMBERS, Encode, FoundCut, ShotWindows, find_cuts
 from vidkin.shots.timecode import timecode, timeline_rate
+from vidkin.shots.trend import MannKendall, end_rise, mann_kendall, theil_sen
 
 __all__ = [
+    "CUT_NUMBERS",
+    "TREND_TESTS",
+    "CriticalScores",
     "Curve",
     "Cut",
     "DetectedCut",
     "DetectedCuts",
+    "Encode",
+    "FittedRule",
+    "FoundCut",
+    "FoundShots",
+    "JudgedShot",
+    "LearnedDetector",
+    "MannKendall",
     "RgbFrame",
     "Shot",
     "ShotDetection",
     "ShotDetector",
+    "ShotModel",
+    "ShotRules",
+    "ShotWindows",
+    "TrendTest",
+    "TrueShot",
     "available_detectors",
+    "critical_score",
     "detect",
     "detect_shots",
     "detection_as_dict",
+    "end_rise",
+    "find_cuts",
+    "find_shots",
+    "fit_rule",
+    "fit_shot_rules",
+    "fit_trend",
+    "head_of",
     "import_otio",
+    "judge_shots",
+    "mann_kendall",
     "open_detector",
+    "open_learned",
     "register_detector",
+    "rise_moment",
+    "score_critical",
+    "score_found_critical",
     "split_shots",
+    "theil_sen",
     "timecode",
     "timeline_rate",
+    "trend_numbers",
+    "video_features",
     "write_chapters",
     "write_edl",
     "write_otio",

@@ -14,8 +14,18 @@ from vidkin.metric.measures import (
     clip_scores,
     temporal_average_precision,
 )
+from vidkin.shots.critical import critical_score, rise_moment
+from vidkin.shots.fitted_rule import FittedRule
+from vidkin.shots.slope import ShotWindows
 
-__all__ = ["CriticalScores", "JudgedShot", "TrueShot", "score_critical", "score_found_critical"]
+__all__ = [
+    "CriticalScores",
+    "JudgedShot",
+    "TrueShot",
+    "judge_shots",
+    "score_critical",
+    "score_found_critical",
+]
 
 # A shot that was found is a labelled one where they share more than this of what both cover.
 _SAME_SHOT = 0.5
@@ -60,6 +70,27 @@ class CriticalScores:
     clips: DetectionScores
     average_precision: float
     spotting: Mapping[float, float]
+
+
+def judge_shots(
+    windows: ShotWindows, stretches: Sequence[tuple[int, int]], rule: FittedRule, *, rate: float
+) -> list[JudgedShot]:
+    """Judge shots [start, end) of a video by the trends of their curves.
+
+    The moment of an event is that of the last frame of the window with which the curve leaves its calm part.
+
+    Args:
+        windows: Of the video.
+        stretches: Its shots.
+        rule: What counts as increasing.
+        rate: Frames a second.
+    """
+    judged = []
+    for start, end in stretches:
+        curve = windows.curve(start, end)
+        frame = min(start + rise_moment(curve) + windows.window - 1, max(start, end - 1))
+        judged.append(JudgedShot(start, end, critical_score(curve, rule), frame / rate))
+    return judged
 
 
 def score_critical(
