@@ -1,0 +1,260 @@
+"""``vidkin shots`` on real videos: what it prints, writes and leaves as its exit status."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+import typer
+from PIL import Image
+from typer.testing import CliRunner
+
+from tests.cli.conftest import Outcome
+from tests.shots.made import cut_video
+from tests.support.videos import encode, pan
+from vidkin.cli.app import _Commands
+from vidkin.cli.shots import shots
+
+app = typer.Typer(cls=_Commands)
+app.command("shots")(shots)
+
+
+@app.callback()
+def _program() -> None:
+    """With a callback the command keeps its name."""
+
+
+def run(*words: str | Path, status: int = 0, detector: str = "shotdetect") -> Outcome:
+    given = ["shots", "--detector", detector, *map(str, words)]
+    result = CliRunner().invoke(app, given, catch_exceptions=False)
+    outcome = Outcome(result.exit_code, result.stdout, result.stderr)
+    assert outcome.status == status, f"{words}: {outcome}"
+    return outcome
+
+
+def payloads(path: str | Path) -> Counter[bytes]:
+    with av.open(str(path)) as container:
+        return Counter(bytes(packet) for packet in container.demux() if packet.size)
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """60 frames at 10 a second, cut at frames 20 and 45."""
+    return cut_video(tmp_path_factory.mktemp("videos") / "día 山 [2].mp4")
+
+
+def test_a_table_of_shots(film: Path) -> None:
+    outcome = run(film)
+    assert "día 山 [2].mp4: 3 shots, 2 hard cuts in 0:06.0 (shotdetect)" in outcome.out
+    rows = [line.split("│") for line in outcome.out.splitlines() if line.startswith("│")]
+    cells = [[cell.strip() for cell in row[1:-1]] for row in rows]
+    assert [row[:6] for row in cells] == [
+        ["1", "0:00.00", "0:02.00", "2.00", "0", ""],
+        ["2", "0:02.00", "0:04.50", "2.50", "20", "hard"],
+        ["3", "0:04.50", "0:06.00", "1.50", "45", "hard"],
+    ]
+    assert "critical" not in outcome.out
+
+
+def test_the_same_as_json(film: Path) -> None:
+    (video,) = run(film, "--json").json["videos"]
+    assert video["path"] == str(film)
+    assert [(shot["start"], shot["end"], shot["kind"]) for shot in video["shots"]] == [
+        (0.0, 2.0, "start"),
+        (2.0, 4.5, "hard"),
+        (4.5, 6.0, "hard"),
+    ]
+    assert [cut["frame"] for cut in video["cuts"]] == [20, 45]
+    assert (video["frames"], video["frame_rate"]) == (60, 10.0)
+    assert (video["files"], video["thumbnails"], video["split"]) == ({}, [], None)
+
+
+def test_at_most_so_many_shots(film: Path) -> None:
+    outcome = run(film, "--limit", "1")
+    assert sum(line.startswith("│") for line in outcome.out.splitlines()) == 1
+    assert outcome.err == "2 more shots not shown.\n"
+
+
+def test_every_kind_of_file(film: Path, tmp_path: Path) -> None:
+    names = {
+        "csv": "shots.csv",
+        "edl": "cuts.edl",
+        "otio": "cuts.otio",
+        "chapters": "chapters.txt",
+        "stats": "stats.csv",
+        "plot": "curve.png",
+    }
+    options = [word for option, name in names.items() for word in (f"--{option}", tmp_path / name)]
+    outcome = run(film, *options, "--thumbnails", tmp_path / "pictures", "--split", tmp_path / "pieces")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*names.values(), "pictures", "pieces"])
+    with (tmp_path / "shots.csv").open(newline="") as file:
+        assert [row["start"] for row in csv.DictReader(file)] == ["0.000000", "2.000000", "4.500000"]
+    assert "00:00:02:00 00:00:04:05" in (tmp_path / "cuts.edl").read_text()
+    assert json.loads((tmp_path / "cuts.otio").read_text())["OTIO_SCHEMA"] == "Timeline.1"
+    assert (tmp_path / "chapters.txt").read_text().startswith(";FFMETADATA1\n")
+    assert len((tmp_path / "stats.csv").read_text().splitlines()) == 61
+    assert [path.name for path in sorted((tmp_path / "pictures").iterdir())] == [
+        f"día 山 [2]-000{number}.jpg" for number in (1, 2, 3)
+    ]
+    for words in (
+        "edit decision list",
+        "OpenTimelineIO timeline",
+        ": chapters",
+        "as a picture",
+        ": 3 pictures",
+    ):
+        assert words in outcome.out
+
+
+def test_the_picture_has_a_red_dot_a_cut(film: Path, tmp_path: Path) -> None:
+    run(film, "--plot", tmp_path / "curve.png")
+    with Image.open(tmp_path / "curve.png") as picture:
+        pixels = np.asarray(picture.convert("RGB")).astype(int)
+    red = np.argwhere(np.abs(pixels - np.array([214, 39, 40])).sum(-1) < 30)
+    columns = np.unique(red[:, 1])
+    groups = np.split(columns, np.flatnonzero(np.diff(columns) > 3) + 1)
+    assert len(groups) == 2
+    # The dots stand at 2.0 and 4.5 of 5.9 seconds: their distance tells the scale.
+    blue = np.argwhere(np.abs(pixels - np.array([31, 119, 180])).sum(-1) < 60)
+    left, right = blue[:, 1].min(), blue[:, 1].max()
+    places = [(group.mean() - left) / (right - left) * 5.9 for group in groups]
+    assert places == pytest.approx([2.0, 4.5], abs=0.05)
+
+
+def test_pieces_hold_every_packet_and_tell_their_begin(tmp_path: Path) -> None:
+    """Key frames every 8 frames, cuts at 20 and 45: pieces begin at 16 and 40, 0.4 and 0.5 s early."""
+    images = [*pan("coffee", 20), *pan("rocket", 25), *pan("chelsea", 15)]
+    film = encode(tmp_path / "film.mp4", images, options={"x264-params": "keyint=8:min-keyint=8:scenecut=0"})
+    outcome = run(film, "--split", tmp_path / "pieces")
+    assert "0.40 s" in outcome.out
+    assert "0.50 s" in outcome.out
+    split = run(film, "--split", tmp_path / "pieces", "--json").json["videos"][0]["split"]
+    assert [(piece["start"], piece["end"], piece["parts"]) for piece in split["pieces"]] == [
+        (0.0, pytest.approx(1.6), [0]),
+        (pytest.approx(1.6), pytest.approx(4.0), [1]),
+        (pytest.approx(4.0), pytest.approx(6.0), [2]),
+    ]
+    assert sum((payloads(piece["path"]) for piece in split["pieces"]), Counter()) == payloads(film)
+    assert sum(piece["packets"] for piece in split["pieces"]) == 60
+
+
+def test_a_variable_frame_rate(tmp_path: Path) -> None:
+    """Every second picture is held three times as long: frame 20 is on screen from 4.0 s on, frame 30 from 6.0 s."""
+    times = np.cumsum([0.0, *([0.1, 0.3] * 20)])[:40]
+    images = [*pan("coffee", 20), *pan("rocket", 10), *pan("chelsea", 10)]
+    film = encode(tmp_path / "film.mp4", images, times=times.tolist())
+    (video,) = run(film, "--json").json["videos"]
+    assert [cut["frame"] for cut in video["cuts"]] == [20, 30]
+    assert [cut["time"] for cut in video["cuts"]] == pytest.approx([4.0, 6.0], abs=1e-3)
+
+
+def test_several_videos_write_into_folders(film: Path, tmp_path: Path) -> None:
+    """Two of them have the same name, in different folders."""
+    (tmp_path / "more").mkdir()
+    second = cut_video(tmp_path / "more" / film.name, seed=1)
+    outcome = run(
+        film,
+        tmp_path / "more",
+        "--csv",
+        tmp_path / "all.csv",
+        "--edl",
+        tmp_path / "edl",
+        "--plot",
+        tmp_path / "plots",
+        "--thumbnails",
+        tmp_path / "pictures",
+        "--json",
+    )
+    assert [video["path"] for video in outcome.json["videos"]] == [str(film), str(second)]
+    with (tmp_path / "all.csv").open(newline="") as file:
+        assert Counter(row["file"] for row in csv.DictReader(file)) == {str(film): 3, str(second): 3}
+    assert sorted(path.name for path in (tmp_path / "edl").iterdir()) == [
+        "día 山 [2]-2.edl",
+        "día 山 [2].edl",
+    ]
+    assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == [
+        "día 山 [2]-2.png",
+        "día 山 [2].png",
+    ]
+    assert len(list((tmp_path / "pictures").glob("*.jpg"))) == 3
+    assert len(list((tmp_path / "pictures" / "día 山 [2]-2").glob("*.jpg"))) == 3
+
+
+def test_broken_videos_are_outcomes(film: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.mp4"
+    broken.write_bytes(b"no video at all")
+    outcome = run(broken, film, tmp_path / "gone.mp4", status=1)
+    assert "3 shots" in outcome.out
+    assert "broken.mp4: this is text, not video" in outcome.err
+    assert "gone.mp4: there is no such file" in outcome.err
+    found = run(broken, film, "--json", status=1).json
+    assert [video["path"] for video in found["videos"]] == [str(film)]
+    assert [failure["path"] for failure in found["broken"]] == [str(broken)]
+    assert found["broken"][0]["cause"].startswith("this is text, not video")
+
+
+def test_nothing_usable(tmp_path: Path) -> None:
+    assert "there is no such file" in run(tmp_path / "gone.mp4", status=3).err
+    (tmp_path / "empty").mkdir()
+    assert "no video was found there" in run(tmp_path / "empty", status=3).err
+    assert run(tmp_path / "gone.mp4", "--csv", tmp_path / "x.csv", "--json", status=3).json["csv"] is None
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_what_cannot_be_written_is_told_and_the_rest_is_done(tmp_path: Path) -> None:
+    """A raw stream has no times to split by, and 10 frames a second have no drop-frame time code."""
+    film = encode(tmp_path / "film.h264", pan("coffee", 20))
+    outcome = run(
+        film,
+        "--split",
+        tmp_path / "pieces",
+        "--edl",
+        tmp_path / "film.edl",
+        "--drop-frame",
+        "--chapters",
+        tmp_path / "film.txt",
+        status=1,
+    )
+    assert "its pictures carry no times, so it cannot be split" in outcome.err
+    assert "drop-frame time code exists at 29.97 and 59.94" in outcome.err
+    assert "1 shot" in outcome.out
+    assert (tmp_path / "film.txt").exists()
+    assert not (tmp_path / "film.edl").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--edl", "no/cuts.edl"], "there is no folder"),
+        (["--csv", "no/shots.csv"], "there is no folder"),
+        (["--plot", "curve.mp3"], "a picture cannot be written as 'curve.mp3'"),
+    ],
+)
+def test_wrong_targets_are_told_before_anything_is_read(words: list[str], message: str) -> None:
+    assert message in run("gone.mp4", *words, status=2).err
+
+
+def test_a_file_is_no_folder_for_several_videos(film: Path, tmp_path: Path) -> None:
+    (tmp_path / "cuts.edl").touch()
+    outcome = run(film, tmp_path / "other.mp4", "--edl", tmp_path / "cuts.edl", status=2)
+    assert "--edl must name a folder for several videos" in outcome.err
+
+
+def test_detectors_that_mean_nothing(film: Path) -> None:
+    outcome = run(film, detector="canny", status=2)
+    assert "no shot detector is called 'canny'; allowed are" in outcome.err
+    assert "no setting 'size'" in run(film, detector="shotdetect?size=3", status=2).err
+
+
+def test_names_and_settings_of_detectors(film: Path) -> None:
+    def cuts(detector: str) -> Any:
+        return run(film, "--json", detector=detector).json["videos"][0]["cuts"]
+
+    assert [cut["frame"] for cut in cuts("content?min_scene_len=1")] == [20, 45]
+    assert cuts("shotdetect?threshold=400") == []
