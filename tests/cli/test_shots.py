@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 from collections import Counter
 from pathlib import Path
@@ -16,10 +17,12 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from tests.cli.conftest import Outcome
-from tests.shots.made import cut_video
+from tests.shots.made import cut_video, detection
 from tests.support.videos import encode, pan
 from vidkin.cli.app import _Commands
+from vidkin.cli.pictures import draw_curve
 from vidkin.cli.shots import shots
+from vidkin.errors import InvalidArgumentError
 
 app = typer.Typer(cls=_Commands)
 app.command("shots")(shots)
@@ -120,11 +123,31 @@ def test_the_picture_has_a_red_dot_a_cut(film: Path, tmp_path: Path) -> None:
     columns = np.unique(red[:, 1])
     groups = np.split(columns, np.flatnonzero(np.diff(columns) > 3) + 1)
     assert len(groups) == 2
-    # The dots stand at 2.0 and 4.5 of 5.9 seconds: their distance tells the scale.
+    # The curve runs from 0.0 to 5.9 s, the time of the last frame; the dots stand at 2.0 and 4.5 s.
     blue = np.argwhere(np.abs(pixels - np.array([31, 119, 180])).sum(-1) < 60)
     left, right = blue[:, 1].min(), blue[:, 1].max()
     places = [(group.mean() - left) / (right - left) * 5.9 for group in groups]
     assert places == pytest.approx([2.0, 4.5], abs=0.05)
+
+
+def test_transitions_and_critical_shots_have_colours_of_their_own(tmp_path: Path) -> None:
+    """The dissolve over 4.3 to 4.7 s is a light red band, the shot from 2.0 to 4.5 s is orange at the foot."""
+    draw_curve(detection(), tmp_path / "curve.png")
+    with Image.open(tmp_path / "curve.png") as picture:
+        pixels = np.asarray(picture.convert("RGB")).astype(int)
+    pink = np.abs(pixels - np.array([249, 222, 223])).sum(-1) < 9
+    band = np.flatnonzero(pink.sum(0) > 100)
+    foot = np.argwhere(np.abs(pixels - np.array([255, 127, 14])).sum(-1) < 12)[:, 1]
+    scale = (foot.max() - foot.min() + 1) / 2.5
+    assert (band.max() - band.min() + 1) / scale == pytest.approx(0.4, abs=0.02)
+    assert (band.min() - foot.min()) / scale == pytest.approx(2.3, abs=0.02)
+
+
+def test_without_a_curve_there_is_nothing_to_draw(tmp_path: Path) -> None:
+    without = dataclasses.replace(detection(), curve=None)
+    with pytest.raises(InvalidArgumentError, match="the detector 'by hand' makes no curve to draw"):
+        draw_curve(without, tmp_path / "curve.png")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_pieces_hold_every_packet_and_tell_their_begin(tmp_path: Path) -> None:

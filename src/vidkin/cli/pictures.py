@@ -168,8 +168,8 @@ def draw_pairs(pairs: Sequence[FramePair], path: PathLike, *, query: PathLike, t
 def draw_curve(detection: ShotDetection, path: PathLike) -> None:
     """Write the detector's curve over time as a picture, the cuts as red dots on it.
 
-    Gradual transitions are bands of light red with the dot on their highest point; shots judged critical (0.5 or more)
-    are orange at the foot of the picture.
+    Gradual transitions are bands of light red around their dot; shots judged critical (0.5 or more) are orange at
+    the foot of the picture.
 
     Args:
         detection: From :func:`vidkin.shots.detect`.
@@ -186,20 +186,15 @@ def draw_curve(detection: ShotDetection, path: PathLike) -> None:
     figure = _figure(10.0, 3.6)
     axes = figure.add_subplot()
     axes.plot(times, values, linewidth=0.8, color="#1f77b4")
-    dots = []
     for cut in detection.cuts:
-        first, last = np.searchsorted(times, [cut.start, cut.end])
-        place = min(int(np.searchsorted(times, cut.time - 1e-6)), len(times) - 1)
         if cut.kind == "gradual":
             axes.axvspan(cut.start, cut.end, color=_CUT_COLOUR, alpha=0.15, linewidth=0)
-            place = int(first) + int(np.argmax(values[first : last + 1])) if first < len(values) else place
-        dots.append((times[place], values[place]))
-    if dots:
-        axes.plot(*zip(*dots, strict=True), "o", color=_CUT_COLOUR, markersize=4)
+    moments = [cut.time for cut in detection.cuts]
+    axes.plot(moments, np.interp(moments, times, values), "o", color=_CUT_COLOUR, markersize=4)
     for shot in detection.shots:
         if shot.critical is not None and shot.critical >= 0.5:
             axes.axvspan(shot.start, shot.end, ymax=0.03, color=_SEGMENT_COLOUR, linewidth=0)
-    axes.set_xlim(times[0], max(float(times[-1]), float(times[0]) + 1e-3))
+    axes.set_xlim(0.0, detection.shots[-1].end)
     _label(axes.set_xlabel("", size=9), "seconds")
     _label(axes.set_ylabel("", size=9), curve.name)
     _label(
