@@ -2,6 +2,9 @@
 
 from vidkin.datasets.aerial import read_aerial
 from vidkin.datasets.collections import available_readers, open_labelled
+from vidkin.datasets.composed import Composition, compose
+from vidkin.datasets.excerpts import make_excerpts
+from vidkin.datasets.footage import Clip, Footage, read_footage
 from vidkin.datasets.fruit import read_fruit
 from vidkin.datasets.grocery import read_grocery
 from vidkin.datasets.head_pose import POINTING_04, read_head_pose
@@ -37,8 +40,11 @@ __all__ = [
     "SOCCERNET_EVENTS",
     "SPLITS",
     "Activity",
+    "Clip",
+    "Composition",
     "Drawing",
     "Fit",
+    "Footage",
     "Kind",
     "LabelNames",
     "LabelledItem",
@@ -53,12 +59,15 @@ __all__ = [
     "build_samples",
     "camera_flight",
     "check_split",
+    "compose",
     "draw_strokes",
+    "make_excerpts",
     "make_split",
     "open_labelled",
     "parse_strokes",
     "photograph",
     "read_aerial",
+    "read_footage",
     "read_fruit",
     "read_grocery",
     "read_head_pose",

@@ -13,16 +13,20 @@ from vidkin.media.edits import (
 )
 from vidkin.media.encode import whole_file, write_clip, write_thumbnail, write_video
 from vidkin.media.frames import Frames
+from vidkin.media.planes import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes, iter_planes
 from vidkin.media.probe import VideoInfo, probe
 from vidkin.media.split import Piece, SplitReport, split_video
 
 __all__ = [
     "EDITS",
+    "PLANE_HEIGHT",
+    "PLANE_WIDTH",
     "Edit",
     "EditPlan",
     "EditResult",
     "EditSetting",
     "EditedSegment",
+    "FramePlanes",
     "Frames",
     "Piece",
     "SplitReport",
@@ -30,6 +34,7 @@ __all__ = [
     "VideoInfo",
     "apply_edit",
     "iter_frames",
+    "iter_planes",
     "probe",
     "read_frames",
     "split_video",

@@ -1,5 +1,8 @@
 """Room shots: cuts, shots, critical clips, curves; baselines; lists and files made of them."""
 
+from vidkin.shots.band import BandDetector
+from vidkin.shots.band_features import band_features
+from vidkin.shots.band_training import LabelledSequence, fit_thresholds, sequence_scores, train_transitions
 from vidkin.shots.critical import (
     TREND_TESTS,
     TrendTest,
@@ -17,7 +20,7 @@ from vidkin.shots.critical_evaluation import (
     score_found_critical,
 )
 from vidkin.shots.detect import detect, detect_shots
-from vidkin.shots.detector import DetectedCut, DetectedCuts, RgbFrame, ShotDetector
+from vidkin.shots.detector import DetectedCut, DetectedCuts, PlanesDetector, RgbFrame, ShotDetector
 from vidkin.shots.export_edit import write_chapters, write_edl
 from vidkin.shots.export_files import split_shots, write_thumbnails
 from vidkin.shots.export_lists import detection_as_dict, write_shots_csv, write_stats_csv
@@ -29,11 +32,13 @@ from vidkin.shots.registry import available_detectors, open_detector, register_d
 from vidkin.shots.shot import Curve, Cut, Shot, ShotDetection
 from vidkin.shots.slope import CUT_NUMBERS, Encode, FoundCut, ShotWindows, find_cuts
 from vidkin.shots.timecode import timecode, timeline_rate
+from vidkin.shots.transition_network import TransitionNetwork, TransitionThresholds
 from vidkin.shots.trend import MannKendall, end_rise, mann_kendall, theil_sen
 
 __all__ = [
     "CUT_NUMBERS",
     "TREND_TESTS",
+    "BandDetector",
     "CriticalScores",
     "Curve",
     "Cut",
@@ -44,8 +49,10 @@ __all__ = [
     "FoundCut",
     "FoundShots",
     "JudgedShot",
+    "LabelledSequence",
     "LearnedDetector",
     "MannKendall",
+    "PlanesDetector",
     "RgbFrame",
     "Shot",
     "ShotDetection",
@@ -53,9 +60,12 @@ __all__ = [
     "ShotModel",
     "ShotRules",
     "ShotWindows",
+    "TransitionNetwork",
+    "TransitionThresholds",
     "TrendTest",
     "TrueShot",
     "available_detectors",
+    "band_features",
     "critical_score",
     "detect",
     "detect_shots",
@@ -65,6 +75,7 @@ __all__ = [
     "find_shots",
     "fit_rule",
     "fit_shot_rules",
+    "fit_thresholds",
     "fit_trend",
     "head_of",
     "import_otio",
@@ -76,10 +87,12 @@ __all__ = [
     "rise_moment",
     "score_critical",
     "score_found_critical",
+    "sequence_scores",
     "split_shots",
     "theil_sen",
     "timecode",
     "timeline_rate",
+    "train_transitions",
     "trend_numbers",
     "video_features",
     "write_chapters",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.media import iter_frames, probe
-from vidkin.shots.detector import DetectedCut, DetectedCuts, RgbFrame, ShotDetector
+from vidkin.media import iter_frames, iter_planes, probe
+from vidkin.shots.detector import DetectedCut, DetectedCuts, PlanesDetector, RgbFrame, ShotDetector
 from vidkin.shots.registry import open_detector
 from vidkin.shots.shot import Cut, Opening, Shot, ShotDetection
 
@@ -20,7 +20,7 @@ PathLike = str | os.PathLike[str]
 
 def detect(
     path: PathLike,
-    detector: str | ShotDetector = "default",
+    detector: str | ShotDetector | PlanesDetector = "default",
     *,
     on_progress: Callable[[float, float | None], None] | None = None,
 ) -> ShotDetection:
@@ -40,10 +40,8 @@ def detect(
     info = probe(name)
     total = max(1, round(info.duration * info.frame_rate))
     times: list[float] = []
-    for batch in iter_frames(name, rate=None, short_side=worker.short_side):
-        for image, time in zip(batch.images, batch.timestamps.tolist(), strict=True):
-            worker.push(RgbFrame(len(times), time, image))
-            times.append(time)
+    for fed in _fed(name, worker):
+        times += fed
         if on_progress is not None:
             on_progress(len(times), max(total, len(times)))
     found = worker.finish()
@@ -60,9 +58,25 @@ def detect(
     )
 
 
-def detect_shots(path: PathLike, detector: str | ShotDetector = "default") -> list[Shot]:
+def detect_shots(path: PathLike, detector: str | ShotDetector | PlanesDetector = "default") -> list[Shot]:
     """The shots of a video: `detect` without the rest."""
     return list(detect(path, detector).shots)
+
+
+def _fed(name: str, worker: ShotDetector | PlanesDetector) -> Iterator[list[float]]:
+    """Push all frames; the times of each lot."""
+    if isinstance(worker, PlanesDetector):
+        for planes in iter_planes(name):
+            worker.push_planes(planes)
+            yield planes.timestamps.tolist()
+        return
+    count = 0
+    for batch in iter_frames(name, rate=None, short_side=worker.short_side):
+        lot = batch.timestamps.tolist()
+        for number, (image, time) in enumerate(zip(batch.images, lot, strict=True), start=count):
+            worker.push(RgbFrame(number, time, image))
+        count += len(lot)
+        yield lot
 
 
 def _usual_distance(times: NDArray[np.float64]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.shot import Curve, CutKind
 
-__all__ = ["DetectedCut", "DetectedCuts", "RgbFrame", "ShotDetector"]
+if TYPE_CHECKING:
+    from vidkin.media import FramePlanes
+
+__all__ = ["DetectedCut", "DetectedCuts", "PlanesDetector", "RgbFrame", "ShotDetector"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +95,25 @@ class ShotDetector(Protocol):
 
     def push(self, frame: RgbFrame) -> None:
         """Take the next frame."""
+        ...
+
+    def finish(self) -> DetectedCuts:
+        """The cuts of all frames pushed."""
+        ...
+
+
+@runtime_checkable
+class PlanesDetector(Protocol):
+    """A detector that looks at samples of the decoded planes: nothing is converted, so it costs little.
+
+    Attributes:
+        name: As `open_detector` takes it.
+    """
+
+    name: str
+
+    def push_planes(self, planes: FramePlanes) -> None:
+        """Take the next frames."""
         ...
 
     def finish(self) -> DetectedCuts:

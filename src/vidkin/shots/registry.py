@@ -9,22 +9,24 @@ from typing import Any, cast
 from urllib.parse import parse_qsl
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.detector import ShotDetector
+from vidkin.shots.detector import PlanesDetector, ShotDetector
 
 __all__ = ["DetectorFactory", "available_detectors", "open_detector", "register_detector"]
 
-DetectorFactory = Callable[..., ShotDetector]
+DetectorFactory = Callable[..., "ShotDetector | PlanesDetector"]
 """Makes a detector; takes its settings as keyword arguments, and after a colon in the name ``model``."""
 
 # Prefix -> (factory or where to find it, settings and their types, whether a model follows after a colon).
 _Entry = tuple["DetectorFactory | str", Mapping[str, type], bool]
 _ROOM = "vidkin.shots.baselines"
+_DEFAULT = "band"
 _DETECTORS: dict[str, _Entry] = {
     "adaptive": (
         f"{_ROOM}.pyscenedetect:AdaptiveBaseline",
         {"threshold": float, "min_scene_len": int, "min_content_val": float},
         False,
     ),
+    "band": ("vidkin.shots.band:BandDetector", {"weights": str, "hard": float, "gradual": float}, False),
     "content": (f"{_ROOM}.pyscenedetect:ContentBaseline", {"threshold": float, "min_scene_len": int}, False),
     "deepsbd": (f"{_ROOM}.deep_sbd:open_deep_sbd", {"similarity": float}, True),
     "learned": ("vidkin.shots.learned:open_learned", {}, True),
@@ -37,19 +39,19 @@ _DETECTORS: dict[str, _Entry] = {
 }
 
 
-def open_detector(name: str = "default") -> ShotDetector:
+def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
     """A fresh detector, for one video.
 
     Args:
-        name: One of `available_detectors`, or the folder of a trained model. Settings follow a question mark:
-            ``shotdetect?threshold=75``, ``models/cuts?similarity=1``.
+        name: One of `available_detectors`, ``default`` (which is ``band``), or the folder of a trained model.
+            Settings follow a question mark: ``shotdetect?threshold=75``, ``models/cuts?similarity=1``.
 
     Raises:
         InvalidArgumentError: Nothing answers to this name, or a setting is not allowed; the message lists what is.
         MissingPartError: It needs a package that is not installed.
     """
     address, _, query = name.partition("?")
-    prefix, colon, model = address.partition(":")
+    prefix, colon, model = (_DEFAULT if address == "default" else address).partition(":")
     entry = _DETECTORS.get(prefix)
     if entry is None and Path(address).is_dir():
         prefix, colon, model = _prefix_of(Path(address)), ":", address

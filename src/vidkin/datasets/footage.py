@@ -1,0 +1,125 @@
+"""Footage to compose videos of: real single-shot clips and photographs, at one small size."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.media import iter_planes
+
+__all__ = ["Clip", "Footage", "read_footage"]
+
+PathLike = str | os.PathLike[str]
+
+# A camera can move over a photograph of this many times the height of a frame.
+_PHOTOGRAPH = 2.25
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clip:
+    """A clip without cuts.
+
+    Attributes:
+        name: Of its file.
+        luma: [T, H, W] uint8.
+        chroma: [T, 2, H/2, W/2] uint8.
+    """
+
+    name: str
+    luma: NDArray[np.uint8]
+    chroma: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.luma)
+
+    def pictures(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Frames with these numbers as [N, 3, H, W], values 0 to 255, luma and chroma."""
+        chroma = self.chroma[numbers].repeat(2, 2).repeat(2, 3)
+        return np.concatenate([self.luma[numbers][:, None], chroma], 1).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Footage:
+    """What there is to compose of.
+
+    Attributes:
+        height: H of all clips.
+        width: W of all clips.
+        clips: Single shots, each of at least two frames.
+        photographs: [3, h, w] uint8 luma and chroma, at least twice as high as the clips; may be none.
+    """
+
+    height: int
+    width: int
+    clips: tuple[Clip, ...]
+    photographs: tuple[NDArray[np.uint8], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.clips:
+            raise InvalidArgumentError("there are no clips to compose of, at least one is needed")
+        for clip in self.clips:
+            if clip.luma.shape[1:] != (self.height, self.width) or len(clip) < 2:
+                raise InvalidArgumentError(
+                    f"{clip.name} has frames {list(clip.luma.shape)}, needed are two or more of "
+                    f"{self.height} x {self.width}"
+                )
+
+
+def read_footage(
+    clips: Sequence[PathLike],
+    photographs: Sequence[PathLike] = (),
+    *,
+    height: int = 72,
+    width: int = 128,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Footage:
+    """Read clips and photographs into memory.
+
+    Args:
+        clips: Videos of one shot each.
+        photographs: Images.
+        height, width: Of the frames to compose, even numbers; pictures are brought to it whatever their shape.
+        on_progress: Called with (files read, files in all).
+
+    Raises:
+        MediaError: A file cannot be read.
+        InvalidArgumentError: There are no clips.
+    """
+    total = len(clips) + len(photographs)
+    read: list[Clip] = []
+    for path in clips:
+        blocks = list(iter_planes(path, height=height, width=width))
+        read.append(
+            Clip(
+                Path(path).name,
+                np.concatenate([block.luma for block in blocks]),
+                np.concatenate([block.chroma for block in blocks]),
+            )
+        )
+        if on_progress is not None:
+            on_progress(len(read), total)
+    pictures = []
+    for path in photographs:
+        pictures.append(_photograph(path, round(_PHOTOGRAPH * height)))
+        if on_progress is not None:
+            on_progress(len(read) + len(pictures), total)
+    return Footage(height, width, tuple(read), tuple(pictures))
+
+
+def _photograph(path: PathLike, side: int) -> NDArray[np.uint8]:
+    """[3, h, w] luma and chroma, the shorter side as long as asked for."""
+    try:
+        with Image.open(path) as image:
+            picture = image.convert("YCbCr")
+    except OSError as error:
+        raise MediaError(path, f"not readable as an image: {error}") from error
+    scale = side / min(picture.size)
+    size = (max(side, round(picture.width * scale)), max(side, round(picture.height * scale)))
+    return np.ascontiguousarray(np.asarray(picture.resize(size)).transpose(2, 0, 1))
