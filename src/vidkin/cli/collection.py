@@ -11,15 +11,21 @@ if TYPE_CHECKING:
 __all__ = ["opened", "opened_for_writing"]
 
 
-def opened(folder: Path, *, weights: Path | None = None) -> Index:
+def opened(folder: Path, *, extractor: str | None = None, weights: Path | None = None) -> Index:
     """The index in this folder, for reading, with the extractor that made it; to be used in a ``with``.
+
+    Args:
+        folder: Of the index.
+        extractor: Only where the model that made it has moved.
+        weights: Likewise.
 
     Raises:
         CollectionNotFoundError: There is none.
+        CollectionMismatchError: Another extractor made it.
     """
     from vidkin.index import Index
 
-    return Index.open(folder.expanduser(), extractor=None, weights=weights, create=False, read_only=True)
+    return Index.open(folder.expanduser(), extractor=extractor, weights=weights, create=False, read_only=True)
 
 
 def opened_for_writing(

@@ -11,7 +11,14 @@ import typer
 
 from vidkin.cli.console import error_line, meter, number, path_text, say
 from vidkin.cli.exit import Status
-from vidkin.cli.options import ExtractorOption, JsonOption, WeightsOption, WhiteningOption
+from vidkin.cli.options import (
+    ExtractorOption,
+    JsonOption,
+    ModelOption,
+    WeightsOption,
+    WhiteningOption,
+    extractor_name,
+)
 from vidkin.cli.output import print_json
 from vidkin.errors import InvalidArgumentError, MediaError
 
@@ -31,6 +38,7 @@ def embed(
         typer.Option("--rate", min=0.001, help="Frames per second.", show_default="1, more in short videos"),
     ] = None,
     extractor: ExtractorOption = None,
+    model: ModelOption = None,
     weights: WeightsOption = None,
     whitening: WhiteningOption = None,
     json: JsonOption = False,
@@ -44,7 +52,9 @@ def embed(
 
     if not output.absolute().parent.is_dir():
         raise InvalidArgumentError(f"there is no folder {output.absolute().parent}; make it first")
-    maker = open_extractor(extractor or "classical", weights=weights, whitening=whitening)
+    maker = open_extractor(
+        extractor_name(extractor, model) or "classical", weights=weights, whitening=whitening
+    )
     done: list[tuple[Path, FrameFeatures]] = []
     broken: list[MediaError] = []
     with meter("embedding") as bar:
@@ -86,19 +96,23 @@ def embed(
 
 
 def _features(file: Path, maker: FrameExtractor, rate: float | None) -> FrameFeatures:
-    """Batch by batch: pictures are dropped as soon as they are described."""
+    """Batch by batch (or clip by clip): pictures are dropped as soon as they are described."""
     import torch
 
-    from vidkin.features import FrameFeatures
+    from vidkin.features import FrameFeatures, iter_clip_features, sees_clips
     from vidkin.index import sampling_rate
     from vidkin.media import iter_frames, probe
 
+    duration = probe(file).duration
     if rate is None:
-        rate = sampling_rate(probe(file).duration, 1.0)
-    parts = [
-        maker.extract(frames)
-        for frames in iter_frames(os.fspath(file), rate=rate, short_side=maker.short_side)
-    ]
+        rate = sampling_rate(duration, 1.0)
+    if sees_clips(maker):
+        parts = list(iter_clip_features(os.fspath(file), maker, duration=duration, rate=rate))
+    else:
+        parts = [
+            maker.extract(frames)
+            for frames in iter_frames(os.fspath(file), rate=rate, short_side=maker.short_side)
+        ]
     return FrameFeatures(
         torch.cat([part.values for part in parts]),
         torch.cat([part.timestamps for part in parts]),

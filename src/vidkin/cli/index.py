@@ -18,8 +18,10 @@ from vidkin.cli.options import (
     ExtractorOption,
     IndexOption,
     JsonOption,
+    ModelOption,
     WeightsOption,
     WhiteningOption,
+    extractor_name,
 )
 from vidkin.cli.output import as_json, print_json
 
@@ -33,6 +35,7 @@ def index(
     paths: Annotated[list[Path], typer.Argument(help="Folders and videos.", metavar="PATH...")],
     index: IndexOption = DEFAULT_INDEX,
     extractor: ExtractorOption = None,
+    model: ModelOption = None,
     weights: WeightsOption = None,
     whitening: WhiteningOption = None,
     workers: Annotated[
@@ -54,8 +57,9 @@ def index(
 
     Interrupted at any point, the same command goes on where it stopped.
     """
+    name = extractor_name(extractor, model)
     with opened_for_writing(
-        index, extractor=extractor, weights=weights, whitening=whitening, create=True
+        index, extractor=name, weights=weights, whitening=whitening, create=True
     ) as collection:
         report = fill(collection, paths, workers=workers, prune=prune, retry_broken=retry_broken, wait=wait)
         info = collection.info()

@@ -17,8 +17,10 @@ from vidkin.cli.options import (
     IndexOption,
     JsonOption,
     MirrorOption,
+    ModelOption,
     WeightsOption,
     WhiteningOption,
+    extractor_name,
 )
 from vidkin.cli.output import print_json
 from vidkin.errors import NotIndexedError
@@ -41,6 +43,7 @@ def match(
     ] = None,
     index: IndexOption = DEFAULT_INDEX,
     extractor: ExtractorOption = None,
+    model: ModelOption = None,
     weights: WeightsOption = None,
     whitening: WhiteningOption = None,
     mirror: MirrorOption = True,
@@ -48,16 +51,17 @@ def match(
 ) -> None:
     """Score two videos and show which stretches match.
 
-    Where there is an index its extractor is used, and the features of B if B is in it; --extractor compares
-    the two files without an index.
+    Where there is an index its extractor is used, and the features of B if B is in it; --extractor or
+    --model compares the two files without an index.
     """
     from vidkin.cli.pictures import draw_map, draw_pairs, frame_pairs, require_picture_name
 
     for wanted in (picture, frames):
         if wanted is not None:
             require_picture_name(wanted)
+    name = extractor_name(extractor, model)
     result = compared(
-        first, second, index, extractor=extractor, weights=weights, whitening=whitening, mirrored=mirror
+        first, second, index, extractor=name, weights=weights, whitening=whitening, mirrored=mirror
     )
     pairs = frame_pairs(result)
     if picture is not None:
@@ -70,6 +74,7 @@ def match(
                 "query": first,
                 "target": second,
                 "score": result.score,
+                "measure": result.measure,
                 "segments": result.segments,
                 "frame_pairs": pairs,
                 "map": result.map,
@@ -83,6 +88,8 @@ def match(
     say(path_text(first).append(" and ").append_text(path_text(second)).append(f": score {result.score:.2f}"))
     if result.segments:
         print_segments(result.segments)
+    elif result.measure == "kinds":
+        note("The score is on the trained model's own scale: higher is more of a kind, 1 is identical.")
     else:
         say(f"No stretch of {clock(float(result.query_times[-1]))} of the query matches.")
     if picture is not None:

@@ -13,8 +13,10 @@ __all__ = [
     "IndexOption",
     "JsonOption",
     "MirrorOption",
+    "ModelOption",
     "WeightsOption",
     "WhiteningOption",
+    "extractor_name",
     "parse_time",
 ]
 
@@ -45,6 +47,19 @@ def parse_time(text: str | float) -> float:
     return seconds
 
 
+def extractor_name(extractor: str | None, model: Path | None) -> str | None:
+    """One name for both options.
+
+    Raises:
+        typer.BadParameter: Both are given.
+    """
+    if model is None:
+        return extractor
+    if extractor is not None:
+        raise typer.BadParameter("--model and --extractor both say what makes the features; give one of them")
+    return f"model:{model.expanduser()}"
+
+
 ExtractorOption = Annotated[
     str | None,
     typer.Option(
@@ -67,6 +82,15 @@ IndexOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Write the result to standard output as JSON.")]
 MirrorOption = Annotated[
     bool, typer.Option("--mirror/--no-mirror", help="Also look for copies that are flipped left to right.")
+]
+ModelOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help="Folder of a trained model, instead of an extractor: finds the same kind of thing.",
+        file_okay=False,
+    ),
 ]
 WeightsOption = Annotated[
     Path | None, typer.Option("--weights", help="Weights of the network, a safetensors file.", dir_okay=False)

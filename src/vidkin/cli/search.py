@@ -11,7 +11,16 @@ import typer
 from vidkin.cli.collection import opened
 from vidkin.cli.console import note, path_text, say
 from vidkin.cli.drawing import matches_as_json, print_matches
-from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption, WeightsOption, parse_time
+from vidkin.cli.options import (
+    DEFAULT_INDEX,
+    IndexOption,
+    JsonOption,
+    MirrorOption,
+    ModelOption,
+    WeightsOption,
+    extractor_name,
+    parse_time,
+)
 from vidkin.cli.output import print_json
 
 __all__ = ["search"]
@@ -35,11 +44,13 @@ def search(
         float, typer.Option("--threshold", "-t", min=0.0, max=1.0, help="Leave out scores below this.")
     ] = 0.0,
     mirror: MirrorOption = True,
+    model: ModelOption = None,
     weights: WeightsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Find the videos that match QUERY, best first, with the matching times."""
-    with opened(index, weights=weights) as collection:
+    with opened(index, extractor=extractor_name(None, model), weights=weights) as collection:
+        measure = collection.manifest.measure
         matches = collection.search(
             os.fspath(query), start=start, end=end, limit=limit, threshold=threshold, mirrored=mirror
         )
@@ -51,11 +62,15 @@ def search(
                 "end": end,
                 "index": index,
                 "threshold": threshold,
+                "measure": measure,
                 "matches": matches_as_json(matches),
             }
         )
     elif matches:
         print_matches(matches)
-        note("Scores: 1 is identical, below 0.2 is unrelated (dim).")
+        if measure == "kinds":
+            note("Scores are on the trained model's own scale: the order counts, 1 is identical.")
+        else:
+            note("Scores: 1 is identical, below 0.2 is unrelated (dim).")
     else:
         say(path_text(query).append(f": no match scores {threshold:g} or more."))

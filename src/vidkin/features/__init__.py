@@ -1,9 +1,17 @@
 """Room features: frames in, regional descriptors out."""
 
 from vidkin.features._torchvision import import_timm, import_torchvision
-from vidkin.features.backbone import BackboneExtractor
+from vidkin.features.backbone import BackboneExtractor, resolve_device
 from vidkin.features.background import background_frames
 from vidkin.features.classical import ClassicalExtractor
+from vidkin.features.clip_features import (
+    ClipExtractor,
+    ClipPlan,
+    Measure,
+    iter_clip_features,
+    measure_of,
+    sees_clips,
+)
 from vidkin.features.fitting import FITTING_EDITS, DescribesImages, fit_edit_whitening, pictures_of
 from vidkin.features.frame_features import FrameExtractor, FrameFeatures
 from vidkin.features.information import bar_boxes, frame_information
@@ -11,6 +19,7 @@ from vidkin.features.pooled import PooledNetwork, open_pooled_network
 from vidkin.features.pooling import region_max_pool
 from vidkin.features.registry import (
     ExtractorFactory,
+    absolute_name,
     available_extractors,
     better_extractor_hint,
     open_extractor,
@@ -22,12 +31,16 @@ __all__ = [
     "FITTING_EDITS",
     "BackboneExtractor",
     "ClassicalExtractor",
+    "ClipExtractor",
+    "ClipPlan",
     "DescribesImages",
     "ExtractorFactory",
     "FrameExtractor",
     "FrameFeatures",
+    "Measure",
     "PooledNetwork",
     "Whitening",
+    "absolute_name",
     "available_extractors",
     "background_frames",
     "bar_boxes",
@@ -37,9 +50,13 @@ __all__ = [
     "frame_information",
     "import_timm",
     "import_torchvision",
+    "iter_clip_features",
+    "measure_of",
     "open_extractor",
     "open_pooled_network",
     "pictures_of",
     "region_max_pool",
     "register_extractor",
+    "resolve_device",
+    "sees_clips",
 ]

@@ -24,7 +24,7 @@ from vidkin.features.whitening import Whitening
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-__all__ = ["BackboneExtractor", "open_backbone", "optional_triple", "parse_name"]
+__all__ = ["BackboneExtractor", "open_backbone", "optional_triple", "parse_name", "resolve_device"]
 
 PathLike = str | os.PathLike[str]
 
@@ -80,7 +80,7 @@ class BackboneExtractor:
         device: str = "auto",
     ) -> None:
         self._name = name
-        self._device = _resolve_device(device)
+        self._device = resolve_device(device)
         library, model, settings = parse_name(name)
         self._settings = settings
         self._network = _open_network(library, model, settings, weights)
@@ -322,7 +322,8 @@ def _fit(picture: torch.Tensor, size: int, fit: Literal["whole", "crop"]) -> tor
     return resized[0, :, top : top + size, left : left + size]
 
 
-def _resolve_device(device: str) -> torch.device:
+def resolve_device(device: str) -> torch.device:
+    """``auto`` (CUDA where there is one), ``cpu``, ``cuda`` or ``cuda:N`` as a device that is there."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ExtractorFactory",
+    "absolute_name",
     "available_extractors",
     "better_extractor_hint",
     "open_extractor",
@@ -40,9 +43,16 @@ _factories: dict[str, ExtractorFactory | str] = {
 }
 _USAGE = {
     "classical": "classical",
+    "model": "model:<folder>",
     "timm": "timm:<model>",
     "torchvision": "torchvision:<model>",
 }
+
+# Packages that bring extractors of their own say so in their metadata: prefix = "module:factory".
+_PLUGINS = "vidkin.extractors"
+# One of them is this package's own: a folder with such a file is a trained model.
+_MODEL_PREFIX = "model"
+_MODEL_FILE = "config.toml"
 
 
 def open_extractor(
@@ -56,7 +66,8 @@ def open_extractor(
 
     Args:
         name: ``classical`` (the default: no weights, works offline), ``timm:<model>``, ``torchvision:<model>``,
-            or a registered prefix. Settings follow a question mark:
+            the folder of a trained model (``path/to/model`` or ``model:path/to/model``), a registered prefix or
+            that of an installed plugin (entry point group ``vidkin.extractors``). Settings follow a question mark:
             ``timm:mobilenetv2_100?pad_type=same&size=256`` (see :class:`~vidkin.features.backbone.BackboneExtractor`).
         weights: A safetensors file of the network's weights; without one they come from the hub's cache or
             the hub. Not for ``classical``.
@@ -70,15 +81,25 @@ def open_extractor(
     """
     if not name:
         raise UnknownExtractorError(f"the extractor's name is empty; allowed are {_allowed()}")
-    prefix = name.partition("?")[0].partition(":")[0]
-    if prefix not in _factories:
+    factory = _factory(_prefix(name))
+    if factory is None:
         raise UnknownExtractorError(f"no extractor is called {name!r}; allowed are {_allowed()}")
-    return _factory(prefix)(name, weights=weights, whitening=whitening, device=device)
+    return factory(name, weights=weights, whitening=whitening, device=device)
 
 
 def available_extractors() -> tuple[str, ...]:
     """The forms of name that :func:`open_extractor` takes, sorted."""
-    return tuple(sorted(_USAGE[prefix] for prefix in _factories))
+    plugins = {_USAGE.get(plugin.name, f"{plugin.name}:<name>") for plugin in _plugins()}
+    return tuple(sorted(plugins | {_USAGE[prefix] for prefix in _factories}))
+
+
+def absolute_name(name: str) -> str:
+    """The name as it can be kept: that of a model's folder made absolute, any other unchanged."""
+    if _prefix(name) != _MODEL_PREFIX:
+        return name
+    address, question, settings = name.partition("?")
+    folder = Path(address.removeprefix(f"{_MODEL_PREFIX}:")).expanduser().absolute()
+    return f"{_MODEL_PREFIX}:{folder}{question}{settings}"
 
 
 def register_extractor(prefix: str, factory: ExtractorFactory, *, usage: str | None = None) -> None:
@@ -114,8 +135,26 @@ def _allowed() -> str:
     return ", ".join(available_extractors())
 
 
-def _factory(prefix: str) -> ExtractorFactory:
-    found = _factories[prefix]
+def _prefix(name: str) -> str:
+    """What decides who makes the extractor; a registered name comes before a folder of the same name."""
+    address = name.partition("?")[0]
+    prefix = address.partition(":")[0]
+    if prefix not in _factories and (Path(address).expanduser() / _MODEL_FILE).is_file():
+        return _MODEL_PREFIX
+    return prefix
+
+
+def _plugins() -> importlib.metadata.EntryPoints:
+    return importlib.metadata.entry_points(group=_PLUGINS)
+
+
+def _factory(prefix: str) -> ExtractorFactory | None:
+    found = _factories.get(prefix)
+    if found is None:
+        for plugin in _plugins():
+            if plugin.name == prefix:
+                return cast("ExtractorFactory", plugin.load())
+        return None
     if isinstance(found, str):
         module, _, attribute = found.partition(":")
         found = cast("ExtractorFactory", getattr(importlib.import_module(module), attribute))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from vidkin.features import FrameExtractor, background_frames
+from vidkin.features import FrameExtractor, background_frames, measure_of
 from vidkin.similarity import background_baseline
 
 __all__ = ["Calibration"]
@@ -16,7 +16,8 @@ class Calibration:
     """Baselines of frames against a fixed background set, so that scores mean the same in every collection.
 
     Args:
-        background: [N, R, D], descriptors of frames that have nothing to do with anything.
+        background: [N, R, D], descriptors of frames that have nothing to do with anything; N = 0 where the measure
+            needs no baseline (it orders kinds), which then is 0.
     """
 
     FILE = "background.safetensors"
@@ -27,11 +28,15 @@ class Calibration:
 
     def baseline(self, values: torch.Tensor) -> torch.Tensor:
         """[T, R, D] to [T]: how similar unrelated frames are to each frame."""
+        if len(self.background) == 0:
+            return torch.zeros(len(values))
         return background_baseline(values, self.background)
 
     @classmethod
     def of_extractor(cls, extractor: FrameExtractor) -> Calibration:
         """Run the extractor over the background photographs (about a second for the classical one)."""
+        if measure_of(extractor) == "kinds":
+            return cls(torch.zeros(0, 1, 1))
         return cls(extractor.extract(background_frames()).values)
 
     @classmethod

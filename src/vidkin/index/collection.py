@@ -83,14 +83,17 @@ class Index(SearchingIndex):
             ExtractorError: The extractor cannot be opened.
         """
         folder = Path(path).expanduser().absolute()
-        given = WorkerSpec(extractor or "classical", _absolute(weights), _absolute(whitening))
+        from vidkin.features import absolute_name
+
+        name = None if extractor is None else absolute_name(extractor)
+        given = WorkerSpec(name or "classical", _absolute(weights), _absolute(whitening))
         if create and not read_only and not Manifest.exists(folder):
             create_collection(folder, given)
         manifest = Manifest.read(folder)
         index = cls(folder, manifest, LanceStore(folder), read_only=read_only)
         if extractor is not None or weights is not None or whitening is not None:
             index._spec = WorkerSpec(
-                extractor or manifest.extractor,
+                name or manifest.extractor,
                 given.weights or manifest.weights,
                 given.whitening or manifest.whitening,
                 manifest.sampling_rate,

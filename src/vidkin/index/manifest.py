@@ -7,11 +7,14 @@ import os
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vidkin.errors import CollectionError, CollectionMismatchError, CollectionNotFoundError
 from vidkin.index.lock import HOLDER_FILE, LOCK_FILE, writer_lock
 from vidkin.index.worker import WorkerSpec
+
+if TYPE_CHECKING:
+    from vidkin.features import Measure
 
 __all__ = ["FORMAT_VERSION", "MANIFEST_FILE", "Manifest", "create_collection"]
 
@@ -32,6 +35,7 @@ class Manifest:
         weights: Absolute path of the network's weights, if a file was given.
         whitening: Absolute path of the whitening, if a file was given.
         sampling_rate: Frames per second of ordinary videos.
+        measure: What similarity means to the extractor, see :func:`vidkin.features.measure_of`.
         created: ISO 8601 time.
         vidkin_version: That made it.
         format_version: Of the layout on disk.
@@ -42,6 +46,7 @@ class Manifest:
     weights: str | None = None
     whitening: str | None = None
     sampling_rate: float = 1.0
+    measure: Measure = "copies"
     created: str = ""
     vidkin_version: str = ""
     format_version: int = FORMAT_VERSION
@@ -86,6 +91,10 @@ class Manifest:
             raise CollectionError(
                 f"{path} is damaged (no {', '.join(sorted(missing))}); restore it or index anew"
             )
+        if found.get("measure", "copies") not in ("copies", "kinds"):
+            raise CollectionError(
+                f"{path} is damaged (measure is {found['measure']!r}); restore it or index anew"
+            )
         return cls(**{name: value for name, value in found.items() if name in known})
 
     def write(self, folder: Path) -> None:
@@ -116,8 +125,9 @@ def create_collection(folder: Path, spec: WorkerSpec) -> None:
         ExtractorError: The extractor cannot be opened.
     """
     from vidkin import __version__
+    from vidkin.features import measure_of
 
-    fingerprint = spec.open().fingerprint
+    extractor = spec.open()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         strange = sorted(set(os.listdir(folder)) - _OWN_FILES)
@@ -133,10 +143,11 @@ def create_collection(folder: Path, spec: WorkerSpec) -> None:
         if not Manifest.exists(folder):
             Manifest(
                 extractor=spec.extractor,
-                fingerprint=fingerprint,
+                fingerprint=extractor.fingerprint,
                 weights=spec.weights,
                 whitening=spec.whitening,
                 sampling_rate=spec.base_rate,
+                measure=measure_of(extractor),
                 created=datetime.now().astimezone().isoformat(timespec="seconds"),
                 vidkin_version=__version__,
             ).write(folder)

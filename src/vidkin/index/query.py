@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from vidkin.errors import MediaError
 from vidkin.index.calibration import Calibration
 from vidkin.index.common import CommonFrames
 from vidkin.index.store import StoredFeatures
-from vidkin.index.windows import query_rate
+from vidkin.index.windows import query_rate, sampling_rate
 from vidkin.similarity import FrameSet
 
 if TYPE_CHECKING:
-    from vidkin.features import FrameExtractor, FrameFeatures
+    from vidkin.features import ClipExtractor, FrameExtractor, FrameFeatures
     from vidkin.media import Frames
 
 __all__ = ["Query", "frame_set", "query_from_file", "query_from_stored"]
@@ -50,36 +50,31 @@ def query_from_file(
     """Decode and describe a query.
 
     Args:
-        rate: Frames per second of a long video; shorter ones are sampled more densely (:func:`query_rate`).
+        rate: Frames per second of a long video; shorter ones are sampled more densely (:func:`query_rate`; to a
+            measure of kinds as densely as what is stored).
         start, end: Stretch of the file, seconds; default whole.
-        mirrored: Describe the mirror image as well, so that mirrored copies are found.
+        mirrored: Describe the mirror image as well, so that mirrored copies are found; not for a measure of kinds.
 
     Raises:
         MediaError: The file cannot be read, or nothing lies between start and end.
     """
-    from vidkin.media import probe, read_frames
+    from vidkin.features import measure_of
+    from vidkin.media import probe
 
     first = start or 0.0
     if end is not None and end <= first:
         raise MediaError(
             path, f"the stretch from {first:g} s to {end:g} s is empty; give an end after the start"
         )
-    duration = (probe(path).duration if end is None else end) - first
-    frames = read_frames(
-        path,
-        rate=query_rate(duration, rate),
-        start=first,
-        end=end,
-        short_side=extractor.short_side,
+    duration = probe(path).duration
+    kinds = measure_of(extractor) == "kinds"
+    length = (duration if end is None else end) - first
+    stretch = _Stretch(
+        path, duration, first, end, sampling_rate(length, rate) if kinds else query_rate(length, rate)
     )
-    if len(frames) == 0:
-        raise MediaError(
-            path, f"there is no frame from {first:g} s to {end if end is not None else 'the end'}"
-        )
-    return Query(
-        _described(frames, extractor, calibration, common, mirror=False),
-        _described(frames, extractor, calibration, common, mirror=True) if mirrored else None,
-    )
+    # To a measure of kinds the mirror image is another view of the same thing, not an edit to be undone.
+    views = [False, True] if mirrored and not kinds else [False]
+    return Query(*(_prepared(found, calibration, common) for found in stretch.described(extractor, views)))
 
 
 def query_from_stored(features: StoredFeatures, common: CommonFrames) -> Query:
@@ -94,15 +89,65 @@ def frame_set(features: StoredFeatures, common: CommonFrames) -> FrameSet:
     return FrameSet(values, features.timestamps, weights, features.baseline)
 
 
-def _described(
-    frames: Frames, extractor: FrameExtractor, calibration: Calibration, common: CommonFrames, *, mirror: bool
-) -> FrameSet:
-    found: FrameFeatures = extractor.extract(frames, mirror=mirror)
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """The part of a file that a query consists of; ``rate`` in descriptors a second."""
+
+    path: str | os.PathLike[str]
+    duration: float
+    start: float
+    end: float | None
+    rate: float
+
+    def described(self, extractor: FrameExtractor, views: list[bool]) -> Iterator[FrameFeatures]:
+        """Its features, for each view of those wanted: mirrored or not."""
+        from vidkin.features import sees_clips
+
+        if sees_clips(extractor):
+            for view in views:
+                yield self._clips(extractor, mirror=view)
+            return
+        frames = self._frames(extractor.short_side)
+        for view in views:
+            yield extractor.extract(frames, mirror=view)
+
+    def _frames(self, short_side: int) -> Frames:
+        from vidkin.media import read_frames
+
+        frames = read_frames(self.path, rate=self.rate, start=self.start, end=self.end, short_side=short_side)
+        if len(frames) == 0:
+            end = self.end if self.end is not None else "the end"
+            raise MediaError(self.path, f"there is no frame from {self.start:g} s to {end}")
+        return frames
+
+    def _clips(self, extractor: ClipExtractor, *, mirror: bool) -> FrameFeatures:
+        from vidkin.features import FrameFeatures, iter_clip_features
+
+        parts = list(
+            iter_clip_features(
+                self.path,
+                extractor,
+                duration=self.duration,
+                rate=self.rate,
+                start=self.start,
+                end=self.end,
+                mirror=mirror,
+            )
+        )
+        return FrameFeatures(
+            torch.cat([part.values for part in parts]),
+            torch.cat([part.timestamps for part in parts]),
+            torch.cat([part.information for part in parts]),
+            extractor.fingerprint,
+        )
+
+
+def _prepared(found: FrameFeatures, calibration: Calibration, common: CommonFrames) -> FrameSet:
     # Rounded as the store rounds, so that a video is exactly as similar to itself as to its stored form.
     values = found.values.half().float()
     stored = StoredFeatures(
         values.half(),
-        torch.from_numpy(np.asarray(frames.timestamps, dtype=np.float64).copy()),
+        found.timestamps.double(),
         found.information.float(),
         calibration.baseline(values),
     )

@@ -13,7 +13,7 @@ from vidkin.index.common import CommonFrames
 from vidkin.index.query import frame_set, query_from_stored
 from vidkin.index.search import find_candidates, score_candidates
 from vidkin.index.store import VectorStore
-from vidkin.similarity import FrameSet, calibrated_map, frame_similarity_many
+from vidkin.similarity import FrameSet, ScoreSettings, calibrated_map, frame_similarity_many
 
 __all__ = ["RecallReport", "measure_recall"]
 
@@ -52,6 +52,7 @@ def measure_recall(
     limit: int = 100,
     threshold: float = 0.2,
     seed: int = 0,
+    settings: ScoreSettings | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> RecallReport:
     """Recall@limit of the first stage.
@@ -77,7 +78,7 @@ def measure_recall(
         )
         truth = {
             other
-            for other, scored in score_candidates(store, query, nearest, common)
+            for other, scored in score_candidates(store, query, nearest, common, settings=settings)
             if scored.score >= threshold
         }
         candidates = [other for other in find_candidates(store, query, limit + 1) if other != video_id]

@@ -22,6 +22,7 @@ from vidkin.index.recall import RecallReport, measure_recall
 from vidkin.index.scan import content_hash
 from vidkin.index.search import search, with_identical
 from vidkin.index.store import VectorStore, VideoRecord
+from vidkin.similarity import ScoreSettings
 
 if TYPE_CHECKING:
     from vidkin.features import FrameExtractor
@@ -68,6 +69,9 @@ class SearchingIndex(ABC):
     ) -> list[Match]:
         """The videos of the collection that match a file, best first, and where.
 
+        A collection made with a trained model ranks all candidates by kind instead: the same, the same kind, something
+        else. Then scores have the model's own scale and matches no segments (:func:`vidkin.similarity.score_kinds`).
+
         A file of the collection is read again like any other and finds itself first, with a score of 1. A file with
         the same bytes always has a score of 1, even one that shows nothing but black.
 
@@ -92,6 +96,7 @@ class SearchingIndex(ABC):
             limit=limit,
             threshold=threshold,
             candidates=candidates,
+            settings=self._settings,
         )
         if start is None and end is None:
             digest = content_hash(os.fspath(query), os.stat(query).st_size)
@@ -117,7 +122,7 @@ class SearchingIndex(ABC):
         record = self._records_at(os.fspath(target))[0]
         common = CommonFrames.open(self.path)
         asked = self._query(query, start, end, mirrored)
-        return compare_query(asked, frame_set(self.store.read(record.id), common))
+        return compare_query(asked, frame_set(self.store.read(record.id), common), self._settings)
 
     def duplicates(
         self, *, threshold: float = 0.7, on_progress: Callable[[int, int], None] | None = None
@@ -127,7 +132,15 @@ class SearchingIndex(ABC):
         Args:
             threshold: Score from which on two videos belong together, in (0, 1].
             on_progress: Called with (videos done, videos in all).
+
+        Raises:
+            CollectionError: The collection was made with a measure of kinds, which does not tell copies from others.
         """
+        if self.manifest.measure == "kinds":
+            raise CollectionError(
+                f"{self.path} was made with {self.manifest.extractor}, a measure of kinds, which does not tell copies "
+                "from what is merely alike; index anew into another folder with --extractor classical"
+            )
         self.store.refresh()
         return find_duplicates(
             self.store,
@@ -153,6 +166,7 @@ class SearchingIndex(ABC):
             queries=queries,
             limit=limit,
             seed=seed,
+            settings=self._settings,
             on_progress=on_progress,
         )
 
@@ -178,6 +192,10 @@ class SearchingIndex(ABC):
             raise CollectionError(f"{os.fspath(path)} is a folder with {len(found)} videos; name one file")
         return found[0]
 
+    @property
+    def _settings(self) -> ScoreSettings:
+        return ScoreSettings(measure=self.manifest.measure)
+
     def _query(self, query: PathLike, start: float | None, end: float | None, mirrored: bool) -> Query:
         return query_from_file(
             query,
@@ -192,8 +210,8 @@ class SearchingIndex(ABC):
 
     def _note_common(self, paths: list[str]) -> None:
         """Look for frames that these new videos share with many others; the caller holds the writer's lock."""
-        if not paths:
-            return
+        if not paths or self.manifest.measure == "kinds":
+            return  # what many videos share is just what makes them of one kind
         ids = [record.id for path in paths if (record := self.store.find(path)) is not None]
         vectors = find_common(self.store, ids)
         if len(vectors):

@@ -20,7 +20,7 @@ from vidkin.errors import MediaError, VidkinError
 from vidkin.index.windows import sampling_rate
 
 if TYPE_CHECKING:
-    from vidkin.features import FrameExtractor
+    from vidkin.features import FrameExtractor, FrameFeatures
     from vidkin.media import Frames, VideoInfo
 
 __all__ = ["FeatureChunk", "WorkerSpec", "describe_video", "main"]
@@ -87,11 +87,24 @@ def describe_video(
     Raises:
         MediaError: It cannot be read as video.
     """
+    from vidkin.features import iter_clip_features, sees_clips
     from vidkin.media import iter_frames, probe
 
     info = probe(path)
     beat()
     yield info
+    if sees_clips(extractor):
+        for found in iter_clip_features(
+            path,
+            extractor,
+            duration=info.duration,
+            rate=sampling_rate(info.duration, base_rate),
+            batch=_FRAMES_A_BEAT,
+            threads=1,
+            beat=beat,
+        ):
+            yield _chunk(found)
+        return
     waiting: list[Frames] = []
     rate = sampling_rate(info.duration, base_rate)
     for frames in iter_frames(
@@ -107,18 +120,21 @@ def describe_video(
 
 
 def _described(batches: list[Frames], extractor: FrameExtractor) -> FeatureChunk:
-    import torch
-
     from vidkin.media import Frames
 
     frames = Frames(
         np.concatenate([batch.images for batch in batches]),
         np.concatenate([batch.timestamps for batch in batches]),
     )
-    found = extractor.extract(frames)
+    return _chunk(extractor.extract(frames))
+
+
+def _chunk(found: FrameFeatures) -> FeatureChunk:
+    import torch
+
     return FeatureChunk(
         found.values.detach().to("cpu", torch.float16).numpy(),
-        np.asarray(frames.timestamps, dtype=np.float64),
+        found.timestamps.detach().to("cpu", torch.float64).numpy(),
         found.information.detach().to("cpu", torch.float32).numpy(),
     )
 

@@ -2,9 +2,9 @@
 
 from vidkin.similarity.alignment import align
 from vidkin.similarity.chamfer import frame_similarity, frame_similarity_many
+from vidkin.similarity.frame_set import FrameSet, PairScore
+from vidkin.similarity.kinds import score_kinds
 from vidkin.similarity.scoring import (
-    FrameSet,
-    PairScore,
     ScoreSettings,
     background_baseline,
     calibrated_map,
@@ -33,6 +33,7 @@ __all__ = [
     "frame_similarity",
     "frame_similarity_many",
     "length_mask",
+    "score_kinds",
     "score_pairs",
     "temporal_chamfer",
     "video_similarity",

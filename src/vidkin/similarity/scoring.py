@@ -8,63 +8,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 
-from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.alignment import align
 from vidkin.similarity.chamfer import frame_similarity, frame_similarity_many
+from vidkin.similarity.frame_set import FrameSet, PairScore
+from vidkin.similarity.kinds import score_kinds
 from vidkin.similarity.segment import Segment
 
-__all__ = [
-    "FrameSet",
-    "PairScore",
-    "ScoreSettings",
-    "background_baseline",
-    "calibrated_map",
-    "score_pairs",
-]
+__all__ = ["ScoreSettings", "background_baseline", "calibrated_map", "score_pairs"]
 
 _UNRELATED = 0.2
 # From this ratio of periods on the coarser side leads the alignment.
 _DENSER = 1.5
-
-
-@dataclass(frozen=True, slots=True)
-class FrameSet:
-    """Frames of one video, ready to be compared.
-
-    Attributes:
-        values: [T, R, D] floating point, unit vectors (all fields in one type are not needed).
-        times: [T] float64 seconds, increasing.
-        weights: [T] in [0, 1], how much each frame counts: 0 for black ones and for those that half the
-            collection shares.
-        baseline: [T] in [-1, 1], how similar unrelated frames are to this one (`background_baseline`).
-    """
-
-    values: torch.Tensor
-    times: torch.Tensor
-    weights: torch.Tensor
-    baseline: torch.Tensor
-
-    def __post_init__(self) -> None:
-        if self.values.ndim != 3 or len(self.values) == 0:
-            raise InvalidArgumentError(
-                f"values must be [T, R, D] with at least one frame, given is {list(self.values.shape)}"
-            )
-        for name in ("times", "weights", "baseline"):
-            if tuple(getattr(self, name).shape) != (len(self.values),):
-                raise InvalidArgumentError(
-                    f"{name} must be [{len(self.values)}], given is {list(getattr(self, name).shape)}"
-                )
-
-    def __len__(self) -> int:
-        return int(self.values.shape[0])
-
-    @property
-    def period(self) -> float:
-        """Median distance between frames, seconds; 1.0 for a single frame."""
-        return float(self.times.diff().median()) if len(self) > 1 else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +30,8 @@ class ScoreSettings:
     """Constants of the score; how they were chosen is in docs/scoring.md.
 
     Attributes:
+        measure: What similarity means: ``copies`` (all of what follows), or ``kinds``, a measure that was trained to
+            order videos, where :func:`~vidkin.similarity.score_kinds` is the score and nothing else counts.
         threshold: Calibrated frame similarity from which on two frames speak for a match.
         evidence: Seconds of moving, informative, matching video that make a match believable by itself. A
             match that covers one of the two videos needs no such length.
@@ -83,6 +43,7 @@ class ScoreSettings:
         maximum_segments: Segments reported per pair.
     """
 
+    measure: Literal["copies", "kinds"] = "copies"
     threshold: float = 0.3
     evidence: float = 2.0
     still: float = 0.15
@@ -90,21 +51,6 @@ class ScoreSettings:
     change_share: float = 0.9
     spatial_share: float | None = None
     maximum_segments: int = 8
-
-
-@dataclass(frozen=True, slots=True)
-class PairScore:
-    """What came out for one pair.
-
-    Attributes:
-        score: In [0, 1]; 1.0 for identical videos, near 0 for unrelated ones.
-        segments: Best first.
-        map: [Tq, Tt] float32, calibrated frame similarities in [0, 1].
-    """
-
-    score: float
-    segments: tuple[Segment, ...]
-    map: torch.Tensor
 
 
 def background_baseline(
@@ -167,6 +113,8 @@ def score_pairs(
         One PairScore for each target, in their order.
     """
     settings = settings or ScoreSettings()
+    if settings.measure == "kinds":
+        return score_kinds(query, targets)
     if not targets:
         return []
     maps = frame_similarity_many(

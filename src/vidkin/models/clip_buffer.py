@@ -1,0 +1,112 @@
+"""Frames that pass by, cut into the clips of a plan."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from vidkin.features import ClipPlan
+
+__all__ = ["Clip", "ClipBuffer"]
+
+# Times nearer than this, in seconds, are the same.
+_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clip:
+    """Frames of one clip.
+
+    Attributes:
+        items: [n, ...], what was pushed for each of its frames.
+        time: Middle of the clip, seconds.
+        information: Mean of its frames'.
+    """
+
+    items: torch.Tensor
+    time: float
+    information: float
+
+
+class ClipBuffer:
+    """Takes frames in order, gives the clips that are complete, and forgets what no clip needs any more.
+
+    Args:
+        plan: Where it names times, a clip has for each of them the frame that is on screen then. Otherwise clips
+            are ``frames`` consecutive frames, one every ``plan.step`` seconds, the last one at the end of the video;
+            a video with fewer frames is one short clip. Where it wants every frame, there is one clip, its frames
+            spread evenly over all of them.
+        frames: Of a clip.
+    """
+
+    def __init__(self, plan: ClipPlan, frames: int) -> None:
+        self._plan = plan
+        self._frames = frames
+        self._times: list[float] = []
+        self._items: list[torch.Tensor] = []
+        self._information: list[float] = []
+        self._made = 0
+        self._started = self._covered = float("-inf")
+
+    def push(self, items: torch.Tensor, times: list[float], information: list[float]) -> Iterator[Clip]:
+        """Add frames [n, ...] with their times; yields the clips that are complete now."""
+        self._times += times
+        self._items += list(items)
+        self._information += information
+        if self._plan.clips:
+            return self._spread(last=False)
+        return iter(()) if self._plan.rate is None else self._consecutive()
+
+    def finish(self) -> Iterator[Clip]:
+        """The clips that end with the video."""
+        if self._plan.clips:
+            yield from self._spread(last=True)
+        elif self._plan.rate is None and self._times:
+            begin, end = self._times[0], self._times[-1]
+            parts = [begin + (end - begin) * (index + 0.5) / self._frames for index in range(self._frames)]
+            yield self._clip(self._rows(parts), (begin + end) / 2)
+        elif self._times and (
+            self._covered == float("-inf") or self._times[-1] - self._covered > self._plan.step / 2
+        ):
+            rows = range(max(0, len(self._times) - self._frames), len(self._times))
+            yield self._clip(list(rows), (self._times[rows[0]] + self._times[-1]) / 2)
+
+    def _consecutive(self) -> Iterator[Clip]:
+        while self._times:
+            wanted = self._plan.start + self._made * self._plan.step
+            first = bisect.bisect_left(self._times, wanted - _TOLERANCE)
+            if first + self._frames > len(self._times):
+                # What lies before this clip is only needed if it is cut short by the end of the video.
+                self._forget(min(first, len(self._times) - self._frames))
+                return
+            if self._times[first] <= self._started:
+                self._made += 1  # fewer frames than steps: this clip would be the one before
+                continue
+            rows = list(range(first, first + self._frames))
+            yield self._clip(rows, (self._times[rows[0]] + self._times[rows[-1]]) / 2)
+
+    def _spread(self, *, last: bool) -> Iterator[Clip]:
+        while self._made < len(self._plan.clips):
+            wanted = self._plan.clips[self._made]
+            if not last and not (self._times and self._times[-1] > wanted[-1] + _TOLERANCE):
+                return
+            rows = self._rows(wanted)
+            yield self._clip(rows, (wanted[0] + wanted[-1]) / 2)
+            self._forget(rows[-1])
+
+    def _rows(self, wanted: Sequence[float]) -> list[int]:
+        """Of each time the frame that is on screen then."""
+        return [max(0, bisect.bisect_right(self._times, time + _TOLERANCE) - 1) for time in wanted]
+
+    def _clip(self, rows: list[int], time: float) -> Clip:
+        self._made += 1
+        self._started, self._covered = self._times[rows[0]], self._times[rows[-1]]
+        information = sum(self._information[row] for row in rows) / len(rows)
+        return Clip(torch.stack([self._items[row] for row in rows]), time, information)
+
+    def _forget(self, count: int) -> None:
+        if count > 0:
+            del self._times[:count], self._items[:count], self._information[:count]

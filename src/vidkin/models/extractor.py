@@ -1,0 +1,192 @@
+"""A trained model as an extractor: what was learned from labels, used to index and to search."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Literal
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.features import ClipPlan, FrameFeatures, frame_information, resolve_device
+from vidkin.models.clip_buffer import Clip, ClipBuffer
+from vidkin.models.clip_encoder import ClipEncoder
+from vidkin.models.encoder import Encoder
+from vidkin.models.pictures import Pictures, encoder_input
+from vidkin.models.saving import load_model, model_digest
+
+__all__ = ["ClipModelExtractor", "ModelExtractor", "open_model_extractor"]
+
+PathLike = str | os.PathLike[str]
+
+# Chunks are always full, so that the numbers do not depend on how the frames came.
+_CHUNK = {"cpu": 4, "cuda": 32}
+# A learned measure decides itself what counts: even a plain sky is indexed.
+_LEAST_INFORMATION = 0.0625
+
+
+class ModelExtractor:
+    """Embeddings of single frames by a trained model: [T, 1, D].
+
+    Args:
+        model: Takes pictures (``image``, ``deep_ranking``).
+        name: As it was opened.
+        device: Where it computes.
+    """
+
+    measure: Literal["kinds"] = "kinds"
+
+    def __init__(self, model: Encoder, *, name: str, device: torch.device) -> None:
+        self.model = model.eval().requires_grad_(False).to(device)
+        self._name = name
+        self._device = device
+        self._fingerprint = f"model-{model.config.kind}-{model_digest(model)[:12]}"
+
+    @property
+    def name(self) -> str:
+        """As it was opened."""
+        return self._name
+
+    @property
+    def fingerprint(self) -> str:
+        """Kind and a short hash of configuration and weights, wherever the folder lies."""
+        return self._fingerprint
+
+    @property
+    def short_side(self) -> int:
+        """Side of the model's input, pixels."""
+        return self.model.config.size
+
+    def extract(self, frames: Pictures, *, mirror: bool = False) -> FrameFeatures:
+        """Embeddings of frames [T, H, W, 3], each for itself; of their mirror images when ``mirror``."""
+        pictures = encoder_input(frames.images, self.model.config, mirror=mirror)
+        return FrameFeatures(
+            self._in_chunks(pictures, self.model.embed)[:, None],
+            torch.from_numpy(frames.timestamps.copy()),
+            frame_information(frames.images).clamp(min=_LEAST_INFORMATION),
+            self._fingerprint,
+        )
+
+    def _in_chunks(self, inputs: torch.Tensor, network: object) -> torch.Tensor:
+        """``network`` of inputs [N, ...] in full chunks, on the CPU."""
+        assert callable(network)
+        size = _CHUNK[self._device.type]
+        parts = []
+        with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
+            for chunk in torch.split(inputs, size):
+                missing = inputs.new_zeros(size - len(chunk), *inputs.shape[1:])
+                found = network(torch.cat([chunk, missing]).to(self._device))
+                parts.append(found[: len(chunk)].float().cpu())
+        return torch.cat(parts) if parts else torch.zeros(0, self.model.dimension)
+
+
+class ClipModelExtractor(ModelExtractor):
+    """Embeddings of clips by a trained model: [T, 1, D], T clips.
+
+    A model with a ``rate`` sees clips of ``frames`` consecutive frames at that rate, as many a second as are asked
+    for; one without sees ``frames`` frames spread evenly over the video, or over pieces of about ``seconds``. Frames
+    are read, brought to size and spread exactly as labelled items are in training. A frame network looks at each
+    frame once, however many clips it belongs to.
+
+    Args:
+        model: Takes clips (``clip``, ``c3d``, ``deep_sbd``).
+        name: As it was opened.
+        device: Where it computes.
+    """
+
+    def plan(self, duration: float, *, rate: float, start: float = 0.0, end: float | None = None) -> ClipPlan:
+        """What to read; see :meth:`vidkin.features.ClipExtractor.plan`."""
+        config = self.model.config
+        if config.rate is not None:
+            return ClipPlan(start, end, config.rate, step=1.0 / rate)
+        stop = duration if end is None else min(end, duration or end)
+        length = stop - start
+        if not length > 0:
+            # A picture, or a file that does not know its length: what there is, evenly by index.
+            return ClipPlan(start, end, None)
+        pieces = 1 if config.seconds is None else max(1, round(length / config.seconds))
+        step = length / (pieces * config.frames)
+        times = [start + (index + 0.5) * step for index in range(pieces * config.frames)]
+        clips = (times[first : first + config.frames] for first in range(0, len(times), config.frames))
+        return ClipPlan(times[0], times[-1] + step / 4, 1.0 / step, clips=tuple(map(tuple, clips)))
+
+    def describe_clips(
+        self, batches: Iterator[Pictures], plan: ClipPlan, *, mirror: bool = False
+    ) -> Iterator[FrameFeatures]:
+        """Features of the clips of a plan; see :meth:`vidkin.features.ClipExtractor.describe_clips`."""
+        buffer = ClipBuffer(plan, self.model.config.frames)
+        waiting: list[Clip] = []
+        for frames in batches:
+            items = self._frame_items(frames, mirror=mirror)
+            information = frame_information(frames.images).tolist()
+            waiting += buffer.push(items, frames.timestamps.tolist(), information)
+            if len(waiting) >= _CHUNK[self._device.type]:
+                yield self._described(waiting)
+                waiting = []
+        waiting += buffer.finish()
+        if waiting:
+            yield self._described(waiting)
+
+    def extract(self, frames: Pictures, *, mirror: bool = False) -> FrameFeatures:
+        """For each frame the embedding of the clip around it, out of these frames.
+
+        The clip has the model's number of frames, the given ones nearest in order, or all where they are fewer. Whole
+        files are described by :meth:`describe_clips`, which reads them at the model's own rate.
+        """
+        items = self._frame_items(frames, mirror=mirror)
+        information = frame_information(frames.images)
+        length = min(self.model.config.frames, len(frames))
+        clips = []
+        for index, time in enumerate(frames.timestamps.tolist()):
+            first = min(max(0, index - length // 2), len(frames) - length)
+            clips.append(Clip(items[first : first + length], time, float(information[index])))
+        return self._described(clips)
+
+    def _frame_items(self, frames: Pictures, *, mirror: bool) -> torch.Tensor:
+        """What is kept of each frame: features of the frame network, or the picture where there is none."""
+        pictures = encoder_input(frames.images, self.model.config, mirror=mirror)
+        if isinstance(self.model, ClipEncoder):
+            return self._in_chunks(pictures, self.model.frame_features)
+        return pictures
+
+    def _described(self, clips: list[Clip]) -> FrameFeatures:
+        values = torch.zeros(len(clips), 1, self.model.dimension)
+        for length in sorted({len(clip.items) for clip in clips}):
+            rows = [row for row, clip in enumerate(clips) if len(clip.items) == length]
+            items = torch.stack([clips[row].items for row in rows])
+            head = self.model.head if isinstance(self.model, ClipEncoder) else self.model.embed
+            values[rows, 0] = self._in_chunks(items, head)
+        return FrameFeatures(
+            values,
+            torch.tensor([clip.time for clip in clips], dtype=torch.float64),
+            torch.tensor([clip.information for clip in clips]).clamp(min=_LEAST_INFORMATION),
+            self._fingerprint,
+        )
+
+
+def open_model_extractor(
+    name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
+) -> ModelExtractor:
+    """The extractor of a trained model's folder; what the entry point ``vidkin.extractors: model`` names.
+
+    Args:
+        name: ``path/to/model`` or ``model:path/to/model``.
+        weights, whitening: Not taken: the folder holds all there is.
+        device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
+
+    Raises:
+        UnknownExtractorError: There is no model in the folder.
+        InvalidArgumentError: It is damaged, or weights, a whitening or settings are given.
+    """
+    address, question, _ = name.partition("?")
+    for what, given in (("weights", weights), ("whitening", whitening), ("settings", question or None)):
+        if given is not None:
+            raise InvalidArgumentError(
+                f"a trained model takes no {what}, given is {os.fspath(given)!r} with {address!r}; its folder holds "
+                "all there is"
+            )
+    where = resolve_device(device)
+    model = load_model(address.removeprefix("model:"))
+    kind = ClipModelExtractor if model.config.takes_clips else ModelExtractor
+    return kind(model, name=name, device=where)

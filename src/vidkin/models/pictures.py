@@ -1,0 +1,67 @@
+"""Frames of any shape as the square input of an encoder."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+from vidkin.models.config import EncoderConfig, Fit
+
+__all__ = ["Pictures", "encoder_input"]
+
+
+class Pictures(Protocol):
+    """What this room needs of :class:`vidkin.media.Frames`, which it does not import."""
+
+    @property
+    def images(self) -> NDArray[np.uint8]:
+        """[T, H, W, 3] RGB."""
+        ...
+
+    @property
+    def timestamps(self) -> NDArray[np.float64]:
+        """[T] seconds."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+def encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: bool = False) -> torch.Tensor:
+    """Frames [T, H, W, 3] uint8 to [T, 3, S, S] from 0 to 1, made square as the training data were.
+
+    Args:
+        images: RGB, best decoded with a short side of S: that is how labelled items are read.
+        config: Its ``size`` and ``fit`` count.
+        mirror: Flip left to right.
+    """
+    square = np.empty((len(images), config.size, config.size, 3), dtype=np.uint8)
+    for index, image in enumerate(images):
+        square[index] = _square(image, config.size, config.fit)
+    if mirror:
+        square = square[:, :, ::-1].copy()
+    return torch.from_numpy(square).permute(0, 3, 1, 2).float() / 255
+
+
+def _square(image: NDArray[np.uint8], size: int, fit: Fit) -> NDArray[np.uint8]:
+    """The same steps as of the readers of labelled data, so that what is searched looks like what was learned."""
+    picture = Image.fromarray(image)
+    width, height = picture.size
+    if fit == "crop" and width != height:
+        side = min(width, height)
+        left, top = (width - side) // 2, (height - side) // 2
+        picture = picture.crop((left, top, left + side, top + side))
+    inner = (size, size)
+    if fit == "letterbox":
+        scale = size / max(width, height)
+        inner = (max(1, round(width * scale)), max(1, round(height * scale)))
+    if picture.size != inner:
+        picture = picture.resize(inner, Image.Resampling.BILINEAR)
+    if inner != (size, size):
+        square = Image.new("RGB", (size, size))
+        square.paste(picture, ((size - inner[0]) // 2, (size - inner[1]) // 2))
+        picture = square
+    return np.asarray(picture)
