@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vidkin.errors import MediaError, VidkinError
     from vidkin.index import Comparison, Index, IngestReport, Match, compare
+    from vidkin.shots import Shot, ShotDetection, detect_shots
     from vidkin.similarity import Segment
 
 __version__ = "0.1.0"
@@ -19,9 +20,12 @@ __all__ = [
     "Match",
     "MediaError",
     "Segment",
+    "Shot",
+    "ShotDetection",
     "VidkinError",
     "__version__",
     "compare",
+    "detect_shots",
 ]
 
 # Public name -> room that exports it. Looked up on first use: importing vidkin loads no torch and no database.
@@ -31,7 +35,10 @@ _HOMES = {
     "IngestReport": "vidkin.index",
     "Match": "vidkin.index",
     "Segment": "vidkin.similarity",
+    "Shot": "vidkin.shots",
+    "ShotDetection": "vidkin.shots",
     "compare": "vidkin.index",
+    "detect_shots": "vidkin.shots",
     "MediaError": "vidkin.errors",
     "VidkinError": "vidkin.errors",
 }

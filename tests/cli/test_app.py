@@ -45,7 +45,7 @@ def test_help_comes_at_once() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["index", "search", "match", "duplicates", "info", "remove", "embed", "doctor", "demo", "whiten"],
+    ["index", "search", "match", "duplicates", "info", "remove", "embed", "doctor", "demo", "whiten", "shots"],
 )
 def test_every_command_explains_itself(command: str) -> None:
     assert command in run("--help").out

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from vidkin import __version__
-from vidkin.cli import demo, doctor, duplicates, embed, index, info, match, remove, search, whiten
+from vidkin.cli import demo, doctor, duplicates, embed, index, info, match, remove, search, shots, whiten
 from vidkin.cli.console import WarningLines, error_line, note, write_safely
 from vidkin.cli.exit import Status, status_of
 from vidkin.errors import VidkinError
@@ -71,6 +71,7 @@ app.command("index")(index.index)
 app.command("search")(search.search)
 app.command("match")(match.match)
 app.command("duplicates")(duplicates.duplicates)
+app.command("shots")(shots.shots)
 app.command("info")(info.info)
 app.command("remove")(remove.remove)
 app.command("embed")(embed.embed)
