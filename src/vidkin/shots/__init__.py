@@ -21,6 +21,13 @@ from vidkin.shots.critical_evaluation import (
 )
 from vidkin.shots.detect import detect, detect_shots
 from vidkin.shots.detector import DetectedCut, DetectedCuts, PlanesDetector, RgbFrame, ShotDetector
+from vidkin.shots.evaluation import (
+    BoundaryLabels,
+    ShotScores,
+    boundaries_of_cuts,
+    evaluate_cuts,
+    read_boundary_labels,
+)
 from vidkin.shots.export_edit import write_chapters, write_edl
 from vidkin.shots.export_files import split_shots, write_thumbnails
 from vidkin.shots.export_lists import detection_as_dict, write_shots_csv, write_stats_csv
@@ -39,6 +46,7 @@ __all__ = [
     "CUT_NUMBERS",
     "TREND_TESTS",
     "BandDetector",
+    "BoundaryLabels",
     "CriticalScores",
     "Curve",
     "Cut",
@@ -59,6 +67,7 @@ __all__ = [
     "ShotDetector",
     "ShotModel",
     "ShotRules",
+    "ShotScores",
     "ShotWindows",
     "TransitionNetwork",
     "TransitionThresholds",
@@ -66,11 +75,13 @@ __all__ = [
     "TrueShot",
     "available_detectors",
     "band_features",
+    "boundaries_of_cuts",
     "critical_score",
     "detect",
     "detect_shots",
     "detection_as_dict",
     "end_rise",
+    "evaluate_cuts",
     "find_cuts",
     "find_shots",
     "fit_rule",
@@ -83,6 +94,7 @@ __all__ = [
     "mann_kendall",
     "open_detector",
     "open_learned",
+    "read_boundary_labels",
     "register_detector",
     "rise_moment",
     "score_critical",

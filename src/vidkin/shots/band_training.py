@@ -13,11 +13,11 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.media import FramePlanes
 from vidkin.metric.measures import Boundary, DetectionScores, boundary_scores
 from vidkin.shots.band_features import band_features
-from vidkin.shots.detector import DetectedCut
+from vidkin.shots.evaluation import boundaries_of_cuts
 from vidkin.shots.transition_network import TransitionNetwork, TransitionThresholds
 from vidkin.shots.transitions import cuts_of_probabilities
 
-__all__ = ["LabelledSequence", "boundaries_of_cuts", "fit_thresholds", "sequence_scores", "train_transitions"]
+__all__ = ["LabelledSequence", "fit_thresholds", "sequence_scores", "train_transitions"]
 
 _BATCH = 16
 _RATE = 4e-3
@@ -133,16 +133,6 @@ def sequence_scores(
         found = boundaries_of_cuts(cuts_of_probabilities(given, network.thresholds))
         total += boundary_scores(found, sequence.boundaries, tolerance=tolerance)
     return total
-
-
-def boundaries_of_cuts(cuts: Sequence[DetectedCut]) -> list[Boundary]:
-    """As measures take them: a frame, or the first and last frame of a gradual transition."""
-    return [
-        cut.frame
-        if cut.kind == "hard" or cut.start_frame is None or cut.end_frame is None
-        else (float(cut.start_frame), float(cut.end_frame))
-        for cut in cuts
-    ]
 
 
 def _targets(sequence: LabelledSequence) -> torch.Tensor:
