@@ -3,8 +3,10 @@
 from vidkin.datasets.aerial import read_aerial
 from vidkin.datasets.collections import available_readers, open_labelled
 from vidkin.datasets.composed import Composition, compose
-from vidkin.datasets.excerpts import make_excerpts
+from vidkin.datasets.composed_videos import COMPOSED_LABELS, build_composed
+from vidkin.datasets.excerpts import excerpts, make_excerpts, middle_excerpt
 from vidkin.datasets.footage import Clip, Footage, read_footage
+from vidkin.datasets.frame_excerpts import make_excerpts
 from vidkin.datasets.fruit import read_fruit
 from vidkin.datasets.grocery import read_grocery
 from vidkin.datasets.head_pose import POINTING_04, read_head_pose
@@ -33,6 +35,7 @@ from vidkin.datasets.zappos import read_zappos
 
 __all__ = [
     "ACTIVITIES",
+    "COMPOSED_LABELS",
     "HIGHLIGHT_PLACES",
     "LABELLED_PHOTOGRAPHS",
     "PHOTOGRAPHS",
@@ -54,6 +57,7 @@ __all__ = [
     "ShotAnnotation",
     "VideoAnnotation",
     "available_readers",
+    "build_composed",
     "build_highlights",
     "build_labelled_samples",
     "build_samples",
@@ -61,8 +65,10 @@ __all__ = [
     "check_split",
     "compose",
     "draw_strokes",
+    "excerpts",
     "make_excerpts",
     "make_split",
+    "middle_excerpt",
     "open_labelled",
     "parse_strokes",
     "photograph",
