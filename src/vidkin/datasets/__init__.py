@@ -4,7 +4,7 @@ from vidkin.datasets.aerial import read_aerial
 from vidkin.datasets.collections import available_readers, open_labelled
 from vidkin.datasets.composed import Composition, compose
 from vidkin.datasets.composed_videos import COMPOSED_LABELS, build_composed
-from vidkin.datasets.excerpts import excerpts, make_excerpts, middle_excerpt
+from vidkin.datasets.excerpts import excerpts, middle_excerpt
 from vidkin.datasets.footage import Clip, Footage, read_footage
 from vidkin.datasets.frame_excerpts import make_excerpts
 from vidkin.datasets.fruit import read_fruit
