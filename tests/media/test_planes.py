@@ -1,0 +1,109 @@
+"""Samples of decoded planes: every frame once, values as stored, whatever the pixel format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.videos import encode, pan
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.media import FramePlanes, iter_planes, read_frames, write_video
+
+Y_OF_RGB = np.array([0.299, 0.587, 0.114])
+
+
+def plain(value: tuple[int, int, int], count: int, height: int = 64, width: int = 96) -> list[np.ndarray]:
+    return [np.full((height, width, 3), value, np.uint8) for _ in range(count)]
+
+
+def whole(path: Path, **arguments: int) -> FramePlanes:
+    blocks = list(iter_planes(path, **arguments))
+    return FramePlanes(
+        np.concatenate([block.luma for block in blocks]),
+        np.concatenate([block.chroma for block in blocks]),
+        np.concatenate([block.timestamps for block in blocks]),
+    )
+
+
+def test_every_frame_once_with_its_time_whatever_the_block(tmp_path: Path) -> None:
+    path = encode(tmp_path / "pan.mp4", pan("coffee", 23), rate=10)
+    found = whole(path, block=5)
+    assert found.timestamps == pytest.approx(np.arange(23) / 10)
+    assert found.luma.shape == (23, 36, 64)
+    assert found.chroma.shape == (23, 2, 18, 32)
+    assert np.array_equal(found.luma, whole(path, block=128).luma)
+
+
+def test_samples_are_pixels_of_the_picture(tmp_path: Path) -> None:
+    path = encode(tmp_path / "pan.mp4", pan("chelsea", 4), rate=10, options={"crf": "10"})
+    found = whole(path, height=64, width=96)
+    # The same places of the converted pictures: limited range luma from RGB.
+    images = read_frames(path, rate=None).images[:, 1::2, 1::2].astype(float)
+    expected = 16 + (images @ Y_OF_RGB) * 219 / 255
+    assert np.abs(found.luma - expected).mean() < 1.5
+
+
+@pytest.mark.parametrize(
+    ("codec", "pixel_format"),
+    [
+        ("libx264", "yuv420p"),
+        ("libx264", "yuv422p"),
+        ("libx264", "yuv444p"),
+        ("libx264", "yuv420p10le"),
+        ("libx264", "gray"),
+        ("libx264rgb", "rgb24"),
+        ("libx264", "nv12"),
+    ],
+)
+def test_formats_agree(tmp_path: Path, codec: str, pixel_format: str) -> None:
+    # Orange: Y 145 of 255, or 140 in limited range; Cb below, Cr above the middle.
+    path = encode(tmp_path / "plain.mkv", plain((255, 128, 0), 3), codec=codec, pixel_format=pixel_format)
+    found = whole(path)
+    assert found.luma.min() == found.luma.max()
+    assert int(found.luma[0, 0, 0]) == pytest.approx(143, abs=4)
+    blue, red = found.chroma[0, :, 0, 0].tolist()
+    if pixel_format == "gray":
+        assert (blue, red) == (128, 128)
+    else:
+        assert blue < 60
+        assert red > 190
+
+
+def test_times_of_a_variable_rate_are_those_of_the_file(tmp_path: Path) -> None:
+    times = [0.0, 0.04, 0.30, 0.31, 1.0]
+    path = tmp_path / "variable.mp4"
+    write_video(path, plain((10, 200, 10), 5), rate=25, times=times)
+    assert whole(path).timestamps == pytest.approx(times, abs=0.002)
+
+
+def test_a_grid_larger_than_the_picture_repeats_pixels(tmp_path: Path) -> None:
+    path = encode(tmp_path / "small.mkv", plain((0, 0, 255), 2, height=16, width=16))
+    assert whole(path, height=72, width=128).luma.shape == (2, 72, 128)
+
+
+@pytest.mark.parametrize(("height", "width"), [(0, 64), (35, 64), (36, 63)])
+def test_odd_grids_are_refused(tmp_path: Path, height: int, width: int) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"the grid is {height} x {width}, allowed are even"):
+        next(iter_planes(tmp_path / "any.mp4", height=height, width=width))
+
+
+def test_no_frames_at_a_time_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="block is 0"):
+        next(iter_planes(tmp_path / "any.mp4", block=0))
+
+
+def test_a_broken_file_is_a_media_error(tmp_path: Path) -> None:
+    path = tmp_path / "broken.mp4"
+    path.write_bytes(b"no video at all")
+    with pytest.raises(MediaError, match=r"broken\.mp4"):
+        list(iter_planes(path))
+
+
+def test_planes_check_their_shapes() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"chroma must be \[2, 2, 2, 4\] uint8"):
+        FramePlanes(np.zeros((2, 4, 8), np.uint8), np.zeros((2, 2, 4, 8), np.uint8), np.arange(2.0))
+    planes = FramePlanes(np.zeros((2, 4, 8), np.uint8), np.zeros((2, 2, 2, 4), np.uint8), np.arange(2.0))
+    assert len(planes) == 2
+    assert repr(planes) == "FramePlanes(luma=[2, 4, 8])"
