@@ -58,11 +58,11 @@ def test_samples_are_pixels_of_the_picture(tmp_path: Path) -> None:
     ],
 )
 def test_formats_agree(tmp_path: Path, codec: str, pixel_format: str) -> None:
-    # Orange: Y 145 of 255, or 140 in limited range; Cb below, Cr above the middle.
+    # Orange: Y 151 in full range, 146 in limited range; Cb below, Cr above the middle.
     path = encode(tmp_path / "plain.mkv", plain((255, 128, 0), 3), codec=codec, pixel_format=pixel_format)
     found = whole(path)
     assert found.luma.min() == found.luma.max()
-    assert int(found.luma[0, 0, 0]) == pytest.approx(143, abs=4)
+    assert int(found.luma[0, 0, 0]) == pytest.approx(148, abs=6)
     blue, red = found.chroma[0, :, 0, 0].tolist()
     if pixel_format == "gray":
         assert (blue, red) == (128, 128)
