@@ -1,0 +1,120 @@
+"""What the benchmarks of shots share: one frame network whose features are made once, and a head for every run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from vidkin.models import ClipEncoder
+
+__all__ = ["HeadStore", "machine_text", "mean_and_deviation"]
+
+Progress = Callable[[int, int, str], None]
+
+_NETWORK = "timm:mobilenetv2_100?pad_type=same"
+
+
+class HeadStore:
+    """Clip encoders on one frozen frame network (MobileNetV2), and features of videos kept in a folder.
+
+    Args:
+        weights: Of the frame network, a safetensors file; None takes those of the hub.
+        folder: Where features are kept: an interrupted benchmark does not make them again.
+        window: Frames a clip.
+        size: Pixels at the side of a frame.
+        units: Of the fully connected layer and of the LSTM.
+    """
+
+    def __init__(
+        self, weights: Path | None, folder: Path, *, window: int, size: int = 128, units: int = 256
+    ) -> None:
+        from vidkin.models import EncoderConfig
+
+        self._weights = weights
+        self._folder = folder
+        self._config = EncoderConfig(
+            kind="clip",
+            backbone=_NETWORK,
+            trainable="head",
+            hidden=units,
+            lstm=units,
+            frames=window,
+            size=size,
+            fit="stretch",
+            mean=(0.5, 0.5, 0.5),
+            std=(0.5, 0.5, 0.5),
+        )
+        self._network: ClipEncoder | None = None
+        self._key = ""
+
+    def model(self, seed: int) -> ClipEncoder:
+        """A fresh head on the frame network, in eval mode."""
+        from vidkin.models import ClipEncoder, build_model
+
+        model = build_model(self._config, weights=self._weights, seed=seed)
+        assert isinstance(model, ClipEncoder)
+        return model.eval()
+
+    def features(
+        self, paths: Sequence[Path], *, on_progress: Progress | None = None
+    ) -> list[NDArray[np.float32]]:
+        """Features [T, F] of all frames of each video."""
+        found = []
+        for done, path in enumerate(paths):
+            if on_progress is not None:
+                on_progress(done, len(paths), path.name)
+            found.append(self._features(path))
+        return found
+
+    def _features(self, path: Path) -> NDArray[np.float32]:
+        import numpy as np
+
+        from vidkin.shots import video_features
+
+        network = self._frame_network()
+        # The name says what the features are of: these bytes, through this network.
+        digest = hashlib.sha256(path.read_bytes() + self._key.encode()).hexdigest()[:24]
+        kept = self._folder / f"{digest}.npy"
+        if kept.is_file():
+            loaded: NDArray[np.float32] = np.load(kept, allow_pickle=False)
+            return loaded
+        rows, _ = video_features(network, path, size=self._config.size)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        partial = kept.with_suffix(".partial.npy")
+        np.save(partial, rows, allow_pickle=False)
+        partial.replace(kept)
+        return rows
+
+    def _frame_network(self) -> ClipEncoder:
+        from vidkin.models import model_digest
+
+        if self._network is None:
+            self._network = self.model(0)
+            self._key = model_digest(self._network)
+        return self._network
+
+
+def mean_and_deviation(values: Sequence[float]) -> dict[str, Any]:
+    """Mean, sample standard deviation (None for one value), and the values."""
+    return {
+        "mean": mean(values),
+        "deviation": stdev(values) if len(values) > 1 else None,
+        "values": list(values),
+    }
+
+
+def machine_text() -> str:
+    """What figures were measured on, in one line."""
+    import os
+    import platform
+    from importlib.metadata import version
+
+    packages = ", ".join(f"{name} {version(name)}" for name in ("vidkin", "torch", "av"))
+    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {packages}"
