@@ -37,7 +37,7 @@ def test_class_of_a_segment(first: int, expected: int) -> None:
 def film(seed: int) -> LabelledFrames:
     """Plain colours: 40 frames, a cut, 40 frames, a dissolve of 10, 40 frames."""
     random = np.random.default_rng(seed)
-    colours = random.uniform(0, 255, (3, 3))
+    colours = np.array([[230, 40, 40], [40, 220, 60], [50, 40, 225]])[random.permutation(3)]
     share = (np.arange(1, 11) / 11)[:, None]
     rows = [
         np.repeat(colours[:1], 40, 0),
@@ -62,13 +62,13 @@ def test_a_small_network_learns_the_classes() -> None:
     report = train_on_segments(
         model,
         [film(seed) for seed in range(12)],
-        steps=100,
+        steps=60,
         batch=18,
-        learning_rate=3e-3,
+        learning_rate=1e-3,
         on_progress=lambda step, loss: seen.append(step),
     )
-    assert seen == list(range(1, 101))
-    assert report.right > 0.7
+    assert seen == list(range(1, 61))
+    assert report.right > 0.6
     assert np.mean(report.losses[-6:]) < 0.5 * np.mean(report.losses[:6])
     assert model.class_names == ("none", "gradual", "sharp")
     assert not model.training
