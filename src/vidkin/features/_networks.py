@@ -190,7 +190,7 @@ def open_torchvision_module(
     default = torchvision.models.get_model_weights(model).DEFAULT
     metadata: dict[str, str] = {}
     # Without weights some constructors warn that their initialisation is slow; nothing of it is kept.
-    extra = {"init_weights": False} if model in ("googlenet", "inception_v3") and not fresh else {}
+    extra = {"init_weights": False} if model in ("googlenet", "inception_v3") else {}
     module = torchvision.models.get_model(model, weights=None, **extra)
     if fresh:
         return module, metadata, default

@@ -6,6 +6,7 @@ from vidkin.models.config import EncoderConfig, EncoderKind
 from vidkin.models.deep_ranking import DeepRankingNetwork
 from vidkin.models.deep_sbd import DeepSBDNetwork
 from vidkin.models.encoder import Encoder
+from vidkin.models.exporting import export_model
 from vidkin.models.extractor import ClipModelExtractor, ModelExtractor, open_model_extractor
 from vidkin.models.image_encoder import ImageEncoder
 from vidkin.models.saving import ModelInfo, load_model, model_digest, read_model_info, save_model
@@ -26,6 +27,7 @@ __all__ = [
     "SmallNetwork",
     "VideoNetwork",
     "build_model",
+    "export_model",
     "load_model",
     "model_digest",
     "open_model_extractor",
