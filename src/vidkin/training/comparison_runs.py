@@ -158,7 +158,7 @@ def measure(queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tens
     q is a query; p, i and n are of the gallery, which holds other recordings than the queries. ``qp`` and ``tp``
     count all such quadlets, ``qp_sampled`` and ``tp_sampled`` 15,000 drawn ones, as the source does. ``map`` takes
     positives and intermediates as relevant, ``map_subcategory`` positives only; ``recall_at_1`` wants the same
-    subcategory first.
+    subcategory first. ``qp_inside`` counts the quadlets that lie in the queries altogether.
     """
     scores = -torch.cdist(queries, gallery)
     relevance = measures.graded_relevance(query_labels, labels)
@@ -167,9 +167,14 @@ def measure(queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tens
     )
     shared.update(scores, relevance)
     exact = shared.compute()
+    others = ~torch.eye(len(queries), dtype=torch.bool)
+    inside = measures.quadlet_precision(
+        -torch.cdist(queries, queries), measures.graded_relevance(query_labels, query_labels), valid=others
+    )
     found = {
         "qp": exact["quadlet_precision"],
         "qp_sampled": measures.quadlet_precision(scores, relevance, samples=_SAMPLES, seed=0),
+        "qp_inside": inside,
         "ndcg": exact["ndcg"],
         "tp": exact["triplet_precision"],
         "tp_sampled": measures.triplet_precision(scores, relevance, samples=_SAMPLES, seed=0),
