@@ -7,6 +7,7 @@
     ├── MediaError                                  a file that cannot be read as video, with the cause
     ├── MissingPartError                            an optional package or program is not installed
     ├── DatasetError                                a labelled collection lacks a part, or its split leaks
+    ├── TrainingError                               a training run cannot go on
     ├── ExtractorError                              features cannot be made
     │   ├── UnknownExtractorError                   no extractor or model has this name
     │   └── WeightsUnavailableError                 the weights are neither cached nor given
@@ -34,6 +35,7 @@ __all__ = [
     "MediaError",
     "MissingPartError",
     "NotIndexedError",
+    "TrainingError",
     "UnknownExtractorError",
     "VidkinError",
     "WeightsUnavailableError",
@@ -72,6 +74,10 @@ class MissingPartError(VidkinError):
 
 class DatasetError(VidkinError):
     """A labelled collection is not as its reader needs it, or its split leaks; the message says what is wrong."""
+
+
+class TrainingError(VidkinError):
+    """A training run cannot go on: its loss is no number any more, or nothing is left to train with."""
 
 
 class ExtractorError(VidkinError):

@@ -1,60 +1,59 @@
-"""Excerpts of the videos of a labelled collection, as items of their own."""
+"""Shorter items cut out of labelled videos."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import probe
 
-__all__ = ["make_excerpts"]
+__all__ = ["excerpts", "middle_excerpt"]
 
 
-def make_excerpts(labelled: LabelledSet, *, count: int, frames: int) -> LabelledSet:
-    """Every video becomes some excerpts of consecutive frames, spread evenly from its start to its end.
+def excerpts(labelled: LabelledSet, count: int, *, share: float = 0.5) -> LabelledSet:
+    """Every video as ``count`` items of ``share`` of its length each, evenly spread from its start to its end.
 
-    Excerpts keep labels, group and split of their video, so that a split stays without leakage; they overlap where the
-    video is short. A video with fewer frames than that stays whole, once.
+    They overlap where ``count * share`` is above 1. Labels, groups and splits stay, so that excerpts of a video are
+    positives of each other and on one side of a split. A file that cannot be read stays whole, for its reader to tell.
 
     Args:
-        labelled: Of kind ``"video"``.
-        count: Excerpts of a video, 2 or more.
-        frames: Consecutive frames of an excerpt, 1 or more, by the frame rate that the file tells.
-
-    Returns:
-        The collection with ``count`` items for each video.
+        labelled: Of kind ``video``.
+        count: 1 or more; of one the middle is taken.
+        share: Above 0, up to 1.
 
     Raises:
-        InvalidArgumentError: The items are no videos, or a number is out of range.
-        MediaError: A video cannot be read.
+        InvalidArgumentError: The set holds no videos, or a number is out of range.
     """
     if labelled.kind != "video":
-        raise InvalidArgumentError(f"excerpts are made of videos, {labelled.name} is of kind {labelled.kind}")
-    if count < 2 or frames < 1:
         raise InvalidArgumentError(
-            f"count is {count} and frames {frames}, allowed are 2 or more excerpts of 1 frame or more"
+            f"{labelled.name} holds items of kind {labelled.kind}; only videos have excerpts"
         )
-    return labelled.with_items(
-        excerpt for item in labelled.items for excerpt in _excerpts(item, count, frames)
-    )
+    if count < 1 or not 0 < share <= 1:
+        raise InvalidArgumentError(
+            f"count is {count} and share {share}, allowed are 1 or more, and above 0 up to 1"
+        )
+    items = []
+    for item in labelled.items:
+        try:
+            end = item.end if item.end is not None else probe(item.path).duration
+        except MediaError:
+            items.append(item)
+            continue
+        length = (end - item.start) * share
+        for number in range(count):
+            place = number / (count - 1) if count > 1 else 0.5
+            start = item.start + place * (end - item.start - length)
+            items.append(replace(item, start=start, end=start + length))
+    return labelled.with_items(items)
 
 
-def _excerpts(item: LabelledItem, count: int, frames: int) -> list[LabelledItem]:
-    info = probe(item.path)
-    rate = info.frame_rate
-    end = info.duration if item.end is None else min(item.end, info.duration)
-    spare = round((end - item.start) * rate) - frames
-    if spare < 0:
-        return [item]
-    # An excerpt more than there are places would stand twice.
-    places = sorted({round(spare * number / (count - 1)) for number in range(count)})
-    # Halfway between two frames, so that rounding of times changes none.
-    return [
-        replace(
-            item,
-            start=max(item.start, item.start + (place - 0.5) / rate),
-            end=item.start + (place + frames - 0.5) / rate,
-        )
-        for place in places
-    ]
+def middle_excerpt(item: LabelledItem, seconds: float) -> LabelledItem:
+    """The middle of a video in this length; a shorter one as it is.
+
+    Raises:
+        MediaError: The file cannot be read.
+    """
+    end = item.end if item.end is not None else probe(item.path).duration
+    spare = (end - item.start - seconds) / 2
+    return item if spare <= 0 else replace(item, start=item.start + spare, end=end - spare)

@@ -1,0 +1,59 @@
+"""Random changes of training pictures: mirror, cut-out, colour; the same for all frames of a clip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+__all__ = ["augmented"]
+
+# Side of a cut-out, as a share of the picture's.
+_SMALLEST_CROP = 0.7
+_COLOUR = 0.3
+
+
+def augmented(clips: Tensor, names: Sequence[str], generator: torch.Generator) -> Tensor:
+    """Clips or pictures [N, (T,) 3, S, S] from 0 to 1, each changed at random.
+
+    Args:
+        clips: On the CPU.
+        names: ``flip``: left and right change places, every second time. ``crop``: a square of 70 to 100 % of the side,
+            brought back to S. ``colour``: brightness, contrast and saturation times .7 to 1.3.
+        generator: What chance comes from.
+    """
+    shape = clips.shape
+    frames = clips if clips.ndim == 5 else clips.unsqueeze(1)
+    if "flip" in names:
+        mirrored = torch.rand(len(frames), generator=generator) < 0.5
+        frames = torch.where(mirrored[:, None, None, None, None], frames.flip(-1), frames)
+    if "crop" in names:
+        frames = _cropped(frames, generator)
+    if "colour" in names:
+        frames = _coloured(frames, generator)
+    return frames.reshape(shape)
+
+
+def _cropped(frames: Tensor, generator: torch.Generator) -> Tensor:
+    side = frames.shape[-1]
+    sizes = torch.rand(len(frames), generator=generator) * (1 - _SMALLEST_CROP) + _SMALLEST_CROP
+    places = torch.rand(len(frames), 2, generator=generator)
+    parts = []
+    for clip, size, (x, y) in zip(frames, sizes.tolist(), places.tolist(), strict=True):
+        width = max(1, round(size * side))
+        left, top = round(x * (side - width)), round(y * (side - width))
+        window = clip[..., top : top + width, left : left + width]
+        parts.append(functional.interpolate(window, (side, side), mode="bilinear", align_corners=False))
+    return torch.stack(parts)
+
+
+def _coloured(frames: Tensor, generator: torch.Generator) -> Tensor:
+    factors = 1 + _COLOUR * (2 * torch.rand(len(frames), 3, generator=generator) - 1)
+    brightness, contrast, saturation = (part[:, None, None, None, None] for part in factors.unbind(1))
+    changed = frames * brightness
+    middle = changed.mean(dim=(1, 2, 3, 4), keepdim=True)
+    changed = middle + (changed - middle) * contrast
+    grey = changed.mean(dim=2, keepdim=True)
+    return (grey + (changed - grey) * saturation).clamp(0.0, 1.0)

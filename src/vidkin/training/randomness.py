@@ -1,0 +1,55 @@
+"""The state of everything that chance comes from, as a value that can be written down."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = ["random_state", "restore_random_state", "seeded"]
+
+_PREFIX = "random."
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Inside, the generators of Python, NumPy and torch start from the seed; after it they are as they were before."""
+    tensors, noted = random_state()
+    try:
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+        torch.manual_seed(seed)
+        yield
+    finally:
+        restore_random_state(tensors, noted)
+
+
+def random_state() -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """(tensors, values for JSON) of the global generators of Python, NumPy, torch and every GPU."""
+    version, inner, gauss = random.getstate()
+    name, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
+    tensors = {f"{_PREFIX}torch": torch.get_rng_state()}
+    tensors[f"{_PREFIX}numpy"] = torch.from_numpy(np.asarray(keys, dtype=np.uint32).astype(np.int64))
+    if torch.cuda.is_available():
+        for number, state in enumerate(torch.cuda.get_rng_state_all()):
+            tensors[f"{_PREFIX}cuda.{number}"] = state
+    noted = {"python": [version, list(inner), gauss], "numpy": [name, position, has_gauss, cached]}
+    return tensors, noted
+
+
+def restore_random_state(tensors: dict[str, Tensor], noted: dict[str, Any]) -> None:
+    """Put back what :func:`random_state` gave."""
+    version, inner, gauss = noted["python"]
+    random.setstate((version, tuple(inner), gauss))
+    name, position, has_gauss, cached = noted["numpy"]
+    keys = tensors[f"{_PREFIX}numpy"].numpy().astype(np.uint32)
+    np.random.set_state((name, keys, position, has_gauss, cached))
+    torch.set_rng_state(tensors[f"{_PREFIX}torch"].cpu())
+    states = [tensors[key].cpu() for key in sorted(tensors) if key.startswith(f"{_PREFIX}cuda.")]
+    if states and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(states[: torch.cuda.device_count()])
