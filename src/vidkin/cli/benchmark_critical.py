@@ -31,6 +31,8 @@ WINDOW = 10
 RATE = 10
 _TRAIN, _TEST = (12, 0), (12, 1)
 _HELD_OUT_VIDEOS = 8
+# Of a full and of a quick run.
+_STEPS = (250, 100)
 _CUT_TOLERANCE = 1
 
 
@@ -80,7 +82,7 @@ def critical(
     judged on the other; then with one place held out from training altogether.
     """
     began = time.monotonic()
-    steps, seeds = (100, 1) if quick else (250, seeds)
+    steps, seeds = _STEPS[quick], 1 if quick else seeds
     store = HeadStore(weights, work / "features", window=WINDOW)
     rows: list[dict[str, Any]] = []
     with meter("critical clips") as bar:
