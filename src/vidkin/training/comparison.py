@@ -118,7 +118,7 @@ def run_comparison(
         chosen = comparison_set(name)
         prepared = _Prepared(plan, chosen, open_set(chosen, data), weights, folder, on_progress)
         for method in (method_named(name) for name in plan.methods):
-            if method.draw == "volumes" and not chosen.video:
+            if method.input == "pixels" and not chosen.video:
                 continue
             found += _runs_of(prepared, method)
     return found
@@ -194,7 +194,7 @@ class _Prepared:
 
     def new_encoder(self, method: Method, seed: int) -> Encoder:
         """C3D, or the shared backbone with a fresh head."""
-        if method.draw == "volumes":
+        if method.input == "pixels":
             config = EncoderConfig(
                 kind="c3d",
                 width=_VOLUME_WIDTH,
@@ -236,7 +236,7 @@ class _Prepared:
 
 def _runs_of(prepared: _Prepared, method: Method) -> Iterator[Run]:
     plan = prepared.plan
-    if method.draw == "nothing":
+    if not method.objectives:
         for seed in plan.seeds if method.name == "untrained" else plan.seeds[:1]:
             yield _stored_or_run(prepared, method, seed, 0.0)
         return
@@ -267,7 +267,7 @@ def _stored_or_run(prepared: _Prepared, method: Method, seed: int, rate: float) 
 
 def _run(prepared: _Prepared, method: Method, seed: int, rate: float) -> Run:
     schedule = replace(prepared.plan.schedule, learning_rate=rate)
-    parts = prepared.parts(pixels=method.draw == "volumes")
+    parts = prepared.parts(pixels=method.input == "pixels")
     model = prepared.new_encoder(method, seed)
     what = f"{method.title}, seed {seed}" + (f", rate {rate:g}" if rate else "")
     prepared.tell(what, 0.0)
@@ -287,7 +287,7 @@ def _run(prepared: _Prepared, method: Method, seed: int, rate: float) -> Run:
             training.distance_before,
             training.distance,
         )
-    plain = method.name == "backbone"
+    plain = method.input == "frozen"
     embeddings = {
         split: _pooled(part.inputs) if plain else embedded(model, part.inputs)
         for split, part in parts.items()

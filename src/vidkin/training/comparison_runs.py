@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,7 +13,10 @@ from torch import Tensor, nn
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric import measures
 from vidkin.models import Encoder
-from vidkin.training.comparison_methods import Method, draws
+from vidkin.training.batch import Batch, DrawnItems
+from vidkin.training.comparison_methods import Method, batch_sizes
+from vidkin.training.drawing import index_stream
+from vidkin.training.objectives import WeightedObjective, build_objective
 
 __all__ = ["Labelled", "Run", "Schedule", "Training", "measure", "ranked", "train_method"]
 
@@ -22,7 +25,6 @@ OnStep = Callable[[int, float], None]
 # Unit vectors of an encoder that are, on the mean, this much nearer than at its start say little any more.
 _COLLAPSED = 1 / 3
 _WATCHED = 256
-_SOFTMAX_SCALE = 16.0
 _SAMPLES = 15_000
 
 
@@ -141,7 +143,7 @@ def train_method(
     watched = torch.randperm(len(train.labels), generator=torch.Generator().manual_seed(seed))[:_WATCHED]
     before = _mean_distance(model, train.inputs[watched])
     began = time.process_time()
-    found = [] if method.draw == "nothing" else _optimise(model, method, train, schedule, seed, on_step)
+    found = [] if not method.objectives else _optimise(model, method, train, schedule, seed, on_step)
     seconds = time.process_time() - began
     tail = found[-max(1, len(found) // 10) :]
     return Training(
@@ -209,19 +211,16 @@ def _optimise(
     seed: int,
     on_step: OnStep | None,
 ) -> list[float]:
-    classifier = _classifier(model, method, train.labels, seed)
-    parameters = [*(p for p in model.parameters() if p.requires_grad), *classifier.parameters()]
+    classes = int(train.labels[:, 1].max()) + 1
+    objective = build_objective(method.objectives, model, classes=classes, seed=seed)
+    parameters = [p for p in (*model.parameters(), *objective.parameters()) if p.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=schedule.learning_rate, weight_decay=schedule.weight_decay)
-    # C3D sees half a clip a tuple: a clip costs it some forty times what a head on frozen features pays.
-    quadlets = max(1, schedule.quadlets // 8) if method.draw == "volumes" else schedule.quadlets
     found = []
     model.train()
-    for step, drawn in enumerate(
-        draws(method, train.labels, steps=schedule.steps, quadlets=quadlets, seed=seed), start=1
-    ):
-        loss = _loss(model, method, classifier, train, drawn)
+    for step, batch in enumerate(_batches(objective, method, train, schedule, seed), start=1):
+        loss = objective(model, batch)["loss"]
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         nn.utils.clip_grad_norm_(parameters, schedule.clip)
         optimizer.step()
         found.append(loss.item())
@@ -231,23 +230,35 @@ def _optimise(
     return found
 
 
-def _loss(model: Encoder, method: Method, classifier: nn.Module, train: Labelled, drawn: Tensor) -> Tensor:
-    inputs, labels = train.inputs[drawn.flatten()], train.labels[drawn.flatten()]
-    if method.draw == "volumes":
-        return nn.functional.cross_entropy(_classify(model, inputs), labels[:, 1])
-    embeddings: Tensor = model.head(inputs)  # type: ignore[operator]
-    if method.draw == "classes":
-        return nn.functional.cross_entropy(_SOFTMAX_SCALE * classifier(embeddings), labels[:, 1])
-    assert method.loss is not None
-    return method.loss(embeddings.reshape(*drawn.shape, -1), labels)
+def _batches(
+    objective: WeightedObjective, method: Method, train: Labelled, schedule: Schedule, seed: int
+) -> Iterator[Batch]:
+    """What every step gets; methods that draw alike see the same items."""
+    pixels = method.input == "pixels"
+    # C3D sees half a clip a tuple: a clip costs it some forty times what a head on frozen features pays.
+    quadlets = max(1, schedule.quadlets // 8) if pixels else schedule.quadlets
+    streams = {
+        draw: index_stream(
+            draw,
+            train.labels,
+            steps=schedule.steps,
+            quadlets=quadlets,
+            sizes=batch_sizes(train.labels, 4 * quadlets) if draw == "batches" else (),
+            seed=seed,
+        )
+        for draw in objective.draws
+    }
+    for drawn in zip(*streams.values(), strict=True):
+        yield Batch(
+            {draw: _items(train, places, pixels) for draw, places in zip(streams, drawn, strict=True)}
+        )
 
 
-def _classifier(model: Encoder, method: Method, labels: Tensor, seed: int) -> nn.Module:
-    if method.draw != "classes":
-        return nn.Identity()
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return nn.Linear(model.dimension, int(labels[:, 1].max()) + 1, bias=False)
+def _items(train: Labelled, places: Tensor, pixels: bool) -> DrawnItems:
+    inputs = train.inputs[places]
+    return DrawnItems(
+        inputs.float() / 255.0 if pixels else inputs, None, train.labels[places], are_features=not pixels
+    )
 
 
 def _embed(model: Encoder, inputs: Tensor) -> Tensor:
@@ -255,11 +266,6 @@ def _embed(model: Encoder, inputs: Tensor) -> Tensor:
         return model.embed(inputs.float() / 255.0)
     found: Tensor = model.head(inputs)  # type: ignore[operator]
     return found
-
-
-def _classify(model: Encoder, inputs: Tensor) -> Tensor:
-    logits: Tensor = model.classify(inputs.float() / 255.0)  # type: ignore[operator]
-    return logits
 
 
 def _mean_distance(model: Encoder, inputs: Tensor) -> float:
