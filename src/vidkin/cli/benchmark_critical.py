@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin.cli.benchmark_models import HeadStore, machine_text, mean_and_deviation
+from vidkin.cli.benchmark_models import HeadStore, machine_text, mean_and_deviation, plus_minus
 from vidkin.cli.console import meter, note, table
 from vidkin.cli.options import JsonOption
 from vidkin.cli.output import as_json, print_json
@@ -357,14 +357,8 @@ def _print(summary: Sequence[Mapping[str, Any]]) -> None:
             split,
             [("loss", "left"), *((title, "right") for title in titles)],
             [
-                [line["loss"], *(_plus_minus(line[name]) for name in names)]
+                [line["loss"], *(plus_minus(line[name]) for name in names)]
                 for line in summary
                 if line["split"] == split
             ],
         )
-
-
-def _plus_minus(value: Mapping[str, Any]) -> str:
-    """Per cent with the deviation over seeds."""
-    deviation = "" if value["deviation"] is None else f" ± {100 * value['deviation']:.1f}"
-    return f"{100 * value['mean']:.1f}{deviation}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_module
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vidkin.cli.benchmark_composed import LabelledVideo, annotation_of, composed_part, edited_videos
-from vidkin.cli.benchmark_models import HeadStore, machine_text, mean_and_deviation
-from vidkin.cli.console import meter, note, table
+from vidkin.cli.benchmark_models import HeadStore, machine_text
+from vidkin.cli.benchmark_shot_tables import counts_of, print_summary, rows_of, summary_of
+from vidkin.cli.console import meter, note
 from vidkin.cli.options import JsonOption
 from vidkin.cli.output import as_json, print_json
 
@@ -28,8 +29,6 @@ __all__ = ["shots"]
 
 UNTRAINED = ("content", "adaptive", "shotdetect", "shotdetect?threshold=75", "svd", "default")
 LOSSES = ("triplet", "quadlet", "radial", "radial_detached")
-TOLERANCES = (0, 1, 2)
-RULES = ("nearest", "overlap")
 WINDOW = 10
 # Peers that merge cuts closer than half a second would miss the composed ones on purpose.
 _PEER_SETTING = "min_scene_len=1"
@@ -108,7 +107,7 @@ def shots(
         judged = _gathered(data, videos, photographs, work, show)
         for name in UNTRAINED:
             show(len(rows), 0, name)
-            rows += _rows(name, None, judged, _by_name(name, judged))
+            rows += rows_of(name, None, judged.sets, _by_name(name, judged))
         for name, seed in _trained_runs(seeds) if judged.train else ():
             show(len(rows), 0, f"{name}, seed {seed}")
             kept = work / "runs" / _run_name(name, seed, steps, segment_steps)
@@ -119,7 +118,7 @@ def shots(
                     store = HeadStore(weights, work / "features", window=WINDOW)
                     keep = save if (name, seed) == (_SAVED, 0) else None
                     found, trained = _learned(store, judged, name, seed, steps, show, keep)
-                _keep(kept, list(_rows(name, seed, judged, found, trained)))
+                _keep(kept, list(rows_of(name, seed, judged.sets, found, trained)))
             rows += json_module.loads(kept.read_text(encoding="utf-8"))
     result: dict[str, Any] = {
         "what": "shot boundaries",
@@ -129,10 +128,10 @@ def shots(
             "seeds": seeds,
             "steps": {"learned": steps, "DeepSBD": segment_steps},
             "composed": {"train": _TRAIN, "test": _TEST, "frames": _FRAMES},
-            "sets": {name: _counts(found) for name, found in judged.sets.items()},
+            "sets": {name: counts_of(found) for name, found in judged.sets.items()},
         },
         "minutes": (time.monotonic() - began) / 60,
-        "summary": _summary(rows),
+        "summary": summary_of(rows),
         "runs": rows,
     }
     if output is not None:
@@ -141,7 +140,7 @@ def shots(
     if json:
         print_json(result)
     else:
-        _print(result["summary"])
+        print_summary(result["summary"])
         note("F1 over hard cuts and gradual transitions; tolerance in frames; nearest-first matching.")
 
 
@@ -317,121 +316,3 @@ def _pictures(path: Path, size: int) -> NDArray[np.uint8]:
             for image in batch.images
         ]
     )
-
-
-def _rows(
-    name: str,
-    seed: int | None,
-    judged: _Judged,
-    found: Mapping[Path, Cuts],
-    trained: Mapping[str, Any] | None = None,
-) -> Iterator[dict[str, Any]]:
-    """A row for every set that is judged, with the scores by matching rule and tolerance."""
-    from vidkin.shots import evaluate_cuts
-
-    for which, videos in judged.sets.items():
-        pairs = [(found[video.path], video.labels) for video in videos]
-        scores = {
-            rule: {
-                str(tolerance): _numbers(evaluate_cuts(pairs, tolerance=tolerance, rule=rule))  # type: ignore[arg-type]
-                for tolerance in TOLERANCES
-            }
-            for rule in RULES
-        }
-        yield {
-            "detector": name,
-            "seed": seed,
-            "set": which,
-            **scores,
-            "reported": {
-                kind: sum(cut.kind == kind for cuts, _ in pairs for cut in cuts)
-                for kind in ("hard", "gradual")
-            },
-            **({"training": dict(trained)} if trained else {}),
-        }
-
-
-def _numbers(scores: Any) -> dict[str, Any]:
-    def counted(part: Any) -> dict[str, Any]:
-        return {
-            "precision": part.precision,
-            "recall": part.recall,
-            "f1": part.f1,
-            "right": part.true_positives,
-            "false": part.false_positives,
-            "missed": part.false_negatives,
-        }
-
-    return {
-        "all": counted(scores.every),
-        "hard": counted(scores.hard),
-        "gradual_found": scores.gradual_found,
-        "gradual": scores.gradual_total,
-    }
-
-
-def _counts(videos: Iterable[LabelledVideo]) -> dict[str, int]:
-    found = list(videos)
-    return {
-        "videos": len(found),
-        "hard": sum(len(video.labels.hard) for video in found),
-        "gradual": sum(len(video.labels.gradual) for video in found),
-    }
-
-
-def _summary(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Means and deviations over seeds of what the tables show."""
-    found = []
-    for which in dict.fromkeys(row["set"] for row in rows):
-        for name in dict.fromkeys(row["detector"] for row in rows):
-            runs = [row for row in rows if row["set"] == which and row["detector"] == name]
-            line: dict[str, Any] = {"set": which, "detector": name}
-            for rule in RULES:
-                for tolerance in TOLERANCES:
-                    line[f"f1_{rule}_{tolerance}"] = mean_and_deviation(
-                        [run[rule][str(tolerance)]["all"]["f1"] for run in runs]
-                    )
-            two = [run["nearest"]["2"] for run in runs]
-            for part in ("all", "hard"):
-                for measure in ("precision", "recall", "f1", "right", "false"):
-                    line[f"{part}_{measure}"] = mean_and_deviation([run[part][measure] for run in two])
-            line["gradual_found"] = mean_and_deviation([run["gradual_found"] for run in two])
-            line["gradual"] = two[0]["gradual"]
-            line["reported"] = {
-                kind: mean_and_deviation([run["reported"][kind] for run in runs])
-                for kind in ("hard", "gradual")
-            }
-            found.append(line)
-    return found
-
-
-def _print(summary: Sequence[Mapping[str, Any]]) -> None:
-    columns = (
-        "f1_nearest_0",
-        "f1_nearest_1",
-        "f1_nearest_2",
-        "f1_overlap_2",
-        "hard_precision",
-        "hard_recall",
-    )
-    titles = ("F1, 0", "F1, 1", "F1, 2", "F1 overlap", "hard P", "hard R", "gradual")
-    for which in dict.fromkeys(line["set"] for line in summary):
-        table(
-            which,
-            [("detector", "left"), *((title, "right") for title in titles)],
-            [
-                [
-                    line["detector"],
-                    *(_plus_minus(line[name]) for name in columns),
-                    f"{line['gradual_found']['mean']:.1f} of {line['gradual']}",
-                ]
-                for line in summary
-                if line["set"] == which
-            ],
-        )
-
-
-def _plus_minus(value: Mapping[str, Any]) -> str:
-    """Per cent with the deviation over seeds."""
-    deviation = "" if value["deviation"] is None else f" ± {100 * value['deviation']:.1f}"
-    return f"{100 * value['mean']:.1f}{deviation}"
