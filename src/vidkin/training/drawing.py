@@ -95,7 +95,8 @@ def _eligible(labels: Tensor) -> Tensor:
     for category, subcategory in labels[paired].tolist():
         subcategories.setdefault(category, set()).add(subcategory)
     wide = [category for category, found in subcategories.items() if len(found) >= 2]
-    return (paired & torch.isin(labels[:, 0], torch.tensor(wide, dtype=labels.dtype))).nonzero().squeeze(1)
+    inside: Tensor = paired & torch.isin(labels[:, 0], torch.tensor(wide, dtype=labels.dtype))
+    return inside.nonzero().squeeze(1)
 
 
 def _uniform(count: int, steps: int, items: int, seed: int) -> Iterator[Tensor]:
@@ -122,7 +123,7 @@ def _second_negatives(found: Quadlets, labels: Tensor, generator: torch.Generato
         raise InvalidArgumentError(
             "quadruplets need negatives of two subcategories beside the query's; there are too few subcategories"
         )
-    second = torch.multinomial(allowed.float(), 1, generator=generator).squeeze(1)
+    second: Tensor = torch.multinomial(allowed.float(), 1, generator=generator).squeeze(1)
     return torch.cat([found.query, found.positive, first, second])
 
 

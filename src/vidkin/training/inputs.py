@@ -172,7 +172,7 @@ def _read_all(
             kept.append(place)
             lengths.append(length)
             if keep:
-                row = torch.from_numpy(pictures)
+                row = torch.tensor(pictures)
                 rows.append(_features(model, row) if features else row)
         if on_item is not None:
             on_item(place + 1, len(labelled))

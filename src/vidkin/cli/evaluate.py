@@ -1,0 +1,145 @@
+"""``vidkin evaluate``: what a trained encoder is worth on labelled data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vidkin.cli.console import error_line, meter, note, number, table
+from vidkin.cli.exit import Status
+from vidkin.cli.options import JsonOption
+from vidkin.cli.output import print_json
+from vidkin.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from vidkin.datasets import LabelledSet
+    from vidkin.training import Evaluation
+
+__all__ = ["evaluate"]
+
+_TITLES = {
+    "qp": "quadlet precision, all quadlets",
+    "qp_sampled": "quadlet precision, 15,000 drawn",
+    "tp": "triplet precision, all triplets",
+    "tp_sampled": "triplet precision, of those drawn",
+    "ndcg": "NDCG",
+    "map": "mAP, category",
+    "map_subcategory": "mAP, subcategory",
+    "hap": "hierarchical AP",
+    "asi": "average set intersection",
+    "recall_at_1": "recall@1, subcategory",
+    "recall_at_5": "recall@5, subcategory",
+    "recall_at_10": "recall@10, subcategory",
+    "r_precision": "R-precision, subcategory",
+}
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="Folder of a trained model.", metavar="MODEL")],
+    data: Annotated[
+        Path | None,
+        typer.Argument(help="Folder or file of the labelled data.", show_default="those of its recipe"),
+    ] = None,
+    reader: Annotated[
+        str | None, typer.Option("--reader", "-r", help="What reads them.", show_default="tree")
+    ] = None,
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=VALUE", help="An option of the reader; repeatable."),
+    ] = None,
+    split: Annotated[
+        Path | None, typer.Option("--split", help="A written split to use.", dir_okay=False)
+    ] = None,
+    queries: Annotated[str, typer.Option("--queries", help="Split of the queries and of quadlets.")] = "test",
+    gallery: Annotated[str, typer.Option("--gallery", help="Split that is ranked.")] = "train",
+    picture: Annotated[
+        Path | None, typer.Option("--picture", help="Draw sampled quadlets of the queries into this file.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the drawn quadlets.")] = 0,
+    json: JsonOption = False,
+) -> None:
+    """Measure MODEL on DATA: does it keep the order same thing, same kind of thing, something else?
+
+    Quadlets are taken from the queries' split; all other measures rank the gallery for every query.
+    """
+    from vidkin.training import evaluate as measure
+
+    labelled = _data(model, data, reader, options or [], split)
+    with meter("evaluating") as bar:
+        found = measure(
+            model,
+            labelled,
+            query_split=queries,
+            gallery_split=gallery,
+            seed=seed,
+            threads=2,
+            on_item=lambda done, total: bar.update(done, total, detail="items read"),
+        )
+        if picture is not None:
+            _draw(model, labelled.part(queries), picture, seed)
+    if json:
+        told = {name: getattr(found, name) for name in found.__dataclass_fields__}
+        print_json({"model": model, "picture": picture, **told})
+    else:
+        _print(found)
+    for file, cause in found.broken:
+        error_line(f"{file}: {cause}")
+    if found.broken:
+        raise typer.Exit(Status.SOME_FAILED)
+
+
+def _data(
+    model: Path, data: Path | None, reader: str | None, options: list[str], split: Path | None
+) -> LabelledSet:
+    """What the command line names, or what the model was trained with, divided as then."""
+    from vidkin.datasets import make_split, open_labelled, read_split
+    from vidkin.training import load_recipe
+
+    written = model / "recipe.toml"
+    if data is None:
+        if not written.is_file():
+            raise InvalidArgumentError(f"{model} has no recipe.toml that would name the data: give DATA")
+        recipe = load_recipe(written).data
+        labelled = open_labelled(recipe.source, reader=reader or recipe.reader, **recipe.options)
+        split = split or (Path(recipe.split) if recipe.split else None)
+        if split is None and "train" not in labelled.split_counts() and (model / "split.json").is_file():
+            split = model / "split.json"
+    else:
+        labelled = open_labelled(data, reader=reader or "tree", **_options(options))
+    if split is not None:
+        return read_split(labelled, split)
+    if "" in labelled.split_counts():
+        note("The data have no split: one by groups is made, 30 % are the test.")
+        return make_split(labelled, test=0.3, validation=0.0)
+    return labelled
+
+
+def _options(given: list[str]) -> dict[str, Any]:
+    from vidkin.cli.train import toml_or_text
+
+    found = {}
+    for option in given:
+        name, equals, text = option.partition("=")
+        if not equals or not name.strip():
+            raise InvalidArgumentError(f"--option {option}: write NAME=VALUE, as content=images")
+        found[name.strip()] = toml_or_text(text.strip())
+    return found
+
+
+def _draw(model: Path, part: LabelledSet, picture: Path, seed: int) -> None:
+    from vidkin.models import load_model
+    from vidkin.training import draw_quadlets
+
+    cache = model / "features"
+    draw_quadlets(load_model(model), part, picture, seed=seed, cache=cache if cache.is_dir() else None)
+
+
+def _print(found: Evaluation) -> None:
+    rows = [[title, f"{getattr(found, name):.4f}"] for name, title in _TITLES.items()]
+    table(f"{found.data}", [("measure", "left"), ("", "right")], rows)
+    note(
+        f"{number(found.queries, 'query', 'queries')} ({found.query_split}), {number(found.gallery, 'item')} in the "
+        f"gallery ({found.gallery_split}), {number(found.quadlets, 'quadlet')} among the queries"
+    )
