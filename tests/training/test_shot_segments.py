@@ -15,6 +15,12 @@ CONFIG = EncoderConfig(
 )
 
 
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    """Steps as small as these only get slower from a second thread."""
+    torch.set_num_threads(1)
+
+
 @pytest.mark.parametrize(
     ("first", "expected"),
     [
@@ -56,7 +62,6 @@ def network(seed: int = 0) -> DeepSBDNetwork:
 
 
 def test_a_small_network_learns_the_classes() -> None:
-    torch.set_num_threads(1)
     model = network()
     seen: list[int] = []
     report = train_on_segments(

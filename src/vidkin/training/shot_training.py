@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.training.shot_clips import ShotClips
-from vidkin.training.shot_objectives import ShotLoss, ShotObjective
+from vidkin.training.shot_objectives import SHOT_LOSSES, ShotLoss, ShotObjective
+from vidkin.training.tables import from_table
 
 __all__ = ["ShotRecipe", "ShotTraining", "train_on_shots"]
 
@@ -70,19 +71,9 @@ class ShotRecipe:
         Raises:
             InvalidArgumentError: A name is unknown, or a value has the wrong kind or is not allowed.
         """
-        known = {item.name for item in fields(cls)}
-        unknown = sorted(set(values) - known)
-        if unknown or "loss" not in values:
-            raise InvalidArgumentError(
-                f"a recipe for shots needs 'loss' and allows {', '.join(sorted(known))}; "
-                f"unknown is {unknown or 'nothing'}"
-            )
-        whole = ("window", "steps", "quadlets", "triplets", "seed")
-        for name, value in values.items():
-            kinds = int if name in whole else str if name == "loss" else (int, float)
-            if isinstance(value, bool) or not isinstance(value, kinds):
-                raise InvalidArgumentError(f"{name} is {value!r}, which is no value of the right kind")
-        return cls(**values)
+        if "loss" not in values:
+            raise InvalidArgumentError(f"[shots] needs a loss: one of {', '.join(SHOT_LOSSES)}")
+        return from_table(cls, values, "shots")
 
 
 @dataclass(frozen=True, slots=True)

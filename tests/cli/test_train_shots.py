@@ -1,0 +1,88 @@
+"""``vidkin train-shots``: labels to a detector that `vidkin shots` takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import typer
+from typer.testing import CliRunner
+
+from tests.support.videos import encode, pan
+from vidkin.cli.app import _Commands
+from vidkin.cli.train_shots import train_shots
+from vidkin.datasets import ShotAnnotation, VideoAnnotation, write_shot_annotations
+from vidkin.shots import ShotRules, detect
+
+app = typer.Typer(cls=_Commands)
+app.command("train-shots")(train_shots)
+
+
+@app.callback()
+def _program() -> None:
+    """With a callback the command keeps its name."""
+
+
+def run(*words: str | Path, status: int = 0) -> Any:
+    torch.set_num_threads(1)
+    result = CliRunner().invoke(app, ["train-shots", *map(str, words)], catch_exceptions=False)
+    assert result.exit_code == status, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five films of three shots over photographs; the first shot of each is labelled critical at its end."""
+    folder = tmp_path_factory.mktemp("films")
+    names = ("astronaut", "coffee", "chelsea", "rocket")
+    annotations = []
+    for number in range(5):
+        three = [names[(number + place) % 4] for place in range(3)]
+        frames = [frame for name in three for frame in pan(name, 24, width=96, height=64, seed=number)]
+        path = encode(folder / f"{number}.mp4", frames, rate=25)
+        shots = (ShotAnnotation(0, 24, (16, 24)), ShotAnnotation(24, 48), ShotAnnotation(48, 72))
+        annotations.append(VideoAnnotation(path, 25.0, shots))
+    write_shot_annotations(folder / "labels.json", annotations)
+    (folder / "recipe.toml").write_text(
+        '[shots]\nloss = "quadlet"\nwindow = 6\nsteps = 20\nlearning_rate = 3e-3\nquadlets = 6\ntriplets = 6\n'
+        '[model]\nbackbone = "small"\nwidth = 0.5\nhidden = 32\nlstm = 32\nsize = 32\n',
+        encoding="utf-8",
+    )
+    return folder / "labels.json"
+
+
+def test_labels_become_a_detector(labels: Path, tmp_path: Path) -> None:
+    recipe = labels.parent / "recipe.toml"
+    told = json.loads(run(labels, "--recipe", recipe, "-o", tmp_path / "model", "--json").stdout)
+    assert told["videos"] == {"trained": 4, "fitted": 1}
+    assert told["critical"] is True
+    assert told["gradual"] is False
+    rules = ShotRules.load(tmp_path / "model")
+    assert rules.window == 6
+    assert rules.fitted_on == "1 video kept from training"
+    found = detect(labels.parent / "0.mp4", f"learned:{tmp_path / 'model'}")
+    assert len(found.shots) >= 2
+    assert all(shot.critical is not None for shot in found.shots)
+    printed = run(labels, "--recipe", recipe, "-o", tmp_path / "again").stdout
+    assert "4 videos" in printed
+    assert "use it with vidkin shots --detector" in printed
+    # The same labels and recipe give the same model.
+    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("model", "again"))
+    assert one == two
+
+
+def test_show_prints_every_default(labels: Path, tmp_path: Path) -> None:
+    printed = run(labels, "--recipe", labels.parent / "recipe.toml", "-o", tmp_path / "m", "--show").stdout
+    assert "weight_decay = 0.001" in printed
+    assert 'fit = "stretch"' in printed
+    assert not (tmp_path / "m").exists()
+
+
+def test_too_few_videos_are_told(labels: Path, tmp_path: Path) -> None:
+    few = VideoAnnotation(labels.parent / "0.mp4", 25.0, (ShotAnnotation(0, 24), ShotAnnotation(24, 48)))
+    write_shot_annotations(tmp_path / "few.json", [few])
+    result = run(tmp_path / "few.json", "--recipe", labels.parent / "recipe.toml", status=2)
+    assert "has labels of 1 video; 4 or more are needed" in result.stderr
