@@ -1,0 +1,248 @@
+"""A trained model as an extractor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from tests.models.conftest import small
+from tests.support.videos import encode, pan
+from vidkin.datasets import LabelledItem, read_item
+from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin.features import (
+    FrameFeatures,
+    absolute_name,
+    iter_clip_features,
+    measure_of,
+    open_extractor,
+    sees_clips,
+)
+from vidkin.media import Frames, probe, read_frames
+from vidkin.models import ClipModelExtractor, ModelExtractor, save_model
+from vidkin.models.clip_encoder import ClipEncoder
+from vidkin.models.pictures import encoder_input
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """3 s, 10 frames a second, not square."""
+    return encode(tmp_path_factory.mktemp("video") / "coffee.mp4", pan("coffee", 30))
+
+
+def item(path: Path) -> LabelledItem:
+    return LabelledItem(path=path, category="a", subcategory="b", group="c")
+
+
+def described(path: Path, extractor: ClipModelExtractor, **stretch: float) -> FrameFeatures:
+    assert sees_clips(extractor)
+    parts = list(
+        iter_clip_features(
+            path, extractor, duration=probe(path).duration, rate=stretch.pop("rate", 2.0), **stretch
+        )
+    )
+    return FrameFeatures(
+        torch.cat([part.values for part in parts]),
+        torch.cat([part.timestamps for part in parts]),
+        torch.cat([part.information for part in parts]),
+        parts[0].fingerprint,
+    )
+
+
+def clip_extractor(folder: Path, **settings: object) -> ClipModelExtractor:
+    save_model(small("clip", **settings), folder)
+    found = open_extractor(str(folder), device="cpu")
+    assert isinstance(found, ClipModelExtractor)
+    return found
+
+
+def test_a_folder_is_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = save_model(small("image"), tmp_path / "model")
+    monkeypatch.chdir(tmp_path)
+    for name in (str(folder), "model", f"model:{folder}", "./model"):
+        extractor = open_extractor(name)
+        assert isinstance(extractor, ModelExtractor)
+        assert extractor.name == name
+        assert measure_of(extractor) == "kinds"
+        assert absolute_name(name) == f"model:{folder}"
+    assert absolute_name("classical") == "classical"
+    with pytest.raises(
+        UnknownExtractorError, match=r"no extractor is called 'model2'; allowed are classical, model:"
+    ):
+        open_extractor("model2")
+    with pytest.raises(
+        UnknownExtractorError, match=r"there is no model in .*model2: config.toml cannot be read"
+    ):
+        open_extractor("model:model2")
+
+
+@pytest.mark.parametrize("option", ["weights", "whitening"])
+def test_a_model_holds_all_there_is(option: str, tmp_path: Path) -> None:
+    folder = str(save_model(small("image"), tmp_path))
+    with pytest.raises(InvalidArgumentError, match=f"a trained model takes no {option}, given is 'file'"):
+        open_extractor(folder, **{option: "file"})  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="a trained model takes no settings"):
+        open_extractor(f"{folder}?size=3")
+
+
+def test_the_fingerprint_is_of_the_weights_and_not_of_the_place(tmp_path: Path) -> None:
+    first, second = (save_model(small("image"), tmp_path / name) for name in ("one", "other"))
+    found = open_extractor(str(first)).fingerprint
+    assert found == open_extractor(str(second)).fingerprint
+    assert found.startswith("model-image-")
+    save_model(small("image", hidden=25), second)
+    assert found != open_extractor(str(second)).fingerprint
+
+
+@pytest.mark.parametrize("kind", ["image", "deep_ranking"])
+def test_pictures_are_described_as_labelled_pictures_are_read(kind: str, tmp_path: Path) -> None:
+    model = small(kind)
+    extractor = open_extractor(str(save_model(model, tmp_path / "model")), device="cpu")
+    frames = Frames(np.stack(list(pan("coffee", 7))), np.arange(7.0))
+    found = extractor.extract(frames)
+    assert found.values.shape == (7, 1, model.dimension)
+    assert torch.equal(found.timestamps, torch.arange(7.0, dtype=torch.float64))
+    path = tmp_path / "frame.png"
+    Image.fromarray(frames.images[4]).save(path)
+    picture = (
+        torch.from_numpy(read_item(item(path), "image", size=model.config.size).copy())
+        .permute(2, 0, 1)
+        .float()
+        / 255
+    )
+    torch.testing.assert_close(found.values[4, 0], model.embed(picture[None])[0].detach(), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("kind", ["image", "clip"])
+def test_batches_do_not_matter_to_the_last_bit(kind: str, tmp_path: Path) -> None:
+    extractor = open_extractor(str(save_model(small(kind), tmp_path)), device="cpu")
+    frames = Frames(np.stack(list(pan("coffee", 7))), np.arange(7.0))
+    if kind == "image":
+        whole = extractor.extract(frames).values
+        for size in (1, 3, 5):
+            parts = [extractor.extract(frames[first : first + size]).values for first in range(0, 7, size)]
+            assert torch.equal(torch.cat(parts), whole)
+    else:
+        assert isinstance(extractor, ClipModelExtractor)
+        plan = extractor.plan(7.0, rate=1.0)
+        found = [
+            torch.cat(
+                [
+                    part.values
+                    for part in extractor.describe_clips(
+                        (frames[first : first + size] for first in range(0, 7, size)), plan
+                    )
+                ]
+            )
+            for size in (1, 2, 7)
+        ]
+        assert torch.equal(found[0], found[2])
+        assert torch.equal(found[1], found[2])
+
+
+@pytest.mark.parametrize("fit", ["letterbox", "crop", "stretch"])
+def test_a_clip_spread_over_the_video_is_read_as_in_training(fit: str, video: Path, tmp_path: Path) -> None:
+    extractor = clip_extractor(tmp_path, fit=fit)
+    found = described(video, extractor)
+    assert found.values.shape == (1, 1, 16)
+    assert found.timestamps.tolist() == pytest.approx([1.5])
+    pictures = read_item(item(video), "video", size=32, frames=6, fit=fit)  # type: ignore[arg-type]
+    clip = torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255
+    expected = extractor.model.embed(clip[None])[0]
+    torch.testing.assert_close(found.values[0, 0], expected, atol=1e-5, rtol=0)
+
+
+def test_clips_at_a_rate_are_read_as_in_training(video: Path, tmp_path: Path) -> None:
+    extractor = clip_extractor(tmp_path, rate=5.0)
+    found = described(video, extractor, rate=1.0)
+    # 15 frames at 5 a second, clips of 6: from 0 s, from 1 s, and the last six frames.
+    assert found.timestamps.tolist() == pytest.approx([0.5, 1.5, 2.3])
+    pictures = read_item(item(video), "video", size=32, rate=5.0)
+    clip = torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255
+    assert len(clip) == 15
+    expected = extractor.model.embed(torch.stack([clip[:6], clip[5:11], clip[9:]]))
+    torch.testing.assert_close(found.values[:, 0], expected, atol=1e-5, rtol=0)
+
+
+def test_pieces_of_a_length(video: Path, tmp_path: Path) -> None:
+    found = described(video, clip_extractor(tmp_path, seconds=1.0))
+    assert found.timestamps.tolist() == pytest.approx([0.5, 1.5, 2.5])
+
+
+def test_a_stretch(video: Path, tmp_path: Path) -> None:
+    extractor = clip_extractor(tmp_path)
+    found = described(video, extractor, start=1.0, end=2.0)
+    assert found.timestamps.tolist() == pytest.approx([1.5])
+    frames = read_frames(video, rate=None, short_side=32)
+    shown = [10, 12, 14, 15, 17, 19]  # of 10 a second at 1 + (k + .5) / 6 s
+    clip = encoder_input(frames.images[shown], extractor.model.config)
+    torch.testing.assert_close(found.values[0, 0], extractor.model.embed(clip[None])[0], atol=1e-5, rtol=0)
+
+
+def test_a_picture_is_a_clip_that_stands_still(tmp_path: Path) -> None:
+    path = tmp_path / "picture.png"
+    Image.fromarray(next(pan("coffee", 1))).save(path)
+    extractor = clip_extractor(tmp_path / "model")
+    found = described(path, extractor)
+    pictures = read_item(item(path), "video", size=32, frames=6)
+    assert (pictures == pictures[0]).all()
+    clip = torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255
+    torch.testing.assert_close(found.values[0, 0], extractor.model.embed(clip[None])[0], atol=1e-5, rtol=0)
+    assert described(path, clip_extractor(tmp_path / "other", rate=5.0)).values.shape == (1, 1, 16)
+
+
+def test_each_frame_goes_through_the_frame_network_once(
+    video: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extractor = clip_extractor(tmp_path, rate=10.0)
+    assert isinstance(extractor.model, ClipEncoder)
+    seen = []
+    whole = extractor.model.frame_features
+
+    def counted(frames: torch.Tensor) -> torch.Tensor:
+        seen.append(int((frames.flatten(1).amax(1) > 0).sum()))  # without the padding of a chunk
+        return whole(frames)
+
+    monkeypatch.setattr(extractor.model, "frame_features", counted)
+    found = described(video, extractor, rate=10.0)
+    assert len(found.values) == 25  # windows of six of 30 frames, one a frame
+    assert sum(seen) == 30
+
+
+@pytest.mark.parametrize("kind", ["c3d", "deep_sbd"])
+def test_3d_networks_describe_clips(kind: str, video: Path, tmp_path: Path) -> None:
+    model = small(kind)
+    extractor = open_extractor(str(save_model(model, tmp_path)), device="cpu")
+    assert isinstance(extractor, ClipModelExtractor)
+    found = described(video, extractor)
+    pictures = read_item(item(video), "video", size=32, frames=8)
+    clip = torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255
+    torch.testing.assert_close(found.values[0, 0], model.embed(clip[None])[0].detach(), atol=1e-5, rtol=0)
+
+
+def test_the_mirror_image(video: Path, tmp_path: Path) -> None:
+    extractor = clip_extractor(tmp_path)
+    frames = read_frames(video, rate=2.0)
+    flipped = Frames(frames.images[:, :, ::-1].copy(), frames.timestamps)
+    mirrored = extractor.extract(frames, mirror=True)
+    assert torch.equal(mirrored.values, extractor.extract(flipped).values)
+    assert not torch.equal(mirrored.values, extractor.extract(frames).values)
+
+
+def test_single_frames_get_the_clip_around_them(video: Path, tmp_path: Path) -> None:
+    extractor = clip_extractor(tmp_path)
+    frames = read_frames(video, rate=5.0)
+    found = extractor.extract(frames)
+    assert found.values.shape == (15, 1, 16)
+    pictures = encoder_input(frames.images, extractor.model.config)
+    clips = torch.stack([pictures[0:6], pictures[4:10], pictures[9:15]])
+    torch.testing.assert_close(found.values[[0, 7, 14], 0], extractor.model.embed(clips), atol=1e-5, rtol=0)
+
+
+def test_a_plain_picture_still_has_some_weight(tmp_path: Path) -> None:
+    extractor = open_extractor(str(save_model(small("image"), tmp_path)), device="cpu")
+    black = Frames(np.zeros((1, 64, 64, 3), dtype=np.uint8), np.zeros(1))
+    assert extractor.extract(black).information.tolist() == [0.0625]

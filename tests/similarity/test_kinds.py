@@ -1,0 +1,66 @@
+"""The score of a learned measure."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from vidkin.similarity import FrameSet, ScoreSettings, score_kinds, score_pairs
+
+
+def frames(angles: list[float], weights: list[float] | None = None) -> FrameSet:
+    """Frames with one region, unit vectors in the plane at these angles in degrees."""
+    radians = torch.tensor([math.radians(angle) for angle in angles])
+    count = len(angles)
+    return FrameSet(
+        torch.stack([radians.cos(), radians.sin()], dim=1)[:, None],
+        torch.arange(float(count), dtype=torch.float64),
+        torch.tensor(weights or [1.0] * count),
+        torch.zeros(count),
+    )
+
+
+def score(query: FrameSet, target: FrameSet) -> float:
+    return score_kinds(query, [target])[0].score
+
+
+@pytest.mark.parametrize(("angle", "expected"), [(0, 1.0), (60, 0.75), (90, 0.5), (120, 0.25), (180, 0.0)])
+def test_the_score_of_two_vectors(angle: float, expected: float) -> None:
+    found = score_kinds(frames([0]), [frames([angle])])[0]
+    assert found.score == pytest.approx(expected, abs=1e-6)
+    # The same from the distance: 1 - d^2 / 4.
+    distance = 2 * math.sin(math.radians(angle) / 2)
+    assert found.score == pytest.approx(1 - distance**2 / 4, abs=1e-6)
+    assert found.map.tolist() == [[pytest.approx(expected, abs=1e-6)]]
+    assert found.segments == ()
+
+
+def test_the_shorter_side_asks() -> None:
+    clip, film = frames([0, 60]), frames([180, 0, 60, 170])
+    assert score(clip, film) == score(film, clip) == pytest.approx(1.0)
+    # Of two equally long ones the mean of both directions: (1 + .75) / 2 and (1 + 1) / 2.
+    assert score(frames([0, 60]), frames([0, 0])) == pytest.approx((0.875 + 1.0) / 2)
+
+
+def test_weights_say_what_counts() -> None:
+    assert score(frames([0, 90], [1.0, 0.25]), frames([0, 0, 0])) == pytest.approx((1.0 + 0.25 * 0.5) / 1.25)
+    # Where nothing has any weight all frames count alike.
+    assert score(frames([0, 90], [0.0, 0.0]), frames([0, 0, 0])) == pytest.approx(0.75)
+
+
+def test_the_order_is_that_of_the_distances() -> None:
+    query = frames([0])
+    targets = [frames([angle]) for angle in (5, 30, 80, 175)]
+    scores = [found.score for found in score_kinds(query, targets)]
+    assert scores == sorted(scores, reverse=True)
+    assert all(found > 0 for found in scores)
+
+
+def test_score_pairs_gives_it_on_request() -> None:
+    query, target = frames([0, 10, 20]), frames([100, 110, 120])
+    settings = ScoreSettings(measure="kinds")
+    assert score_pairs(query, [target], settings=settings)[0].score == score(query, target) > 0
+    assert score_pairs(query, [target])[0].score == 0.0  # as copies the two have nothing in common
+    assert score_pairs(query, [], settings=settings) == []

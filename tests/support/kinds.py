@@ -1,0 +1,98 @@
+"""Videos of kinds, and a small model that was really trained on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tests.support.videos import encode
+from vidkin.datasets import LabelledItem, LabelledSet, read_item
+from vidkin.metric.losses import QuadletLoss
+from vidkin.metric.sampling import QuadletSampler
+from vidkin.models import ClipEncoder, EncoderConfig, build_model, save_model
+
+COLOURS = {
+    "warm/red": (200, 30, 40),
+    "warm/yellow": (235, 200, 40),
+    "cold/blue": (30, 50, 210),
+    "cold/cyan": (20, 180, 200),
+}
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Clips of 2 s: two of each subcategory in ``gallery``, one in ``queries``; and the trained model's folder."""
+
+    gallery: Path
+    queries: Path
+    model: Path
+
+    @staticmethod
+    def label(path: str | Path) -> str:
+        """``category/subcategory`` of a clip."""
+        return "/".join(Path(path).parts[-3:-1])
+
+    @classmethod
+    def relevance(cls, query: str | Path, target: str | Path) -> int:
+        """2 of the same subcategory, 1 of the same category, 0 otherwise."""
+        first, second = cls.label(query), cls.label(target)
+        return 2 if first == second else int(first.split("/")[0] == second.split("/")[0])
+
+
+def make_kinds(folder: Path) -> Kinds:
+    """Clouds of noise that drift, each in shades of its subcategory's colour; and the model."""
+    for number, (label, colour) in enumerate(COLOURS.items()):
+        for copy in range(3):
+            part = "queries" if copy == 2 else "gallery"
+            path = folder / part / label / f"{copy}.mp4"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            encode(path, _clouds(colour, seed=10 * number + copy), rate=5)
+    kinds = Kinds(folder / "gallery", folder / "queries", folder / "model")
+    threads = torch.get_num_threads()
+    # Two threads that wait for each other on busy processors take many times as long as one.
+    torch.set_num_threads(1)
+    _train(kinds)
+    torch.set_num_threads(threads)
+    return kinds
+
+
+def _clouds(colour: tuple[int, int, int], *, seed: int) -> list[np.ndarray]:
+    generator = np.random.default_rng(seed)
+    tint = np.array(colour) + generator.integers(-5, 6, 3)
+    coarse = generator.uniform(0.7, 1.1, (10, 12))
+    wide = np.kron(coarse, np.ones((12, 12)))
+    frames = [np.roll(wide, 4 * index, axis=1)[:64, :96, None] * tint for index in range(10)]
+    return [np.clip(frame, 0, 255).astype(np.uint8) for frame in frames]
+
+
+def _train(kinds: Kinds) -> None:
+    """120 steps of 8 quadlets: a few seconds."""
+    paths = sorted(kinds.gallery.rglob("*.mp4"))
+    items = tuple(
+        LabelledItem(path=path, category=path.parts[-3], subcategory=path.parts[-2], group=path.name)
+        for path in paths
+    )
+    coarse, fine = LabelledSet("kinds", "video", items).labels()
+    clips = [torch.from_numpy(read_item(item, "video", size=32, frames=4).copy()) for item in items]
+    inputs = torch.stack(clips).permute(0, 1, 4, 2, 3).float() / 255
+    config = EncoderConfig(kind="clip", size=32, width=0.5, hidden=16, lstm=8, frames=4)
+    model = build_model(config)
+    assert isinstance(model, ClipEncoder)
+    optimiser = torch.optim.AdamW(model.parameter_groups(5e-4))
+    labels = torch.stack([torch.from_numpy(coarse), torch.from_numpy(fine)], dim=1)
+    loss = QuadletLoss()
+    for quadlets in QuadletSampler(labels, batch_size=8, batches=120):
+        embeddings = model(inputs)
+        value = loss(
+            *(
+                embeddings[rows]
+                for rows in (quadlets.query, quadlets.positive, quadlets.intermediate, quadlets.negative)
+            )
+        )
+        optimiser.zero_grad()
+        value.backward()
+        optimiser.step()
+    save_model(model, kinds.model, class_names=sorted(COLOURS))
