@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn import functional
 
 from vidkin.media import FramePlanes
 
@@ -26,54 +23,39 @@ _DARK = 40
 # Contrast below this is noise (of 255).
 _LEAST_CONTRAST = 4.0
 _CHANGE_GAIN = 8.0
+# Rows and columns of the view of the layout.
+_LAYOUT = (2, 4)
 
+# Frames compared at a time.
+_PIECE = 128
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Views:
-    """What frames are compared by. Rows are frames; distances between rows are Euclidean.
-
-    Attributes:
-        views: Of each of `_VIEWS` [T, D]: luma without its mean and contrast; small luma and chroma; square roots of
-            histograms; very small luma.
-        brightness: [T, 4] mean, contrast, maximum, dark share of luma.
-    """
-
-    views: tuple[torch.Tensor, ...]
-    brightness: torch.Tensor
-
-    def last(self, count: int) -> _Views:
-        return _Views(tuple(view[-count:] for view in self.views), self.brightness[-count:])
-
-    def followed_by(self, other: _Views) -> _Views:
-        pairs = zip(self.views, other.views, strict=True)
-        return _Views(
-            tuple(torch.cat(pair) for pair in pairs), torch.cat([self.brightness, other.brightness])
-        )
+Rows = NDArray[np.float32]
+"""[T, D], a row a frame."""
 
 
 class BandFeatures:
-    """Makes band features block by block: memory holds the last 32 frames and 48 numbers a frame.
+    """Makes band features block by block: memory holds 160 frames and 48 numbers for each.
 
     The result for a frame does not depend on how the frames were cut into blocks.
     """
 
     def __init__(self) -> None:
-        self._held: _Views | None = None
-        self._rows: list[torch.Tensor] = []
+        self._views: _Views | None = None
+        self._rows: list[Rows] = []
 
     def push(self, planes: FramePlanes) -> None:
-        """Take the next frames."""
-        if not len(planes):
-            return
-        fresh = _views(planes)
-        before = 0 if self._held is None else len(self._held.brightness)
-        views = fresh if self._held is None else self._held.followed_by(fresh)
-        self._rows.append(_compared(views)[before:])
-        self._held = views.last(BAND_LAGS[-1])
+        """Take the next frames, all of one size."""
+        for start in range(0, len(planes), _PIECE):
+            luma, chroma = planes.luma[start : start + _PIECE], planes.chroma[start : start + _PIECE]
+            if self._views is None:
+                self._views = _Views(luma.shape[1:], chroma.shape[2:])
+            self._rows.append(self._views.compared(luma, chroma))
 
     def finish(self) -> torch.Tensor:
         """[T, BAND_CHANNELS] of all frames."""
-        return torch.cat(self._rows) if self._rows else torch.zeros(0, BAND_CHANNELS)
+        if not self._rows:
+            return torch.zeros(0, BAND_CHANNELS)
+        return torch.from_numpy(np.concatenate(self._rows))
 
 
 def band_features(planes: FramePlanes) -> torch.Tensor:
@@ -87,52 +69,136 @@ def band_features(planes: FramePlanes) -> torch.Tensor:
     return features.finish()
 
 
-def _views(planes: FramePlanes) -> _Views:
-    luma = torch.from_numpy(planes.luma).float()
-    chroma = torch.from_numpy(planes.chroma).float() - 128
-    flat = luma.flatten(1)
-    contrast, mean = torch.std_mean(flat, dim=1, correction=0)
-    structure = (flat - mean[:, None]) / ((contrast[:, None] + _LEAST_CONTRAST) * flat.shape[1] ** 0.5)
-    small = functional.avg_pool2d(luma[:, None], 2)[:, 0]
-    colours = functional.avg_pool2d(chroma, 2).flatten(1)
-    layout = functional.adaptive_avg_pool2d(small[:, None], (2, 4)).flatten(1)
-    pieces = [values / (255 * values.shape[1] ** 0.5) for values in (small.flatten(1), colours, layout)]
-    brightness = [mean / 255, contrast / 128, flat.amax(1) / 255, (flat < _DARK).float().mean(1)]
-    return _Views(
-        (structure, torch.cat(pieces[:2], 1), _histograms(planes), pieces[2]), torch.stack(brightness, 1)
-    )
+class _Views:
+    """What frames are compared by, of the last frames: rows are frames, distances between rows are Euclidean.
+
+    NumPy and not torch: these are thousands of tiny steps beside a decoder that keeps every core busy, where threads
+    that wait for each other cost many times the work. Memory is kept from block to block: to get it anew costs more
+    than what is done in it.
+    """
+
+    def __init__(self, luma: tuple[int, ...], chroma: tuple[int, ...]) -> None:
+        room = BAND_LAGS[-1] + _PIECE
+        pixels, colours = luma[0] * luma[1], chroma[0] * chroma[1]
+        small, halves = (luma[0] // 2) * (luma[1] // 2), 2 * (chroma[0] // 2) * (chroma[1] // 2)
+        self._held = 0
+        # Luma without its mean and contrast; small luma and chroma; square roots of histograms; very small luma.
+        self._structure = np.empty((room, pixels), np.float32)
+        self._colour = np.empty((room, small + halves), np.float32)
+        self._histogram = np.empty((room, 4 * _BINS + _BINS * _BINS), np.float32)
+        self._layout = np.empty((room, _LAYOUT[0] * _LAYOUT[1]), np.float32)
+        self._brightness = np.empty((room, _BRIGHTNESS), np.float32)
+        self._small = small
+        rows, columns = np.arange(luma[0]) >= luma[0] // 2, np.arange(luma[1]) >= luma[1] // 2
+        frames = np.arange(_PIECE)[:, None]
+        quarters = _BINS * (2 * rows[:, None] + columns).reshape(1, -1)
+        self._first_luma = quarters + 4 * _BINS * frames
+        self._first_pair = _BINS * _BINS * frames
+        self._places = np.empty((_PIECE, pixels), np.intp)
+        self._pairs = np.empty((_PIECE, colours), np.intp)
+
+    def compared(self, luma: NDArray[np.uint8], chroma: NDArray[np.uint8]) -> Rows:
+        """[T, BAND_CHANNELS] of the next frames, at most `_PIECE`, against those before them."""
+        held, end = self._held, self._held + len(luma)
+        self._look(luma, chroma, slice(held, end))
+        found = np.zeros((len(luma), BAND_CHANNELS), np.float32)
+        column = 0
+        for view in (self._structure, self._colour, self._histogram, self._layout):
+            squares = _products(view[:end], view[:end])
+            for lag in BAND_LAGS:
+                first = max(lag, held)
+                if first < end:
+                    products = _products(view[first:end], view[first - lag : end - lag])
+                    distance = squares[first:end] + squares[first - lag : end - lag] - 2 * products
+                    found[first - held :, column] = np.sqrt(distance.clip(min=0))
+                column += 1
+        brightness = self._brightness[:end]
+        found[:, column : column + _BRIGHTNESS] = brightness[held:]
+        first = max(1, held)
+        change = brightness[first:] - brightness[first - 1 : -1]
+        found[first - held :, column + _BRIGHTNESS :] = _CHANGE_GAIN * change
+        self._keep_last(end)
+        return found
+
+    def _look(self, luma: NDArray[np.uint8], chroma: NDArray[np.uint8], rows: slice) -> None:
+        flat = luma.reshape(len(luma), -1)
+        structure = self._structure[rows]
+        structure[:] = flat
+        mean = structure.mean(1)
+        structure -= mean[:, None]
+        size = np.float32(structure.shape[1])
+        contrast = np.sqrt(_products(structure, structure) / size)
+        structure /= ((contrast + np.float32(_LEAST_CONTRAST)) * np.sqrt(size))[:, None]
+        # Less the middle grey, which distances do not see, so that they lose no digits.
+        small = _halved(luma) - np.float32(128)
+        colours = (_halved(chroma) - np.float32(128)).reshape(len(luma), -1)
+        colour = self._colour[rows]
+        np.divide(small.reshape(len(luma), -1), _norm(self._small), out=colour[:, : self._small])
+        np.divide(colours, _norm(colours.shape[1]), out=colour[:, self._small :])
+        self._layout[rows] = _cells(small) / _norm(self._layout.shape[1])
+        self._count(flat, chroma, rows)
+        brightness = self._brightness[rows]
+        brightness[:, 0] = mean / np.float32(255)
+        brightness[:, 1] = contrast / np.float32(128)
+        brightness[:, 2] = flat.max(1) / np.float32(255)
+        brightness[:, 3] = np.count_nonzero(flat < _DARK, axis=1) / size
+
+    def _count(self, luma: NDArray[np.uint8], chroma: NDArray[np.uint8], rows: slice) -> None:
+        """Square roots of shares of luma and of chroma pairs: distances are those of Hellinger."""
+        length = len(luma)
+        histogram = self._histogram[rows]
+        places = np.add(luma >> _BIN_SHIFT, self._first_luma[:length], out=self._places[:length])
+        histogram[:, : 4 * _BINS] = _shares(places, 4 * _BINS)
+        blue, red = chroma[:, 0] & (0xFF << _BIN_SHIFT & 0xFF), chroma[:, 1] >> _BIN_SHIFT
+        pairs = (blue + red).reshape(length, -1)
+        np.add(pairs, self._first_pair[:length], out=self._pairs[:length])
+        histogram[:, 4 * _BINS :] = _shares(self._pairs[:length], _BINS * _BINS)
+        np.sqrt(histogram / 2, out=histogram)
+
+    def _keep_last(self, end: int) -> None:
+        self._held = min(end, BAND_LAGS[-1])
+        views = (self._structure, self._colour, self._histogram, self._layout, self._brightness)
+        for rows in views:
+            rows[: self._held] = rows[end - self._held : end]
 
 
-def _histograms(planes: FramePlanes) -> torch.Tensor:
-    """[T, 320] square roots of shares: distances are those of Hellinger."""
-    length, rows, columns = planes.luma.shape
-    frames = np.arange(length, dtype=np.int32)[:, None, None]
-    quarters = 2 * (np.arange(rows) >= rows // 2)[:, None] + (np.arange(columns) >= columns // 2)
-    places = (planes.luma >> _BIN_SHIFT) + (_BINS * quarters).astype(np.int32) + 4 * _BINS * frames
-    blue, red = (planes.chroma[:, part] >> _BIN_SHIFT for part in range(2))
-    pairs = blue * np.int32(_BINS) + red + _BINS * _BINS * frames
-    shares = [_counted(places, 4 * _BINS, length), _counted(pairs, _BINS * _BINS, length)]
-    return torch.from_numpy(np.sqrt(np.concatenate(shares, 1) / 2))
+def _products(one: Rows, other: Rows) -> Rows:
+    """[T] inner products of rows."""
+    found: Rows = np.einsum("td,td->t", one, other)
+    return found
 
 
-def _counted(places: NDArray[np.int32], bins: int, length: int) -> NDArray[np.float32]:
-    """[T, bins] shares from numbers of bins that count on from frame to frame."""
-    counts = np.bincount(places.ravel(), minlength=bins * length).reshape(length, bins)
-    return counts.astype(np.float32) / np.float32(places[0].size)
+def _norm(count: int) -> np.float32:
+    """What makes the distance of rows of ``count`` samples their root mean square difference, as a share of 255."""
+    return np.float32(255 * count**0.5)
 
 
-def _compared(views: _Views) -> torch.Tensor:
-    """[T, BAND_CHANNELS]; the first rows compare with what came before the sequence as far as it is there."""
-    length = len(views.brightness)
-    columns = []
-    for view in views.views:
-        squares = (view * view).sum(1)
-        for lag in BAND_LAGS:
-            distance = torch.zeros(length)
-            if lag < length:
-                products = (view[lag:] * view[:-lag]).sum(1)
-                distance[lag:] = (squares[lag:] + squares[:-lag] - 2 * products).clamp(min=0).sqrt()
-            columns.append(distance)
-    change = torch.zeros_like(views.brightness)
-    change[1:] = views.brightness[1:] - views.brightness[:-1]
-    return torch.cat([torch.stack(columns, 1), views.brightness, _CHANGE_GAIN * change], 1)
+def _halved(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """[..., H, W] as the means of 2 x 2 pixels; an odd last row or column is left out."""
+    rows, columns = (side // 2 * 2 for side in pictures.shape[-2:])
+    whole = pictures[..., :rows, :columns]
+    total = whole[..., ::2, ::2].astype(np.uint16)
+    for down, across in ((0, 1), (1, 0), (1, 1)):
+        total += whole[..., down::2, across::2]
+    return total.astype(np.float32) * np.float32(0.25)
+
+
+def _cells(pictures: NDArray[np.float32]) -> Rows:
+    """[T, H, W] as the means of `_LAYOUT` cells, which overlap by a pixel where the sides do not divide."""
+    (_, rows, columns), (down, across) = pictures.shape, _LAYOUT
+    means = [
+        pictures[
+            :,
+            row * rows // down : -(-(row + 1) * rows // down),
+            column * columns // across : -(-(column + 1) * columns // across),
+        ].mean((1, 2))
+        for row in range(down)
+        for column in range(across)
+    ]
+    return np.stack(means, 1)
+
+
+def _shares(places: NDArray[np.intp], bins: int) -> Rows:
+    """[T, bins] from numbers of bins [T, N] that count on from frame to frame."""
+    counts = np.bincount(places.ravel(), minlength=bins * len(places)).reshape(len(places), bins)
+    return counts.astype(np.float32) / np.float32(places.shape[1])
