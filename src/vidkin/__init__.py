@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from vidkin.index import Comparison, Index, IngestReport, Match, compare
     from vidkin.shots import Shot, ShotDetection, detect_shots
     from vidkin.similarity import Segment
+    from vidkin.training import Evaluation, TrainingReport, evaluate, train
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Comparison",
+    "Evaluation",
     "Index",
     "IngestReport",
     "Match",
@@ -22,23 +24,30 @@ __all__ = [
     "Segment",
     "Shot",
     "ShotDetection",
+    "TrainingReport",
     "VidkinError",
     "__version__",
     "compare",
     "detect_shots",
+    "evaluate",
+    "train",
 ]
 
 # Public name -> room that exports it. Looked up on first use: importing vidkin loads no torch and no database.
 _HOMES = {
     "Comparison": "vidkin.index",
+    "Evaluation": "vidkin.training",
     "Index": "vidkin.index",
     "IngestReport": "vidkin.index",
     "Match": "vidkin.index",
     "Segment": "vidkin.similarity",
     "Shot": "vidkin.shots",
     "ShotDetection": "vidkin.shots",
+    "TrainingReport": "vidkin.training",
     "compare": "vidkin.index",
     "detect_shots": "vidkin.shots",
+    "evaluate": "vidkin.training",
+    "train": "vidkin.training",
     "MediaError": "vidkin.errors",
     "VidkinError": "vidkin.errors",
 }

@@ -45,7 +45,10 @@ def test_help_comes_at_once() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["index", "search", "match", "duplicates", "info", "remove", "embed", "doctor", "demo", "whiten", "shots"],
+    [
+        *("index", "search", "match", "duplicates", "info", "remove", "embed", "doctor", "demo", "whiten"),
+        *("shots", "train", "evaluate"),
+    ],
 )
 def test_every_command_explains_itself(command: str) -> None:
     assert command in run("--help").out

@@ -9,7 +9,22 @@ import typer
 from typer.core import TyperGroup
 
 from vidkin import __version__
-from vidkin.cli import demo, doctor, duplicates, embed, index, info, match, remove, search, shots, whiten
+from vidkin.cli import (
+    benchmark,
+    demo,
+    doctor,
+    duplicates,
+    embed,
+    evaluate,
+    index,
+    info,
+    match,
+    remove,
+    search,
+    shots,
+    train,
+    whiten,
+)
 from vidkin.cli.console import WarningLines, error_line, note, write_safely
 from vidkin.cli.exit import Status, status_of
 from vidkin.errors import VidkinError
@@ -76,6 +91,9 @@ app.command("info")(info.info)
 app.command("remove")(remove.remove)
 app.command("embed")(embed.embed)
 app.command("whiten")(whiten.whiten)
+app.command("train")(train.train)
+app.command("evaluate")(evaluate.evaluate)
+app.add_typer(benchmark.app, name="benchmark")
 app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
 
