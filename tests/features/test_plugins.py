@@ -1,0 +1,82 @@
+"""Extractors that other packages bring: entry points ``vidkin.extractors``."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vidkin.errors import UnknownExtractorError
+from vidkin.features import ClassicalExtractor, available_extractors, measure_of, open_extractor, sees_clips
+
+PLUGIN = """
+class Grey:
+    name = fingerprint = "grey"
+    short_side = 32
+
+    def __init__(self, name, weights):
+        self.name = name
+        self.weights = weights
+
+def opened(name, *, weights, whitening, device):
+    return Grey(name, weights)
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package with an entry point, on the path of this process."""
+    (tmp_path / "grey_extractor.py").write_text(PLUGIN)
+    about = tmp_path / "grey_extractor-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: grey-extractor\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[vidkin.extractors]\ngrey = grey_extractor:opened\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+def test_an_installed_plugin_answers_to_its_prefix(plugin: Path) -> None:
+    assert "grey:<name>" in available_extractors()
+    extractor = open_extractor("grey:light?x=1", weights="file")
+    assert extractor.name == "grey:light?x=1"
+    assert extractor.weights == "file"  # type: ignore[attr-defined]
+    assert measure_of(extractor) == "copies"  # unless it says otherwise
+    assert not sees_clips(extractor)
+
+
+def test_another_process_finds_it_too(plugin: Path) -> None:
+    code = "from vidkin.features import open_extractor; print(open_extractor('grey:dark').name)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(plugin), "PATH": ""},
+    )
+    assert done.stdout.strip() == "grey:dark"
+
+
+def test_trained_models_come_in_as_a_plugin() -> None:
+    found = importlib.metadata.entry_points(group="vidkin.extractors", name="model")
+    assert [plugin.value for plugin in found] == ["vidkin.models.extractor:open_model_extractor"]
+    assert "model:<folder>" in available_extractors()
+
+
+def test_a_registered_name_comes_before_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "classical").mkdir()
+    (tmp_path / "classical" / "config.toml").write_text("format = 1")
+    monkeypatch.chdir(tmp_path)
+    assert isinstance(open_extractor("classical"), ClassicalExtractor)
+    with pytest.raises(
+        UnknownExtractorError, match="no extractor is called 'grey'; allowed are classical, model:"
+    ):
+        open_extractor("grey")
+
+
+def test_what_classical_means() -> None:
+    extractor = open_extractor("classical")
+    assert measure_of(extractor) == "copies"
+    assert not sees_clips(extractor)
