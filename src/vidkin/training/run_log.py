@@ -78,7 +78,7 @@ def _tensorboard(folder: Path, resume_after: int | None) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise MissingPartError(
-            "the TensorBoard log needs the package tensorboard: pip install 'vidkin[train]'"
+            "the TensorBoard log needs the package tensorboard: pip install 'vidkin[tensorboard]'"
         ) from error
     purge = None if resume_after is None else resume_after + 1
     return SummaryWriter(str(folder), purge_step=purge)
