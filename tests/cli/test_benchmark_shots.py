@@ -67,9 +67,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small network with fresh weights, little data, few steps."""
     torch.set_num_threads(1)
     monkeypatch.setattr(benchmark_models, "_NETWORK", "small")
+    monkeypatch.setattr(benchmark_critical, "LOSSES", ("untrained", "quadlet", "radial_detached"))
     monkeypatch.setattr(benchmark_critical, "_TRAIN", (2, 0))
     monkeypatch.setattr(benchmark_critical, "_TEST", (2, 1))
     monkeypatch.setattr(benchmark_critical, "_STEPS", (8, 3))
+    monkeypatch.setattr(benchmark_shots, "LOSSES", ("triplet", "quadlet"))
     monkeypatch.setattr(benchmark_shots, "_TRAIN", 2)
     monkeypatch.setattr(benchmark_shots, "_TEST", 1)
     monkeypatch.setattr(benchmark_shots, "_FRAMES", 300)
@@ -78,7 +80,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark_shots, "_SEGMENT_SIZE", 16)
     monkeypatch.setattr(benchmark_shots, "_HIGHLIGHT_VIDEOS", 2)
     monkeypatch.setattr(benchmark_composed, "_SIZE", (36, 64))
-    monkeypatch.setattr(benchmark_shots, "UNTRAINED", ("content", "shotdetect"))
+    monkeypatch.setattr(benchmark_shots, "UNTRAINED", ("content", "default"))
 
 
 @pytest.mark.usefixtures("small")

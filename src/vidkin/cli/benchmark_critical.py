@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin.cli.benchmark_models import HeadStore, machine_text, mean_and_deviation, plus_minus
+from vidkin.cli.benchmark_models import HeadStore, kept_run, machine_text, mean_and_deviation, plus_minus
 from vidkin.cli.console import meter, note, table
 from vidkin.cli.options import JsonOption
 from vidkin.cli.output import as_json, print_json
@@ -67,13 +67,17 @@ def critical(
     save: Annotated[
         Path | None,
         typer.Option(
-            "--save", help="Keep the model trained with quadlets, ready for `vidkin shots --detector`."
+            "--save",
+            help="Keep the model trained with quadlets for `vidkin shots --detector` (not of a run kept earlier).",
         ),
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Trainings of every loss.")] = 3,
     quick: Annotated[
         bool, typer.Option("--quick", help="One seed, 100 steps, no places held out: a few minutes.")
     ] = False,
+    held_out: Annotated[
+        bool, typer.Option("--held-out/--no-held-out", help="Also train without each place and judge on it.")
+    ] = True,
     json: JsonOption = False,
 ) -> None:
     """Critical clips: does the trend of the learned distance tell shots in which something happens?
@@ -90,7 +94,7 @@ def critical(
         def show(done: int, total: int, what: str) -> None:
             bar.update(done, total, detail=what)
 
-        splits = _splits(data, work, store, held_out=not quick, show=show)
+        splits = _splits(data, work, store, held_out=held_out and not quick, show=show)
         total = len(splits) * len(LOSSES) * seeds
         for name, (train, test) in splits.items():
             if name == "all places":
@@ -98,12 +102,23 @@ def critical(
             for loss in LOSSES:
                 for seed in range(seeds):
                     show(len(rows), total, f"{name}: {loss}, seed {seed}")
-                    model, trained = _trained(store, train, loss, seed, steps)
-                    rules = _rules(train, model)
-                    row = {"split": name, "loss": loss, "seed": seed, **trained}
-                    rows.append(row | _judged(model, rules, train, test))
-                    if save is not None and (name, loss, seed) == ("all places", "quadlet", 0):
-                        _save(model, rules, save)
+                    settings = (name, loss, seed, steps, WINDOW, RATE, _TRAIN, _TEST, _HELD_OUT_VIDEOS)
+
+                    def run(
+                        loss: str = loss,
+                        seed: int = seed,
+                        train: _Part = train,
+                        test: _Part = test,
+                        name: str = name,
+                    ) -> dict[str, Any]:
+                        model, trained = _trained(store, train, loss, seed, steps)
+                        rules = _rules(train, model)
+                        if save is not None and (name, loss, seed) == ("all places", "quadlet", 0):
+                            _save(model, rules, save)
+                        return {**trained, **_judged(model, rules, train, test)}
+
+                    found = kept_run(work / "runs", settings, run)
+                    rows.append({"split": name, "loss": loss, "seed": seed, **found})
     result: dict[str, Any] = {
         "what": "critical clips in composed highlight videos",
         "machine": machine_text(),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
+
+from vidkin.cli.output import as_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
     from vidkin.models import ClipEncoder
 
-__all__ = ["HeadStore", "machine_text", "mean_and_deviation", "plus_minus"]
+__all__ = ["HeadStore", "kept_run", "machine_text", "mean_and_deviation", "plus_minus"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -33,7 +36,7 @@ class HeadStore:
     """
 
     def __init__(
-        self, weights: Path | None, folder: Path, *, window: int, size: int = 128, units: int = 256
+        self, weights: Path | None, folder: Path, *, window: int, size: int = 128, units: int = 128
     ) -> None:
         from vidkin.models import EncoderConfig
 
@@ -93,12 +96,25 @@ class HeadStore:
         return rows
 
     def _frame_network(self) -> ClipEncoder:
-        from vidkin.models import model_digest
-
         if self._network is None:
             self._network = self.model(0)
-            self._key = model_digest(self._network)
+            digest = hashlib.sha256(f"{_NETWORK} {self._config.size} {self._config.fit}".encode())
+            for name, tensor in sorted(self._network.backbone.state_dict().items()):
+                digest.update(name.encode() + tensor.contiguous().numpy().tobytes())
+            self._key = digest.hexdigest()
         return self._network
+
+
+def kept_run(folder: Path, settings: Sequence[object], run: Callable[[], Any]) -> Any:
+    """What a run with these settings gave earlier, or gives now: an interrupted benchmark goes on where it stopped."""
+    name = hashlib.sha256(repr(settings).encode()).hexdigest()[:20]
+    path = folder / f"{name}.json"
+    if not path.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        partial.write_text(json.dumps(as_json(run())), encoding="utf-8")
+        partial.replace(path)
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def mean_and_deviation(values: Sequence[float]) -> dict[str, Any]:

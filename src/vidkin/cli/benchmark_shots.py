@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vidkin.cli.benchmark_composed import LabelledVideo, annotation_of, composed_part, edited_videos
-from vidkin.cli.benchmark_models import HeadStore, machine_text
+from vidkin.cli.benchmark_models import HeadStore, kept_run, machine_text
 from vidkin.cli.benchmark_shot_tables import counts_of, print_summary, rows_of, summary_of
 from vidkin.cli.console import meter, note
 from vidkin.cli.options import JsonOption
@@ -83,7 +83,8 @@ def shots(
     save: Annotated[
         Path | None,
         typer.Option(
-            "--save", help="Keep the model trained with quadlets, ready for `vidkin shots --detector`."
+            "--save",
+            help="Keep the model trained with quadlets for `vidkin shots --detector` (not of a run kept earlier).",
         ),
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Trainings of every loss and of DeepSBD.")] = 3,
@@ -110,16 +111,18 @@ def shots(
             rows += rows_of(name, None, judged.sets, _by_name(name, judged))
         for name, seed in _trained_runs(seeds) if judged.train else ():
             show(len(rows), 0, f"{name}, seed {seed}")
-            kept = work / "runs" / _run_name(name, seed, steps, segment_steps)
-            if not kept.is_file() or (save is not None and (name, seed) == (_SAVED, 0)):
+            settings = (name, seed, steps, segment_steps, WINDOW, _TRAIN, _TEST, _FRAMES, _SEGMENT_SIZE)
+
+            def run(name: str = name, seed: int = seed) -> list[dict[str, Any]]:
                 if name == _DEEP_SBD:
                     found, trained = _deep_sbd(judged, seed, segment_steps)
                 else:
                     store = HeadStore(weights, work / "features", window=WINDOW)
                     keep = save if (name, seed) == (_SAVED, 0) else None
                     found, trained = _learned(store, judged, name, seed, steps, show, keep)
-                _keep(kept, list(rows_of(name, seed, judged.sets, found, trained)))
-            rows += json_module.loads(kept.read_text(encoding="utf-8"))
+                return list(rows_of(name, seed, judged.sets, found, trained))
+
+            rows += kept_run(work / "runs", settings, run)
     result: dict[str, Any] = {
         "what": "shot boundaries",
         "machine": machine_text(),
@@ -149,32 +152,6 @@ def _trained_runs(seeds: int) -> Iterator[tuple[str, int]]:
     for name in (*(f"learned, {loss}" for loss in LOSSES), _DEEP_SBD):
         for seed in range(seeds):
             yield name, seed
-
-
-def _run_name(name: str, seed: int, steps: int, segment_steps: int) -> str:
-    """Name of the file of a run's rows: what an interrupted benchmark need not do again."""
-    import hashlib
-
-    settings = (
-        name,
-        seed,
-        steps,
-        segment_steps,
-        WINDOW,
-        _TRAIN,
-        _TEST,
-        _FRAMES,
-        _SEGMENT_SIZE,
-        _SEGMENT_WIDTH,
-    )
-    return hashlib.sha256(repr(settings).encode()).hexdigest()[:16] + ".json"
-
-
-def _keep(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(json_module.dumps(as_json(rows)), encoding="utf-8")
-    partial.replace(path)
 
 
 def _gathered(data: Path, videos: Path | None, photographs: Path | None, work: Path, show: Show) -> _Judged:
