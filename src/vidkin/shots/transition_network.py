@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
@@ -78,10 +80,11 @@ class TransitionNetwork(nn.Module):
         """[T, 48] to probabilities [T, 2], in pieces so that memory stays bounded; pieces change nothing."""
         self.eval()
         found = []
-        for start in range(0, len(features), _PIECE):
-            before = min(start, _CONTEXT)
-            piece = features[start - before : start + _PIECE + _CONTEXT]
-            found.append(torch.sigmoid(self(piece[None]))[0, before : before + _PIECE])
+        with _one_thread():
+            for start in range(0, len(features), _PIECE):
+                before = min(start, _CONTEXT)
+                piece = features[start - before : start + _PIECE + _CONTEXT]
+                found.append(torch.sigmoid(self(piece[None]))[0, before : before + _PIECE])
         return torch.cat(found) if found else torch.zeros(0, 2)
 
     def save(self, path: PathLike) -> None:
@@ -116,3 +119,14 @@ class TransitionNetwork(nn.Module):
             raise InvalidArgumentError(f"{file} is not a network of transitions: {error}") from error
         network.thresholds = thresholds
         return network.eval()
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """For steps so small that threads would only wait for each other: hundreds of times longer on a busy machine."""
+    usual = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(usual)
