@@ -79,8 +79,10 @@ def test_every_method_runs_and_is_stored(plan: ComparisonPlan, pictures: Path, t
         assert {(run.seed, run.learning_rate) for run in own} >= {(0, 1e-3), (0, 1e-5), (1, 1e-3)}
         assert {run.seed for run in own if run.learning_rate == chosen_rate(own, plan)} == {0, 1}
     for run in runs:
-        assert 0 <= run.test["qp"] <= 100 and 0 <= run.validation["map"] <= 100
-        assert len(run.ranked) == 4 and all(len(row) == 10 for row in run.ranked.values())
+        assert 0 <= run.test["qp"] <= 100
+        assert 0 <= run.validation["map"] <= 100
+        assert len(run.ranked) == 4
+        assert all(len(row) == 10 for row in run.ranked.values())
     assert any("Triplet, seed 1" in text for text, _ in told)
     assert all(0 <= share <= 1 for _, share in told)
     key = [(run.method, run.seed, run.learning_rate) for run in runs]
@@ -89,14 +91,14 @@ def test_every_method_runs_and_is_stored(plan: ComparisonPlan, pictures: Path, t
 
 
 def test_an_interrupted_comparison_goes_on(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
-    class Stop(Exception):
+    class StopError(Exception):
         pass
 
     def stop(text: str, share: float) -> None:
         if "Radial" in text:
-            raise Stop
+            raise StopError
 
-    with pytest.raises(Stop):
+    with pytest.raises(StopError):
         run_comparison(plan, pictures, output=tmp_path, on_progress=stop)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/pictures/*.json")}
     assert any("triplet" in path.name for path in before)
@@ -137,7 +139,9 @@ def test_a_collapse_is_warned_of(
         (run,) = run_comparison(steep, pictures, output=tmp_path)
     assert run.collapsed
     distance, before = run.training["distance"], run.training["distance_before"]
-    assert distance is not None and before is not None and distance < before / 3
+    assert distance is not None
+    assert before is not None
+    assert distance < before / 3
     assert [record.getMessage() for record in caplog.records] == [
         "pictures: Radial, published gradient, seed 0, rate 0.03 collapsed: the mean distance of embeddings fell "
         f"from {before:.2f} to {distance:.2f}"

@@ -52,7 +52,8 @@ def test_names_are_unique_and_unknown_ones_are_told() -> None:
 def test_own_pictures_are_divided_into_three_parts(pictures: Path) -> None:
     labelled = open_set(comparison_set("pictures"), pictures)
     counts = labelled.split_counts()
-    assert sum(counts.values()) == 32 and set(counts) == {"train", "validation", "test"}
+    assert sum(counts.values()) == 32
+    assert set(counts) == {"train", "validation", "test"}
     for split in counts:
         assert len({item.label for item in labelled.part(split).items}) == 4
 
@@ -70,10 +71,12 @@ def test_features_are_made_once_and_are_those_of_the_backbone(pictures: Path, tm
     model = build_model(config, seed=0)
     told: list[tuple[int, int]] = []
     first = frame_features(model, labelled, cache=tmp_path, on_item=lambda *done: told.append(done))
-    assert first.shape == (32, model.feature_dimension) and told[-1] == (32, 32)
+    assert first.shape == (32, model.feature_dimension)
+    assert told[-1] == (32, 32)
     again: list[tuple[int, int]] = []
     second = frame_features(model, labelled, cache=tmp_path, on_item=lambda *done: again.append(done))
-    assert torch.equal(first, second) and not again
+    assert torch.equal(first, second)
+    assert not again
     inputs = read_pictures(labelled, size=32, frames=1).float() / 255
     assert inputs.shape == (32, 3, 32, 32)
     with torch.no_grad():
@@ -114,6 +117,7 @@ def test_fruit_gives_every_axis_to_one_side(shared_data: Path) -> None:
     sides: dict[Path, set[str]] = {}
     for item in labelled.items:
         sides.setdefault(item.path, set()).add(item.split)
-    assert len(sides) == 162 and all(len(found) == 1 for found in sides.values())
+    assert len(sides) == 162
+    assert all(len(found) == 1 for found in sides.values())
     assert len({item.label for item in labelled.part("test").items}) == 66  # one has a single axis
     assert len({item.label for item in labelled.part("validation").items}) == 29

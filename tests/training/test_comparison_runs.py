@@ -66,7 +66,8 @@ def test_every_method_trains_and_is_deterministic(name: str, config: EncoderConf
     for _ in range(2):
         model = head(config, 0)
         training = train_method(model, method_named(name), made(0), Schedule(steps=3, quadlets=8), seed=1)
-        assert training.loss is not None and math.isfinite(training.loss)
+        assert training.loss is not None
+        assert math.isfinite(training.loss)
         assert not model.training
         found.append(embedded(model, made(1).inputs))
     torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
@@ -103,7 +104,8 @@ def test_what_is_not_trained_stays_as_it_is(config: EncoderConfig) -> None:
     model = head(config, 0)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     training = train_method(model, method_named("untrained"), made(0), Schedule(steps=5), seed=0)
-    assert training.loss is None and training.distance == training.distance_before
+    assert training.loss is None
+    assert training.distance == training.distance_before
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
 
 
@@ -125,7 +127,8 @@ def test_the_steps_are_told() -> None:
         seed=0,
         on_step=lambda step, loss: steps.append(step),
     )
-    assert steps == [1, 2] and training.loss is not None
+    assert steps == [1, 2]
+    assert training.loss is not None
     assert embedded(model, train.inputs).shape == (24, model.dimension)
 
 

@@ -1,0 +1,116 @@
+"""``vidkin benchmark fgvr`` and ``fgir`` on small made collections: report, figures and picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import typer
+from PIL import Image
+from typer.testing import CliRunner
+
+from tests.support.videos import encode
+from vidkin.cli import benchmark_retrieval
+from vidkin.cli.app import _Commands
+from vidkin.cli.retrieval_picture import FRAME_COLOURS, draw_retrieval
+from vidkin.datasets import LabelledItem, LabelledSet
+
+app = typer.Typer(cls=_Commands)
+app.command("fgvr")(benchmark_retrieval.fgvr)
+app.command("fgir")(benchmark_retrieval.fgir)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def run(*words: str | Path, status: int = 0) -> Any:
+    result = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+    assert result.exit_code == status, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``pictures`` and ``videos`` of two categories of two subcategories, a colour each."""
+    root = tmp_path_factory.mktemp("collection")
+    random = np.random.default_rng(0)
+    for category in range(2):
+        for subcategory in range(2):
+            base = np.array([200 * category, 200 * subcategory, 100])
+            for kind in ("pictures", "videos"):
+                folder = root / kind / f"category{category}" / f"kind{subcategory}"
+                folder.mkdir(parents=True)
+                for number in range(8):
+                    frames = [(base + random.integers(0, 50, (40, 40, 3))).astype(np.uint8) for _ in range(3)]
+                    if kind == "pictures":
+                        Image.fromarray(frames[0]).save(folder / f"{number}.png")
+                    else:
+                        encode(folder / f"{number}.mp4", frames, rate=3)
+    return root
+
+
+WORDS = ("--backbone", "small", "--steps", "2", "--seeds", "2")
+
+
+def test_pictures_are_compared(collection: Path, tmp_path: Path) -> None:
+    methods = ("-m", "untrained", "-m", "triplet", "-m", "radial_detached", "-m", "all_quadlets")
+    where = ("--data", collection / "pictures", "-s", "pictures", "-o", tmp_path)
+    result = run("fgir", *where, *WORDS, *methods)
+    assert "Radial, no gradient through R" in result.output
+    assert "points of QP" in result.output
+    page = (tmp_path / "fgir.md").read_text()
+    assert "Every method at the learning rate with the best QP on the validation part" in page
+    assert "![Retrieval on pictures](fgir-pictures.png)" in page
+    with Image.open(tmp_path / "fgir-pictures.png") as picture:
+        assert picture.width > 800
+    stored = json.loads((tmp_path / "fgir.json").read_text())
+    told = json.loads(run("fgir", *where, *WORDS, *methods, "--json").stdout)
+    assert told["sets"] == stored["sets"]
+    assert [row["method"] for row in told["sets"][0]["common"]] == list(methods[1::2])
+    assert told["plan"]["schedule"]["steps"] == 2
+
+
+def test_videos_are_compared_quickly(collection: Path, tmp_path: Path) -> None:
+    where = ("--data", collection / "videos", "-s", "videos", "-o", tmp_path)
+    run("fgvr", *where, *WORDS, "--quick", "-m", "backbone", "-m", "quadlet", "-m", "radial")
+    stored = json.loads((tmp_path / "fgvr.json").read_text())
+    assert stored["plan"]["learning_rates"] == [0.001]
+    assert stored["sets"][0]["chosen"] == []
+
+
+def test_a_set_of_the_other_kind_is_refused(collection: Path) -> None:
+    result = run("fgvr", "--data", collection, "-s", "grocery", status=2)
+    assert "set grocery is not for fgvr; run `vidkin benchmark fgir --set grocery`" in result.stderr
+    result = run("fgir", "--data", collection, "-s", "cats", status=2)
+    assert "no set is called 'cats'" in result.stderr
+
+
+def test_frames_of_the_picture_tell_relevance(tmp_path: Path) -> None:
+    items = []
+    for name, category, subcategory, split in (
+        ("q", "a", "x", "test"),
+        ("p", "a", "x", "train"),
+        ("i", "a", "y", "train"),
+        ("n", "b", "z", "train"),
+    ):
+        path = tmp_path / f"{name}.png"
+        Image.new("RGB", (60, 60), "white").save(path)
+        items.append(
+            LabelledItem(path=path, category=category, subcategory=subcategory, group=name, split=split)
+        )
+    labelled = LabelledSet("made", "image", tuple(items), tmp_path)
+    draw_retrieval(labelled, {"A": {0: [0, 1, 2]}}, tmp_path / "out.png")
+    with Image.open(tmp_path / "out.png") as opened:
+        picture = opened.convert("RGB")
+    cell = 56 + 2 * 4 + 3
+    left = cell + 190
+    found = [picture.getpixel((left + column * cell + 1, 30)) for column in range(3)]
+    for colour, level in zip(found, (2, 1, 0), strict=True):
+        wanted = tuple(int(FRAME_COLOURS[level][place : place + 2], 16) for place in (1, 3, 5))
+        assert colour == wanted
