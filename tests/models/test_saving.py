@@ -53,6 +53,7 @@ def test_saving_again_replaces_and_leaves_nothing_behind(tmp_path: Path) -> None
     other = build_model(small("image").config, seed=4)
     save_model(other, tmp_path)
     assert model_digest(load_model(tmp_path)) == model_digest(other)
+    assert len({path.stat().st_mode for path in tmp_path.iterdir()}) == 1  # both readable to the same people
     assert len(list(tmp_path.iterdir())) == 2
 
 

@@ -79,7 +79,7 @@ def save_model(
     Raises:
         InvalidArgumentError: The folder cannot be written, or a note is of another type.
     """
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     names = list(model.class_names if class_names is None else class_names)
     text = toml_text(
@@ -97,7 +97,8 @@ def save_model(
     try:
         path.mkdir(parents=True, exist_ok=True)
         partial = path / f".{WEIGHTS_FILE}.part"
-        save_file(state, partial)
+        # Written by ourselves: the library makes files that only their owner may read.
+        partial.write_bytes(save(state))
         partial.replace(path / WEIGHTS_FILE)
         partial = path / f".{CONFIG_FILE}.part"
         partial.write_text(text, encoding="utf-8")
