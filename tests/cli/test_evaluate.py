@@ -1,0 +1,60 @@
+"""``vidkin evaluate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import run
+from tests.support.training import recipe_for, write_pictures
+from vidkin.datasets import open_labelled, read_split
+from vidkin.training import Evaluation, evaluate, train
+
+MEASURES = set(Evaluation.__dataclass_fields__)
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pictures(tmp_path_factory.mktemp("shades") / "pictures")
+
+
+@pytest.fixture(scope="module")
+def model(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained") / "shades-model"
+    train(recipe_for(pictures, schedule={"steps": 30}), output=folder)
+    return folder
+
+
+def test_without_data_those_of_the_recipe_are_taken_divided_as_in_training(
+    model: Path, pictures: Path
+) -> None:
+    found = run("evaluate", model, "--json").json
+    assert set(found) == MEASURES | {"model", "picture"}
+    assert (found["queries"], found["gallery"]) == (12, 24)
+    labelled = read_split(open_labelled(pictures, kind="image"), model / "split.json")
+    direct = evaluate(model, labelled)
+    assert found["qp"] == pytest.approx(direct.qp)
+    assert found["map"] == pytest.approx(direct.map)
+    # 12 queries in 3 categories of 2 subcategories of 2 items: 1 positive, 2 intermediates, 8 negatives each.
+    assert found["quadlets"] == 12 * 1 * 2 * 8
+
+
+def test_the_table_names_every_measure_and_says_what_was_ranked(model: Path) -> None:
+    outcome = run("evaluate", model)
+    for title in ("quadlet precision, all quadlets", "quadlet precision, 15,000 drawn", "NDCG", "recall@1"):
+        assert title in outcome.out
+    assert "12 queries (test), 24 items in the gallery (train), 192 quadlets among the queries" in outcome.err
+
+
+def test_one_split_can_rank_itself(model: Path) -> None:
+    found = run("evaluate", model, "--queries", "validation", "--gallery", "validation", "--json").json
+    assert (found["queries"], found["gallery"]) == (12, 12)
+    assert (found["query_split"], found["gallery_split"]) == ("validation", "validation")
+
+
+def test_a_folder_without_a_model_is_told(tmp_path: Path, pictures: Path) -> None:
+    outcome = run("evaluate", tmp_path, status=2)
+    assert "has no recipe.toml that would name the data: give DATA" in outcome.err
+    outcome = run("evaluate", tmp_path, pictures, "--option", "kind=image", status=2)
+    assert str(tmp_path) in outcome.err
