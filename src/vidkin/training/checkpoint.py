@@ -38,6 +38,7 @@ class Checkpoint:
         Raises:
             InvalidArgumentError: It cannot be written.
         """
+        from safetensors import SafetensorError
         from safetensors.torch import save_file
 
         # Clones: parts that share memory cannot be written.
@@ -49,10 +50,8 @@ class Checkpoint:
             with partial.open("rb+") as file:
                 os.fsync(file.fileno())
             partial.replace(path)
-        except OSError as error:
-            raise InvalidArgumentError(
-                f"the checkpoint {path} cannot be written: {error.strerror or error}"
-            ) from error
+        except (OSError, SafetensorError) as error:
+            raise InvalidArgumentError(f"the checkpoint {path} cannot be written: {error}") from error
 
     @classmethod
     def read(cls, path: Path) -> Checkpoint:
@@ -101,5 +100,6 @@ def load_optimiser(optimiser: optim.Optimizer, tensors: dict[str, Tensor]) -> No
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         number, _, name = key.partition(".")
-        state.setdefault(int(number), {})[name] = tensor
+        # A copy: an optimiser takes tensors as they are and changes them in place.
+        state.setdefault(int(number), {})[name] = tensor.clone()
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})

@@ -287,6 +287,7 @@ def _key(model: Encoder, labelled: LabelledSet) -> str:
 
 
 def _store(path: Path, made: Inputs, kept: list[int]) -> None:
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     assert made.stored is not None
@@ -301,10 +302,8 @@ def _store(path: Path, made: Inputs, kept: list[int]) -> None:
             metadata={"broken": broken},
         )
         partial_path.replace(path)
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"features cannot be kept in {path.parent}: {error.strerror or error}"
-        ) from error
+    except (OSError, SafetensorError) as error:
+        raise InvalidArgumentError(f"features cannot be kept in {path.parent}: {error}") from error
 
 
 def _load(

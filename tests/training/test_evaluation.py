@@ -1,0 +1,138 @@
+"""What a model is worth: numbers that can be checked by hand, and quadlets that can be looked at."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor
+
+from tests.support.training import recipe_for, write_pictures
+from vidkin.datasets import LabelledSet, open_labelled, read_split
+from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin.models import load_model
+from vidkin.training import draw_quadlets, embed_set, evaluate, measure_embeddings, train
+from vidkin.training.evaluation import measure_one
+
+# Angles on a circle: two categories of two subcategories with two items each.
+LABELS = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 2], [1, 2], [1, 3], [1, 3]])
+IN_ORDER = [0, 5, 30, 35, 150, 155, 180, 185]
+
+
+def on_circle(degrees: list[float] | list[int]) -> Tensor:
+    angles = torch.deg2rad(torch.tensor(degrees, dtype=torch.float32))
+    return torch.stack([angles.cos(), angles.sin()], dim=1)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LabelledSet]:
+    root = tmp_path_factory.mktemp("trained")
+    source = write_pictures(root / "pictures")
+    recipe = recipe_for(source, model={"trainable": "head"}, schedule={"steps": 3})
+    train(recipe, output=root / "model")
+    return root / "model", read_split(open_labelled(source), root / "model" / "split.json")
+
+
+class TestMeasures:
+    def test_of_embeddings_in_order_are_all_one(self) -> None:
+        vectors = on_circle(IN_ORDER)
+        found = measure_embeddings(vectors, LABELS, vectors, LABELS)
+        for name in ("qp", "qp_sampled", "tp", "tp_sampled", "ndcg", "map", "map_subcategory"):
+            assert found[name] == pytest.approx(1.0), name
+        for name in ("hap", "asi", "recall_at_1", "r_precision"):
+            assert found[name] == pytest.approx(1.0), name
+        # 8 queries x 1 positive x 2 intermediates x 4 negatives.
+        assert found["quadlets"] == 64
+
+    def test_quadlets_are_those_among_the_queries(self) -> None:
+        # Items 1 and 2 change places: of items 0 to 3 each has its positive farther than one intermediate.
+        vectors = on_circle([0, 30, 5, 35, 150, 155, 180, 185])
+        found = measure_embeddings(vectors, LABELS, on_circle(IN_ORDER), LABELS)
+        # Of item 0: i at 5 is nearer than p at 30, i at 35 is not: 4 of 8 quadlets. Of 1 (p 30 away, i 25 and 5): none,
+        # and so for 2; of 3 (p 30 away, i 35 and 5): 4. The other four items are right: 32.
+        assert found["qp"] == pytest.approx((4 + 0 + 0 + 4 + 32) / 64)
+        assert found["tp"] == pytest.approx(1.0)
+        assert measure_one("qp", vectors, LABELS, vectors, LABELS) == found["qp"]
+        assert measure_one("map", vectors, LABELS, on_circle(IN_ORDER), LABELS) == found["map"]
+        assert found["recall_at_1"] == pytest.approx(0.75)
+
+    def test_without_a_gallery_no_item_ranks_itself(self) -> None:
+        vectors = on_circle([0, 90, 1, 91, 180, 270, 181, 271])
+        found = measure_embeddings(vectors, LABELS, None, None)
+        assert found["recall_at_1"] == 0.0
+
+    def test_a_split_without_quadlets_gives_nan_and_ranks_all_the_same(self) -> None:
+        vectors = on_circle(IN_ORDER)
+        queries = torch.tensor([0, 2])
+        found = measure_embeddings(vectors[queries], LABELS[queries], vectors, LABELS)
+        assert math.isnan(found["qp"])
+        assert found["quadlets"] == 0
+        assert found["map"] == pytest.approx(1.0)
+
+
+class TestEvaluate:
+    def test_takes_a_folder_or_a_model_and_uses_the_features_of_the_training(
+        self, trained: tuple[Path, LabelledSet]
+    ) -> None:
+        folder, labelled = trained
+        told: list[tuple[int, int]] = []
+        found = evaluate(folder, labelled, on_item=lambda done, total: told.append((done, total)))
+        assert (found.queries, found.gallery, found.query_split) == (12, 24, "test")
+        # 12 queries with a positive, 2 intermediates and 8 negatives each.
+        assert found.quadlets == 12 * 2 * 8
+        assert told == [*((done, 36) for done in range(1, 13)), (36, 36)]
+        assert evaluate(load_model(folder), labelled) == found
+        assert found.broken == ()
+
+    def test_one_split_against_itself(self, trained: tuple[Path, LabelledSet]) -> None:
+        folder, labelled = trained
+        found = evaluate(folder, labelled, query_split="train", gallery_split="train")
+        assert (found.queries, found.gallery) == (24, 24)
+
+    def test_other_draws_move_the_sampled_forms_alone(self, trained: tuple[Path, LabelledSet]) -> None:
+        folder, labelled = trained
+        first, second = (evaluate(folder, labelled, samples=200, seed=seed) for seed in (0, 1))
+        assert first.qp_sampled != second.qp_sampled
+        assert replace(second, qp_sampled=first.qp_sampled, tp_sampled=first.tp_sampled) == first
+
+    def test_a_missing_split_and_a_missing_model_are_told(self, trained: tuple[Path, LabelledSet]) -> None:
+        folder, labelled = trained
+        with pytest.raises(InvalidArgumentError, match="no split is called 'exam'"):
+            evaluate(folder, labelled, query_split="exam")
+        with pytest.raises(UnknownExtractorError, match="there is no model in"):
+            evaluate(folder.parent, labelled)
+
+    def test_embeddings_of_a_set_are_unit_vectors(self, trained: tuple[Path, LabelledSet]) -> None:
+        folder, labelled = trained
+        vectors, made = embed_set(load_model(folder), labelled.part("test"))
+        assert vectors.shape == (12, 16)
+        assert torch.allclose(vectors.norm(dim=1), torch.ones(12), atol=1e-5)
+        assert len(made) == 12
+
+
+class TestPicture:
+    def test_has_a_row_a_quadlet_framed_by_what_holds(
+        self, trained: tuple[Path, LabelledSet], tmp_path: Path
+    ) -> None:
+        folder, labelled = trained
+        share = draw_quadlets(load_model(folder), labelled.part("test"), tmp_path / "q.png", count=4)
+        with Image.open(tmp_path / "q.png") as picture:
+            assert picture.width == 700
+            colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 24) or []}
+        green, red = (44, 160, 44), (214, 39, 40)
+        assert (green in colours) == (share > 0)
+        assert (red in colours) == (share < 1)
+        assert share in (0, 0.25, 0.5, 0.75, 1)
+
+    def test_a_place_that_cannot_be_written_is_told(
+        self, trained: tuple[Path, LabelledSet], tmp_path: Path
+    ) -> None:
+        folder, labelled = trained
+        with pytest.raises(InvalidArgumentError, match=r"the picture .* cannot be written"):
+            draw_quadlets(load_model(folder), labelled.part("test"), tmp_path / "none" / "q.png")
+        with pytest.raises(InvalidArgumentError, match=r"the picture .*q.what cannot be written"):
+            draw_quadlets(load_model(folder), labelled.part("test"), tmp_path / "q.what")

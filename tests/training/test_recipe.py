@@ -1,0 +1,155 @@
+"""Recipes: everything is checked when they are read, everything is visible when they are shown."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.training import Recipe, available_recipes, load_recipe, show_recipe
+
+
+def content(**changes: Any) -> dict[str, Any]:
+    return {"data": {"source": "folder"}, "objective": {"name": "quadlet"}, **changes}
+
+
+def test_defaults_are_filled_in() -> None:
+    recipe = load_recipe(content())
+    assert recipe.data.reader == "tree"
+    assert recipe.schedule.weight_decay == 1e-3
+    assert recipe.model["backbone"] == "small"
+    assert recipe.objectives[0].parameters == {"g1": 0.7, "g2": 0.3, "g3": 0.5}
+
+
+@pytest.mark.parametrize("name", available_recipes())
+def test_recipes_of_the_package_are_shown_with_every_default_and_read_back(name: str) -> None:
+    recipe = load_recipe(name)
+    shown = show_recipe(recipe)
+    assert load_recipe(tomllib.loads(shown)) == recipe
+    for word in ("weight_decay = 0.001", "collapse_below", "# rate is not set", "patience"):
+        assert word in shown
+
+
+def test_values_of_all_kinds_come_back_from_toml(tmp_path: Path) -> None:
+    recipe = load_recipe(
+        content(
+            name='a "name" \\ with\tmarks \x7f',
+            data={"source": "a", "augmentation": ["flip"], "options": {"content": "strokes", "drawers": 3}},
+            model={"rate": 5, "mean": [0.1, 0.2, 0.3], "weights": "file.safetensors"},
+            objective=[{"name": "angular", "alpha": [30.0, 40.0, 50.0], "weight": 2}, {"name": "batch_hard"}],
+            schedule={"batch": [2, 2, 4], "precision": "bfloat16"},
+        )
+    )
+    (tmp_path / "recipe.toml").write_text(show_recipe(recipe), encoding="utf-8")
+    again = load_recipe(tmp_path / "recipe.toml")
+    assert again == recipe
+    assert again.model["rate"] == 5.0
+    assert again.objectives[0].parameters["alpha"] == (30.0, 40.0, 50.0)
+    assert again.schedule.batch == (2, 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (content(model={"size": 64, "sise": 3}), r"a model has no setting sise; allowed are kind, backbone"),
+        (content(schedule={"step": 3}), r"\[schedule\] has no setting step; allowed are steps, quadlets"),
+        (content(extra={}), r"\[recipe\] has no setting extra; allowed are name, data, model, objective"),
+        (content(schedule=3), r"\[schedule\] is 3, it must be a table of settings"),
+        (content(schedule={"steps": 0}), r"schedule.steps is 0, allowed is 1 or more"),
+        (content(schedule={"steps": 1.5}), r"schedule.steps is 1.5, it must be a whole number"),
+        (content(schedule={"steps": True}), r"schedule.steps is True, it must be a whole number"),
+        (
+            content(schedule={"learning_rate": "fast"}),
+            r"schedule.learning_rate is 'fast', it must be a number",
+        ),
+        (
+            content(schedule={"learning_rate": -1.0}),
+            r"schedule.learning_rate is -1.0, allowed is a number above 0",
+        ),
+        (
+            content(schedule={"decay": "slow"}),
+            r"schedule.decay is 'slow', allowed are constant, cosine, step",
+        ),
+        (content(schedule={"batch": [2, 2]}), r"schedule.batch is \[2, 2\], allowed are 3 numbers"),
+        (content(schedule={"batch": 2}), r"schedule.batch is 2, it must be a list"),
+        (content(schedule={"clip": float("inf")}), r"schedule.clip is inf, allowed is 0 or more"),
+        (
+            content(data={"source": "a", "augmentation": ["spin"]}),
+            r"holds 'spin', allowed are flip, crop, colour",
+        ),
+        (
+            content(data={"source": "a", "excerpt_share": 2.0}),
+            r"data.excerpt_share is 2.0, allowed is above 0",
+        ),
+        (content(data={"source": "a", "options": 3}), r"data.options is 3, it must be a table"),
+        (content(data={}), r"\[data\] needs a source"),
+        ({"data": {"source": "a"}}, r"a recipe needs \[data\] with a source and \[\[objective\]\]"),
+        (content(objective=[]), r"needs at least one \[\[objective\]\]"),
+        (content(objective={"weight": 1}), r"it needs a name"),
+        (content(objective={"name": "best"}), r"no objective is called 'best', allowed are triplet, quadlet"),
+        (
+            content(objective={"name": "radial", "d": 1}),
+            r"'radial' has no parameter d; allowed are c, margin",
+        ),
+        (content(objective={"name": "radial", "c": -1.0}), r"objective 'radial': c is -1.0"),
+        (
+            content(objective={"name": "radial", "c": "x"}),
+            r"a parameter of objective 'radial' has a wrong type",
+        ),
+        (
+            content(objective={"name": "radial", "weight": "x"}),
+            r"objective.weight is 'x', it must be a number",
+        ),
+        (content(objective={"name": "radial", "detach_radius": True}), r"no parameter detach_radius"),
+        (content(model={"kind": "c3d"}), r"a c3d network is trained to classify: its objective must be"),
+        (content(model={"classes": 3}), r"model.classes is decided by the data; leave it out"),
+        (content(model={"weights": 3}), r"model.weights is 3, it must be text"),
+        (content(validation={"patience": 2}), r"validation.patience is 2, but validation.every is 0"),
+        (content(validation={"measure": "luck"}), r"validation.measure is 'luck', allowed are qp, tp"),
+    ],
+)
+def test_what_is_wrong_is_told_with_what_is_allowed(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        load_recipe(given)
+
+
+def test_a_missing_recipe_lists_those_of_the_package() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"there is no recipe 'cooking': .* one of .*photographs"):
+        load_recipe("cooking")
+
+
+def test_a_file_that_is_no_toml_is_told(tmp_path: Path) -> None:
+    (tmp_path / "recipe.toml").write_text("[data\n")
+    with pytest.raises(InvalidArgumentError, match=r"recipe.toml is no TOML"):
+        load_recipe(tmp_path / "recipe.toml")
+
+
+def test_the_name_of_a_file_names_the_recipe(tmp_path: Path) -> None:
+    path = tmp_path / "evening.toml"
+    path.write_text('data.source = "a"\nobjective = [{name = "triplet"}]\n')
+    assert load_recipe(path).name == "evening"
+
+
+def test_a_network_that_classifies_gets_its_classes_from_the_data() -> None:
+    recipe = load_recipe(content(model={"kind": "c3d"}, objective={"name": "classification"}))
+    assert recipe.config(classes=7).classes == 7
+    assert "classes" not in recipe.model
+
+
+@pytest.mark.parametrize(
+    ("changes", "same"),
+    [
+        ({"schedule": {"log_every": 3, "checkpoint_every": 9, "tensorboard": True, "device": "cpu"}}, True),
+        ({"data": {"source": "folder", "threads": 7, "cache": "memory"}}, True),
+        ({"name": "another"}, True),
+        ({"schedule": {"steps": 3}}, False),
+        ({"objective": {"name": "quadlet", "g1": 0.8}}, False),
+        ({"model": {"size": 32}}, False),
+    ],
+)
+def test_the_digest_changes_with_what_decides_about_the_weights(changes: dict[str, Any], same: bool) -> None:
+    first: Recipe = load_recipe(content())
+    assert (load_recipe(content(**changes)).digest() == first.digest()) == same
