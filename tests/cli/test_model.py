@@ -33,6 +33,7 @@ def test_index_and_search_with_a_model(kinds: Kinds, tmp_path: Path) -> None:
     assert "unrelated" not in shown.err
     info = run("info", "--index", index)
     assert "model:" in info.out
+    assert "kinds" in info.out
     refused = run("duplicates", "--index", index, status=3)
     assert "index anew into another folder with --extractor classical" in refused.err
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vidkin.index.manifest import Manifest
 from vidkin.index.store import VectorStore
+
+if TYPE_CHECKING:
+    from vidkin.features import Measure
 
 __all__ = ["IndexInfo", "collection_info"]
 
@@ -19,6 +23,7 @@ class IndexInfo:
         path: Its folder.
         extractor: Name of what makes its features.
         fingerprint: Of the extractor with settings and weights.
+        measure: What similarity means to it: ``copies``, or ``kinds`` of a trained model.
         sampling_rate: Frames per second of ordinary videos.
         videos: Number of videos that can be found.
         broken: Number of files that could not be read.
@@ -32,6 +37,7 @@ class IndexInfo:
     path: str
     extractor: str
     fingerprint: str
+    measure: Measure
     sampling_rate: float
     videos: int
     broken: int
@@ -49,6 +55,7 @@ def collection_info(folder: Path, manifest: Manifest, store: VectorStore) -> Ind
         path=str(folder),
         extractor=manifest.extractor,
         fingerprint=manifest.fingerprint,
+        measure=manifest.measure,
         sampling_rate=manifest.sampling_rate,
         videos=sum(record.status == "ok" for record in records),
         broken=sum(record.status == "broken" for record in records),
