@@ -134,14 +134,6 @@ class TestTrain:
 
 
 class TestEvaluate:
-    def test_without_data_those_of_the_recipe_and_their_split_are_taken(self, work: Path) -> None:
-        found = run("evaluate", work / "model")
-        assert "quadlet precision, all quadlets" in found.out
-        assert "12 queries (test), 24 items in the gallery (train)" in found.err
-        told = run("evaluate", work / "model", "--json").json
-        assert (told["queries"], told["gallery"], told["quadlets"]) == (12, 24, 192)
-        assert 0 <= told["qp"] <= 1
-
     def test_other_data_get_a_split_that_is_told(self, work: Path) -> None:
         found = run("evaluate", work / "model", work / "pictures", "--option", "kind=image", "--json")
         assert "a split" in found.err or "no split" in found.err

@@ -168,3 +168,11 @@ def test_a_network_that_classifies_brings_its_own_classes(kind: Any) -> None:
 def test_classification_refuses_a_scale_of_nothing() -> None:
     with pytest.raises(InvalidArgumentError, match=r"objective 'classification': scale is 0"):
         settled_parameters("classification", {"scale": 0})
+
+
+def test_classification_beside_another_term_takes_its_items() -> None:
+    objective, model = objective_of(made("classification"), made("all_quadlets"))
+    assert objective.draws == ("batches",)
+    batch, _ = batch_for(objective, features())
+    terms = objective(model, batch)
+    assert torch.allclose(terms["loss"], terms["classification"] + terms["all_quadlets"])

@@ -85,20 +85,23 @@ class _Classification(nn.Module):
             generator = torch.Generator().manual_seed(seed)
             self.directions = nn.Parameter(torch.randn(classes, model.dimension, generator=generator))
 
-    def terms(self, model: Encoder, items: DrawnItems) -> tuple[Tensor, Tensor, Tensor]:
-        """(loss, share of items that are classified right, embeddings)."""
-        if self.directions is None:
-            # One pass for logits and embeddings would need the network's inner layer; the watch takes the logits.
-            assert isinstance(model, VideoNetwork | DeepSBDNetwork)
-            logits = model.classify(items.inputs, items.lengths).float()
-            embeddings = nn.functional.normalize(logits.detach(), dim=1)
-        else:
-            embeddings = items.embeddings(model)
-            logits = self.scale * embeddings @ nn.functional.normalize(self.directions, dim=1).T
-        target = items.labels[:, 1]
+    def of_network(self, model: Encoder, items: DrawnItems) -> tuple[Tensor, Tensor, Tensor]:
+        """(loss, share of items that are classified right, unit vectors of their logits) of a network's own classes."""
+        assert isinstance(model, VideoNetwork | DeepSBDNetwork)
+        logits = model.classify(items.inputs, items.lengths).float()
+        # One pass for logits and embeddings would need the network's inner layer; a collapse shows in logits, too.
+        return *self._scored(logits, items.labels), nn.functional.normalize(logits.detach(), dim=1)
+
+    def of_embeddings(self, embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """(loss, share of items that are classified right) of unit vectors [N, D] and labels [N, 2]."""
+        assert self.directions is not None
+        directions = nn.functional.normalize(self.directions, dim=1)
+        return self._scored(self.scale * embeddings @ directions.T, labels)
+
+    def _scored(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        target = labels[:, 1]
         loss = nn.functional.cross_entropy(logits, target, label_smoothing=self.smoothing)
-        right = (logits.detach().argmax(dim=1) == target).float().mean()
-        return loss, right, embeddings
+        return loss, (logits.detach().argmax(dim=1) == target).float().mean()
 
 
 _QUADLETS: dict[str, _Kind] = {
@@ -170,6 +173,8 @@ def settled_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
 class WeightedObjective(nn.Module):
     """A weighted sum of objectives; terms on the same draw share its items and their embeddings.
 
+    ``classification`` beside other terms takes the items of the first of them.
+
     Args:
         parts: Of a recipe.
         model: That will be trained.
@@ -183,6 +188,11 @@ class WeightedObjective(nn.Module):
         super().__init__()
         self._parts = tuple(parts)
         self._kinds = tuple(_kind(part.name) for part in parts)
+        # A classifier takes any items: those that another term draws cost nothing more.
+        drawn = [kind.draw for kind in self._kinds if kind.form != "classes"]
+        self._draws: tuple[Draw, ...] = tuple(
+            drawn[0] if kind.form == "classes" and drawn else kind.draw for kind in self._kinds
+        )
         self.losses = nn.ModuleList(
             _made(kind, part.name, part.parameters)
             for kind, part in zip(self._kinds, self._parts, strict=True)
@@ -194,23 +204,24 @@ class WeightedObjective(nn.Module):
     @property
     def draws(self) -> tuple[Draw, ...]:
         """The draws that a step needs, each once."""
-        return tuple(dict.fromkeys(kind.draw for kind in self._kinds))
+        return tuple(dict.fromkeys(self._draws))
 
     def forward(self, model: Encoder, batch: Batch) -> dict[str, Tensor]:
         """Terms of one step, see :class:`Objective`; a term carries the objective's name, before its weight."""
         terms: dict[str, Tensor] = {}
         total: Tensor | None = None
         embedded: dict[Draw, Tensor] = {}
-        for kind, part, loss in zip(self._kinds, self._parts, self.losses, strict=True):
-            items = batch.draws[kind.draw]
-            if isinstance(loss, _Classification):
-                value, right, found = loss.terms(model, items)
-                terms["accuracy"] = right
-                embedded.setdefault(kind.draw, found)
+        for kind, draw, part, loss in zip(self._kinds, self._draws, self._parts, self.losses, strict=True):
+            items = batch.draws[draw]
+            if isinstance(loss, _Classification) and loss.directions is None:
+                value, terms["accuracy"], embedded[draw] = loss.of_network(model, items)
             else:
-                if kind.draw not in embedded:
-                    embedded[kind.draw] = items.embeddings(model)
-                value = _value(kind.form, loss, embedded[kind.draw], items.labels)
+                if draw not in embedded:
+                    embedded[draw] = items.embeddings(model)
+                if isinstance(loss, _Classification):
+                    value, terms["accuracy"] = loss.of_embeddings(embedded[draw], items.labels)
+                else:
+                    value = _value(kind.form, loss, embedded[draw], items.labels)
             terms[_free_name(part.name, terms)] = value
             total = value * part.weight if total is None else total + value * part.weight
         assert total is not None
