@@ -47,7 +47,7 @@ def test_help_comes_at_once() -> None:
     "command",
     [
         *("index", "search", "match", "duplicates", "info", "remove", "embed", "doctor", "demo", "whiten"),
-        *("shots", "train", "evaluate"),
+        *("shots", "train", "train-shots", "evaluate"),
     ],
 )
 def test_every_command_explains_itself(command: str) -> None:

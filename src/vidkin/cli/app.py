@@ -23,6 +23,7 @@ from vidkin.cli import (
     search,
     shots,
     train,
+    train_shots,
     whiten,
 )
 from vidkin.cli.console import WarningLines, error_line, note, write_safely
@@ -92,6 +93,7 @@ app.command("remove")(remove.remove)
 app.command("embed")(embed.embed)
 app.command("whiten")(whiten.whiten)
 app.command("train")(train.train)
+app.command("train-shots")(train_shots.train_shots)
 app.command("evaluate")(evaluate.evaluate)
 app.add_typer(benchmark.app, name="benchmark")
 app.command("doctor")(doctor.doctor)
