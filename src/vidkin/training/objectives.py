@@ -221,7 +221,9 @@ class WeightedObjective(nn.Module):
                 if isinstance(loss, _Classification):
                     value, terms["accuracy"] = loss.of_embeddings(embedded[draw], items.labels)
                 else:
-                    value = _value(kind.form, loss, embedded[draw], items.labels)
+                    # Mixed precision is for the network: cosines of 8 bits would tie what a loss must tell apart.
+                    with torch.autocast(embedded[draw].device.type, enabled=False):
+                        value = _value(kind.form, loss, embedded[draw], items.labels)
             terms[_free_name(part.name, terms)] = value
             total = value * part.weight if total is None else total + value * part.weight
         assert total is not None

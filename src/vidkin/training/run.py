@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -89,6 +90,8 @@ class TrainingRun:
         model = build_model(config, weights=recipe.weights or None, seed=schedule.seed).to(device)
         model.class_names = labelled.subcategories()
         train, validation = _inputs(recipe, labelled, model, folder, on_item)
+        if validation is not None:
+            _check_measurable(recipe.validation.measure, validation, train)
         objective = build_objective(
             recipe.objectives, model, classes=len(labelled.subcategories()), seed=schedule.seed
         ).to(device)
@@ -316,6 +319,21 @@ def _inputs(
         )
         before += len(part)
     return made[0], made[1] if len(made) > 1 else None
+
+
+def _check_measurable(measure: str, validation: Inputs, train: Inputs) -> None:
+    """Before any step: a measure without one quadlet or hit to count is nan, and is never got better than."""
+    queries, gallery = torch.zeros(len(validation), 1), torch.zeros(len(train), 1)
+    if math.isnan(measure_one(measure, queries, validation.labels, gallery, train.labels)):
+        why = (
+            "no quadlet lies among them (two items of a subcategory, another subcategory, another category)"
+            if measure in ("qp", "tp")
+            else "no training item is of their kind"
+        )
+        raise InvalidArgumentError(
+            f"validation.measure is {measure!r}, but the {len(validation)} validation items allow none: {why}; take "
+            "another measure, as 'map', which ranks the training items, or other validation items"
+        )
 
 
 def _shifted(on_item: OnItem, before: int, total: int) -> OnItem:

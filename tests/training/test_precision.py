@@ -1,0 +1,55 @@
+"""Automatic mixed precision: the network computes in bfloat16, the loss does not, and runs still resume exactly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.support.training import recipe_for, write_pictures
+from tests.training.test_objectives import batch_for, features, made, objective_of
+from vidkin.training import TrainingProgress, available_objectives, train
+
+ON_EMBEDDINGS = [name for name in available_objectives() if name != "classification"]
+
+
+@pytest.mark.parametrize("name", ON_EMBEDDINGS)
+def test_losses_are_those_of_full_precision_whatever_the_network_computes_in(name: str) -> None:
+    objective, model = objective_of(made(name))
+    rows = features()
+    batch, _ = batch_for(objective, rows)
+    plain = objective(model, batch)["loss"]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = objective(model, batch)["loss"]
+    assert mixed.dtype == torch.float32
+    assert torch.equal(plain, mixed)
+
+
+def test_a_run_in_mixed_precision_learns_differs_from_the_full_one_and_resumes_exactly(
+    tmp_path: Path,
+) -> None:
+    source = write_pictures(tmp_path / "pictures", each=4)
+
+    class StopError(Exception):
+        pass
+
+    def stop(told: TrainingProgress) -> None:
+        if told.phase == "training" and told.done == 6:
+            raise StopError
+
+    recipe = recipe_for(source, schedule={"precision": "bfloat16"})
+    recipe["data"] |= {"test": 0.0, "validation": 0.0}
+    report = train(recipe, output=tmp_path / "mixed")
+    assert report.steps == 12
+    with pytest.raises(StopError):
+        train(recipe, output=tmp_path / "cut", on_progress=stop)
+    assert train(recipe, output=tmp_path / "cut").resumed_from == 4
+    recipe["schedule"]["precision"] = "float32"
+    full = train(recipe, output=tmp_path / "full")
+    assert full.terms["loss"] == pytest.approx(report.terms["loss"], rel=0.2)
+    mixed, cut, plain = (
+        (tmp_path / name / "model.safetensors").read_bytes() for name in ("mixed", "cut", "full")
+    )
+    assert mixed == cut
+    assert mixed != plain

@@ -1,0 +1,65 @@
+"""What can be measured on the validation items is known before the first step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.training import recipe_for, write_pictures
+from vidkin.datasets import LabelledSet, open_labelled, write_split
+from vidkin.errors import InvalidArgumentError
+from vidkin.training import train
+
+
+@pytest.fixture
+def single(tmp_path: Path) -> dict[str, Any]:
+    """A recipe whose validation items are one of each subcategory."""
+    source = write_pictures(tmp_path / "pictures", each=4)
+    whole = open_labelled(source)
+    items = [
+        type(item)(
+            path=item.path,
+            category=item.category,
+            subcategory=item.subcategory,
+            group=item.group,
+            split="validation" if item.path.name == "0.png" else "train",
+        )
+        for item in whole.items
+    ]
+    divided: LabelledSet = whole.with_items(items)
+    write_split(divided, tmp_path / "single.json")
+    recipe = recipe_for(source, validation={"every": 6})
+    recipe["data"]["split"] = str(tmp_path / "single.json")
+    return recipe
+
+
+@pytest.mark.parametrize("measure", ["qp", "tp"])
+def test_a_measure_that_has_nothing_to_count_is_refused_before_training(
+    single: dict[str, Any], tmp_path: Path, measure: str
+) -> None:
+    single["validation"]["measure"] = measure
+    with pytest.raises(InvalidArgumentError, match=r"the 6 validation items allow none: .* as 'map'"):
+        train(single, output=tmp_path / "run")
+    assert not (tmp_path / "run" / "run.jsonl").exists()
+
+
+@pytest.mark.parametrize("measure", ["ndcg", "map", "hap", "asi", "recall_at_1"])
+def test_measures_that_rank_the_training_items_need_one_item_of_each(
+    single: dict[str, Any], tmp_path: Path, measure: str
+) -> None:
+    single["validation"]["measure"] = measure
+    single["schedule"]["steps"] = 6
+    report = train(single, output=tmp_path / "run")
+    assert report.measure == measure
+    assert report.best is not None
+    assert 0.0 <= report.best <= 1.0
+
+
+def test_without_validation_items_the_split_is_told(tmp_path: Path) -> None:
+    source = write_pictures(tmp_path / "pictures", each=4)
+    recipe = recipe_for(source, validation={"every": 6})
+    recipe["data"]["validation"] = 0.0
+    with pytest.raises(InvalidArgumentError, match="has no validation items"):
+        train(recipe, output=tmp_path / "run")
