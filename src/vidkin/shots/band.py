@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class BandDetector:
         self, *, weights: PathLike | None = None, hard: float | None = None, gradual: float | None = None
     ) -> None:
         self.name = "band"
-        self._network = TransitionNetwork.load(weights)
+        self._network = _shipped() if weights is None else TransitionNetwork.load(weights)
         stored = self._network.thresholds
         self._thresholds = TransitionThresholds(
             hard=stored.hard if hard is None else hard,
@@ -61,3 +62,9 @@ class BandDetector:
             np.array(self._times), probabilities.max(1).astype(np.float64), "transition probability"
         )
         return DetectedCuts(cuts, curve)
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> TransitionNetwork:
+    """Shared by all detectors, which only read it."""
+    return TransitionNetwork.load()

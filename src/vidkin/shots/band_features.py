@@ -27,14 +27,14 @@ _CHANGE_GAIN = 8.0
 _LAYOUT = (2, 4)
 
 # Frames compared at a time.
-_PIECE = 128
+_PIECE = 64
 
 Rows = NDArray[np.float32]
 """[T, D], a row a frame."""
 
 
 class BandFeatures:
-    """Makes band features block by block: memory holds 160 frames and 48 numbers for each.
+    """Makes band features block by block: memory holds 96 frames, and 48 numbers for every frame.
 
     The result for a frame does not depend on how the frames were cut into blocks.
     """
@@ -90,8 +90,8 @@ class _Views:
         self._brightness = np.empty((room, _BRIGHTNESS), np.float32)
         self._small = small
         rows, columns = np.arange(luma[0]) >= luma[0] // 2, np.arange(luma[1]) >= luma[1] // 2
-        frames = np.arange(_PIECE)[:, None]
-        quarters = _BINS * (2 * rows[:, None] + columns).reshape(1, -1)
+        frames = np.arange(_PIECE, dtype=np.uint16)[:, None]
+        quarters = _BINS * (2 * rows[:, None] + columns).reshape(1, -1).astype(np.uint16)
         self._first_luma = quarters + 4 * _BINS * frames
         self._first_pair = _BINS * _BINS * frames
         self._places = np.empty((_PIECE, pixels), np.intp)

@@ -37,16 +37,17 @@ def detect(
     """
     name = os.fspath(path)
     worker = open_detector(detector) if isinstance(detector, str) else detector
-    info = probe(name)
-    total = max(1, round(info.duration * info.frame_rate))
+    total = _frame_count(name) if on_progress is not None else 0
     times: list[float] = []
-    for fed in _fed(name, worker):
+    end = 0.0
+    for fed, known_end in _fed(name, worker):
         times += fed
+        end = known_end
         if on_progress is not None:
             on_progress(len(times), max(total, len(times)))
     found = worker.finish()
     frame_times = np.array(times)
-    end = max(info.duration, times[-1] + _usual_distance(frame_times))
+    end = max(end, times[-1] + _usual_distance(frame_times))
     cuts = tuple(_timed(cut, frame_times) for cut in found.cuts)
     return ShotDetection(
         path=name,
@@ -63,20 +64,26 @@ def detect_shots(path: PathLike, detector: str | ShotDetector | PlanesDetector =
     return list(detect(path, detector).shots)
 
 
-def _fed(name: str, worker: ShotDetector | PlanesDetector) -> Iterator[list[float]]:
-    """Push all frames; the times of each lot."""
+def _fed(name: str, worker: ShotDetector | PlanesDetector) -> Iterator[tuple[list[float], float]]:
+    """Push all frames; the times of each lot, and the end of the video as far as it is known."""
     if isinstance(worker, PlanesDetector):
         for planes in iter_planes(name):
             worker.push_planes(planes)
-            yield planes.timestamps.tolist()
+            yield planes.timestamps.tolist(), planes.end or 0.0
         return
     count = 0
+    end = probe(name).duration
     for batch in iter_frames(name, rate=None, short_side=worker.short_side):
         lot = batch.timestamps.tolist()
         for number, (image, time) in enumerate(zip(batch.images, lot, strict=True), start=count):
             worker.push(RgbFrame(number, time, image))
         count += len(lot)
-        yield lot
+        yield lot, end
+
+
+def _frame_count(name: str) -> int:
+    info = probe(name)
+    return max(1, round(info.duration * info.frame_rate))
 
 
 def _usual_distance(times: NDArray[np.float64]) -> float:
