@@ -1,7 +1,8 @@
-"""What can be measured on the validation items is known before the first step."""
+"""What can be measured on the validation items is known before the first step, and what was measured stays."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +64,16 @@ def test_without_validation_items_the_split_is_told(tmp_path: Path) -> None:
     recipe["data"]["validation"] = 0.0
     with pytest.raises(InvalidArgumentError, match="has no validation items"):
         train(recipe, output=tmp_path / "run")
+
+
+def test_calling_a_complete_run_again_keeps_its_report(tmp_path: Path) -> None:
+    recipe = recipe_for(write_pictures(tmp_path / "pictures"), validation={"every": 6})
+    train(recipe, output=tmp_path / "run")
+    before = (tmp_path / "run" / "report.json").read_text()
+    again = train(recipe, output=tmp_path / "run")
+    assert (again.resumed_from, again.terms) == (12, {})
+    assert (tmp_path / "run" / "report.json").read_text() == before
+    assert json.loads(before)["terms"]["quadlet"] > 0
+    (tmp_path / "run" / "report.json").unlink()
+    train(recipe, output=tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "report.json").read_text())["best"] == again.best

@@ -110,7 +110,9 @@ def train(
         finally:
             log.close()
         report = _report(run, last, first, began)
-        _write_report(report)
+        # A call that found nothing left to do knows less than the one that did it.
+        if run.step > first or not (folder / REPORT_FILE).is_file():
+            _write_report(report)
     return report
 
 

@@ -128,7 +128,7 @@ class ScheduleRecipe:
         seed: Of weights, draws and augmentation.
         log_every: Steps between lines of the log.
         checkpoint_every: Steps between checkpoints.
-        tensorboard: Write a TensorBoard log, too (needs the extra ``train``).
+        tensorboard: Write a TensorBoard log, too (needs the extra ``tensorboard``).
         collapse_below: Warn when the mean distance of pairs of a batch falls below this share of what it was at the
             start.
     """
