@@ -85,6 +85,8 @@ def critical(
     Highlight videos are composed of recordings in which something happens, trained on one part of each recording, and
     judged on the other; then with one place held out from training altogether.
     """
+    from vidkin.shots import CUT_NUMBERS
+
     began = time.monotonic()
     steps, seeds = _STEPS[quick], 1 if quick else seeds
     store = HeadStore(weights, work / "features", window=WINDOW)
@@ -102,7 +104,18 @@ def critical(
             for loss in LOSSES:
                 for seed in range(seeds):
                     show(len(rows), total, f"{name}: {loss}, seed {seed}")
-                    settings = (name, loss, seed, steps, WINDOW, RATE, _TRAIN, _TEST, _HELD_OUT_VIDEOS)
+                    settings = (
+                        name,
+                        loss,
+                        seed,
+                        steps,
+                        WINDOW,
+                        RATE,
+                        _TRAIN,
+                        _TEST,
+                        _HELD_OUT_VIDEOS,
+                        CUT_NUMBERS,
+                    )
 
                     def run(
                         loss: str = loss,

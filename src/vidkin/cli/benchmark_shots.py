@@ -97,6 +97,8 @@ def shots(
     of single-shot clips: one part trains and fits, clips of the other part are judged.
     """
     began = time.monotonic()
+    from vidkin.shots import CUT_NUMBERS
+
     seeds = 1 if quick else seeds
     steps, segment_steps = _STEPS[quick], _SEGMENT_STEPS[quick]
     rows: list[dict[str, Any]] = []
@@ -111,7 +113,19 @@ def shots(
             rows += rows_of(name, None, judged.sets, _by_name(name, judged))
         for name, seed in _trained_runs(seeds) if judged.train else ():
             show(len(rows), 0, f"{name}, seed {seed}")
-            settings = (name, seed, steps, segment_steps, WINDOW, _TRAIN, _TEST, _FRAMES, _SEGMENT_SIZE)
+            settings: tuple[object, ...] = (
+                name,
+                seed,
+                steps,
+                segment_steps,
+                WINDOW,
+                _TRAIN,
+                _TEST,
+                _FRAMES,
+                _SEGMENT_SIZE,
+            )
+            if name != _DEEP_SBD:
+                settings += CUT_NUMBERS
 
             def run(name: str = name, seed: int = seed) -> list[dict[str, Any]]:
                 if name == _DEEP_SBD:

@@ -190,7 +190,7 @@ def fit_shot_rules(
     curves: list[NDArray[np.float64]] = []
     for features, shots in zip(videos, labels, strict=True):
         windows = ShotWindows(features, window, encode)
-        cuts.add(*cut_examples(windows, shots, keep=3), 0)
+        cuts.add(*cut_examples(windows, shots), 0)
         sides.add(*gradual_examples(windows, *_boundaries(shots)))
         curves += [windows.curve(start, end) for start, end in shots]
     return ShotRules(

@@ -19,7 +19,7 @@ Array = NDArray[np.float32]
 Encode = Callable[[Array], Array]
 """Clips of frame features [B, W, F] to embeddings [B, D]."""
 
-CUT_NUMBERS = ("jump", "slope", "novelty", "across")
+CUT_NUMBERS = ("jump", "leap", "step", "novelty", "across")
 """What a rule for cuts can use, see `ShotWindows.numbers`."""
 
 # The local scale is that of so many slopes before the one in question.
@@ -103,33 +103,37 @@ class ShotWindows:
     def numbers(self, start: int) -> Iterator[tuple[int, dict[str, float]]]:
         """(frame t, numbers that tell whether t opens a new shot) for t = start + 1, ... in a shot from ``start``.
 
-        ``slope``: |c(t) - c(t - 1)|. Before the first full window of the shot, where c has no f_1 yet, ``novelty``
-        stands for it. ``jump``: log(1 + z) where z is how far the slope is from the median of the 16 before it, in
-        robust standard deviations (1.4826 times the median absolute deviation) that are at least .02. ``novelty``:
-        distance of the windows that end at t - 1 and t. ``across``: distance of the window that ends before t and the
-        one that starts at t, the smallest when both move 0, 3 or 6 frames outwards: small for a flash, after which
-        the same scene goes on.
+        ``jump``, the published one, is about the slope of the curve, c(t) - c(t - 1); ``leap`` about the novelty of the
+        band, the distance of the windows that end at t - 1 and t; ``step`` about the distance of the features of these
+        two frames. Each is log(1 + z), z how far it is from the median of the 16 before it in robust standard
+        deviations (1.4826 times the median absolute deviation) that are at least .02. Before the first full window of
+        the shot, where c has no f_1 yet, the novelty stands for the slope. ``slope``, ``novelty`` and ``change`` are
+        the three themselves (the slope without its sign). ``across``: distance of the window that ends before t and the
+        one that starts at t, the smallest when both move 0, 3 or 6 frames outwards: small for a flash, after which the
+        same scene goes on.
         """
         anew, edge = self.anew(start), self.window - 1
         origin = self.embeddings[start + edge]
-        recent: deque[float] = deque(maxlen=_SPAN)
+        slopes, novelties, changes = _Recent(), _Recent(), _Recent()
         before = anew[0]
         for frame in range(start + 1, len(self)):
             at = anew[frame - start] if frame - start < edge else self.embeddings[frame]
             novelty = _length(at - before)
             full = frame - start > edge
             slope = _length(at - origin) - _length(before - origin) if full else novelty
-            middle, spread = _local_scale(recent)
+            change = self.change(frame)
             yield (
                 frame,
                 {
-                    "jump": math.log1p(abs(slope - middle) / (spread + _FLOOR)),
+                    "jump": slopes.surprise(slope),
+                    "leap": novelties.surprise(novelty),
+                    "step": changes.surprise(change),
                     "slope": abs(slope),
                     "novelty": novelty,
+                    "change": change,
                     "across": self._across(frame, start, anew),
                 },
             )
-            recent.append(slope)
             before = at
 
     def change(self, frame: int) -> float:
@@ -218,13 +222,21 @@ def cut_examples(
     return examples, labels
 
 
-def _local_scale(slopes: Sequence[float]) -> tuple[float, float]:
-    """Median and robust standard deviation; 0 for fewer than three."""
-    if len(slopes) < 3:
-        return 0.0, 0.0
-    values = np.array(slopes)
-    middle = float(np.median(values))
-    return middle, 1.4826 * float(np.median(np.abs(values - middle)))
+class _Recent:
+    """The last values of a series, and how surprising the next one is."""
+
+    def __init__(self) -> None:
+        self._values: deque[float] = deque(maxlen=_SPAN)
+
+    def surprise(self, value: float) -> float:
+        """log(1 + robust z) of the value, which then joins the series."""
+        middle = spread = 0.0
+        if len(self._values) >= 3:
+            values = np.array(self._values)
+            middle = float(np.median(values))
+            spread = 1.4826 * float(np.median(np.abs(values - middle)))
+        self._values.append(value)
+        return math.log1p(abs(value - middle) / (spread + _FLOOR))
 
 
 def _length(row: Array) -> float:
