@@ -341,3 +341,12 @@ def test_an_output_that_is_a_file_is_told(pictures: Path, tmp_path: Path) -> Non
     (tmp_path / "file").write_text("something")
     with pytest.raises(InvalidArgumentError, match="is no folder that can be written"):
         train(recipe_for(pictures), output=tmp_path / "file")
+
+
+def test_without_an_output_the_folder_is_named_after_the_recipe(
+    pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = train(recipe_for(pictures, schedule={"steps": 1}))
+    assert report.output == Path("shades-model")
+    assert (tmp_path / "shades-model" / "model.safetensors").is_file()

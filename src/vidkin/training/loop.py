@@ -34,7 +34,7 @@ _LAST = 20
 def train(
     recipe: str | os.PathLike[str] | Mapping[str, Any] | Recipe,
     *,
-    output: str | os.PathLike[str],
+    output: str | os.PathLike[str] | None = None,
     resume: bool = True,
     on_progress: OnProgress | None = None,
 ) -> TrainingReport:
@@ -47,7 +47,7 @@ def train(
 
     Args:
         recipe: A recipe, its TOML file, its content, or the name of one that comes with the package.
-        output: Folder of the run, made if missing.
+        output: Folder of the run, made if missing; None: ``<name of the recipe>-model`` in the current folder.
         resume: Go on from the folder's checkpoint; False starts over.
         on_progress: Called after items, steps and validations.
 
@@ -61,7 +61,7 @@ def train(
         TrainingInterrupted: Ctrl-C, after the state was stored.
     """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
-    folder = _folder(output, resume)
+    folder = _folder(output or f"{recipe.name}-model", resume)
     tell = on_progress or (lambda progress: None)
     began = time.monotonic()
     last: deque[dict[str, float]] = deque(maxlen=_LAST)
