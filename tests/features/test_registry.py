@@ -71,7 +71,9 @@ def test_an_extension_answers_to_its_prefix() -> None:
 
 
 def test_a_prefix_must_be_free_and_well_formed() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"the prefix 'timm' is taken; .* classical, model:<folder>, timm:<model>"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"the prefix 'timm' is taken; .* classical, model:<folder>, timm:<model>"
+    ):
         register_extractor("timm", open_brightness)
     for prefix in ("", "a:b", "a b"):
         with pytest.raises(InvalidArgumentError, match=r"made of letters, digits, '_' and '-', given is"):
@@ -82,7 +84,8 @@ def test_a_prefix_must_be_free_and_well_formed() -> None:
 def test_unknown_names_get_the_list_of_known_ones(name: str) -> None:
     with pytest.raises(
         UnknownExtractorError,
-        match=f"no extractor is called '{name}'; allowed are classical, model:<folder>, timm:<model>, torchvision:<model>",
+        match=f"no extractor is called '{name}'; allowed are classical, model:<folder>, timm:<model>, "
+        "torchvision:<model>",
     ):
         open_extractor(name)
 
