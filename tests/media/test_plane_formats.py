@@ -88,25 +88,6 @@ def test_other_formats_are_converted(tmp_path: Path, pixel_format: str) -> None:
     assert np.abs(found.chroma[1].astype(int) - 128).max() <= 1
 
 
-def test_a_change_of_size_within_a_file_moves_the_grid(tmp_path: Path) -> None:
-    wide, tall = noise(2, 36, 100), noise(2, 80, 48)
-    path = tmp_path / "both.mpg"
-    # MPEG program streams carry their size in every sequence header: two files, one after the other, are one.
-    parts = []
-    for name, images in (("a.mpg", wide), ("b.mpg", tall)):
-        encode(tmp_path / name, images, rate=25, codec="mpeg2video", options={"q:v": "2"})
-        parts.append((tmp_path / name).read_bytes())
-    path.write_bytes(b"".join(parts))
-    found = np.concatenate([block.luma for block in iter_planes(path, height=4, width=4)])
-    alone = [
-        np.concatenate([block.luma for block in iter_planes(tmp_path / name, height=4, width=4)])
-        for name in ("a.mpg", "b.mpg")
-    ]
-    assert len(found) == 4
-    assert np.array_equal(found[:2], alone[0])
-    assert np.array_equal(found[2:], alone[1])
-
-
 def test_times_of_a_variable_rate(tmp_path: Path) -> None:
     steps = np.random.default_rng(1).uniform(0.02, 0.2, 40)
     times = np.concatenate([[0.0], np.cumsum(steps)[:-1]])
