@@ -6,15 +6,23 @@ import json as json_module
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin.cli.benchmark_models import HeadStore, kept_run, machine_text, mean_and_deviation, plus_minus
+from vidkin.cli.benchmark_models import (
+    HeadStore,
+    kept_run,
+    machine_text,
+    mean_and_deviation,
+    plus_minus,
+    write_figures,
+)
 from vidkin.cli.console import meter, note, table
 from vidkin.cli.options import JsonOption
-from vidkin.cli.output import as_json, print_json
+from vidkin.cli.output import print_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +42,7 @@ _HELD_OUT_VIDEOS = 8
 # Of a full and of a quick run.
 _STEPS = (250, 100)
 _CUT_TOLERANCE = 1
+_ALL = "all places"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,53 +94,16 @@ def critical(
     Highlight videos are composed of recordings in which something happens, trained on one part of each recording, and
     judged on the other; then with one place held out from training altogether.
     """
-    from vidkin.shots import CUT_NUMBERS
-
     began = time.monotonic()
     steps, seeds = _STEPS[quick], 1 if quick else seeds
     store = HeadStore(weights, work / "features", window=WINDOW)
-    rows: list[dict[str, Any]] = []
     with meter("critical clips") as bar:
 
         def show(done: int, total: int, what: str) -> None:
             bar.update(done, total, detail=what)
 
         splits = _splits(data, work, store, held_out=held_out and not quick, show=show)
-        total = len(splits) * len(LOSSES) * seeds
-        for name, (train, test) in splits.items():
-            if name == "all places":
-                rows.append({"split": name, "loss": "length of the shot", **_by_length(train, test)})
-            for loss in LOSSES:
-                for seed in range(seeds):
-                    show(len(rows), total, f"{name}: {loss}, seed {seed}")
-                    settings = (
-                        name,
-                        loss,
-                        seed,
-                        steps,
-                        WINDOW,
-                        RATE,
-                        _TRAIN,
-                        _TEST,
-                        _HELD_OUT_VIDEOS,
-                        CUT_NUMBERS,
-                    )
-
-                    def run(
-                        loss: str = loss,
-                        seed: int = seed,
-                        train: _Part = train,
-                        test: _Part = test,
-                        name: str = name,
-                    ) -> dict[str, Any]:
-                        model, trained = _trained(store, train, loss, seed, steps)
-                        rules = _rules(train, model)
-                        if save is not None and (name, loss, seed) == ("all places", "quadlet", 0):
-                            _save(model, rules, save)
-                        return {**trained, **_judged(model, rules, train, test)}
-
-                    found = kept_run(work / "runs", settings, run)
-                    rows.append({"split": name, "loss": loss, "seed": seed, **found})
+        rows = _runs(store, splits, work / "runs", seeds=seeds, steps=steps, save=save, show=show)
     result: dict[str, Any] = {
         "what": "critical clips in composed highlight videos",
         "machine": machine_text(),
@@ -147,14 +119,43 @@ def critical(
         "summary": _summary(rows),
         "runs": rows,
     }
-    if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(json_module.dumps(as_json(result), indent=1) + "\n", encoding="utf-8")
+    write_figures(result, output)
     if json:
         print_json(result)
     else:
         _print(result["summary"])
         note("Precision, recall and F1 of clips by the combined trend test; AP of clips; spotting AP at 2 s.")
+
+
+def _runs(
+    store: HeadStore,
+    splits: Mapping[str, tuple[_Part, _Part]],
+    folder: Path,
+    *,
+    seeds: int,
+    steps: int,
+    save: Path | None,
+    show: Callable[[int, int, str], None],
+) -> list[dict[str, Any]]:
+    """A row for every split, loss and seed, and one of the control."""
+    from vidkin.shots import CUT_NUMBERS
+
+    def run(split: str, loss: str, seed: int) -> dict[str, Any]:
+        train, test = splits[split]
+        model, trained = _trained(store, train, loss, seed, steps)
+        rules = _rules(train, model)
+        if save is not None and (split, loss, seed) == (_ALL, "quadlet", 0):
+            _save(model, rules, save)
+        return {**trained, **_judged(model, rules, train, test)}
+
+    rows: list[dict[str, Any]] = [{"split": _ALL, "loss": "length of the shot", **_by_length(*splits[_ALL])}]
+    wanted = [(split, loss, seed) for split in splits for loss in LOSSES for seed in range(seeds)]
+    for done, (split, loss, seed) in enumerate(wanted):
+        show(done, len(wanted), f"{split}: {loss}, seed {seed}")
+        settings = (split, loss, seed, steps, WINDOW, RATE, _TRAIN, _TEST, _HELD_OUT_VIDEOS, CUT_NUMBERS)
+        found = kept_run(folder, settings, partial(run, split, loss, seed))
+        rows.append({"split": split, "loss": loss, "seed": seed, **found})
+    return rows
 
 
 def _splits(
@@ -170,7 +171,7 @@ def _splits(
         )
 
     found = {
-        "all places": (
+        _ALL: (
             part("train", *_TRAIN, "train", None),
             part("test", *_TEST, "test", None),
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from vidkin.models import ClipEncoder
 
-__all__ = ["HeadStore", "kept_run", "machine_text", "mean_and_deviation", "plus_minus"]
+__all__ = ["HeadStore", "kept_run", "machine_text", "mean_and_deviation", "plus_minus", "write_figures"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -134,6 +134,13 @@ def machine_text() -> str:
 
     packages = ", ".join(f"{name} {version(name)}" for name in ("vidkin", "torch", "av"))
     return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {packages}"
+
+
+def write_figures(result: Mapping[str, Any], output: Path | None) -> None:
+    """Write figures as JSON, if a file is named."""
+    if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(json.dumps(as_json(result), indent=1) + "\n", encoding="utf-8")
 
 
 def plus_minus(value: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vidkin.cli.benchmark_composed import LabelledVideo, annotation_of, composed_part, edited_videos
-from vidkin.cli.benchmark_models import HeadStore, kept_run, machine_text
+from vidkin.cli.benchmark_models import HeadStore, kept_run, machine_text, write_figures
 from vidkin.cli.benchmark_shot_tables import counts_of, print_summary, rows_of, summary_of
 from vidkin.cli.console import meter, note
 from vidkin.cli.options import JsonOption
-from vidkin.cli.output import as_json, print_json
+from vidkin.cli.output import print_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,6 +50,10 @@ class _Judged:
     sets: Mapping[str, Sequence[LabelledVideo]]
     train: Sequence[LabelledVideo]
     highlights: Sequence[VideoAnnotation]
+
+
+# What a kept run depends on beside its own settings.
+_FIXED = (WINDOW, _TRAIN, _TEST, _FRAMES, _SEGMENT_SIZE)
 
 
 def shots(
@@ -113,17 +116,7 @@ def shots(
             rows += rows_of(name, None, judged.sets, _by_name(name, judged))
         for name, seed in _trained_runs(seeds) if judged.train else ():
             show(len(rows), 0, f"{name}, seed {seed}")
-            settings: tuple[object, ...] = (
-                name,
-                seed,
-                steps,
-                segment_steps,
-                WINDOW,
-                _TRAIN,
-                _TEST,
-                _FRAMES,
-                _SEGMENT_SIZE,
-            )
+            settings: tuple[object, ...] = (name, seed, steps, segment_steps, *_FIXED)
             if name != _DEEP_SBD:
                 settings += CUT_NUMBERS
 
@@ -151,9 +144,7 @@ def shots(
         "summary": summary_of(rows),
         "runs": rows,
     }
-    if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(json_module.dumps(as_json(result), indent=1) + "\n", encoding="utf-8")
+    write_figures(result, output)
     if json:
         print_json(result)
     else:
