@@ -40,10 +40,11 @@ def test_every_command_and_option_exists(words: list[str]) -> None:
 def test_every_command_is_described() -> None:
     from vidkin.cli.app import app
 
-    described = set(re.findall(r"^\| `vidkin (\w+)", README, re.MULTILINE)) | set(
-        re.findall(r"^\|[^|]*, `vidkin (\w+)", README, re.MULTILINE)
+    described = set(re.findall(r"^\| `vidkin ([\w-]+)", README, re.MULTILINE)) | set(
+        re.findall(r"^\|[^|]*, `vidkin ([\w-]+)", README, re.MULTILINE)
     )
-    assert described == {command.name for command in app.registered_commands}
+    groups = {group.name for group in app.registered_groups}
+    assert described == {command.name for command in app.registered_commands} | groups
 
 
 def test_the_python_runs(
