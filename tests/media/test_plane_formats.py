@@ -110,3 +110,15 @@ def test_every_block_says_when_its_last_frame_ends(tmp_path: Path) -> None:
     blocks = list(iter_planes(path, block=10))
     assert [len(block) for block in blocks] == [10, 10, 5]
     assert blocks[-1].end == pytest.approx(2.5)
+
+
+def test_a_change_of_size_within_a_file_moves_the_grid(tmp_path: Path) -> None:
+    # A raw stream carries its size with its key frames: two files, one after the other, are one.
+    paths = [tmp_path / "wide.264", tmp_path / "tall.264"]
+    for path, images in zip(paths, (noise(2, 36, 100), noise(2, 80, 48)), strict=True):
+        encode(path, images, rate=25)
+    both = tmp_path / "both.264"
+    both.write_bytes(b"".join(path.read_bytes() for path in paths))
+    found = np.concatenate([block.luma for block in iter_planes(both, height=4, width=4)])
+    alone = [block.luma for path in paths for block in iter_planes(path, height=4, width=4)]
+    assert np.array_equal(found, np.concatenate(alone))
