@@ -30,7 +30,8 @@ NAMES = ("astronaut", "coffee", "chelsea", "rocket", "brick", "grass")
 def film(path: Path, *shots: tuple[str, int], seed: int) -> list[tuple[int, int]]:
     """A film of flights over photographs; its shots as [start, end) frames."""
     frames = [frame for name, count in shots for frame in pan(name, count, width=96, height=64, seed=seed)]
-    encode(path, frames, rate=25)
+    # Without mbtree x264 encodes the same pictures alike in every run, and so the training goes alike.
+    encode(path, frames, rate=25, options={"mbtree": "0"})
     edges = np.cumsum([0, *(count for _, count in shots)]).tolist()
     return list(pairwise(edges))
 
@@ -77,8 +78,9 @@ def test_a_model_folder_cuts_a_film_it_has_not_seen(folder: Path, tmp_path: Path
     assert all(shot.critical is not None and 0 <= shot.critical <= 1 for shot in found.shots)
     assert found.curve is not None
     assert found.curve.values.shape == (95,)
-    # Red dots of the sources' figure 3: the curve jumps where a cut is, and starts anew behind it.
-    assert found.curve.values[30] > found.curve.values[29] + 0.1
+    # Red dots of the sources' figure 3: the curve is high where a cut is, and starts anew behind it. Of a jump from
+    # frame to frame nothing is said: under so small a network the flight over the photograph moves it as well.
+    assert found.curve.values[30] > 2 * np.median(found.curve.values[:30])
     assert found.curve.values[31] == 0.0
 
 
