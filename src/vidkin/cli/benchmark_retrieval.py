@@ -62,7 +62,7 @@ RatesOption = Annotated[
     typer.Option(
         "--rate",
         help="A learning rate; may be repeated: then every method is tried at each, and validation chooses.",
-        show_default="0.001 and 0.0001",
+        show_default="0.001, 0.003, 0.0003 and 0.0001",
     ),
 ]
 BackboneOption = Annotated[

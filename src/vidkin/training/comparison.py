@@ -70,7 +70,7 @@ class ComparisonPlan:
     methods: tuple[str, ...] = tuple(method.name for method in METHODS)
     seeds: tuple[int, ...] = (0, 1, 2)
     schedule: Schedule = field(default_factory=Schedule)
-    learning_rates: tuple[float, ...] = (1e-3, 1e-4)
+    learning_rates: tuple[float, ...] = (1e-3, 3e-3, 3e-4, 1e-4)
     backbone: str = "timm:mobilenetv2_100?pad_type=same&mean=0.5&std=0.5"
     hidden: int = 128
     units: int = 128
