@@ -145,6 +145,11 @@ def test_measures_by_hand() -> None:
     best = 3 / math.log2(2) + 1 / math.log2(3)
     assert found["ndcg"] == pytest.approx(100 * (3 / math.log2(2) + 1 / math.log2(4)) / best)
     assert found["qp_sampled"] == pytest.approx(50.0, abs=2)
+    assert found["order_inside"] == 100.0
+    assert found["order_across"] == 50.0  # i at 0.5 is nearer than n at 2.0, not than n at 0.3
+    assert found["distance_negative"] == pytest.approx(
+        (4 - 2 * math.cos(0.3) - 2 * math.cos(2.0)) / 2, abs=1e-5
+    )
     assert math.isnan(found["qp_inside"])  # a single query has no quadlet among the queries
 
 

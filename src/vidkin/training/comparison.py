@@ -40,6 +40,8 @@ PathLike = str | os.PathLike[str]
 OnProgress = Callable[[str, float], None]
 
 _LOG = logging.getLogger(__name__)
+# Part of the protocol: a run that was stored before something was measured has to be made again.
+_MEASURED = "orders and distances"
 _PICTURE_QUERIES = 4
 _PICTURE_RESULTS = 10
 _VOLUME_SIZE = 32
@@ -88,7 +90,7 @@ class ComparisonPlan:
     def protocol(self) -> str:
         """A name for all settings that change the result of a run, so that stored runs of others are not mixed in."""
         schedule = asdict(replace(self.schedule, learning_rate=0.0))
-        parts = [schedule, self.backbone, self.hidden, self.units, self.frames]
+        parts = [_MEASURED, schedule, self.backbone, self.hidden, self.units, self.frames]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
 
 

@@ -14,6 +14,14 @@ from vidkin.training.comparison_runs import Run
 __all__ = ["Row", "Summary", "Verdict", "as_page", "summarise"]
 
 MEASURES = ("qp", "qp_sampled", "qp_inside", "ndcg", "tp", "map", "map_subcategory", "recall_at_1")
+GEOMETRY = (
+    "order_inside",
+    "order_across",
+    "distance_positive",
+    "distance_intermediate",
+    "distance_negative",
+    "unreachable",
+)
 _HEADINGS = ("QP", "QP 15,000", "QP inside", "NDCG", "TP", "MAP", "MAP subcategory", "R@1")
 
 
@@ -150,13 +158,13 @@ def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, m
         if summary.chosen:
             lines += ["", "Every method at the learning rate with the best QP on the validation part:", ""]
             lines += _table(summary.chosen)
-        lines += ["", *_sentences(summary), ""]
+        lines += ["", *_sentences(summary), "", *_geometry(summary.chosen or summary.common), ""]
     return "\n".join(lines)
 
 
 def _row(runs: list[Run]) -> Row:
     method = method_named(runs[0].method)
-    values = {name: [run.test[name] for run in runs] for name in MEASURES}
+    values = {name: [run.test[name] for run in runs] for name in (*MEASURES, *GEOMETRY)}
     return Row(
         method=method.name,
         title=method.title,
@@ -246,6 +254,24 @@ def _table(rows: Sequence[Row]) -> list[str]:
             f"| {row.title} | "
             + " | ".join(cells)
             + f" | {row.validation:.1f} | {rate} | {collapsed} | {row.seconds:.0f} |"
+        )
+    return lines
+
+
+def _geometry(rows: Sequence[Row]) -> list[str]:
+    lines = [
+        "What lies behind QP (test part; the same runs as the last table): how often each of its two orders holds, "
+        "the mean squared distances, and the share of (q, p, i) of the train part for which no n on the unit sphere "
+        "can satisfy Radial's (3R)^2 <= d(n, X).",
+        "",
+        "| method | QP | d(q,p) < d(q,i) | d(q,i) < d(q,n) | d(q,p) | d(q,i) | d(q,n) | unreachable |",
+        "|---" * 8 + "|",
+    ]
+    for row in rows:
+        orders = f"{row.mean['order_inside']:.1f} | {row.mean['order_across']:.1f}"
+        distances = " | ".join(f"{row.mean[name]:.2f}" for name in GEOMETRY if name.startswith("distance"))
+        lines.append(
+            f"| {row.title} | {row.mean['qp']:.1f} | {orders} | {distances} | {row.mean['unreachable']:.0f} |"
         )
     return lines
 

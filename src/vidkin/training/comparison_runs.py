@@ -14,6 +14,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.metric import measures
 from vidkin.models import Encoder
 from vidkin.training.batch import Batch, DrawnItems
+from vidkin.training.comparison_geometry import order_and_distances
 from vidkin.training.comparison_methods import Method, batch_sizes
 from vidkin.training.drawing import index_stream
 from vidkin.training.objectives import WeightedObjective, build_objective
@@ -160,7 +161,8 @@ def measure(queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tens
     q is a query; p, i and n are of the gallery, which holds other recordings than the queries. ``qp`` and ``tp``
     count all such quadlets, ``qp_sampled`` and ``tp_sampled`` 15,000 drawn ones, as the source does. ``map`` takes
     positives and intermediates as relevant, ``map_subcategory`` positives only; ``recall_at_1`` wants the same
-    subcategory first. ``qp_inside`` counts the quadlets that lie in the queries altogether.
+    subcategory first. ``qp_inside`` counts the quadlets that lie in the queries altogether. What
+    `order_and_distances` finds is added; its distances are no percentages.
     """
     scores = -torch.cdist(queries, gallery)
     relevance = measures.graded_relevance(query_labels, labels)
@@ -184,7 +186,8 @@ def measure(queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tens
         "map_subcategory": measures.mean_average_precision(scores, relevance, level=2),
         "recall_at_1": (relevance.gather(1, scores.argmax(dim=1, keepdim=True)) == 2).double().mean().item(),
     }
-    return {name: 100.0 * float(value) for name, value in found.items()}
+    percent = {name: 100.0 * float(value) for name, value in found.items()}
+    return percent | order_and_distances(queries, query_labels, gallery, labels)
 
 
 def ranked(queries: Tensor, gallery: Tensor, *, count: int) -> list[list[int]]:

@@ -1,0 +1,56 @@
+"""What lies behind a QP: which of its two orders holds, and how far apart the embeddings of a kind are."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric import measures
+from vidkin.metric.sampling import sample_quadlets
+
+__all__ = ["order_and_distances"]
+
+# c of the Radial loss in the source: the negative has to lie c times as far from the centre as q, p and i.
+_RADIAL = 3.0
+_QUADLETS = 5_000
+
+
+def order_and_distances(
+    queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor
+) -> dict[str, float]:
+    """The parts of quadlet precision, and squared distances, of unit vectors [Q, D] against a gallery [G, D].
+
+    Returns:
+        ``order_inside``: percent of the (q, p, i) with d(q, p) < d(q, i). ``order_across``: percent of the (q, i, n)
+        with d(q, i) < d(q, n). ``distance_positive``, ``distance_intermediate``, ``distance_negative``: mean squared
+        distance to p, i and n, in [0, 4]. ``unreachable``: percent of 5,000 drawn (q, p, i) of the gallery for which
+        no unit vector n satisfies the constraint of the Radial loss, ``(3R)^2 <= ||n - X||^2 <= (1 + ||X||)^2``; NaN
+        where the gallery has no such triplets.
+    """
+    squared = torch.cdist(queries, gallery).square()
+    relevance = measures.graded_relevance(query_labels, labels)
+    kinds = {"positive": relevance == 2, "intermediate": relevance == 1, "negative": relevance == 0}
+    inside = measures.triplet_precision(
+        -squared, 2 * kinds["positive"].long(), weighting="triplets", valid=~kinds["negative"]
+    )
+    across = measures.triplet_precision(
+        -squared, 2 * kinds["intermediate"].long(), weighting="triplets", valid=~kinds["positive"]
+    )
+    found = {"order_inside": 100.0 * float(inside), "order_across": 100.0 * float(across)}
+    for name, kind in kinds.items():
+        found[f"distance_{name}"] = float(squared[kind].double().mean())
+    return found | {"unreachable": 100.0 * _unreachable(gallery, labels)}
+
+
+def _unreachable(embeddings: Tensor, labels: Tensor) -> float:
+    try:
+        drawn = sample_quadlets(labels, _QUADLETS, seed=0, ineligible="skip")
+    except InvalidArgumentError:
+        return math.nan
+    members = torch.stack([embeddings[part] for part in (drawn.query, drawn.positive, drawn.intermediate)])
+    centre = members.mean(dim=0)
+    radius = (members - centre).norm(dim=-1).amax(dim=0)
+    return float((_RADIAL * radius > 1.0 + centre.norm(dim=-1)).double().mean())
