@@ -37,6 +37,8 @@ class EncoderConfig:
         lstm: Units of the LSTM, the length of a ``clip`` embedding.
         embedding: Length of a further linear layer at the end of ``clip`` and ``image``; 0 leaves it out. Of
             ``deep_ranking`` the length of the embedding (0: ``hidden``).
+        local_normalization: Of ``deep_ranking``: side of the blocks in which the maps of the shallow paths are
+            brought to mean 0 and length 1, odd; 0 leaves it out.
         dropout: Share of the fully connected layer's output that is dropped in training, [0, 1).
         width: Factor on the channels of ``small``, ``c3d`` and ``deep_sbd``.
         batch_norm: ``c3d`` and ``deep_sbd`` with a batch norm after every convolution.
@@ -63,6 +65,7 @@ class EncoderConfig:
     activation: Literal["relu", "none"] = "relu"
     lstm: int = 512
     embedding: int = 0
+    local_normalization: int = 0
     dropout: float = 0.0
     width: float = 1.0
     batch_norm: bool = False
@@ -85,6 +88,11 @@ class EncoderConfig:
         _whole("size", self.size, 16)
         _whole("embedding", self.embedding, 0)
         _whole("classes", self.classes, 0)
+        _whole("local_normalization", self.local_normalization, 0)
+        if self.local_normalization and self.kind != "deep_ranking":
+            raise InvalidArgumentError(
+                f"local_normalization is {self.local_normalization}; {self.kind} has none, leave it at 0"
+            )
         if self.is_classifier and self.classes < 2:
             raise InvalidArgumentError(
                 f"classes is {self.classes}; a {self.kind} network classifies, give it 2 or more"

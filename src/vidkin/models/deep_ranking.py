@@ -10,6 +10,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.models.config import EncoderConfig
 from vidkin.models.encoder import Encoder, check_frames, unit
 from vidkin.models.frame_network import FrameNetwork
+from vidkin.models.local_normalization import LocalNormalization
 
 __all__ = ["DeepRankingNetwork", "LowResolutionPath"]
 
@@ -29,6 +30,7 @@ class LowResolutionPath(nn.Module):
         kernel: Of the convolution.
         stride: Of the convolution.
         pool: Side of the maximum pool, and its stride; smaller where the maps are.
+        local_normalization: Side of the blocks of a :class:`LocalNormalization` before the pool; 0: none.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class LowResolutionPath(nn.Module):
         kernel: int = 8,
         stride: int = 4,
         pool: int = 3,
+        local_normalization: int = 0,
     ) -> None:
         super().__init__()
         self.side = -(-size // subsampling)
@@ -50,13 +53,14 @@ class LowResolutionPath(nn.Module):
             )
         self.convolution = nn.Conv2d(3, channels, kernel, stride)
         maps = (self.side - kernel) // stride + 1
+        self.normalization = LocalNormalization(local_normalization) if local_normalization else nn.Identity()
         self.pool = nn.MaxPool2d(min(pool, maps), ceil_mode=True)
         self.dimension = channels * (-(-maps // min(pool, maps))) ** 2
 
     def forward(self, pictures: torch.Tensor) -> torch.Tensor:
         """[B, 3, S, S], normalised, to [B, F]."""
         small = functional.adaptive_avg_pool2d(pictures, self.side)
-        maps: torch.Tensor = self.pool(torch.relu(self.convolution(small)))
+        maps: torch.Tensor = self.pool(self.normalization(torch.relu(self.convolution(small))))
         return maps.flatten(1)
 
 
@@ -74,7 +78,10 @@ class DeepRankingNetwork(Encoder):
     def __init__(self, config: EncoderConfig, network: FrameNetwork) -> None:
         super().__init__(config)
         self.backbone = network.module
-        self.shallow = nn.ModuleList(LowResolutionPath(config.size, factor) for factor in _SUBSAMPLING)
+        self.shallow = nn.ModuleList(
+            LowResolutionPath(config.size, factor, local_normalization=config.local_normalization)
+            for factor in _SUBSAMPLING
+        )
         lengths = [path.dimension for path in self.shallow if isinstance(path, LowResolutionPath)]
         self.feature_dimension = network.dimension + sum(lengths)
         self.dimension = config.embedding or config.hidden
