@@ -18,126 +18,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from _copies import Families, Item, Piece, prepare
 from _machine import machine
 from vidkin.index import Index, sampling_rate
-from vidkin.media import EDITS, apply_edit, iter_frames, probe, read_frames, write_clip, write_video
+from vidkin.media import EDITS, probe, read_frames
 from vidkin.metric.measures import mean_average_precision, micro_average_precision
 from vidkin.similarity import Segment
 
 SIDE_EDITS = ("picture_in_picture", "mirror")
-LONGEST, SHORTEST = 30.0, 6.0
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A source: a stretch of a recording."""
-
-    recording: str
-    family: str
-    start: float
-    end: float
-    path: Path
-
-
-@dataclass(frozen=True)
-class Item:
-    """A video of the gallery; `source` is None for distractors."""
-
-    path: Path
-    family: str
-    edit: str
-    source: Piece | None = None
-    segment: tuple[float, float, float, float] | None = None  # of the recording, of the copy
-
-
-def family_of(path: Path) -> str:
-    """Recordings that are copies of each other in the collection used here: the name up to '-' or a digit."""
-    if path.parent.name == "tmk":
-        return path.stem.split("-")[0]
-    return path.stem.rstrip("0123456789")
-
-
-def scene_of(path: Path) -> str:
-    """Recordings before the same background: the twenty sign-language clips, and the toys on one table."""
-    if path.suffix == ".mkv" or path.parent.name == "mdn":
-        return path.parent.name + path.suffix
-    return family_of(path)
-
-
-def prepare(folder: Path, work: Path) -> tuple[list[Piece], list[Item]]:
-    """Cut, edit and encode; what is there already is kept."""
-    videos = sorted(p for p in folder.rglob("*") if p.suffix in {".mp4", ".mkv", ".webm", ".mov"})
-    durations = {path: probe(path).duration for path in videos}
-    long = [path for path in videos if durations[path] >= SHORTEST]
-    chosen: dict[str, Path] = {}
-    for path in long:  # of a family of copies the longest is the source, the others are real copies
-        best = chosen.setdefault(family_of(path), path)
-        if durations[path] > durations[best]:
-            chosen[family_of(path)] = path
-    work.mkdir(parents=True, exist_ok=True)
-    filler = _filler(work, [path for path in videos if path.suffix == ".mkv"])
-    pieces: list[Piece] = []
-    items: list[Item] = []
-    for number, path in enumerate(sorted(chosen.values())):
-        count = math.ceil(durations[path] / LONGEST - 0.05)
-        for part in range(count):
-            start, end = durations[path] * part / count, durations[path] * (part + 1) / count
-            piece = Piece(
-                path.stem, family_of(path), start, end, work / "queries" / f"{path.stem}-{part}.mp4"
-            )
-            piece.path.parent.mkdir(exist_ok=True)
-            if not piece.path.exists():
-                write_clip(path, piece.path, start=start, end=end)
-            pieces.append(piece)
-            items += _copies(path, piece, work / "gallery", filler, seed=100 * number + part)
-    rest = [path for path in videos if path not in chosen.values()]
-    families = set(chosen)
-    items += [
-        Item(path, family_of(path), "real copy" if family_of(path) in families else "distractor")
-        for path in rest
-    ]
-    return pieces, items
-
-
-def _copies(path: Path, piece: Piece, folder: Path, filler: Path, seed: int) -> Iterator[Item]:
-    folder.mkdir(exist_ok=True)
-    for number, name in enumerate(EDITS):
-        target = folder / f"{piece.path.stem}.{name}.mp4"
-        record = target.with_suffix(".json")
-        if not record.exists():
-            made = apply_edit(
-                path, target, name, seed=seed + 7919 * number, start=piece.start, end=piece.end,
-                filler=filler, short_side=360,
-            )  # fmt: skip
-            record.write_text(json.dumps(made.segments[0]))
-        yield Item(target, piece.family, name, piece, tuple(json.loads(record.read_text())))
-
-
-def _filler(work: Path, shorts: list[Path]) -> Path:
-    """The short videos one after the other, 320 x 240, 25 frames per second."""
-    target = work / "filler.mp4"
-    if not target.exists():
-        from PIL import Image
-
-        def frames() -> Iterator[np.ndarray]:
-            for path in shorts:
-                for part in iter_frames(path, rate=25, short_side=240):
-                    for image in part.images:
-                        yield np.asarray(Image.fromarray(image).resize((320, 240)))
-
-        write_video(target, frames(), rate=25)
-    return target
 
 
 def relevance(pieces: list[Piece], items: list[Item]) -> np.ndarray:
@@ -255,29 +152,15 @@ def summarise(
         "edits": {
             name: measured(((edits == name)[None] & (truth > 0)) | (truth == 0))
             for name in [*EDITS, "real copy"]
+            if name in edits
         },
     }
-    unrelated = np.array(
-        [[scene_of_item(item) != scene_of_piece(piece) for item in items] for piece in pieces]
-    )
+    unrelated = np.array([[item.scene != piece.scene for item in items] for piece in pieces])
     unrelated &= everywhere & (truth == 0)
     result["unrelated_99th"] = float(np.quantile(scores[unrelated], 0.99))
     copies = scores[everywhere & (truth > 0)]
     result["copies_quantiles"] = {q: float(np.quantile(copies, q)) for q in (0.05, 0.1, 0.5)}
     return result
-
-
-def scene_of_item(item: Item) -> str:
-    if item.source is None:
-        return scene_of(item.path)
-    return SCENES[item.family]
-
-
-def scene_of_piece(piece: Piece) -> str:
-    return SCENES[piece.family]
-
-
-SCENES: dict[str, str] = {}
 
 
 def localisation(
@@ -313,12 +196,19 @@ def main() -> None:
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--whitening", type=Path)
     parser.add_argument("--no-peers", action="store_true")
-    parser.add_argument("--output", type=Path, help="folder for copy_retrieval.md and .json")
+    parser.add_argument("--alone", action="store_true", help="no two files of the folder show the same")
+    parser.add_argument("--distractors", type=Path, nargs="+", default=[], help="folders of unrelated videos")
+    parser.add_argument("--sources", type=int, help="at most so many sources; default all")
+    parser.add_argument("--output", type=Path, help="folder for NAME.md and .json")
+    parser.add_argument("--name", default="copy_retrieval", help="of the report")
     arguments = parser.parse_args()
-    pieces, items = prepare(arguments.folder, arguments.work)
-    for path in arguments.folder.rglob("*"):
-        if path.is_file():
-            SCENES[family_of(path)] = scene_of(path)
+    pieces, items = prepare(
+        arguments.folder,
+        arguments.work,
+        Families(alone=arguments.alone),
+        distractors=arguments.distractors,
+        sources=arguments.sources,
+    )
     truth = relevance(pieces, items)
     print(f"{len(pieces)} queries, {len(items)} gallery videos, {int((truth > 0).sum())} relevant pairs")
     systems: dict[str, Callable[[], dict[str, object]]] = {
@@ -354,8 +244,8 @@ def main() -> None:
     print(text)
     if arguments.output:
         arguments.output.mkdir(parents=True, exist_ok=True)
-        (arguments.output / "copy_retrieval.md").write_text(text)
-        (arguments.output / "copy_retrieval.json").write_text(
+        (arguments.output / f"{arguments.name}.md").write_text(text)
+        (arguments.output / f"{arguments.name}.json").write_text(
             json.dumps({"machine": machine(), "results": results, "notes": notes}, indent=1) + "\n"
         )
 
@@ -402,7 +292,7 @@ def _page(results: dict, pieces: list[Piece], items: list[Item], notes: list[str
             )
     lines += ["", "mAP / micro-AP of each edit alone (neutral):", "",
               "| edit | " + " | ".join(results) + " |", "|---" * (len(results) + 1) + "|"]  # fmt: skip
-    for edit in [*EDITS, "real copy"]:
+    for edit in next(iter(results.values()))["edits"]:
         cells = [
             f"{r['edits'][edit]['mAP']:.2f} / {r['edits'][edit]['micro_AP']:.2f}" for r in results.values()
         ]
