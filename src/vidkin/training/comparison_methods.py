@@ -78,6 +78,16 @@ METHODS: tuple[Method, ...] = (
     _method(
         "quadlets_and_ap", "All quadlets + hierarchical AP", "all_quadlets", "hierarchical_ap", ours=True
     ),
+    Method(
+        name="combined",
+        title="All quadlets + hierarchical AP + .3 Radial",
+        objectives=(
+            ObjectiveRecipe(name="all_quadlets"),
+            ObjectiveRecipe(name="hierarchical_ap"),
+            ObjectiveRecipe(name="radial_detached", weight=0.3),
+        ),
+        ours=True,
+    ),
 )
 """All rows, in the order of the tables: what is not trained, the source's methods, ours."""
 
