@@ -53,13 +53,13 @@ def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
     address, _, query = name.partition("?")
     prefix, colon, model = (_DEFAULT if address == "default" else address).partition(":")
     entry = _DETECTORS.get(prefix)
-    if entry is None and Path(address).is_dir():
+    if entry is None and address and (Path(address) / "config.toml").is_file():
         prefix, colon, model = _prefix_of(Path(address)), ":", address
         entry = _DETECTORS[prefix]
     if entry is None or bool(colon) != entry[2]:
         raise InvalidArgumentError(
-            f"no shot detector is called {name!r}; allowed are {', '.join(available_detectors())}, "
-            "or the folder of a trained model"
+            f"no shot detector is called {name!r}; allowed are default, {', '.join(available_detectors())}, "
+            "or the folder of a trained model (`vidkin train-shots` makes one)"
         )
     arguments = _settings(name, query, entry[1])
     if entry[2]:
