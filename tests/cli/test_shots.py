@@ -277,6 +277,8 @@ def test_detectors_that_mean_nothing(film: Path) -> None:
         outcome = run(film, detector=nothing, status=2)
         assert "allowed are default, adaptive, band" in outcome.err
         assert "`vidkin train-shots` makes one" in outcome.err
+    twice = run(film, detector="shotdetect?threshold=9&threshold=75", status=2)
+    assert "threshold is given twice" in twice.err
     assert "no setting 'size'" in run(film, detector="shotdetect?size=3", status=2).err
 
 
@@ -365,3 +367,12 @@ def test_a_name_as_long_as_names_can_be(film: Path, tmp_path: Path) -> None:
 
 def test_drop_frame_alone_says_nothing(film: Path) -> None:
     assert "give --edl FILE with it" in run(film, "--drop-frame", status=2).err
+
+
+def test_interrupted_it_begins_anew(film: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("vidkin.cli.shots._found", interrupt)
+    outcome = run(film, status=130)
+    assert outcome.err == "Interrupted. What was finished is kept; the same command begins anew.\n"

@@ -117,13 +117,15 @@ def _prefix_of(folder: Path) -> str:
 
 def _settings(name: str, query: str, allowed: Mapping[str, type]) -> dict[str, Any]:
     try:
-        given = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=True)) if query else {}
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True) if query else []
     except ValueError as error:
         raise InvalidArgumentError(
             f"settings are written name=value&name=value, given is {query!r} in {name!r}"
         ) from error
     values: dict[str, Any] = {}
-    for key, text in given.items():
+    for key, text in pairs:
+        if key in values:
+            raise InvalidArgumentError(f"{name!r}: {key} is given twice; give it once")
         if key not in allowed:
             raise InvalidArgumentError(
                 f"{name!r}: there is no setting {key!r}; allowed are {', '.join(sorted(allowed)) or 'none'}"
