@@ -165,6 +165,48 @@ def test_labels_without_their_video_are_told(tmp_path: Path) -> None:
     assert "has labels but no video for gone.mp4" in result.stderr
 
 
+def test_videos_without_a_cut_and_names_without_an_ending_are_judged(edited: Path, tmp_path: Path) -> None:
+    pytest.importorskip("scenedetect")
+    (tmp_path / "film").write_bytes((edited / "two.mp4").read_bytes())
+    (tmp_path / "truth.json").write_text(json.dumps({"videos": {"film": {"hard": []}}}), encoding="utf-8")
+    stored = json.loads(run("shots", "--data", tmp_path, "--work", tmp_path / "work", "--json").stdout)
+    assert {row["set"] for row in stored["runs"]} == {"film"}
+    (tmp_path / "truth.json").write_text(json.dumps({"videos": {}}), encoding="utf-8")
+    assert "has labels of no video" in run("shots", "--data", tmp_path, status=2).stderr
+    (tmp_path / "truth.json").write_text('{"videos": {"film": {"hard": [Infinity]}}}', encoding="utf-8")
+    assert "does not hold labels of cuts" in run("shots", "--data", tmp_path, status=2).stderr
+
+
+def test_an_output_that_cannot_be_written_is_told_before_measuring(edited: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for command in ("shots", "critical"):
+        for output, message in (
+            (tmp_path, "is a folder"),
+            (tmp_path / "file" / "x.json", "cannot be written"),
+        ):
+            result = run(command, "--data", edited, "--work", tmp_path / "work", "-o", output, status=2)
+            assert message in result.stderr
+    assert not (tmp_path / "work").exists()
+
+
+def test_runs_of_other_data_are_not_taken_for_these(clips: Path, edited: Path, tmp_path: Path) -> None:
+    """A run is kept under its settings, which do not hold the data."""
+    given = {"--data": edited, "--videos": clips, "--weights": None}
+    own = edited / "figures.json"
+    (tmp_path / "none").mkdir()
+    call = ("shots", "--data", edited, "--work", tmp_path / "work", "--videos")
+    # A call that gave no run leaves nothing to be mixed with.
+    assert "holds no single-shot clips" in run(*call, tmp_path / "none", status=2).stderr
+    (tmp_path / "work" / "runs").mkdir(parents=True)
+    (tmp_path / "work" / "shots-data.json").unlink()
+    for _ in range(2):
+        benchmark_models.check_same_data(tmp_path / "work", "shots", given, written=(own, None))
+        own.touch()
+    own.unlink()
+    result = run(*call, tmp_path / "none", status=2)
+    assert "holds runs with another --videos, which would be mixed" in result.stderr
+
+
 def test_shots_between_cuts_and_transitions() -> None:
     from vidkin.shots import BoundaryLabels
 

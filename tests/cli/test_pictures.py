@@ -9,8 +9,9 @@ import pytest
 import torch
 from PIL import Image
 
+from tests.shots.made import detection
 from tests.support.videos import encode
-from vidkin.cli.pictures import draw_map, draw_pairs, frame_pairs, require_picture_name
+from vidkin.cli.pictures import draw_curve, draw_map, draw_pairs, frame_pairs, require_picture_name
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import Comparison
 from vidkin.similarity import Segment
@@ -155,4 +156,11 @@ def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
     pairs = frame_pairs(comparison(1, 1, Segment(0, 1, 0, 1, 0.9)))
     with pytest.raises(MediaError, match=r"missing\.mp4"):
         draw_pairs(pairs, tmp_path / "pairs.png", query=tmp_path / "missing.mp4", target=tmp_path / "b.mp4")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_format_that_needs_another_program_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InvalidArgumentError, match="cannot be written"):
+        draw_curve(detection(), tmp_path / "curve.pgf")
     assert list(tmp_path.iterdir()) == []

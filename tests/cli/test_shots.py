@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -272,6 +273,12 @@ def test_a_file_is_no_folder_for_several_videos(film: Path, tmp_path: Path) -> N
 def test_detectors_that_mean_nothing(film: Path) -> None:
     outcome = run(film, detector="canny", status=2)
     assert "no shot detector is called 'canny'; allowed are" in outcome.err
+    for nothing in ("", str(film.parent)):
+        outcome = run(film, detector=nothing, status=2)
+        assert "allowed are default, adaptive, band" in outcome.err
+        assert "`vidkin train-shots` makes one" in outcome.err
+    twice = run(film, detector="shotdetect?threshold=9&threshold=75", status=2)
+    assert "threshold is given twice" in twice.err
     assert "no setting 'size'" in run(film, detector="shotdetect?size=3", status=2).err
 
 
@@ -281,3 +288,91 @@ def test_names_and_settings_of_detectors(film: Path) -> None:
 
     assert [cut["frame"] for cut in cuts("content?min_scene_len=1")] == [20, 45]
     assert cuts("shotdetect?threshold=400") == []
+
+
+@pytest.mark.parametrize("option", ["--csv", "--edl", "--stats", "--chapters"])
+def test_a_video_is_never_written_over(option: str, tmp_path: Path) -> None:
+    film = cut_video(tmp_path / "film.mp4")
+    (tmp_path / "link.mp4").symlink_to(film)
+    before = film.read_bytes()
+    for target in (film, tmp_path / "link.mp4", tmp_path / "." / "film.mp4"):
+        outcome = run(film, option, target, status=2)
+        assert "which is one of the videos; give it another name" in outcome.err
+    assert film.read_bytes() == before
+
+
+def test_a_piece_is_never_written_over_a_video(tmp_path: Path) -> None:
+    """Cameras number their files as pieces are numbered."""
+    first = cut_video(tmp_path / "film.mp4")
+    second = cut_video(tmp_path / "film-001.mp4", seed=1)
+    before = second.read_bytes()
+    assert "'film-001.mp4', which lies beside the video" in run(first, "--split", tmp_path, status=1).err
+    other = tmp_path / "other"
+    other.mkdir()
+    third = cut_video(other / "film-002.mp4")
+    whole = third.read_bytes()
+    outcome = run(first, third, "--split", other, status=1)
+    assert "a piece would be written over" in outcome.err
+    assert second.read_bytes() == before
+    assert third.read_bytes() == whole
+    assert not (other / "film-001.mp4").exists()
+
+
+def test_two_options_do_not_write_one_file(film: Path, tmp_path: Path) -> None:
+    same = tmp_path / "same.txt"
+    outcome = run(film, "--csv", same, "--edl", same, status=2)
+    assert "which is the file of --csv; give it another name" in outcome.err
+    assert not same.exists()
+
+
+def test_names_that_differ_in_case_alone_are_kept_apart(film: Path, tmp_path: Path) -> None:
+    names = ("take.mp4", "TAKE.mkv")
+    for name in names:
+        (tmp_path / name).write_bytes(film.read_bytes())
+    run(*(tmp_path / name for name in names), "--edl", tmp_path / "edl")
+    assert {path.name for path in (tmp_path / "edl").iterdir()} == {"take.edl", "TAKE-2.edl"}
+
+
+def test_a_table_that_cannot_be_written_leaves_the_rest(film: Path, tmp_path: Path) -> None:
+    """It shows only when all is found: what was found is told all the same."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    outcome = run(film, "--csv", pipe, "--json", status=1)
+    assert outcome.json["csv"] is None
+    assert len(outcome.json["videos"][0]["shots"]) == 3
+    assert [failure["path"] for failure in outcome.json["broken"]] == [str(pipe)]
+    assert "it is a device or a pipe, not a file" in outcome.err
+    assert pipe.is_fifo()
+    assert "--csv must name a file" in run(film, "--csv", tmp_path, status=2).err
+
+
+def test_every_failure_names_its_file_once(tmp_path: Path) -> None:
+    film = encode(tmp_path / "film.h264", pan("coffee", 20))
+    outcome = run(film, "--split", tmp_path / "pieces", status=1)
+    assert outcome.err.count(str(film)) == 1
+
+
+def test_a_name_as_long_as_names_can_be(film: Path, tmp_path: Path) -> None:
+    long = tmp_path / f"{'x' * 246}.mp4"
+    long.write_bytes(film.read_bytes())
+    outcome = run(long, "--split", tmp_path / "fits")
+    assert "3 shots" in outcome.out
+    assert len(list((tmp_path / "fits").glob("*.mp4"))) == 3
+    longest = long.rename(tmp_path / f"{'x' * 251}.mp4")
+    outcome = run(longest, "--thumbnails", tmp_path / "pictures", "--edl", tmp_path / "x.edl", status=1)
+    assert "it cannot be written (File name too long)" in outcome.err
+    assert (tmp_path / "x.edl").exists()
+    assert "the file cannot be reached" in run("x" * 300, "--edl", "y" * 300, status=3).err
+
+
+def test_drop_frame_alone_says_nothing(film: Path) -> None:
+    assert "give --edl FILE with it" in run(film, "--drop-frame", status=2).err
+
+
+def test_interrupted_it_begins_anew(film: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("vidkin.cli.shots._found", interrupt)
+    outcome = run(film, status=130)
+    assert outcome.err == "Interrupted. What was finished is kept; the same command begins anew.\n"

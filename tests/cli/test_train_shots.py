@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +87,43 @@ def test_too_few_videos_are_told(labels: Path, tmp_path: Path) -> None:
     write_shot_annotations(tmp_path / "few.json", [few])
     result = run(tmp_path / "few.json", "--recipe", labels.parent / "recipe.toml", status=2)
     assert "has labels of 1 video; 4 or more are needed" in result.stderr
+
+
+def rewritten(labels: Path, target: Path, change: Callable[[list[dict[str, Any]]], object]) -> Path:
+    """The labels with something else in them, beside the same videos."""
+    document = json.loads(labels.read_text(encoding="utf-8"))
+    for video in document["videos"]:
+        video["video"] = str(labels.parent / video["video"])
+    change(document["videos"])
+    target.write_text(json.dumps(document), encoding="utf-8")
+    return target
+
+
+def test_labels_behind_the_end_of_a_kept_video_are_told(labels: Path, tmp_path: Path) -> None:
+    changed = rewritten(
+        labels, tmp_path / "labels.json", lambda videos: videos[3]["shots"][2].update(end=500)
+    )
+    result = run(changed, "--recipe", labels.parent / "recipe.toml", "--output", tmp_path / "model", status=2)
+    assert "3.mp4 has 72 frames, but a shot labelled up to 500" in result.stderr
+
+
+def test_what_cannot_be_fitted_is_told_before_training(labels: Path, tmp_path: Path) -> None:
+    recipe = ("--recipe", labels.parent / "recipe.toml", "--output", tmp_path / "model")
+    uncut = rewritten(
+        labels, tmp_path / "uncut.json", lambda videos: videos[3].update(shots=videos[3]["shots"][:1])
+    )
+    assert (
+        "Every fourth video (3.mp4) is kept to fit what counts as a cut"
+        in run(uncut, *recipe, status=2).stderr
+    )
+    gone = rewritten(labels, tmp_path / "gone.json", lambda videos: videos[0].update(video="gone.mp4"))
+    assert "1 labelled video not found: gone.mp4" in run(gone, *recipe, status=2).stderr
+    assert not (tmp_path / "model").exists()
+    calm = rewritten(
+        labels, tmp_path / "calm.json", lambda videos: videos[3]["shots"][0].update(critical=None)
+    )
+    assert "shots will get no critical score" in run(calm, *recipe).stderr
+
+
+def test_help_names_the_tables_of_a_recipe() -> None:
+    assert "[shots]" in run("--help").stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,10 @@ def test_one_video_alone_is_a_file_too(tmp_path: Path) -> None:
         ([{"start": 0}], r"expected 'video', 'fps' and 'shots' .*KeyError: 'end'"),
         ([{"start": 0, "end": 9, "critical": [4]}], r"video 0: expected 'video'.*ValueError"),
         (7, r"video 0: expected 'video'.*TypeError"),
+        ([{"start": 0, "end": 9.5}], r"frames are counted in whole numbers, given is 9\.5"),
+        ([{"start": True, "end": 9}], r"frames are counted in whole numbers, given is True"),
+        ([{"start": 0, "end": math.inf}], r"frames are counted in whole numbers, given is inf"),
+        ([{"start": 0, "end": 9, "crtical": [4, 9]}], r"given is also 'crtical'"),
     ],
 )
 def test_labels_that_contradict_themselves_are_told(tmp_path: Path, shots: object, message: str) -> None:
@@ -97,6 +102,10 @@ def test_files_that_hold_something_else_are_told(tmp_path: Path) -> None:
         read_shot_annotations(write(tmp_path / "other.json", {"format": "other", "videos": []}))
     with pytest.raises(InvalidArgumentError, match=r"fps must be above 0, given is 0\.0 for .*a\.mp4"):
         read_shot_annotations(write(tmp_path / "fps.json", {"video": "a.mp4", "fps": 0, "shots": []}))
+    with pytest.raises(InvalidArgumentError, match=r"video 0: expected .* OverflowError"):
+        read_shot_annotations(write(tmp_path / "large.json", {"video": "a.mp4", "fps": 10**400, "shots": []}))
+    with pytest.raises(InvalidArgumentError, match=r"'video' is None, it must be the name of a file"):
+        read_shot_annotations(write(tmp_path / "name.json", {"video": None, "fps": 25, "shots": []}))
 
 
 def test_soccernet_event_makes_its_shot_critical_up_to_the_event(tmp_path: Path) -> None:
@@ -154,5 +163,9 @@ def test_soccernet_mistakes_are_told(tmp_path: Path) -> None:
         read_soccernet(labels, "1.mkv", fps=0, frames=10, shots=whole)
     with pytest.raises(InvalidArgumentError, match=r"before is 0 s"):
         read_soccernet(labels, "1.mkv", fps=10, frames=10, shots=whole, before=0)
+    with pytest.raises(InvalidArgumentError, match=r"before is inf s"):
+        read_soccernet(labels, "1.mkv", fps=10, frames=10, shots=whole, before=math.inf)
+    with pytest.raises(InvalidArgumentError, match=r"has 10 frames, but a shot is given as \[0, 11\)"):
+        read_soccernet(labels, "1.mkv", fps=10, frames=10, shots=[(0, 11)])
     with pytest.raises(InvalidArgumentError, match="has no list 'annotations'"):
         read_soccernet(write(tmp_path / "x.json", {"a": 1}), "1.mkv", fps=10, frames=10, shots=whole)

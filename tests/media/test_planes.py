@@ -36,6 +36,16 @@ def test_every_frame_once_with_its_time_whatever_the_block(tmp_path: Path) -> No
     assert np.array_equal(found.luma, whole(path, block=128).luma)
 
 
+def test_avi_with_b_frames_loses_no_picture(tmp_path: Path) -> None:
+    """The format holds no times of presentation, and those that FFmpeg makes up step back."""
+    path = encode(tmp_path / "pan.avi", pan("coffee", 40), rate=10, options={"bf": "3"})
+    found = whole(path)
+    assert found.timestamps == pytest.approx(np.arange(40) / 10)
+    right = whole(encode(tmp_path / "pan.mp4", pan("coffee", 40), rate=10, options={"bf": "3"}))
+    assert np.abs(found.luma.astype(int) - right.luma).mean() < 3
+    assert read_frames(path, rate=None).timestamps == pytest.approx(np.arange(40) / 10)
+
+
 def test_samples_are_pixels_of_the_picture(tmp_path: Path) -> None:
     path = encode(tmp_path / "pan.mp4", pan("chelsea", 4), rate=10, options={"crf": "10"})
     found = whole(path, height=64, width=96)

@@ -188,3 +188,23 @@ def test_real_files_lose_nothing(shared_data: Path, tmp_path: Path, name: str) -
     report = split_video(source, tmp_path, [0.0, 4.0, 7.5])
     assert len(report.pieces) > 1 or name == "bikes.mp4"
     assert sum((payloads(piece.path) for piece in report.pieces), Counter()) == payloads(source)
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".ts", ".flv"])
+def test_the_last_picture_has_its_length(tmp_path: Path, suffix: str) -> None:
+    """Transport streams and Flash video tell no duration of it."""
+    images = pan("coffee", 30, width=96, height=64)
+    path = encode(tmp_path / f"film{suffix}", images, options=KEYS_EVERY_10)
+    report = split_video(path, tmp_path / "pieces", [0.0, 1.0, 2.0])
+    assert [piece.end for piece in report.pieces] == pytest.approx([1.0, 2.0, 3.0], abs=2e-3)
+
+
+def test_what_lies_beside_the_source_is_not_replaced(tmp_path: Path) -> None:
+    path = encode(tmp_path / "film.mp4", pan("coffee", 30, width=96, height=64), options=KEYS_EVERY_10)
+    (tmp_path / "film-002.mp4").write_bytes(b"another recording")
+    with pytest.raises(InvalidArgumentError, match=r"'film-002\.mp4', which lies beside the video"):
+        split_video(path, tmp_path, [0.0, 1.0])
+    assert (tmp_path / "film-002.mp4").read_bytes() == b"another recording"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["film-002.mp4", "film.mp4"]
+    for _ in range(2):  # in a folder of their own, pieces are made anew
+        assert len(split_video(path, tmp_path / "pieces", [0.0, 1.0]).pieces) == 2

@@ -153,7 +153,9 @@ def test_mistakes_are_told(folder: Path, tmp_path: Path) -> None:
     ):
         open_learned(tmp_path / "image")
     save_model(build_model(CONFIG), tmp_path / "clip")
-    with pytest.raises(InvalidArgumentError, match="was not fitted to find shots"):
+    with pytest.raises(
+        InvalidArgumentError, match="was not fitted to find shots; `vidkin train-shots` makes one"
+    ):
         open_learned(tmp_path / "clip")
     with pytest.raises(InvalidArgumentError, match="size is 4 pixels, allowed is 8 or more"):
         LearnedDetector(build_model(CONFIG), ShotRules.load(folder), size=4)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,13 @@ def test_a_collapse_is_told() -> None:
     assert report.distance < 1e-3
 
 
+def test_a_loss_that_is_no_number_ends_the_training() -> None:
+    features, labels = events(2, seed=3)
+    clips = ShotClips([rows * math.nan for rows in features], labels, window=4)
+    with pytest.raises(InvalidArgumentError, match=r"the loss is nan at step 1: lower learning_rate"):
+        train_on_shots(Head(), clips, ShotRecipe(loss="quadlet", window=4, steps=5))
+
+
 def test_mistakes_are_told() -> None:
     with pytest.raises(InvalidArgumentError, match="given are 0 for 1 videos"):
         ShotClips([numbered()], [], window=4)
@@ -193,6 +201,8 @@ def test_mistakes_are_told() -> None:
         ({"loss": "quadlet", "window": 1}, "window must be 2 or more"),
         ({"loss": "quadlet", "quadlets": 0, "triplets": 0}, "needs quadlets or triplets"),
         ({"loss": "quadlet", "learning_rate": 0}, "learning_rate and clip must be above 0"),
+        ({"loss": "quadlet", "learning_rate": math.inf}, "all finite, margin too"),
+        ({"loss": "quadlet", "margin": math.nan}, "all finite, margin too"),
     ],
 )
 def test_recipes_are_checked(values: dict[str, object], message: str) -> None:

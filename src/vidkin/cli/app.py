@@ -33,6 +33,10 @@ from vidkin.errors import VidkinError
 __all__ = ["app", "run"]
 
 
+# They keep nothing of what they were at; files of videos that were done are there.
+_BEGIN_ANEW = ("shots", "train-shots")
+
+
 class _Commands(TyperGroup):
     """Turns what vidkin raises on purpose into one line and an exit status; bugs keep their traceback."""
 
@@ -46,7 +50,8 @@ class _Commands(TyperGroup):
             # An interrupted `index` says how far it came.
             so_far = getattr(interrupt, "report", None)
             done = f" ({so_far})" if so_far is not None else ""
-            note(f"Interrupted{done}. What was finished is kept; the same command goes on.", style="yellow")
+            then = "begins anew" if ctx.invoked_subcommand in _BEGIN_ANEW else "goes on"
+            note(f"Interrupted{done}. What was finished is kept; the same command {then}.", style="yellow")
             raise typer.Exit(Status.INTERRUPTED) from None
 
 

@@ -58,6 +58,8 @@ def edited_videos(folder: Path) -> list[LabelledVideo]:
     from vidkin.shots import read_boundary_labels
 
     labels = read_boundary_labels(folder / "truth.json")
+    if not labels:
+        raise InvalidArgumentError(f"{folder / 'truth.json'} has labels of no video")
     missing = [name for name in labels if not (folder / name).is_file()]
     if missing:
         raise InvalidArgumentError(f"{folder} has labels but no video for {', '.join(missing)}")

@@ -14,6 +14,8 @@ import typer
 
 from vidkin.cli.benchmark_models import (
     HeadStore,
+    check_output,
+    check_same_data,
     kept_run,
     machine_text,
     mean_and_deviation,
@@ -96,6 +98,8 @@ def critical(
     """
     began = time.monotonic()
     steps, seeds = _STEPS[quick], 1 if quick else seeds
+    check_output(output)
+    check_same_data(work, "critical", {"--data": data, "--weights": weights}, written=(output, save))
     store = HeadStore(weights, work / "features", window=WINDOW)
     with meter("critical clips") as bar:
 

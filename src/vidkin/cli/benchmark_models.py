@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
 from vidkin.cli.output import as_json
+from vidkin.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,10 +19,21 @@ if TYPE_CHECKING:
 
     from vidkin.models import ClipEncoder
 
-__all__ = ["HeadStore", "kept_run", "machine_text", "mean_and_deviation", "plus_minus", "write_figures"]
+__all__ = [
+    "HeadStore",
+    "check_output",
+    "check_same_data",
+    "kept_run",
+    "machine_text",
+    "mean_and_deviation",
+    "plus_minus",
+    "write_figures",
+]
 
 Progress = Callable[[int, int, str], None]
 
+# What benchmarks keep of data; features are kept under a digest of theirs.
+_KEPT = ("runs", "highlights", "composed-train", "composed-test")
 _NETWORK = "timm:mobilenetv2_100?pad_type=same"
 
 
@@ -136,11 +149,83 @@ def machine_text() -> str:
     return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {packages}"
 
 
-def write_figures(result: Mapping[str, Any], output: Path | None) -> None:
-    """Write figures as JSON, if a file is named."""
-    if output is not None:
+def check_output(output: Path | None) -> None:
+    """Refuse, before anything is measured, a file that figures cannot be written to.
+
+    Raises:
+        InvalidArgumentError: It is a folder, or its folder cannot be made.
+    """
+    if output is None:
+        return
+    if output.is_dir():
+        raise InvalidArgumentError(f"--output must name a file, {output} is a folder")
+    try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(json.dumps(as_json(result), indent=1) + "\n", encoding="utf-8")
+        with tempfile.TemporaryFile(dir=output.parent):
+            pass
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"--output cannot be written into {output.parent}: {error.strerror or error}"
+        ) from error
+
+
+def write_figures(result: Mapping[str, Any], output: Path | None) -> None:
+    """Write figures as JSON, if a file is named.
+
+    Raises:
+        MediaError: It cannot be written.
+    """
+    if output is not None:
+        from vidkin.media import whole_file
+
+        with whole_file(output) as partial:
+            partial.write_text(json.dumps(as_json(result), indent=1) + "\n", encoding="utf-8")
+
+
+def check_same_data(
+    work: Path, benchmark: str, inputs: Mapping[str, Path | None], *, written: Sequence[Path | None] = ()
+) -> None:
+    """Keep in ``work`` which data its runs are of, so that figures of other data are never taken for those of these.
+
+    Args:
+        work: Where runs are kept.
+        benchmark: Whose.
+        inputs: Option and file or folder; files are told apart by name and size.
+        written: What the benchmark writes beside ``work``: it may lie in a folder of the data.
+
+    Raises:
+        InvalidArgumentError: ``work`` holds runs of other data, or cannot be written.
+    """
+    own = [path.absolute() for path in (work, *written) if path is not None]
+    found = {option: _contents(path, own) for option, path in inputs.items()}
+    kept = work / f"{benchmark}-data.json"
+    try:
+        if kept.is_file() and any((work / name).is_dir() for name in _KEPT):
+            before = json.loads(kept.read_text(encoding="utf-8"))
+            other = [option for option, content in found.items() if before.get(option) != content]
+            if other:
+                raise InvalidArgumentError(
+                    f"{work} holds runs with another {', '.join(other)}, which would be mixed with these; "
+                    "give another folder as --work"
+                )
+        else:
+            work.mkdir(parents=True, exist_ok=True)
+            kept.write_text(json.dumps(found), encoding="utf-8")
+    except OSError as error:
+        raise InvalidArgumentError(f"--work {work} cannot be used: {error.strerror or error}") from error
+
+
+def _contents(path: Path | None, own: Sequence[Path]) -> str | None:
+    """A digest of the names and sizes of files but a benchmark's own; None for nothing."""
+    if path is None:
+        return None
+    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+    listed = [
+        (each.name if each == path else each.relative_to(path).as_posix(), each.stat().st_size)
+        for each in files
+        if not any(each.absolute().is_relative_to(one) for one in own)
+    ]
+    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()[:20]
 
 
 def plus_minus(value: Mapping[str, Any]) -> str:

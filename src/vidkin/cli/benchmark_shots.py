@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vidkin.cli.benchmark_composed import LabelledVideo, annotation_of, composed_part, edited_videos
-from vidkin.cli.benchmark_models import HeadStore, kept_run, machine_text, write_figures
+from vidkin.cli.benchmark_models import (
+    HeadStore,
+    check_output,
+    check_same_data,
+    kept_run,
+    machine_text,
+    write_figures,
+)
 from vidkin.cli.benchmark_shot_tables import counts_of, print_summary, rows_of, summary_of
 from vidkin.cli.console import meter, note
 from vidkin.cli.options import JsonOption
@@ -103,6 +110,10 @@ def shots(
     from vidkin.shots import CUT_NUMBERS
 
     seeds = 1 if quick else seeds
+    check_output(output)
+    if videos is not None:
+        given = {"--data": data, "--videos": videos, "--photographs": photographs, "--weights": weights}
+        check_same_data(work, "shots", given, written=(output, save))
     steps, segment_steps = _STEPS[quick], _SEGMENT_STEPS[quick]
     rows: list[dict[str, Any]] = []
     with meter("shots") as bar:
@@ -165,7 +176,9 @@ def _gathered(data: Path, videos: Path | None, photographs: Path | None, work: P
     sets: dict[str, Sequence[LabelledVideo]] = {}
     edited = edited_videos(data)
     # A video without any labelled cut has only false alarms to count; they are reported on their own.
-    sets["edited"] = [video for video in edited if video.labels.boundaries]
+    cut = [video for video in edited if video.labels.boundaries]
+    if cut:
+        sets["edited"] = cut
     for video in edited:
         sets[video.path.name] = [video]
     if videos is None:
@@ -186,7 +199,7 @@ def _gathered(data: Path, videos: Path | None, photographs: Path | None, work: P
 
 
 def _all_videos(judged: _Judged) -> list[LabelledVideo]:
-    return [*judged.sets.get("composed", ()), *(v for name, (v, *_) in judged.sets.items() if "." in name)]
+    return list(dict.fromkeys(video for videos in judged.sets.values() for video in videos))
 
 
 def _by_name(name: str, judged: _Judged) -> dict[Path, Cuts]:

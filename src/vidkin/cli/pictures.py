@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.cli.console import clock, printable
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import InvalidArgumentError, MediaError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -259,17 +259,18 @@ def _label(text: Any, content: str) -> None:
 
 
 def _save(figure: Figure, path: PathLike) -> None:
-    target = Path(path)
-    temporary = target.with_name(f".{target.stem}.part{target.suffix}")
+    from vidkin.media import whole_file
+
     try:
-        with warnings.catch_warnings():
+        with whole_file(path) as partial, warnings.catch_warnings():
             # The font that comes with matplotlib lacks some scripts; it draws boxes for them and says so.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
-            figure.savefig(temporary)
-        temporary.replace(target)
-    except OSError as error:
+            figure.savefig(partial)
+    except (
+        MediaError,
+        RuntimeError,
+    ) as error:  # the latter where a format needs a program, as .pgf needs TeX
+        cause = error.cause if isinstance(error, MediaError) else error
         raise InvalidArgumentError(
-            f"the picture {printable(os.fspath(path))!r} cannot be written: {error.strerror or error}"
+            f"the picture {printable(os.fspath(path))!r} cannot be written: {cause}"
         ) from error
-    finally:
-        temporary.unlink(missing_ok=True)

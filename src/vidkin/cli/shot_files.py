@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,13 +31,13 @@ class Written:
         files: Option and file, in the order of writing.
         thumbnails: Pictures, one a shot.
         split: Pieces of the video; None if it was not to be split, or could not be.
-        failures: What could not be written, and why.
+        failures: File and cause of what could not be written.
     """
 
     files: tuple[tuple[str, Path], ...] = ()
     thumbnails: tuple[Path, ...] = ()
     split: SplitReport | None = None
-    failures: tuple[str, ...] = ()
+    failures: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(slots=True)
@@ -44,9 +45,11 @@ class ShotFiles:
     """Which files are wanted, and under which names.
 
     With one video an option names the file. With several it names a folder, made if it is not there, and the
-    files in it are called after the videos; so they are with one video if the folder exists.
+    files in it are called after the videos; so they are with one video if the folder exists. A video that was given
+    is never written over, nor one file of a run by another.
 
     Attributes:
+        csv: The one table of the shots of all videos.
         edl: Target of the edit decision lists.
         otio: Target of the OpenTimelineIO timelines.
         chapters: Target of the chapters.
@@ -55,9 +58,10 @@ class ShotFiles:
         thumbnails: Folder of the pictures of shots.
         split: Folder of the pieces.
         drop_frame: Drop-frame time code in the edit decision lists.
-        many: There are several videos.
+        sources: The videos.
     """
 
+    csv: Path | None = None
     edl: Path | None = None
     otio: Path | None = None
     chapters: Path | None = None
@@ -66,32 +70,37 @@ class ShotFiles:
     thumbnails: Path | None = None
     split: Path | None = None
     drop_frame: bool = False
-    many: bool = False
+    sources: tuple[str, ...] = ()
     _used: set[str] = field(default_factory=set)
+    _taken: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def many(self) -> bool:
+        """There are several videos."""
+        return len(self.sources) > 1
 
     def check(self) -> None:
         """Refuse, before any video is read, what could not be written afterwards.
 
         Raises:
-            InvalidArgumentError: A folder is not there or is a file, or a picture's ending is unknown.
+            InvalidArgumentError: A folder is not there or is a file, a file is one of the videos or is named twice, or
+                a picture's ending is unknown.
             MissingPartError: A package is not installed.
         """
-        for option in _ENDINGS:
+        self._taken = {os.path.realpath(source): "one of the videos" for source in self.sources}
+        if self.drop_frame and self.edl is None:
+            raise InvalidArgumentError("--drop-frame says how --edl counts; give --edl FILE with it")
+        for option in ("csv", *_ENDINGS):
             target = self._target(option)
-            if target is None:
-                continue
-            if self.many:
-                if target.exists() and not target.is_dir():
-                    raise InvalidArgumentError(
-                        f"--{option} must name a folder for several videos, "
-                        f"{printable(os.fspath(target))!r} is a file"
-                    )
-            elif not target.absolute().parent.is_dir():
+            if target is not None:
+                self._check_target(option, target)
+        for option in ("thumbnails", "split"):
+            target = self._target(option)
+            if target is not None and os.path.exists(target) and not os.path.isdir(target):
                 raise InvalidArgumentError(
-                    f"there is no folder {printable(os.fspath(target.absolute().parent))!r} to write "
-                    f"--{option} to; make it first"
+                    f"--{option} must name a folder, {printable(os.fspath(target))!r} is a file"
                 )
-        if self.plot is not None and not self.many and not self.plot.is_dir():
+        if self.plot is not None and not self.many and not os.path.isdir(self.plot):
             from vidkin.cli.pictures import require_picture_name
 
             require_picture_name(self.plot)
@@ -100,6 +109,48 @@ class ShotFiles:
 
             import_otio()
 
+    def _check_target(self, option: str, target: Path) -> None:
+        shown = printable(os.fspath(target))
+        if option == "csv" and os.path.isdir(target):
+            raise InvalidArgumentError(f"--csv must name a file, {shown!r} is a folder")
+        if self.many and option != "csv":
+            if os.path.exists(target) and not os.path.isdir(target):
+                raise InvalidArgumentError(
+                    f"--{option} must name a folder for several videos, {shown!r} is a file"
+                )
+            return
+        if not os.path.isdir(target.absolute().parent):
+            raise InvalidArgumentError(
+                f"there is no folder {printable(os.fspath(target.absolute().parent))!r} to write "
+                f"--{option} to; make it first"
+            )
+        if not os.path.isdir(target):
+            self._take(option, target)
+
+    def _take(self, option: str, path: Path) -> None:
+        """Keep a name for an option, unless it is that of a video or of another option's file.
+
+        Raises:
+            InvalidArgumentError: It is.
+        """
+        owner = self._taken.setdefault(os.path.realpath(path), f"the file of --{option}")
+        if owner != f"the file of --{option}":
+            raise InvalidArgumentError(
+                f"--{option} would write over {printable(os.fspath(path))!r}, which is {owner}; "
+                "give it another name"
+            )
+
+    def write_csv(self, found: Sequence[ShotDetection]) -> tuple[Path | None, list[tuple[str, str]]]:
+        """Write the table of all videos: its file, if it is wanted and there are any; file and cause if that fails."""
+        from vidkin.shots import write_shots_csv
+
+        failures: list[tuple[str, str]] = []
+        if self.csv is None or not found:
+            return None, failures
+        with _told(failures, os.fspath(self.csv)):
+            write_shots_csv(found, self.csv)
+        return None if failures else self.csv, failures
+
     def write(self, detection: ShotDetection) -> Written:
         """Write all that is wanted for one video; what fails (a rate without drop-frame, no curve to draw, a file
         without times to split by, a full disk) is told, the rest is written."""
@@ -107,25 +158,28 @@ class ShotFiles:
 
         name = self._name_of(detection)
         files: list[tuple[str, Path]] = []
-        failures: list[str] = []
+        failures: list[tuple[str, str]] = []
         for option, write in self._writers().items():
             target = self._target(option)
             if target is None:
                 continue
-            with _told(failures):
+            with _told(failures, detection.path):
                 if self.many:
                     _make(target)
-                path = target / f"{name}{_ENDINGS[option]}" if target.is_dir() else target
+                path = target / f"{name}{_ENDINGS[option]}" if os.path.isdir(target) else target
+                self._take(option, path)
                 write(detection, path)
                 files.append((option, path))
         thumbnails: tuple[Path, ...] = ()
         if self.thumbnails is not None:
-            with _told(failures):
+            with _told(failures, detection.path):
                 thumbnails = write_thumbnails(detection, self._folder(self.thumbnails, detection, name))
         report = None
         if self.split is not None:
-            with _told(failures):
-                report = split_shots(detection, self._folder(self.split, detection, name))
+            with _told(failures, detection.path):
+                folder = self._folder(self.split, detection, name)
+                self._spare_videos(folder, Path(detection.path).stem)
+                report = split_shots(detection, folder)
         return Written(tuple(files), thumbnails, report, tuple(failures))
 
     def _target(self, option: str) -> Path | None:
@@ -148,11 +202,23 @@ class ShotFiles:
         """The video's name without its ending; with a number behind it if another video took it already."""
         stem = Path(detection.path).stem
         name, count = stem, 1
-        while name in self._used:
+        # Names that differ in case alone are one name on many disks.
+        while name.casefold() in self._used:
             count += 1
             name = f"{stem}-{count}"
-        self._used.add(name)
+        self._used.add(name.casefold())
         return name
+
+    def _spare_videos(self, folder: Path, stem: str) -> None:
+        """Raise InvalidArgumentError if a video that was given has the name of a piece."""
+        here = os.path.realpath(folder)
+        for source in self.sources:
+            place, name = os.path.split(os.path.realpath(source))
+            if place == here and re.fullmatch(rf"{re.escape(stem)}-\d{{3,}}", Path(name).stem):
+                raise InvalidArgumentError(
+                    f"a piece would be written over {printable(source)!r}, which is one of the videos; "
+                    "give --split another folder"
+                )
 
     @staticmethod
     def _folder(folder: Path, detection: ShotDetection, name: str) -> Path:
@@ -160,12 +226,15 @@ class ShotFiles:
 
 
 @contextmanager
-def _told(failures: list[str]) -> Iterator[None]:
-    """Turn what goes wrong inside into a line of the list."""
+def _told(failures: list[tuple[str, str]], about: str) -> Iterator[None]:
+    """Turn what goes wrong inside into an entry of the list, each file named once."""
     try:
         yield
-    except (MediaError, InvalidArgumentError) as error:
-        failures.append(str(error))
+    except MediaError as error:
+        same = error.path == about
+        failures.append((about, error.cause if same else str(error)))
+    except InvalidArgumentError as error:
+        failures.append((about, str(error)))
 
 
 def _make(folder: Path) -> None:

@@ -15,7 +15,7 @@ from vidkin.cli.exit import Status
 from vidkin.cli.options import JsonOption
 from vidkin.cli.output import as_json, print_json
 from vidkin.cli.shot_files import ShotFiles, Written
-from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.errors import MediaError
 
 if TYPE_CHECKING:
     from vidkin.shots import Shot, ShotDetection
@@ -69,6 +69,7 @@ def shots(
     """
     paths, failures = _videos(videos)
     files = ShotFiles(
+        csv=csv,
         edl=edl,
         otio=otio,
         chapters=chapters,
@@ -77,13 +78,9 @@ def shots(
         thumbnails=thumbnails,
         split=split,
         drop_frame=drop_frame,
-        many=len(paths) > 1,
+        sources=tuple(paths),
     )
     files.check()
-    if csv is not None and not csv.absolute().parent.is_dir():
-        raise InvalidArgumentError(
-            f"there is no folder {csv.absolute().parent} to write --csv to; make it first"
-        )
     found: list[ShotDetection] = []
     described: list[dict[str, Any]] = []
     for path in paths:
@@ -93,27 +90,25 @@ def shots(
             failures.append((error.path, error.cause))
             continue
         written = files.write(detection)
-        failures += [(path, cause) for cause in written.failures]
+        failures += written.failures
         found.append(detection)
         if json:
             described.append(_as_json(detection, written))
         else:
             _print(detection, written, limit, several=len(paths) > 1)
-    if csv is not None and found:
-        from vidkin.shots import write_shots_csv
-
-        write_shots_csv(found, csv)
+    table_of_all, unwritten = files.write_csv(found)
+    failures += unwritten
     if json:
         print_json(
             {
                 "detector": detector,
-                "csv": csv if found else None,
+                "csv": table_of_all,
                 "videos": described,
                 "broken": [{"path": path, "cause": cause} for path, cause in failures],
             }
         )
-    elif csv is not None and found:
-        say(path_text(csv).append(f": the shots of {number(len(found), 'video')}"))
+    elif table_of_all is not None:
+        say(path_text(table_of_all).append(f": the shots of {number(len(found), 'video')}"))
     _leave(failures, bool(found))
 
 
@@ -122,7 +117,7 @@ def _videos(given: Sequence[Path]) -> tuple[list[str], list[tuple[str, str]]]:
     paths: list[str] = []
     problems: list[tuple[str, str]] = []
     for path in given:
-        if path.is_dir():
+        if os.path.isdir(path):  # False too for names that no system allows
             from vidkin.index import scan
 
             listed = scan([path])

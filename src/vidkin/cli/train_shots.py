@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +26,7 @@ __all__ = ["train_shots"]
 
 # Of four videos one is kept from training to fit the thresholds on.
 _FIT_EVERY = 4
+_REORDER = "put the videos into another order, or label more of them"
 _COLLAPSED = (
     "All embeddings are at nearly one place: take another loss (radial_detached, quadlet) or a lower rate."
 )
@@ -35,7 +37,7 @@ def train_shots(
         Path,
         typer.Argument(help="Labelled shots: JSON with video, fps, shots, critical.", metavar="LABELS.json"),
     ],
-    recipe: Annotated[Path, typer.Option("--recipe", "-r", help="A TOML file with [shots] and [model].")],
+    recipe: Annotated[Path, typer.Option("--recipe", "-r", help=r"A TOML file with \[shots] and \[model].")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of the model.", file_okay=False)
     ] = Path("shots-model"),
@@ -62,18 +64,48 @@ def train_shots(
             f"{labels} has labels of {number(len(annotations), 'video')}; {_FIT_EVERY} or more are needed, as every "
             "fourth is kept to fit the thresholds on"
         )
+    _check(annotations)
     outcome = _trained(plan, annotations, labels.name, output)
     if outcome["collapsed"]:
         note(_COLLAPSED, style="yellow")
     if json:
         print_json(outcome)
         return
-    counts, known = outcome["videos"], {True: "yes", False: "no labels"}
+    counts, known = outcome["videos"], {True: "yes", False: "not fitted"}
     row = [number(counts["trained"], "video"), number(counts["fitted"], "video"), f"{outcome['loss']:.4f}"]
     columns = [(title, "right") for title in ("trained on", "fitted on", "loss")]
     columns += [(title, "left") for title in ("gradual", "critical")]
     table(None, columns, [[*row, known[outcome["gradual"]], known[outcome["critical"]]]])
     say(path_text(output).append(": use it with vidkin shots --detector"))
+
+
+def _check(annotations: Sequence[VideoAnnotation]) -> None:
+    """Refuse, before anything is read, what would end the training only after it."""
+    missing = [annotation.video.name for annotation in annotations if not annotation.video.is_file()]
+    if missing:
+        raise InvalidArgumentError(
+            f"{number(len(missing), 'labelled video')} not found: {', '.join(missing[:5])}; names are taken beside "
+            "the file of labels"
+        )
+    kept = annotations[_FIT_EVERY - 1 :: _FIT_EVERY]
+    if all(len(annotation.shots) < 2 for annotation in kept):
+        raise InvalidArgumentError(
+            f"{_kept_names(kept)} is kept to fit what counts as a cut, but has none labelled: {_REORDER}"
+        )
+    if any(shot.critical for one in annotations for shot in one.shots) and not _fits_critical(kept):
+        note(
+            f"{_kept_names(kept)} is kept to fit what counts as critical, but has not both critical and other "
+            f"shots, so shots will get no critical score: {_REORDER}",
+            style="yellow",
+        )
+
+
+def _kept_names(kept: Sequence[VideoAnnotation]) -> str:
+    return f"Every fourth video ({', '.join(one.video.name for one in kept[:5])}{', ...' if len(kept) > 5 else ''})"
+
+
+def _fits_critical(annotations: Sequence[VideoAnnotation]) -> bool:
+    return len({shot.critical is not None for one in annotations for shot in one.shots}) == 2
 
 
 def _trained(plan: ShotPlan, annotations: list[VideoAnnotation], labels: str, output: Path) -> dict[str, Any]:
@@ -109,6 +141,10 @@ def _features(model: ClipEncoder, annotation: VideoAnnotation) -> NDArray[np.flo
     from vidkin.shots import video_features
 
     rows, _ = video_features(model, annotation.video, size=model.config.size, fit=model.config.fit)
+    if annotation.shots and annotation.shots[-1].end > len(rows):
+        raise InvalidArgumentError(
+            f"{annotation.video} has {len(rows)} frames, but a shot labelled up to {annotation.shots[-1].end}"
+        )
     return rows
 
 
@@ -150,12 +186,11 @@ def _fit(
     from vidkin.shots import fit_shot_rules, head_of
 
     critical = [[shot.critical is not None for shot in one.shots] for one in annotations]
-    every = [label for video in critical for label in video]
     return fit_shot_rules(
         features,
         [[(shot.start, shot.end) for shot in one.shots] for one in annotations],
         head_of(model),
         window=window,
-        critical=critical if any(every) and not all(every) else None,
+        critical=critical if _fits_critical(annotations) else None,
         fitted_on=f"{number(len(annotations), 'video')} kept from training",
     )

@@ -182,15 +182,20 @@ def read_soccernet(
         raise InvalidArgumentError(f"half is {half}, allowed are 1 and 2")
     if (cameras is None) == (shots is None):
         raise InvalidArgumentError("give either cameras (Labels-cameras.json) or shots, exactly one of both")
-    if not fps > 0 or frames < 1:
+    if not 0 < fps < math.inf or frames < 1:
         raise InvalidArgumentError(f"fps is {fps} and frames {frames}, both must be above 0")
-    if before is not None and not before > 0:
+    if before is not None and not 0 < before < math.inf:
         raise InvalidArgumentError(f"before is {before} s, allowed is a length above 0 or None")
     if cameras is not None:
         changes = {round(time * fps) for time, _ in _soccernet_moments(Path(cameras), half)}
         edges = [0, *sorted(frame for frame in changes if 0 < frame < frames), frames]
         shots = list(pairwise(edges))
     assert shots is not None
+    behind = [(start, end) for start, end in shots if end > frames]
+    if behind:
+        raise InvalidArgumentError(
+            f"the video has {frames} frames, but a shot is given as [{behind[0][0]}, {behind[0][1]})"
+        )
     moments = sorted(
         int(time * fps + 1e-6)
         for time, item in _soccernet_moments(Path(labels), half)
@@ -231,7 +236,7 @@ def _soccernet_moments(path: Path, half: int) -> list[tuple[float, Mapping[str, 
             # `position` is in milliseconds and finer than the clock of the game; some files lack it.
             minutes, seconds = clock[1].split(":")
             time = int(item["position"]) / 1000 if "position" in item else int(minutes) * 60 + int(seconds)
-        except (KeyError, ValueError, IndexError, TypeError, AttributeError):
+        except (KeyError, ValueError, IndexError, TypeError, AttributeError, OverflowError):
             raise InvalidArgumentError(
                 f"{path}: the annotation {item!r} has no 'gameTime' as '1 - 12:34' (half - minutes:seconds) "
                 "with a 'position' in milliseconds"
@@ -255,25 +260,36 @@ def _load(path: Path) -> dict[str, Any]:
 
 def _video(item: Any, number: int, source: Path) -> VideoAnnotation:
     try:
-        shots = tuple(
-            ShotAnnotation(int(shot["start"]), int(shot["end"]), _pair(shot.get("critical")))
-            for shot in item["shots"]
-        )
-        return VideoAnnotation(source.parent / str(item["video"]), float(item["fps"]), shots)
+        shots = tuple(_shot(shot) for shot in item["shots"])
+        if not isinstance(item["video"], str) or not item["video"]:
+            raise InvalidArgumentError(f"'video' is {item['video']!r}, it must be the name of a file")
+        return VideoAnnotation(source.parent / item["video"], float(item["fps"]), shots)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{source}, video {number}: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InvalidArgumentError(
             f"{source}, video {number}: expected 'video', 'fps' and 'shots' with 'start', 'end' and 'critical' "
             f"([start, end) or null); {type(error).__name__}: {error}"
         ) from None
 
 
-def _pair(value: Any) -> tuple[int, int] | None:
-    if value is None:
-        return None
-    start, end = value
-    return int(start), int(end)
+def _shot(entry: Mapping[str, Any]) -> ShotAnnotation:
+    # A misspelt "critical" would silently make every shot a calm one.
+    unknown = sorted(set(entry) - {"start", "end", "critical"})
+    if unknown:
+        raise InvalidArgumentError(f"a shot has 'start', 'end' and 'critical', given is also {unknown[0]!r}")
+    critical = entry.get("critical")
+    part = None
+    if critical is not None:
+        start, end = critical
+        part = (_frame(start), _frame(end))
+    return ShotAnnotation(_frame(entry["start"]), _frame(entry["end"]), part)
+
+
+def _frame(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+        raise InvalidArgumentError(f"frames are counted in whole numbers, given is {value!r}")
+    return int(value)
 
 
 def _relative(video: Path, folder: Path) -> str:

@@ -254,8 +254,9 @@ def _require_hub(constants: Any) -> None:
 
 def _unavailable(label: str, tried: str) -> WeightsUnavailableError:
     return WeightsUnavailableError(
-        f"the weights of {label} are not to be had; tried {tried}. Give a safetensors file (--weights FILE), "
-        "or run once with a network connection, or use --extractor classical, which works offline"
+        f"the weights of {label} are not to be had; tried {tried}. Give a safetensors file (--weights FILE; "
+        "in a recipe, weights), or run once with a network connection, or use --extractor classical, which works "
+        "offline"
     )
 
 

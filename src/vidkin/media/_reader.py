@@ -23,6 +23,10 @@ logger = logging.getLogger(__name__)
 # Assumed where a file names no frame rate at all.
 DEFAULT_RATE = 25.0
 
+# They hold times of decoding alone; those of presentation that FFmpeg makes up are out of order with B-frames. Pictures
+# come in the order of presentation, so the times of decoding in their order are right but for a delay.
+_WITHOUT_PRESENTATION = ("avi",)
+
 # A step back in time by more seconds than this is a new recording glued on, not jitter.
 GLUED = 1.0
 
@@ -53,6 +57,7 @@ class PictureReader:
         self.end = 0
         self._repeating = False
         self._newest: int | None = None
+        self._times_of_decoding = container.format.name in _WITHOUT_PRESENTATION
 
     @property
     def length(self) -> float:
@@ -87,8 +92,9 @@ class PictureReader:
         try:
             for packet in self.container.demux(self.stream):
                 if packet.size:
-                    if packet.pts is not None and not packet.is_discard and not self._shift:
-                        self._note(packet.pts, packet.duration)
+                    stamp = packet.dts if self._times_of_decoding else packet.pts
+                    if stamp is not None and not packet.is_discard and not self._shift:
+                        self._note(stamp, packet.duration)
                     yield packet
         except av.error.FFmpegError as error:
             self.failures += 1
@@ -140,10 +146,10 @@ class PictureReader:
             self.end = time + (duration or self.nominal)
 
     def _time_of(self, frame: VideoFrame) -> int:
-        stamp = frame.pts if frame.pts is not None else frame.dts
+        stamp = frame.dts if self._times_of_decoding or frame.pts is None else frame.pts
         if stamp is not None:
             return stamp + self._shift
-        # A raw stream has no times at all; what it says of durations is no better.
+        # A raw stream has no times at all (what it says of durations is no better), nor have the last of AVI any.
         return 0 if self._last is None else self._last + self.nominal
 
 

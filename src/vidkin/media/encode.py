@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -33,6 +34,9 @@ _WITH_PRESET = ("libx264", "libx265")
 
 # Unit of given times: a 90,000th of a second, as in MPEG, holds those of every usual frame rate.
 _CLOCK = 90_000
+
+# Bytes that file systems allow a name.
+_LONGEST_NAME = 255
 
 
 def write_video(
@@ -182,7 +186,10 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     if not target.parent.is_dir():
         raise MediaError(target, f"the folder {target.parent} to write it in does not exist")
-    partial = target.with_name(f".{target.stem}.{os.getpid()}.part{target.suffix}")
+    if os.path.exists(target) and not os.path.isfile(target):
+        what = "a folder" if os.path.isdir(target) else "a device or a pipe"
+        raise MediaError(target, f"it cannot be written: it is {what}, not a file")
+    partial = target.with_name(_partial_name(target))
     try:
         yield partial
         partial.replace(target)
@@ -191,7 +198,18 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             target, f"it cannot be written ({getattr(error, 'strerror', None) or error})"
         ) from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # also where the name was not possible at all, which is told already
+            partial.unlink(missing_ok=True)
+
+
+def _partial_name(target: Path) -> str:
+    """A hidden name with the same ending, of this process alone; never longer than systems allow."""
+    marks = f".{os.getpid()}.part{target.suffix}"
+    room = _LONGEST_NAME - 1 - len(os.fsencode(marks))
+    stem = target.stem
+    if len(os.fsencode(stem)) > room:
+        stem = hashlib.sha256(os.fsencode(stem)).hexdigest()
+    return f".{stem}{marks}"
 
 
 @contextmanager

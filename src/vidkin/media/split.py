@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import av
@@ -79,7 +80,8 @@ def split_video(
     pictures between two pieces would be lost. Sound and subtitles go with the piece in which they start.
 
     Pieces are called ``<name>-001.mp4`` and so on, in the source's format, or as Matroska where that
-    cannot be written. They appear together when all are complete; existing files of these names are replaced.
+    cannot be written. They appear together when all are complete; existing files of these names are replaced, but not
+    in the folder of the source: recordings are often numbered in just this way.
 
     Args:
         source: The video.
@@ -88,7 +90,8 @@ def split_video(
             one belongs to the first piece.
 
     Raises:
-        InvalidArgumentError: ``starts`` is empty, or does not increase from 0 s on.
+        InvalidArgumentError: ``starts`` is empty or does not increase from 0 s on, or a file beside the source has the
+            name of a piece.
         MediaError: The source cannot be read or carries no times, or the pieces cannot be written.
     """
     _check(starts)
@@ -103,6 +106,8 @@ def split_video(
         raise MediaError(target, f"the folder cannot be made ({error.strerror or error})") from error
     digits = max(3, len(str(len(plan.entries))))
     names = [f"{Path(name).stem}-{number:0{digits}d}{suffix}" for number in range(1, len(plan.entries) + 1)]
+    if target.samefile(Path(name).parent):
+        _check_neighbours(target, names)
     with ExitStack() as stack:
         partials = [stack.enter_context(whole_file(target / each)) for each in names]
         with open_video(name, threads=1) as (container, _):
@@ -159,6 +164,14 @@ def _check(starts: Sequence[float]) -> None:
         previous = start
 
 
+def _check_neighbours(folder: Path, names: Sequence[str]) -> None:
+    taken = [name for name in names if os.path.lexists(folder / name)]
+    if taken:
+        raise InvalidArgumentError(
+            f"a piece would replace {taken[0]!r}, which lies beside the video; give a folder of its own for the pieces"
+        )
+
+
 def _form(name: str, container: InputContainer, main: VideoStream) -> tuple[str, set[int], list[str]]:
     """Ending of the pieces, numbers of the streams that they hold, and the other streams in words."""
     wanted, left_out = [], []
@@ -211,7 +224,7 @@ def _plan(
     times: list[int] = []
     keys: list[int] = []
     shown: list[int] = []
-    end = 0
+    lengths: list[int] = []
     for packet in _packets(container, kept):
         stamp = packet.pts if packet.pts is not None else packet.dts
         stamps.append((packet.stream_index, stamp))
@@ -226,10 +239,13 @@ def _plan(
         times.append(stamp)
         if not packet.is_discard:
             shown.append(stamp)
-            end = max(end, stamp + (packet.duration or 0))
+            lengths.append(packet.duration or 0)
     if not shown:
         raise MediaError(name, "there is not a single picture in it")
     base, tick = min(shown), Fraction(main.time_base or Fraction(1, 90_000))
+    # Some formats tell no durations, of the last picture least of all: then it stays as long as is usual.
+    usual = int(median(after - before for before, after in pairwise(sorted(shown)))) if len(shown) > 1 else 0
+    end = max(stamp + (length or usual) for stamp, length in zip(shown, lengths, strict=True))
     serving = [(base, 0), *((times[key], key) for key in _serving_keys(times, keys))]
     # Half a unit of grace, as times in seconds are rounded.
     units = [Fraction(start) / tick + base + Fraction(1, 2) for start in starts]

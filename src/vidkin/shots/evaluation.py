@@ -102,7 +102,7 @@ def read_boundary_labels(path: PathLike) -> dict[str, BoundaryLabels]:
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
         return {name: _labels(entry) for name, entry in content["videos"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise InvalidArgumentError(
             f"{os.fspath(path)} does not hold labels of cuts ({error!r}); wanted is "
             '{"videos": {name: {"hard": [frame, ...], "gradual": [{"start": frame, "end": frame}, ...]}}}'

@@ -84,7 +84,7 @@ class ShotRules:
         except OSError as error:
             raise InvalidArgumentError(
                 f"{path} cannot be read ({error.strerror}): this model was not fitted to find shots; "
-                "fit_shot_rules fits and ShotRules.save keeps the rules"
+                "`vidkin train-shots` makes one that is (in Python: fit_shot_rules, ShotRules.save)"
             ) from error
         except ValueError as error:
             raise InvalidArgumentError(f"{path} is not JSON: {error}") from error

@@ -53,13 +53,13 @@ def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
     address, _, query = name.partition("?")
     prefix, colon, model = (_DEFAULT if address == "default" else address).partition(":")
     entry = _DETECTORS.get(prefix)
-    if entry is None and Path(address).is_dir():
+    if entry is None and address and (Path(address) / "config.toml").is_file():
         prefix, colon, model = _prefix_of(Path(address)), ":", address
         entry = _DETECTORS[prefix]
     if entry is None or bool(colon) != entry[2]:
         raise InvalidArgumentError(
-            f"no shot detector is called {name!r}; allowed are {', '.join(available_detectors())}, "
-            "or the folder of a trained model"
+            f"no shot detector is called {name!r}; allowed are default, {', '.join(available_detectors())}, "
+            "or the folder of a trained model (`vidkin train-shots` makes one)"
         )
     arguments = _settings(name, query, entry[1])
     if entry[2]:
@@ -117,13 +117,15 @@ def _prefix_of(folder: Path) -> str:
 
 def _settings(name: str, query: str, allowed: Mapping[str, type]) -> dict[str, Any]:
     try:
-        given = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=True)) if query else {}
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True) if query else []
     except ValueError as error:
         raise InvalidArgumentError(
             f"settings are written name=value&name=value, given is {query!r} in {name!r}"
         ) from error
     values: dict[str, Any] = {}
-    for key, text in given.items():
+    for key, text in pairs:
+        if key in values:
+            raise InvalidArgumentError(f"{name!r}: {key} is given twice; give it once")
         if key not in allowed:
             raise InvalidArgumentError(
                 f"{name!r}: there is no setting {key!r}; allowed are {', '.join(sorted(allowed)) or 'none'}"

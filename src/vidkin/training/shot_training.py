@@ -59,9 +59,13 @@ class ShotRecipe:
             )
         if self.quadlets + self.triplets == 0:
             raise InvalidArgumentError("a step needs quadlets or triplets, given are 0 of both")
-        if not (self.learning_rate > 0 and self.weight_decay >= 0 and self.clip > 0):
+        limits = (self.learning_rate, self.weight_decay, self.clip, self.margin)
+        if not (self.learning_rate > 0 and self.weight_decay >= 0 and self.clip > 0) or not all(
+            math.isfinite(limit) for limit in limits
+        ):
             raise InvalidArgumentError(
-                f"learning_rate and clip must be above 0 and weight_decay 0 or more, given is {self}"
+                f"learning_rate and clip must be above 0, weight_decay 0 or more and all finite, margin too; "
+                f"given is {self}"
             )
 
     @classmethod
@@ -111,7 +115,8 @@ def train_on_shots(
         on_progress: Called after every step with its number (from 1) and the terms of the loss.
 
     Raises:
-        InvalidArgumentError: The windows differ, or the labels cannot give the tuples that the loss needs.
+        InvalidArgumentError: The windows differ, the labels cannot give the tuples that the loss needs, or the loss is
+            no number any more.
     """
     if clips.window != recipe.window:
         raise InvalidArgumentError(
@@ -142,6 +147,10 @@ def train_on_shots(
         nn.utils.clip_grad_norm_(weights, recipe.clip)
         optimizer.step()
         losses.append(terms["loss"].item())
+        if not math.isfinite(losses[-1]):
+            raise InvalidArgumentError(
+                f"the loss is {losses[-1]} at step {step + 1}: lower learning_rate (now {recipe.learning_rate:g})"
+            )
         if on_progress is not None:
             on_progress(step + 1, {name: term.item() for name, term in terms.items()})
     model.eval()

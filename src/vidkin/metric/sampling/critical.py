@@ -254,4 +254,7 @@ def _nothing(kind: str, reasons: dict[str, int], clip_frames: int) -> str:
     if not reasons:
         return f"there is no {kind} shot to draw from"
     why = ", ".join(f"{reason} ({count} shots)" for reason, count in sorted(reasons.items()))
-    return f"no {kind} shot is eligible at {clip_frames} frames a clip: {why}; shorten clip_frames or minimum_frames"
+    return (
+        f"no {kind} shot is eligible at {clip_frames} frames a clip: {why}; shorten the clips (clip_frames or "
+        "minimum_frames; in a recipe, window)"
+    )
