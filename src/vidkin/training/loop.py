@@ -61,7 +61,7 @@ def train(
         TrainingInterrupted: Ctrl-C, after the state was stored.
     """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
-    folder = _folder(output or f"{recipe.name}-model", resume)
+    folder = _folder(output or f"{recipe.name}-model")
     tell = on_progress or (lambda progress: None)
     began = time.monotonic()
     last: deque[dict[str, float]] = deque(maxlen=_LAST)
@@ -75,9 +75,10 @@ def train(
 
         planned = recipe.schedule.steps
         run = TrainingRun.prepare(recipe, folder, on_item=on_item)
-        resumed = run.restore()
+        # Only now is anything of an earlier run replaced: a refusal or a wrong setting costs nothing.
+        resumed = resume and run.restore()
+        _begin(run, resumed=resumed)
         first = run.step
-        (folder / RECIPE_FILE).write_text(show_recipe(recipe), encoding="utf-8")
         log = RunLog(folder, resume_after=first if resumed else None, tensorboard=recipe.schedule.tensorboard)
         try:
             for batch in run.batches():
@@ -116,17 +117,28 @@ def train(
     return report
 
 
-def _folder(output: str | os.PathLike[str], resume: bool) -> Path:
+def _folder(output: str | os.PathLike[str]) -> Path:
     folder = Path(output).expanduser()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if not resume:
-            (folder / CHECKPOINT_FILE).unlink(missing_ok=True)
     except OSError as error:
         raise InvalidArgumentError(
             f"the output {folder} is no folder that can be written: {error.strerror or error}"
         ) from error
     return folder
+
+
+def _begin(run: TrainingRun, *, resumed: bool) -> None:
+    """Write what is known before the first step, and drop the checkpoint of a run that this one replaces."""
+    try:
+        if not resumed:
+            (run.folder / CHECKPOINT_FILE).unlink(missing_ok=True)
+        run.store_split()
+        (run.folder / RECIPE_FILE).write_text(show_recipe(run.recipe), encoding="utf-8")
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"the output {run.folder} cannot be written: {error.strerror or error}"
+        ) from error
 
 
 def _watch(run: TrainingRun, terms: dict[str, float], log: RunLog) -> str:
