@@ -24,7 +24,7 @@ from vidkin.training.checkpoint import (
     optimiser_tensors,
     trained_state,
 )
-from vidkin.training.drawing import index_stream
+from vidkin.training.drawing import check_drawable, index_stream
 from vidkin.training.evaluation import CACHE_FOLDER, measure_one
 from vidkin.training.inputs import Inputs, OnItem, prepare_inputs
 from vidkin.training.objectives import WeightedObjective, build_objective
@@ -95,6 +95,7 @@ class TrainingRun:
         objective = build_objective(
             recipe.objectives, model, classes=len(labelled.subcategories()), seed=schedule.seed
         ).to(device)
+        check_drawable(train.labelled, objective.draws)
         return cls(
             recipe=recipe,
             folder=folder,
