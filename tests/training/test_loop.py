@@ -275,6 +275,24 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
         # The split above all: with another one the model would be tested on what it learned.
         assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
+    def test_a_second_training_in_the_folder_is_refused_while_one_goes_on(
+        self, pictures: Path, tmp_path: Path
+    ) -> None:
+        recipe = recipe_for(pictures)
+        refused: list[str] = []
+
+        def begin_another(told: TrainingProgress) -> None:
+            if told.phase == "training" and told.done == 5:
+                with pytest.raises(InvalidArgumentError, match="another training is writing to") as caught:
+                    train(recipe, output=tmp_path / "shared")
+                refused.append(str(caught.value))
+
+        train(recipe, output=tmp_path / "shared", on_progress=begin_another)
+        assert len(refused) == 1
+        train(recipe, output=tmp_path / "alone")
+        assert weights(tmp_path / "shared") == weights(tmp_path / "alone")
+        assert lines(tmp_path / "shared") == lines(tmp_path / "alone")
+
     def test_a_folder_that_cannot_be_written_is_told(self, pictures: Path, tmp_path: Path) -> None:
         (tmp_path / "recipe.toml").mkdir()
         with pytest.raises(InvalidArgumentError, match=r"the output .* cannot be written: Is a directory"):
