@@ -181,6 +181,19 @@ def test_plans_that_cannot_be_are_refused() -> None:
         ComparisonPlan(sets=("fruit",), methods=("x",))
     with pytest.raises(InvalidArgumentError, match="a comparison needs seeds, none are given"):
         ComparisonPlan(sets=("fruit",), seeds=())
+    with pytest.raises(InvalidArgumentError, match="methods are triplet, triplet: one is given twice"):
+        ComparisonPlan(sets=("fruit",), methods=("triplet", "triplet"))
+    for rate in (0.0, float("nan")):
+        with pytest.raises(InvalidArgumentError, match=r"a learning rate is .* allowed is a number above 0"):
+            ComparisonPlan(sets=("fruit",), learning_rates=(1e-3, rate))
+
+
+def test_an_output_that_cannot_be_written_is_told(
+    plan: ComparisonPlan, pictures: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidArgumentError, match=r"the output .* is no folder that can be written: Not a"):
+        run_comparison(plan, pictures, output=tmp_path / "file" / "out")
 
 
 def test_videos_are_compared_with_c3d_too(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -85,6 +86,13 @@ class ComparisonPlan:
         for what in ("sets", "methods", "seeds", "learning_rates"):
             if not getattr(self, what):
                 raise InvalidArgumentError(f"a comparison needs {what}, none are given")
+            given = getattr(self, what)
+            if len(set(given)) < len(given):
+                # Each would count as one more training.
+                raise InvalidArgumentError(f"{what} are {', '.join(map(str, given))}: one is given twice")
+        for rate in self.learning_rates:
+            if not (rate > 0 and math.isfinite(rate)):
+                raise InvalidArgumentError(f"a learning rate is {rate}, allowed is a number above 0")
 
     def protocol(self) -> str:
         """A name for all settings that change the result of a run, so that stored runs of others are not mixed in."""
@@ -114,6 +122,12 @@ def run_comparison(
         All runs of the plan.
     """
     folder = Path(output)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"the output {folder} is no folder that can be written: {error.strerror or error}"
+        ) from error
     found: list[Run] = []
     for name in plan.sets:
         chosen = comparison_set(name)
