@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -53,8 +54,46 @@ def test_one_split_can_rank_itself(model: Path) -> None:
     assert (found["query_split"], found["gallery_split"]) == ("validation", "validation")
 
 
+def test_the_data_of_the_training_are_divided_as_in_training_wherever_they_are_named(
+    model: Path, pictures: Path, tmp_path: Path
+) -> None:
+    expected = run("evaluate", model, "--json").json
+    # Another split would rank and query with items that the model has learned.
+    assert run("evaluate", model, pictures, "--json").json == expected
+    moved = tmp_path / "elsewhere" / "pictures"
+    shutil.copytree(pictures, moved)
+    outcome = run("evaluate", model, moved, "--json")
+    assert outcome.json == expected
+    assert "divided as in" in outcome.err
+    (moved / "red" / "dark" / "0.png").unlink()
+    assert "one by groups is made" in run("evaluate", model, moved, "--json").err
+
+
+def test_a_list_of_files_is_read_as_in_training(pictures: Path, tmp_path: Path) -> None:
+    rows = [f"{path},{path.parts[-3]},{path.parts[-2]}" for path in sorted(pictures.rglob("*.png"))]
+    listed = tmp_path / "list.csv"
+    listed.write_text("path,category,subcategory\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    recipe = recipe_for(listed, schedule={"steps": 2}, data={"reader": "manifest"})
+    train(recipe, output=tmp_path / "model")
+    expected = run("evaluate", tmp_path / "model", "--json").json
+    assert run("evaluate", tmp_path / "model", listed, "--json").json == expected
+
+
 def test_a_folder_without_a_model_is_told(tmp_path: Path, pictures: Path) -> None:
     outcome = run("evaluate", tmp_path, status=2)
-    assert "has no recipe.toml that would name the data: give DATA" in outcome.err
+    assert "there is no model in" in outcome.err
     outcome = run("evaluate", tmp_path, pictures, "--option", "kind=image", status=2)
     assert str(tmp_path) in outcome.err
+
+
+def test_a_model_without_a_recipe_needs_data(model: Path, pictures: Path, tmp_path: Path) -> None:
+    for name in ("model.safetensors", "config.toml"):
+        shutil.copy(model / name, tmp_path)
+    outcome = run("evaluate", tmp_path, status=2)
+    assert "has no recipe.toml that would name the data: give DATA" in outcome.err
+    assert "one by groups is made" in run("evaluate", tmp_path, pictures, "--option", "kind=image").err
+
+
+def test_options_without_data_are_refused(model: Path) -> None:
+    outcome = run("evaluate", model, "--option", "kind=image", status=2)
+    assert "--option is for the reader of DATA: give DATA, too" in outcome.err

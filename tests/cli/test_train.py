@@ -143,9 +143,10 @@ class TestTrain:
 
 class TestEvaluate:
     def test_other_data_get_a_split_that_is_told(self, work: Path) -> None:
-        found = run("evaluate", work / "model", work / "pictures", "--option", "kind=image", "--json")
-        assert "a split" in found.err or "no split" in found.err
-        assert found.json["queries"] + found.json["gallery"] == 48
+        others = write_pictures(work / "others", each=4, seed=3)
+        found = run("evaluate", work / "model", others, "--option", "kind=image", "--json")
+        assert "The data have no split: one by groups is made" in found.err
+        assert found.json["queries"] + found.json["gallery"] == 24
 
     def test_a_written_split_and_a_picture(self, work: Path) -> None:
         picture = work / "drawn.png"
@@ -157,7 +158,7 @@ class TestEvaluate:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            (["nowhere"], "nowhere has no recipe.toml that would name the data: give DATA"),
+            (["nowhere"], "there is no model in nowhere"),
             (["{model}", "--queries", "exam"], "no split is called 'exam'"),
             (["{model}", "{pictures}", "--option", "kind"], "--option kind: write NAME=VALUE"),
             (["{model}", "{pictures}", "--reader", "novel"], "no reader is called 'novel'"),

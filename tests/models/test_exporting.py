@@ -87,6 +87,9 @@ def test_what_cannot_be_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     model = small("image")
     with pytest.raises(InvalidArgumentError, match="format is 'tflite', allowed are onnx and torch"):
         export_model(model, tmp_path / "m", format="tflite")  # type: ignore[arg-type]
+    for format in ("onnx", "torch"):
+        with pytest.raises(InvalidArgumentError, match="is a folder; give the name of a file"):
+            export_model(small("image"), tmp_path, format=format)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match=r"there is no folder .*missing; make it first"):
         export_model(model, tmp_path / "missing" / "m.onnx")
     monkeypatch.setitem(sys.modules, "onnxscript", None)

@@ -88,6 +88,9 @@ def test_a_folder_without_a_model(tmp_path: Path) -> None:
             "format = 1\n[model]\nkind = 'image'\nwheels = 4",
             "a model has no setting wheels; allowed are kind",
         ),
+        ("format = 1\nnotes = 3\n[model]\nkind = 'image'", r"is damaged: \[notes\] is no table"),
+        ("format = 1\n[model]\nkind = 'image'\n[classes]\nnames = 3", "is damaged: 'names' in .* is no list"),
+        ("format = 1\n[model]\nkind = 'image'\nmean = 3", "mean is 3, allowed is a list of three numbers"),
     ],
 )
 def test_a_damaged_description(text: str, message: str, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -125,6 +126,24 @@ def test_runs_of_other_settings_are_not_mixed_in(
     assert replace(small, learning_rates=(1.0,), seeds=(3,)).protocol() == small.protocol()
 
 
+def test_runs_on_other_data_are_not_mixed_in(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
+    small = replace(plan, methods=("backbone", "triplet"), seeds=(0,), learning_rates=(1e-3,))
+    other = tmp_path / "other" / pictures.name
+    shutil.copytree(pictures, other)
+    for path in other.rglob("*.png"):
+        # The same names and nothing to tell the kinds apart by.
+        Image.effect_noise((40, 40), 50).convert("RGB").save(path)
+    first = run_comparison(small, pictures, output=tmp_path / "runs")
+    second = run_comparison(small, other, output=tmp_path / "runs")
+    fresh = run_comparison(small, other, output=tmp_path / "another")
+    assert [run.test for run in second] == [run.test for run in fresh]
+    assert [run.test for run in second] != [run.test for run in first]
+    assert [run.test for run in read_runs(small, tmp_path / "runs")] == [run.test for run in fresh]
+    # Back to the first with one method: the other one's stored run is of other data.
+    run_comparison(replace(small, methods=("triplet",)), pictures, output=tmp_path / "runs")
+    assert [run.method for run in read_runs(small, tmp_path / "runs")] == ["triplet"]
+
+
 def test_a_collapse_is_warned_of(
     plan: ComparisonPlan, pictures: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -162,6 +181,19 @@ def test_plans_that_cannot_be_are_refused() -> None:
         ComparisonPlan(sets=("fruit",), methods=("x",))
     with pytest.raises(InvalidArgumentError, match="a comparison needs seeds, none are given"):
         ComparisonPlan(sets=("fruit",), seeds=())
+    with pytest.raises(InvalidArgumentError, match="methods are triplet, triplet: one is given twice"):
+        ComparisonPlan(sets=("fruit",), methods=("triplet", "triplet"))
+    for rate in (0.0, float("nan")):
+        with pytest.raises(InvalidArgumentError, match=r"a learning rate is .* allowed is a number above 0"):
+            ComparisonPlan(sets=("fruit",), learning_rates=(1e-3, rate))
+
+
+def test_an_output_that_cannot_be_written_is_told(
+    plan: ComparisonPlan, pictures: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidArgumentError, match=r"the output .* is no folder that can be written: Not a"):
+        run_comparison(plan, pictures, output=tmp_path / "file" / "out")
 
 
 def test_videos_are_compared_with_c3d_too(tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import get_args
 
 import pytest
 import torch
 
+from vidkin.datasets import LabelledItem, LabelledSet
 from vidkin.errors import InvalidArgumentError
 from vidkin.training import Draw
-from vidkin.training.drawing import balanced_sizes, index_stream
+from vidkin.training.drawing import balanced_sizes, check_drawable, index_stream
 
 DRAWS: tuple[Draw, ...] = get_args(Draw)
 # Two categories of three subcategories with 3 items each; numbers of subcategories repeat between categories.
@@ -88,3 +90,28 @@ def test_uniform_takes_any_items() -> None:
     drawn = next(index_stream("uniform", LABELS, steps=1, quadlets=100))
     assert drawn.shape == (400,)
     assert set(drawn.tolist()) == set(range(18))
+
+
+def labelled(*labels: str) -> LabelledSet:
+    pairs = [label.split("/") for label in labels]
+    items = (
+        LabelledItem(path=Path(f"{number}.png"), category=pair[0], subcategory=pair[1], group=str(number))
+        for number, pair in enumerate(pairs)
+    )
+    return LabelledSet("some", "image", tuple(items))
+
+
+def test_what_lacks_is_told_by_the_names_of_the_labels() -> None:
+    check_drawable(labelled("é/x", "é/x", "é/y", "ü/z"), ["quadlets", "batches"])
+    with pytest.raises(InvalidArgumentError, match="all 2 training items are of category 'é'"):
+        check_drawable(labelled("é/x", "é/y"), ["uniform", "quadlets"])
+    one_each = labelled("é/x", "ü/y", "ü/z")
+    with pytest.raises(
+        InvalidArgumentError,
+        match=r"'é' has 1 subcategory with at most 1 .* 'ü' has 2 subcategories with at most 1 .*data.excerpts",
+    ):
+        check_drawable(one_each, ["quadlets"])
+    # Of one subcategory two items, of another category two subcategories: not together.
+    with pytest.raises(InvalidArgumentError, match="none of the 4 training items has both"):
+        check_drawable(labelled("é/x", "é/x", "ü/y", "ü/z"), ["quadruplets_a"])
+    check_drawable(one_each, ["uniform"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -127,6 +128,20 @@ class TestPicture:
         assert (green in colours) == (share > 0)
         assert (red in colours) == (share < 1)
         assert share in (0, 0.25, 0.5, 0.75, 1)
+
+    def test_names_both_labels_in_any_script(self, trained: tuple[Path, LabelledSet], tmp_path: Path) -> None:
+        folder, labelled = trained
+        # All categories have subcategories of the same names.
+        draw_quadlets(load_model(folder), labelled.part("test"), tmp_path / "q.svg", count=4)
+        told = set(re.findall(r"<!-- (\w+) / (\w+)", (tmp_path / "q.svg").read_text(encoding="utf-8")))
+        assert len({category for category, _ in told}) > 1
+        assert {name for _, name in told} == {"dark", "light"}
+        renamed = labelled.with_items(
+            replace(item, category=f"{item.category} 日本") for item in labelled.items
+        )
+        strange = replace(renamed, names=None).part("test")
+        draw_quadlets(load_model(folder), strange, tmp_path / "strange.png", count=4)
+        assert (tmp_path / "strange.png").is_file()
 
     def test_a_place_that_cannot_be_written_is_told(
         self, trained: tuple[Path, LabelledSet], tmp_path: Path

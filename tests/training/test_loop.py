@@ -264,6 +264,40 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
         with pytest.raises(InvalidArgumentError, match="holds a run with another items or frozen weights"):
             train(recipe, output=tmp_path / "run")
 
+    def test_a_refusal_leaves_the_folder_as_it_was(self, pictures: Path, tmp_path: Path) -> None:
+        train(recipe_for(pictures), output=tmp_path)
+        before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+        divided_otherwise = recipe_for(pictures, data={"split_seed": 5})
+        with pytest.raises(InvalidArgumentError, match="holds a run with another recipe"):
+            train(divided_otherwise, output=tmp_path)
+        with pytest.raises(DatasetError, match="does not exist"):
+            train(recipe_for(tmp_path / "missing"), output=tmp_path, resume=False)
+        # The split above all: with another one the model would be tested on what it learned.
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+    def test_a_second_training_in_the_folder_is_refused_while_one_goes_on(
+        self, pictures: Path, tmp_path: Path
+    ) -> None:
+        recipe = recipe_for(pictures)
+        refused: list[str] = []
+
+        def begin_another(told: TrainingProgress) -> None:
+            if told.phase == "training" and told.done == 5:
+                with pytest.raises(InvalidArgumentError, match="another training is writing to") as caught:
+                    train(recipe, output=tmp_path / "shared")
+                refused.append(str(caught.value))
+
+        train(recipe, output=tmp_path / "shared", on_progress=begin_another)
+        assert len(refused) == 1
+        train(recipe, output=tmp_path / "alone")
+        assert weights(tmp_path / "shared") == weights(tmp_path / "alone")
+        assert lines(tmp_path / "shared") == lines(tmp_path / "alone")
+
+    def test_a_folder_that_cannot_be_written_is_told(self, pictures: Path, tmp_path: Path) -> None:
+        (tmp_path / "recipe.toml").mkdir()
+        with pytest.raises(InvalidArgumentError, match=r"the output .* cannot be written: Is a directory"):
+            train(recipe_for(pictures), output=tmp_path)
+
     def test_how_often_it_is_logged_does_not_make_another_run(self, pictures: Path, tmp_path: Path) -> None:
         train(recipe_for(pictures), output=tmp_path)
         report = train(recipe_for(pictures, schedule={"log_every": 5}), output=tmp_path)

@@ -86,6 +86,17 @@ def test_values_of_all_kinds_come_back_from_toml(tmp_path: Path) -> None:
         ),
         (content(data={"source": "a", "options": 3}), r"data.options is 3, it must be a table"),
         (content(data={}), r"\[data\] needs a source"),
+        (content(data=5), r"\[data\] is 5, it must be a table of settings"),
+        (content(model=5), r"\[model\] is 5, it must be a table of settings"),
+        (content(objective=5), r"\[\[objective\]\] is 5, it needs a name"),
+        (
+            content(data={"source": "a", "split_seed": -1}),
+            r"data.split_seed is -1, allowed is a whole number",
+        ),
+        (content(schedule={"seed": 2**70}), r"schedule.seed is \d+, allowed is a whole number from 0"),
+        (content(model={"mean": 5}), r"mean is 5, allowed is a list of three numbers"),
+        (content(model={"mean": ["a", "b", "c"]}), r"mean is \('a', 'b', 'c'\), allowed are three numbers"),
+        (content(model={"std": [1.0, float("nan"), 1.0]}), r"std is .*, allowed are three numbers above 0"),
         ({"data": {"source": "a"}}, r"a recipe needs \[data\] with a source and \[\[objective\]\]"),
         (content(objective=[]), r"needs at least one \[\[objective\]\]"),
         (content(objective={"weight": 1}), r"it needs a name"),
@@ -153,3 +164,8 @@ def test_a_network_that_classifies_gets_its_classes_from_the_data() -> None:
 def test_the_digest_changes_with_what_decides_about_the_weights(changes: dict[str, Any], same: bool) -> None:
     first: Recipe = load_recipe(content())
     assert (load_recipe(content(**changes)).digest() == first.digest()) == same
+
+
+def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"the recipe x+ cannot be read: File name too long"):
+        load_recipe("x" * 300)

@@ -11,11 +11,11 @@ from vidkin.cli.console import error_line, meter, note, number, table
 from vidkin.cli.exit import Status
 from vidkin.cli.options import JsonOption
 from vidkin.cli.output import print_json
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import DatasetError, InvalidArgumentError
 
 if TYPE_CHECKING:
     from vidkin.datasets import LabelledSet
-    from vidkin.training import Evaluation
+    from vidkin.training import DataRecipe, Evaluation
 
 __all__ = ["evaluate"]
 
@@ -95,25 +95,68 @@ def _data(
 ) -> LabelledSet:
     """What the command line names, or what the model was trained with, divided as then."""
     from vidkin.datasets import make_split, open_labelled, read_split
-    from vidkin.training import load_recipe
+    from vidkin.models import read_model_info
 
-    written = model / "recipe.toml"
-    if data is None:
-        if not written.is_file():
-            raise InvalidArgumentError(f"{model} has no recipe.toml that would name the data: give DATA")
-        recipe = load_recipe(written).data
-        labelled = open_labelled(recipe.source, reader=reader or recipe.reader, **recipe.options)
-        split = split or (Path(recipe.split) if recipe.split else None)
-        if split is None and "train" not in labelled.split_counts() and (model / "split.json").is_file():
-            split = model / "split.json"
-    else:
-        labelled = open_labelled(data, reader=reader or "tree", **_options(options))
+    read_model_info(model)  # tells where there is no model at all
+    recipe = _recipe_data(model)
+    if data is None and recipe is None:
+        raise InvalidArgumentError(f"{model} has no recipe.toml that would name the data: give DATA")
+    if data is None and options:
+        raise InvalidArgumentError("--option is for the reader of DATA: give DATA, too")
+    if recipe is not None and data is not None and not _same_place(data, recipe.source):
+        recipe = None
+    given, source, used = _options(options), data, reader or "tree"
+    if recipe is not None:
+        source = source or Path(recipe.source)
+        used = reader or recipe.reader
+        given = given or (dict(recipe.options) if used == recipe.reader else {})
+    assert source is not None
+    labelled = open_labelled(source, reader=used, **given)
+    if split is None:
+        split = _split_of_training(model, recipe, labelled)
     if split is not None:
         return read_split(labelled, split)
     if "" in labelled.split_counts():
         note("The data have no split: one by groups is made, 30 % are the test.")
         return make_split(labelled, test=0.3, validation=0.0)
     return labelled
+
+
+def _recipe_data(model: Path) -> DataRecipe | None:
+    """What the model was trained on, if its folder says so."""
+    from vidkin.training import load_recipe
+
+    written = model / "recipe.toml"
+    return load_recipe(written).data if written.is_file() else None
+
+
+def _same_place(data: Path, source: str) -> bool:
+    return data.expanduser().resolve() == Path(source).expanduser().resolve()
+
+
+def _split_of_training(model: Path, recipe: DataRecipe | None, labelled: LabelledSet) -> Path | None:
+    """The split that training used, where these are its data: another would test on what the model has learned.
+
+    Args:
+        model: Folder of the model.
+        recipe: Of the model, if the data are those that it names.
+        labelled: The data.
+    """
+    from vidkin.datasets import read_split
+
+    if recipe is not None and recipe.split:
+        return Path(recipe.split)
+    written = model / "split.json"
+    if "train" in labelled.split_counts() or not written.is_file():
+        return None
+    if recipe is None:
+        # Elsewhere: the same collection, moved or copied, names the same items.
+        try:
+            read_split(labelled, written)
+        except DatasetError:
+            return None
+        note(f"The data are those of the training, by their names: divided as in {written}.")
+    return written
 
 
 def _options(given: list[str]) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def make_split(
     if lacking:
         raise InvalidArgumentError(
             f"{labelled.name} has too few groups for a {' and a '.join(lacking)} part: {len(chosen)} in all; "
-            "ask for fewer parts, or divide by item if the items have nothing in common"
+            "ask for fewer parts (their share 0), or divide by item if the items have nothing in common"
         )
     return labelled.with_items(replace(item, split=chosen[item.group]) for item in items)
 

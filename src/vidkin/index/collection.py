@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from vidkin.errors import CollectionError, NotIndexedError
+from vidkin.errors import CollectionError, NotIndexedError, UnknownExtractorError
 from vidkin.index.calibration import Calibration
 from vidkin.index.info import IndexInfo, collection_info
 from vidkin.index.ingest import ingest
@@ -110,10 +110,24 @@ class Index(SearchingIndex):
     def extractor(self) -> FrameExtractor:
         """What makes the features; opened on first use, as reading lists needs none."""
         if self._extractor is None:
-            extractor = self._spec.open()
+            extractor = self._opened()
             self.manifest.check(self.path, extractor.fingerprint)
             self._extractor = extractor
         return self._extractor
+
+    def _opened(self) -> FrameExtractor:
+        try:
+            return self._spec.open()
+        except UnknownExtractorError as error:
+            # Named by the collection and not by the caller, who may not even know that there is a model.
+            if self._spec.extractor != self.manifest.extractor or not self._spec.extractor.startswith(
+                "model:"
+            ):
+                raise
+            raise UnknownExtractorError(
+                f"{error}; {self.path} was made with the model there: if it has moved, name its folder "
+                "(--model FOLDER, in Python extractor='FOLDER')"
+            ) from error
 
     def add(
         self,

@@ -151,7 +151,11 @@ class EncoderConfig:
 def _typed(name: str, kind: str, value: Any) -> Any:
     """The value as the type of its field; TOML knows no tuples, and writes 2.0 as 2 where it likes."""
     if kind.startswith("Triple"):
-        return tuple(value) if isinstance(value, list | tuple) else value
+        if value is None:
+            return None
+        if not isinstance(value, list | tuple):
+            raise InvalidArgumentError(f"{name} is {value!r}, allowed is a list of three numbers")
+        return tuple(value)
     wanted: Any = str
     if kind.startswith("float"):
         wanted = (int, float)
@@ -175,7 +179,8 @@ def _whole(name: str, value: int, least: int) -> None:
 def _triple(name: str, value: Triple | None) -> None:
     if value is None:
         return
-    if len(value) != 3 or (name == "std" and min(value) <= 0):
+    numbers = [part for part in value if isinstance(part, int | float) and math.isfinite(part)]
+    if len(value) != 3 or len(numbers) != 3 or (name == "std" and min(numbers) <= 0):
         raise InvalidArgumentError(
             f"{name} is {value}, allowed are three numbers{' above 0' if name == 'std' else ''}"
         )

@@ -61,6 +61,10 @@ def export_model(
     target = Path(path).expanduser()
     if not target.absolute().parent.is_dir():
         raise InvalidArgumentError(f"there is no folder {target.absolute().parent}; make it first")
+    if target.is_dir():
+        raise InvalidArgumentError(
+            f"{target} is a folder; give the name of a file, as {target / 'model.onnx'}"
+        )
     if format == "onnx":
         _require_onnx()
     about = json.dumps({**model.config.to_mapping(), "class_names": list(model.class_names)})

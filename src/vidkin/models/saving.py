@@ -150,11 +150,17 @@ def read_model_info(folder: PathLike) -> ModelInfo:
         raise InvalidArgumentError(
             f"{path} has format {version}; this vidkin reads formats up to {_FORMAT}: upgrade vidkin"
         )
+    tables = {name: found.get(name, {}) for name in ("classes", "metrics", "notes")}
+    wrong = [name for name, table in tables.items() if not isinstance(table, dict)]
+    names = [] if wrong else tables["classes"].get("names", [])
+    if wrong or not isinstance(names, list):
+        what = f"[{wrong[0]}] is no table" if wrong else "'names' in [classes] is no list"
+        raise InvalidArgumentError(f"{path} is damaged: {what}")
     return ModelInfo(
         EncoderConfig.from_mapping(found["model"]),
-        tuple(str(name) for name in found.get("classes", {}).get("names", [])),
-        found.get("metrics", {}),
-        found.get("notes", {}),
+        tuple(str(name) for name in names),
+        tables["metrics"],
+        tables["notes"],
     )
 
 

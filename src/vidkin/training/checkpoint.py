@@ -71,7 +71,7 @@ class Checkpoint:
             return cls(int(metadata["step"]), tensors, json.loads(metadata["noted"]))
         except (OSError, SafetensorError, KeyError) as error:
             raise InvalidArgumentError(
-                f"the checkpoint {path} is damaged ({error}); start over without resuming"
+                f"the checkpoint {path} is damaged ({error}); start over without resuming (--restart)"
             ) from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -18,6 +19,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.models import Encoder, EncoderConfig, build_model
 from vidkin.training.comparison_data import (
     ComparisonSet,
+    collection_key,
     comparison_set,
     frame_features,
     open_set,
@@ -86,6 +88,13 @@ class ComparisonPlan:
         for what in ("sets", "methods", "seeds", "learning_rates"):
             if not getattr(self, what):
                 raise InvalidArgumentError(f"a comparison needs {what}, none are given")
+            given = getattr(self, what)
+            if len(set(given)) < len(given):
+                # Each would count as one more training.
+                raise InvalidArgumentError(f"{what} are {', '.join(map(str, given))}: one is given twice")
+        for rate in self.learning_rates:
+            if not (rate > 0 and math.isfinite(rate)):
+                raise InvalidArgumentError(f"a learning rate is {rate}, allowed is a number above 0")
 
     def protocol(self) -> str:
         """A name for all settings that change the result of a run, so that stored runs of others are not mixed in."""
@@ -115,6 +124,12 @@ def run_comparison(
         All runs of the plan.
     """
     folder = Path(output)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"the output {folder} is no folder that can be written: {error.strerror or error}"
+        ) from error
     found: list[Run] = []
     for name in plan.sets:
         chosen = comparison_set(name)
@@ -127,13 +142,21 @@ def run_comparison(
 
 
 def read_runs(plan: ComparisonPlan, output: PathLike) -> list[Run]:
-    """The stored runs of a plan, in the order of its sets and methods; fewer where it is not finished."""
+    """The stored runs of a plan, in the order of its sets and methods; fewer where it is not finished.
+
+    Of a set whose folder was changed in between, those on the data that were used last.
+    """
     found = []
     for name in plan.sets:
-        for path in sorted((Path(output) / "runs" / name).glob("*.json")):
-            stored = json.loads(path.read_text(encoding="utf-8"))
-            if stored.pop("protocol") == plan.protocol() and stored["method"] in plan.methods:
-                found.append(Run(**stored))
+        paths = sorted((Path(output) / "runs" / name).glob("*.json"))
+        loaded = [_read_run(path) for path in paths]
+        kept = [
+            (path.stat().st_mtime_ns, data, run)
+            for path, (protocol, data, run) in zip(paths, loaded, strict=True)
+            if protocol == plan.protocol() and run.method in plan.methods
+        ]
+        last = max(kept, key=lambda entry: entry[0])[1] if kept else None
+        found += [run for _, data, run in kept if data == last]
     places = {name: place for place, name in enumerate(plan.methods)}
     return sorted(found, key=lambda run: (plan.sets.index(run.set), places[run.method]))
 
@@ -179,6 +202,7 @@ class _Prepared:
         )
         # One frozen backbone serves all runs; each of them builds only its head anew.
         self.encoder = build_model(self.config, weights=weights)
+        self.key = collection_key(self.encoder, labelled)
         coarse, fine = labelled.labels()
         self.labels = torch.stack([torch.from_numpy(coarse), torch.from_numpy(fine)], dim=1)
         self.splits = [item.split for item in labelled.items]
@@ -254,17 +278,24 @@ def _stored_or_run(prepared: _Prepared, method: Method, seed: int, rate: float) 
     plan = prepared.plan
     path = prepared.folder / "runs" / prepared.chosen.name / f"{method.name}-{rate:g}-{seed}.json"
     if path.is_file():
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        if stored.pop("protocol") == plan.protocol():
-            return Run(**stored)
+        protocol, data, stored = _read_run(path)
+        # Runs of public collections were stored without a word about their data for a while.
+        same = data == prepared.key or (data is None and prepared.chosen.folder)
+        if protocol == plan.protocol() and same:
+            return stored
     run = _run(prepared, method, seed, rate)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
-    part.write_text(
-        json.dumps({"protocol": plan.protocol(), **run.to_mapping()}, indent=1) + "\n", encoding="utf-8"
-    )
+    told = {"protocol": plan.protocol(), "data": prepared.key, **run.to_mapping()}
+    part.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     part.replace(path)
     return run
+
+
+def _read_run(path: Path) -> tuple[str, str | None, Run]:
+    """(protocol, key of the data, run) of a stored run."""
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    return stored.pop("protocol"), stored.pop("data", None), Run(**stored)
 
 
 def _run(prepared: _Prepared, method: Method, seed: int, rate: float) -> Run:

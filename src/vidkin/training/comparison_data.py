@@ -22,6 +22,7 @@ from vidkin.models import Encoder
 __all__ = [
     "COMPARISON_SETS",
     "ComparisonSet",
+    "collection_key",
     "comparison_set",
     "frame_features",
     "open_set",
@@ -182,8 +183,8 @@ def frame_features(
 ) -> Tensor:
     """What the frozen backbone sees in every item: [N, T, F], of images [N, F].
 
-    Kept in ``cache`` under a name made of the weights, the input's size and the items, so that other models or items
-    never meet old features.
+    Kept in ``cache`` under a name made of the weights, the input's size and the items with size and time of their
+    files, so that other models or items never meet old features.
 
     Args:
         model: With a backbone; its ``config`` says frames, size and fit.
@@ -233,14 +234,29 @@ def _backbone(model: Encoder, images: Tensor) -> Tensor:
     return features
 
 
+def collection_key(model: Encoder, labelled: LabelledSet) -> str:
+    """A name for everything that a run is given: files, labels, split and the frozen weights."""
+    told = [(item.label, item.split) for item in labelled.items]
+    return hashlib.sha256(json.dumps([_features_key(model, labelled), told]).encode()).hexdigest()[:16]
+
+
 def _features_key(model: Encoder, labelled: LabelledSet) -> str:
     config = model.config
     parts = {
         "backbone": _digest(model.get_submodule("backbone")),
         "input": [config.size, config.frames, config.fit, config.mean, config.std],
-        "items": [item.key(labelled.root) for item in labelled.items],
+        "items": [(item.key(labelled.root), *_file_state(item.path)) for item in labelled.items],
     }
     return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:16]
+
+
+def _file_state(path: Path) -> tuple[int, int]:
+    """(size, time of the last change) of a file; a missing one is told of when it is read."""
+    try:
+        state = path.stat()
+    except OSError:
+        return 0, 0
+    return state.st_size, state.st_mtime_ns
 
 
 def _digest(module: nn.Module) -> str:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import torch
 from torch import Tensor
 
+from vidkin.datasets import LabelledSet
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling import BalancedBatchSampler, Quadlets, QuadletSampler
 from vidkin.training.batch import Draw
 
-__all__ = ["balanced_sizes", "index_stream"]
+__all__ = ["balanced_sizes", "check_drawable", "index_stream"]
 
 _MOST_CATEGORIES = 8
 _MOST_ITEMS = 4
+_LISTED = 5
 
 
 def index_stream(
@@ -56,6 +59,36 @@ def index_stream(
     if draw == "quadlets":
         return islice((found.stacked().T.flatten() for found in sampler), start, None)
     return islice(_quadruplets(sampler, labels, seed, inside=draw == "quadruplets_a"), start, None)
+
+
+def check_drawable(train: LabelledSet, draws: Sequence[Draw]) -> None:
+    """Before any step, and by the names of the labels: can a draw that needs an order find one item to start from?
+
+    Raises:
+        InvalidArgumentError: None; the message says what the training items lack.
+    """
+    if all(draw == "uniform" for draw in draws):
+        return
+    counts = Counter(item.label for item in train.items)
+    inside: defaultdict[str, list[str]] = defaultdict(list)
+    for item in {item.label: item for item in train.items}.values():
+        inside[item.category].append(item.label)
+    if len(inside) < 2:
+        raise InvalidArgumentError(
+            f"all {len(train)} training items are of category {next(iter(inside))!r}; an order needs at least two "
+            "categories (something else), or take the objective 'classification'"
+        )
+    if not any(len(labels) > 1 and max(counts[name] for name in labels) > 1 for labels in inside.values()):
+        lacking = ", ".join(
+            f"{category!r} has {len(labels)} {'subcategory' if len(labels) == 1 else 'subcategories'} with at most "
+            f"{max(counts[name] for name in labels)} training item(s)"
+            for category, labels in sorted(inside.items())[:_LISTED]
+        )
+        raise InvalidArgumentError(
+            f"none of the {len(train)} training items has both another one of its subcategory and one of another "
+            f"subcategory of its category, which an order starts from: {lacking}; add items, make data.test and "
+            "data.validation smaller, or cut videos into excerpts (data.excerpts)"
+        )
 
 
 def balanced_sizes(labels: Tensor, items: int) -> tuple[int, int, int]:

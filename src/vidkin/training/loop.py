@@ -7,10 +7,13 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from vidkin.errors import InvalidArgumentError, VidkinError
 from vidkin.training.checkpoint import CHECKPOINT_FILE
@@ -27,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 RECIPE_FILE = "recipe.toml"
 REPORT_FILE = "report.json"
+LOCK_FILE = ".training.lock"
 
 _LAST = 20
 
@@ -55,18 +59,18 @@ def train(
         What came of it; a run that is complete already is only reported.
 
     Raises:
-        InvalidArgumentError: A setting is not allowed, or the folder holds another run.
+        InvalidArgumentError: A setting is not allowed, the folder holds another run, or another process trains in it.
         DatasetError: The data are not as the reader needs them, or not one item can be read.
         TrainingError: The loss is no number any more.
         TrainingInterrupted: Ctrl-C, after the state was stored.
     """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
-    folder = _folder(output or f"{recipe.name}-model", resume)
+    folder = _folder(output or f"{recipe.name}-model")
     tell = on_progress or (lambda progress: None)
     began = time.monotonic()
     last: deque[dict[str, float]] = deque(maxlen=_LAST)
 
-    with deferred_interrupt() as interrupt, seeded(recipe.schedule.seed):
+    with _alone(folder), deferred_interrupt() as interrupt, seeded(recipe.schedule.seed):
 
         def on_item(done: int, total: int) -> None:
             if interrupt:
@@ -75,9 +79,10 @@ def train(
 
         planned = recipe.schedule.steps
         run = TrainingRun.prepare(recipe, folder, on_item=on_item)
-        resumed = run.restore()
+        # Only now is anything of an earlier run replaced: a refusal or a wrong setting costs nothing.
+        resumed = resume and run.restore()
+        _begin(run, resumed=resumed)
         first = run.step
-        (folder / RECIPE_FILE).write_text(show_recipe(recipe), encoding="utf-8")
         log = RunLog(folder, resume_after=first if resumed else None, tensorboard=recipe.schedule.tensorboard)
         try:
             for batch in run.batches():
@@ -116,17 +121,48 @@ def train(
     return report
 
 
-def _folder(output: str | os.PathLike[str], resume: bool) -> Path:
+def _folder(output: str | os.PathLike[str]) -> Path:
     folder = Path(output).expanduser()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if not resume:
-            (folder / CHECKPOINT_FILE).unlink(missing_ok=True)
     except OSError as error:
         raise InvalidArgumentError(
             f"the output {folder} is no folder that can be written: {error.strerror or error}"
         ) from error
     return folder
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One training at a time in a folder; the system's lock is gone the moment its process is, however that ended."""
+    lock = FileLock(folder / LOCK_FILE, thread_local=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise InvalidArgumentError(
+            f"another training is writing to {folder}; wait until it has finished, or give another output folder"
+        ) from None
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"the output {folder} is no folder that can be written: {error.strerror or error}"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _begin(run: TrainingRun, *, resumed: bool) -> None:
+    """Write what is known before the first step, and drop the checkpoint of a run that this one replaces."""
+    try:
+        if not resumed:
+            (run.folder / CHECKPOINT_FILE).unlink(missing_ok=True)
+        run.store_split()
+        (run.folder / RECIPE_FILE).write_text(show_recipe(run.recipe), encoding="utf-8")
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"the output {run.folder} cannot be written: {error.strerror or error}"
+        ) from error
 
 
 def _watch(run: TrainingRun, terms: dict[str, float], log: RunLog) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vidkin.datasets import LabelledSet, read_item
+from vidkin.datasets import LabelledItem, LabelledSet, read_item
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling import sample_quadlets
 from vidkin.models import Encoder
@@ -82,13 +83,25 @@ def _draw(
                 spine.set_linewidth(2.5)
             below = "" if column == 0 else f"\nd = {float(distances[row, column]):.3f}"
             # A name of a stranger's folder is no formula, whatever dollar signs are in it.
-            axis.set_xlabel(f"{item.subcategory[:24]}{below}", fontsize=7, parse_math=False)
+            axis.set_xlabel(f"{_caption(item)}{below}", fontsize=7, parse_math=False)
             if row == 0:
                 axis.set_title(_TITLES[column], fontsize=9)
     try:
-        figure.savefig(path, dpi=100)
+        with warnings.catch_warnings():
+            # A letter that no font at hand has is drawn as a box; that is no reason for lines of warnings.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            figure.savefig(path, dpi=100)
     except (OSError, ValueError) as error:
         raise InvalidArgumentError(f"the picture {path} cannot be written: {error}") from error
+
+
+def _caption(item: LabelledItem) -> str:
+    """Both labels: where two categories have a subcategory of one name, a negative would look like a positive."""
+    return f"{_short(item.category, 12)} / {_short(item.subcategory, 20)}"
+
+
+def _short(name: str, length: int) -> str:
+    return name if len(name) <= length else f"{name[: length - 1]}…"
 
 
 def _picture(labelled: LabelledSet, index: int, size: int) -> NDArray[np.uint8]:

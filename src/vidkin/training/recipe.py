@@ -81,6 +81,7 @@ class DataRecipe:
                 )
         _least("data.excerpts", self.excerpts, 1)
         _least("data.threads", self.threads, 1)
+        _seed("data.split_seed", self.split_seed)
         if not 0.0 < self.excerpt_share <= 1.0:
             raise InvalidArgumentError(
                 f"data.excerpt_share is {self.excerpt_share}, allowed is above 0 up to 1"
@@ -164,6 +165,7 @@ class ScheduleRecipe:
             value = getattr(self, name)
             if not (value > 0 and math.isfinite(value)):
                 raise InvalidArgumentError(f"schedule.{name} is {value}, allowed is a number above 0")
+        _seed("schedule.seed", self.seed)
         if self.batch and (len(self.batch) != 3 or min(self.batch) < 1):
             raise InvalidArgumentError(
                 f"schedule.batch is {list(self.batch)}, allowed are 3 numbers of 1 or more (categories, "
@@ -269,6 +271,8 @@ def load_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> Recipe:
         return _recipe(tomllib.loads(text), path.stem)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidArgumentError(f"{path} is no TOML: {error}") from error
+    except OSError as error:
+        raise InvalidArgumentError(f"the recipe {path} cannot be read: {error.strerror or error}") from error
 
 
 def show_recipe(recipe: Recipe) -> str:
@@ -293,6 +297,9 @@ def _recipe(given: Mapping[str, Any], name: str) -> Recipe:
     known_names(given, ("name", "data", "model", "objective", "schedule", "validation"), "recipe")
     if "data" not in given or "objective" not in given:
         raise InvalidArgumentError("a recipe needs [data] with a source and [[objective]] with a name")
+    for table in ("data", "model"):
+        if not isinstance(given.get(table, {}), Mapping):
+            raise InvalidArgumentError(f"[{table}] is {given[table]!r}, it must be a table of settings")
     if "source" not in given["data"]:
         raise InvalidArgumentError("[data] needs a source: the folder or file of the labelled collection")
     model = dict(given.get("model", {}))
@@ -302,6 +309,8 @@ def _recipe(given: Mapping[str, Any], name: str) -> Recipe:
     if "classes" in model:
         raise InvalidArgumentError("model.classes is decided by the data; leave it out")
     found = given["objective"]
+    if not isinstance(found, Mapping | list | tuple):
+        raise InvalidArgumentError(f"[[objective]] is {found!r}, it needs a name")
     parts = [found] if isinstance(found, Mapping) else list(found)
     recipe = Recipe(
         name=str(given.get("name", name)),
@@ -351,3 +360,9 @@ def _plain(value: Any) -> dict[str, Any]:
 def _least(name: str, value: float, least: float) -> None:
     if not (value >= least and math.isfinite(value)):
         raise InvalidArgumentError(f"{name} is {value}, allowed is {least} or more")
+
+
+def _seed(name: str, value: int) -> None:
+    # What every generator takes that is seeded with it.
+    if not 0 <= value < 2**32:
+        raise InvalidArgumentError(f"{name} is {value}, allowed is a whole number from 0 to {2**32 - 1}")

@@ -24,7 +24,7 @@ from vidkin.training.checkpoint import (
     optimiser_tensors,
     trained_state,
 )
-from vidkin.training.drawing import index_stream
+from vidkin.training.drawing import check_drawable, index_stream
 from vidkin.training.evaluation import CACHE_FOLDER, measure_one
 from vidkin.training.inputs import Inputs, OnItem, prepare_inputs
 from vidkin.training.objectives import WeightedObjective, build_objective
@@ -53,6 +53,7 @@ class TrainingRun:
         device: Where it computes.
         fingerprint: Of recipe, items and frozen weights; a checkpoint with another one is of another run.
         watch: For a collapse.
+        divided: All items, where their split was made here.
         step: Steps that are over.
         best: Highest value of validation.
         best_step: Its step.
@@ -71,6 +72,7 @@ class TrainingRun:
     device: torch.device
     fingerprint: str
     watch: CollapseWatch
+    divided: LabelledSet | None = None
     step: int = 0
     best: float | None = None
     best_step: int | None = None
@@ -83,8 +85,6 @@ class TrainingRun:
         """Open the data, build the model, read the items. Random generators must be seeded already."""
         schedule = recipe.schedule
         labelled, made_here = open_data(recipe)
-        if made_here:
-            write_split(labelled, folder / SPLIT_FILE)
         device = resolve_training_device(schedule.device)
         config = recipe.config(classes=len(labelled.subcategories()))
         model = build_model(config, weights=recipe.weights or None, seed=schedule.seed).to(device)
@@ -95,6 +95,7 @@ class TrainingRun:
         objective = build_objective(
             recipe.objectives, model, classes=len(labelled.subcategories()), seed=schedule.seed
         ).to(device)
+        check_drawable(train.labelled, objective.draws)
         return cls(
             recipe=recipe,
             folder=folder,
@@ -106,7 +107,13 @@ class TrainingRun:
             device=device,
             fingerprint=_fingerprint(recipe, model, train),
             watch=CollapseWatch(schedule.collapse_below),
+            divided=labelled if made_here else None,
         )
+
+    def store_split(self) -> None:
+        """Write the split that was made here beside the model; only once the folder is known to be of this run."""
+        if self.divided is not None:
+            write_split(self.divided, self.folder / SPLIT_FILE)
 
     def batches(self) -> Iterator[Batch]:
         """The batches of all steps that are left; the same ones whether the run was interrupted or not."""
@@ -215,7 +222,7 @@ class TrainingRun:
             what = "recipe" if found.noted["recipe"] != self.recipe.digest() else "items or frozen weights"
             raise InvalidArgumentError(
                 f"{self.folder} holds a run with another {what}; give another output folder, or start over "
-                "without resuming"
+                "without resuming (--restart)"
             )
         frozen = self.model.state_dict() if self._frozen else {}
         self.model.load_state_dict({**frozen, **_below(found.tensors, "model.")})
