@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,23 @@ def test_videos_are_compared_quickly(collection: Path, tmp_path: Path) -> None:
     stored = json.loads((tmp_path / "fgvr.json").read_text())
     assert stored["plan"]["learning_rates"] == [0.001]
     assert stored["sets"][0]["chosen"] == []
+
+
+def test_videos_that_cannot_be_read_are_listed_and_the_rest_is_compared(
+    collection: Path, tmp_path: Path
+) -> None:
+    videos = tmp_path / "own videos"
+    shutil.copytree(collection / "videos", videos)
+    (videos / "category0" / "kind0" / "empty.mp4").touch()
+    where = ("--data", videos, "-s", "videos", "-o", tmp_path / "out")
+    result = run("fgvr", *where, *WORDS, "--quick", "-m", "backbone", "-m", "quadlet", status=1)
+    assert "Left out: " in result.output
+    assert "empty.mp4" in result.output
+    stored = json.loads((tmp_path / "out" / "fgvr.json").read_text())
+    ((path, cause),) = stored["broken"]
+    assert path.endswith("empty.mp4")
+    assert cause
+    assert [row["method"] for row in stored["sets"][0]["common"]] == ["backbone", "quadlet"]
 
 
 def test_a_set_of_the_other_kind_is_refused(collection: Path) -> None:

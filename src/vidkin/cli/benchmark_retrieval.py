@@ -10,9 +10,10 @@ import typer
 
 from vidkin.cli.benchmark_models import machine_text
 from vidkin.cli.console import meter, note, path_text, say, table
+from vidkin.cli.exit import Status
 from vidkin.cli.options import JsonOption
 from vidkin.cli.output import as_json, print_json
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import InvalidArgumentError, MediaError
 
 if TYPE_CHECKING:
     from vidkin.training import ComparisonPlan, Run, Summary
@@ -154,6 +155,7 @@ def _compare(
 ) -> None:
     from vidkin.training import as_page, run_comparison, summarise
 
+    broken: list[MediaError] = []
     with meter(command) as bar:
         runs = run_comparison(
             plan,
@@ -161,9 +163,11 @@ def _compare(
             weights=weights,
             output=output,
             on_progress=lambda text, share: bar.update(round(100 * share), 100, detail=text),
+            on_broken=broken.append,
         )
     summaries = summarise(runs, plan)
     found = {"command": command, "machine": machine_text(), "plan": plan, "sets": summaries}
+    found["broken"] = [(error.path, error.cause) for error in broken]
     text = json_module.dumps(as_json(found), indent=1, ensure_ascii=False)
     (output / f"{command}.json").write_text(text + "\n", encoding="utf-8")
     page = as_page(summaries, plan, title=_TITLES[command], machine=machine_text())
@@ -171,10 +175,14 @@ def _compare(
     (output / f"{command}.md").write_text(page.rstrip() + "\n", encoding="utf-8")
     if json:
         print_json(found)
-        return
-    for summary in summaries:
-        _print(summary)
-    say(path_text(output / f"{command}.md").append(" holds the whole report."))
+    else:
+        for summary in summaries:
+            _print(summary)
+        for error in broken:
+            note(f"Left out: {error.path}: {error.cause}", style="yellow")
+        say(path_text(output / f"{command}.md").append(" holds the whole report."))
+    if broken:
+        raise typer.Exit(Status.SOME_FAILED)
 
 
 def _print(summary: Summary) -> None:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from vidkin.datasets import LabelledSet
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.models import Encoder, EncoderConfig, build_model
 from vidkin.training.comparison_data import (
     ComparisonSet,
@@ -110,6 +110,7 @@ def run_comparison(
     weights: PathLike | None = None,
     output: PathLike,
     on_progress: OnProgress | None = None,
+    on_broken: Callable[[MediaError], None] | None = None,
 ) -> list[Run]:
     """Run what is not stored yet; an interrupted comparison goes on where it was.
 
@@ -119,6 +120,7 @@ def run_comparison(
         weights: Of the backbone, a safetensors file; None: from the hub's cache or the hub.
         output: Folder for features, runs and the report; may be shared by processes that work on different sets.
         on_progress: Called with a description of what is being done and the share of it that is done, in [0, 1].
+        on_broken: Called with what is wrong with an item of an own collection that is left out.
 
     Returns:
         All runs of the plan.
@@ -133,7 +135,8 @@ def run_comparison(
     found: list[Run] = []
     for name in plan.sets:
         chosen = comparison_set(name)
-        prepared = _Prepared(plan, chosen, open_set(chosen, data), weights, folder, on_progress)
+        labelled = open_set(chosen, data, on_broken=on_broken)
+        prepared = _Prepared(plan, chosen, labelled, weights, folder, on_progress)
         for method in (method_named(name) for name in plan.methods):
             if method.input == "pixels" and not chosen.video:
                 continue

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from vidkin.datasets import LabelledSet, make_excerpts, make_split, open_labelled, read_item
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.models import Encoder
 
 __all__ = [
@@ -132,18 +132,22 @@ def comparison_set(name: str) -> ComparisonSet:
     )
 
 
-def open_set(chosen: ComparisonSet, data: PathLike) -> LabelledSet:
+def open_set(
+    chosen: ComparisonSet, data: PathLike, *, on_broken: Callable[[MediaError], None] | None = None
+) -> LabelledSet:
     """The items, divided into train, validation and test.
 
     Fruit: the third axis, which 28 varieties have, is validation, so that the test is never looked at to choose; every
-    video gives three excerpts of ten frames. An own collection without a split is divided 60 : 10 : 30, by item.
+    video gives three excerpts of ten frames. Of an own collection (reader ``tree``) items that cannot be read are left
+    out; without a split it is divided 60 : 10 : 30, by group.
 
     Args:
         chosen: Which.
         data: The folder that holds ``chosen.folder``.
+        on_broken: Called with what is wrong with each item that is left out; ``path`` is its file.
 
     Raises:
-        DatasetError: The collection is not there, or not as its reader needs it.
+        DatasetError: The collection is not there, not as its reader needs it, or no item of it can be read.
         InvalidArgumentError: The kind of the items is not that of the set, or a part is empty.
     """
     folder = Path(data)
@@ -156,6 +160,8 @@ def open_set(chosen: ComparisonSet, data: PathLike) -> LabelledSet:
             f"{source} holds items of kind {labelled.kind}; set {chosen.name} is for "
             f"{'videos' if chosen.video else 'pictures'}"
         )
+    if chosen.reader == "tree":
+        labelled = _readable(labelled, on_broken)
     if chosen.reader == "fruit":
         labelled = make_excerpts(_fruit_split(labelled), count=_EXCERPTS, frames=_EXCERPT_FRAMES)
     if "" in labelled.split_counts():
@@ -265,6 +271,23 @@ def _digest(module: nn.Module) -> str:
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+def _readable(labelled: LabelledSet, on_broken: Callable[[MediaError], None] | None) -> LabelledSet:
+    """The items that one small picture can be read of."""
+    kept, last = [], None
+    for item in labelled.items:
+        try:
+            read_item(item, labelled.kind, size=16, frames=None if labelled.kind == "image" else 1)
+        except MediaError as error:
+            last = error
+            if on_broken is not None:
+                on_broken(error)
+        else:
+            kept.append(item)
+    if not kept:
+        raise DatasetError(f"no item of {labelled.name} can be read; the last of {len(labelled)}: {last}")
+    return labelled.with_items(kept)
 
 
 def _fruit_split(labelled: LabelledSet) -> LabelledSet:
