@@ -69,6 +69,7 @@ def prepare(
     *,
     distractors: Iterable[Path] = (),
     sources: int | None = None,
+    left_out: Iterable[str] = (),
 ) -> tuple[list[Piece], list[Item]]:
     """Cut, edit and encode; what is there already is kept.
 
@@ -78,8 +79,10 @@ def prepare(
         families: Which recordings are copies of each other.
         distractors: More folders, each video a family of its own.
         sources: At most so many sources, evenly spaced in the order of their names.
+        left_out: Names, without their endings, of files in `folder` that are not looked at.
     """
-    videos = _videos(folder)
+    unwanted = set(left_out)
+    videos = [path for path in _videos(folder) if path.stem not in unwanted]
     others = [path for place in distractors for path in _videos(place)]
     durations = {path: probe(path).duration for path in [*videos, *others]}
     chosen: dict[str, Path] = {}

@@ -199,6 +199,7 @@ def main() -> None:
     parser.add_argument("--alone", action="store_true", help="no two files of the folder show the same")
     parser.add_argument("--distractors", type=Path, nargs="+", default=[], help="folders of unrelated videos")
     parser.add_argument("--sources", type=int, help="at most so many sources; default all")
+    parser.add_argument("--leave-out", nargs="+", default=[], help="names of files that are not looked at")
     parser.add_argument("--output", type=Path, help="folder for NAME.md and .json")
     parser.add_argument("--name", default="copy_retrieval", help="of the report")
     arguments = parser.parse_args()
@@ -208,6 +209,7 @@ def main() -> None:
         Families(alone=arguments.alone),
         distractors=arguments.distractors,
         sources=arguments.sources,
+        left_out=arguments.leave_out,
     )
     truth = relevance(pieces, items)
     print(f"{len(pieces)} queries, {len(items)} gallery videos, {int((truth > 0).sum())} relevant pairs")
@@ -224,6 +226,13 @@ def main() -> None:
             pieces, items, truth, arguments.work, options
         )
     notes = []
+    if arguments.distractors:
+        without = f" without {', '.join(arguments.leave_out)}" if arguments.leave_out else ""
+        others = ", ".join(path.name for path in arguments.distractors)
+        notes.append(
+            f"Sources: {len({piece.recording for piece in pieces})} videos of `{arguments.folder.name}`{without}; "
+            f"distractors: the others, and {others}. Every file counts as a recording of its own."
+        )
     if not arguments.no_peers:
         systems["pHash per frame"] = lambda: summarise(phash_scores(pieces, items), truth, pieces, items)
         try:

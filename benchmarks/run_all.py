@@ -49,10 +49,16 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
         "copy_retrieval", videos, "--work", work / "copies", "--extractor", NETWORK, "--weights", weights,
         "--whitening", whitening, "--output", RESULTS,
     )  # fmt: skip
+    # Material that no part of the score was worked out on; the file left out holds flat grey alone.
+    films = script(
+        "copy_retrieval", edited, "--alone", "--leave-out", "fades", "--distractors", data / "labelled" / "aerial",
+        fruit, "--work", work / "films", "--output", RESULTS, "--name", "copy_retrieval_films",
+    )  # fmt: skip
     found |= {
         "decode_rate": [script("decode_rate", videos, "--output", RESULTS / "decode_rate.json")],
         "index_rate": [script("index_rate", videos, edited, "--output", RESULTS / "index_rate.json")],
         "copy_retrieval": [list(map(str, fit)), copies],
+        "copy_retrieval_films": [films],
         "fgvr": [comparison("fgvr", data, weights, work)],
         "fgir": [comparison("fgir", data, weights, work)],
         "trained_search": [
