@@ -53,7 +53,7 @@ def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
     address, _, query = name.partition("?")
     prefix, colon, model = (_DEFAULT if address == "default" else address).partition(":")
     entry = _DETECTORS.get(prefix)
-    if entry is None and address and Path(address).is_dir():
+    if entry is None and address and (Path(address) / "config.toml").is_file():
         prefix, colon, model = _prefix_of(Path(address)), ":", address
         entry = _DETECTORS[prefix]
     if entry is None or bool(colon) != entry[2]:
