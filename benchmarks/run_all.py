@@ -49,7 +49,7 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
         "copy_retrieval", videos, "--work", work / "copies", "--extractor", NETWORK, "--weights", weights,
         "--whitening", whitening, "--output", RESULTS,
     )  # fmt: skip
-    # Material that no part of the score was worked out on; the file left out holds flat grey alone.
+    # Material that the score was not worked out on, but for two constants; the file left out holds flat grey alone.
     films = script(
         "copy_retrieval", edited, "--alone", "--leave-out", "fades", "--distractors", data / "labelled" / "aerial",
         fruit, "--work", work / "films", "--output", RESULTS, "--name", "copy_retrieval_films",
