@@ -89,6 +89,15 @@ def test_too_few_videos_are_told(labels: Path, tmp_path: Path) -> None:
     assert "has labels of 1 video; 4 or more are needed" in result.stderr
 
 
+def test_an_output_that_is_no_folder_is_told_before_training(labels: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = run(
+        labels, "--recipe", labels.parent / "recipe.toml", "-o", tmp_path / "file" / "model", status=2
+    )
+    assert "is no folder that can be written" in result.stderr
+    assert "training" not in result.stderr  # not one step of it
+
+
 def rewritten(labels: Path, target: Path, change: Callable[[list[dict[str, Any]]], object]) -> Path:
     """The labels with something else in them, beside the same videos."""
     document = json.loads(labels.read_text(encoding="utf-8"))

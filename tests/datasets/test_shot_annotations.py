@@ -157,6 +157,10 @@ def test_soccernet_mistakes_are_told(tmp_path: Path) -> None:
         read_soccernet(labels, "1.mkv", fps=10, frames=10, shots=whole)
     with pytest.raises(InvalidArgumentError, match=r"either cameras .* or shots, exactly one"):
         read_soccernet(labels, "1.mkv", fps=10, frames=10)
+    with pytest.raises(
+        InvalidArgumentError, match=r"has no action 'Gaol', allowed are Ball out of play, .*, Goal, "
+    ):
+        read_soccernet(labels, "1.mkv", fps=10, frames=10, shots=whole, events=["Goal", "Gaol"])
     with pytest.raises(InvalidArgumentError, match="half is 3, allowed are 1 and 2"):
         read_soccernet(labels, "1.mkv", fps=10, frames=10, half=3, shots=whole)
     with pytest.raises(InvalidArgumentError, match=r"fps is 0 and frames 10, both must be above 0"):

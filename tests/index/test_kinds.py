@@ -83,7 +83,7 @@ def test_the_manifest_says_what_it_was_made_with(kinds: Kinds, collection: Path)
         assert index.manifest.measure == "kinds"
         assert index.recall(queries=2).recall == 1.0
         with pytest.raises(
-            CollectionError, match="a measure of kinds, which does not tell copies from what is"
+            CollectionMismatchError, match="a measure of kinds, which does not tell copies from what is"
         ):
             index.duplicates()
 

@@ -63,6 +63,6 @@ def test_other_features_do_not_mix(tmp_path: Path) -> None:
     manifest.check(tmp_path, "plain-1")
     with pytest.raises(
         CollectionMismatchError,
-        match=r"was made with extractor plain-1, given is other-2; .*index anew into another folder",
+        match=r"was made with extractor plain-1, this one is other-2: another .*index anew into another folder",
     ):
         manifest.check(tmp_path, "other-2")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -65,6 +66,7 @@ def train_shots(
             "fourth is kept to fit the thresholds on"
         )
     _check(annotations)
+    _make_folder(output)
     outcome = _trained(plan, annotations, labels.name, output)
     if outcome["collapsed"]:
         note(_COLLAPSED, style="yellow")
@@ -77,6 +79,18 @@ def train_shots(
     columns += [(title, "left") for title in ("gradual", "critical")]
     table(None, columns, [[*row, known[outcome["gradual"]], known[outcome["critical"]]]])
     say(path_text(output).append(": use it with vidkin shots --detector"))
+
+
+def _make_folder(output: Path) -> None:
+    """Make the folder of the model now: after the training is late to learn that it cannot be."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=output):
+            return
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"the output {output} is no folder that can be written: {error.strerror or error}"
+        ) from error
 
 
 def _check(annotations: Sequence[VideoAnnotation]) -> None:

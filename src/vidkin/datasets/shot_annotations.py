@@ -27,6 +27,20 @@ PathLike = str | os.PathLike[str]
 SOCCERNET_EVENTS = ("Goal", "Penalty", "Shots off target", "Shots on target")
 """SoccerNet-v2 actions in which the ball is hit towards the goal: the sources' notion of a critical event."""
 
+_SOCCERNET_ACTIONS = (
+    *SOCCERNET_EVENTS,
+    *(
+        "Ball out of play",
+        "Clearance",
+        "Corner",
+        "Direct free-kick",
+        "Foul",
+        "Indirect free-kick",
+        "Kick-off",
+    ),
+    *("Offside", "Red card", "Substitution", "Throw-in", "Yellow card", "Yellow->red card"),
+)
+
 _FORMAT = "vidkin-shots-1"
 
 
@@ -171,7 +185,7 @@ def read_soccernet(
         cameras: ``Labels-cameras.json`` of the same game, whose camera changes are the cuts. Not every game has
             complete ones, so shots can be given instead.
         shots: [start, end) frames of the shots, for example from a detector. Exactly one of both is needed.
-        events: Labels of the actions that count.
+        events: Labels of the actions that count, of the 17 that SoccerNet-v2 has.
         before: Seconds before the event that are critical at most; default all of the shot up to the event. Give a
             value (the sources' windows last 2 s) where quadlets are drawn: these need non-critical frames too.
 
@@ -186,6 +200,11 @@ def read_soccernet(
         raise InvalidArgumentError(f"fps is {fps} and frames {frames}, both must be above 0")
     if before is not None and not 0 < before < math.inf:
         raise InvalidArgumentError(f"before is {before} s, allowed is a length above 0 or None")
+    unknown = [event for event in events if event not in _SOCCERNET_ACTIONS]
+    if unknown:
+        raise InvalidArgumentError(
+            f"SoccerNet-v2 has no action {unknown[0]!r}, allowed are {', '.join(sorted(_SOCCERNET_ACTIONS))}"
+        )
     if cameras is not None:
         changes = {round(time * fps) for time, _ in _soccernet_moments(Path(cameras), half)}
         edges = [0, *sorted(frame for frame in changes if 0 < frame < frames), frames]

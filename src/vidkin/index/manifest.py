@@ -111,9 +111,10 @@ class Manifest:
         """:class:`CollectionMismatchError` unless this is the fingerprint that the collection was made with."""
         if fingerprint != self.fingerprint:
             raise CollectionMismatchError(
-                f"{folder} was made with extractor {self.fingerprint}, given is {fingerprint}; features of the two "
-                "cannot be compared: open it without naming an extractor, or index anew into another folder "
-                "(needed, too, after an update of vidkin that changed its own features)"
+                f"{folder} was made with extractor {self.fingerprint}, this one is {fingerprint}: another extractor, "
+                "or its weights or settings have changed since. Features of the two cannot be compared: open it with what "
+                "made it (that is so when none is named), or index anew into another folder (needed, too, after an "
+                "update of vidkin that changed its own features)"
             )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vidkin.errors import CollectionError
+from vidkin.errors import CollectionError, CollectionMismatchError
 from vidkin.index.calibration import Calibration
 from vidkin.index.common import CommonFrames, find_common
 from vidkin.index.comparison import compare_query
@@ -134,10 +134,11 @@ class SearchingIndex(ABC):
             on_progress: Called with (videos done, videos in all).
 
         Raises:
-            CollectionError: The collection was made with a measure of kinds, which does not tell copies from others.
+            CollectionMismatchError: The collection was made with a measure of kinds, which does not tell copies from
+                others.
         """
         if self.manifest.measure == "kinds":
-            raise CollectionError(
+            raise CollectionMismatchError(
                 f"{self.path} was made with {self.manifest.extractor}, a measure of kinds, which does not tell copies "
                 "from what is merely alike; index anew into another folder with --extractor classical"
             )
