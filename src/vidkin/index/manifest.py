@@ -113,8 +113,8 @@ class Manifest:
             raise CollectionMismatchError(
                 f"{folder} was made with extractor {self.fingerprint}, this one is {fingerprint}: another extractor, "
                 "or its weights or settings have changed since. Features of the two cannot be compared: open it with "
-                "what made it (that is so when none is named), or index anew into another folder (needed, too, after an "
-                "update of vidkin that changed its own features)"
+                "what made it (that is so when none is named), or index anew into another folder (needed, too, after "
+                "an update of vidkin that changed its own features)"
             )
 
 
