@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,22 @@ def test_index_and_search_with_a_model(kinds: Kinds, tmp_path: Path) -> None:
     info = run("info", "--index", index)
     assert "model:" in info.out
     assert "kinds" in info.out
-    refused = run("duplicates", "--index", index, status=3)
+    refused = run("duplicates", "--index", index, status=2)
     assert "index anew into another folder with --extractor classical" in refused.err
+
+
+def test_doctor_misses_a_model_that_has_moved(kinds: Kinds, tmp_path: Path) -> None:
+    index, model = tmp_path / "c.vidkin", tmp_path / "model"
+    shutil.copytree(kinds.model, model)
+    query = kinds.queries / "cold/cyan/2.mp4"
+    run("index", query, "--model", model, "--index", index, "--workers", "1")
+    part = run("doctor", "--index", index, "--json").json["parts"][-1]
+    assert (part["name"], part["state"]) == ("model of the index", "ok")
+    assert part["detail"].startswith("model-clip-")
+    model.rename(tmp_path / "elsewhere")
+    part = run("doctor", "--index", index, "--json", status=1).json["parts"][-1]
+    assert part["state"] == "broken"
+    assert "if it has moved, name its folder" in part["detail"]
 
 
 def test_match_with_a_model(kinds: Kinds, tmp_path: Path) -> None:

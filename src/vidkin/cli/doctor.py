@@ -13,8 +13,10 @@ from vidkin.cli.drawing import print_facts
 from vidkin.cli.exit import Status
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
 from vidkin.cli.output import as_json, print_json
+from vidkin.errors import VidkinError
 
 if TYPE_CHECKING:
+    from vidkin.cli.parts import Finding
     from vidkin.index import IndexInfo, RecallReport
 
 __all__ = ["doctor"]
@@ -33,11 +35,11 @@ def doctor(
 ) -> None:
     """Try every part of this machine's set-up, and look at the health of the index.
 
-    Exit status 1 if a part that vidkin needs does not work.
+    Exit status 1 if a part that vidkin needs does not work, or the index was made with a model that is gone.
     """
     from vidkin.cli.parts import inspect_machine
 
-    findings = inspect_machine()
+    findings = [*inspect_machine(), *_model_of(index)]
     health, measured = _examine(index, recall=recall, queries=queries, candidates=candidates)
     if json:
         print_json(
@@ -78,6 +80,22 @@ def _examine(
                 queries=queries, limit=candidates, on_progress=lambda done, total: bar.update(done, total)
             )
         return health, measured
+
+
+def _model_of(index: Path) -> list[Finding]:
+    """Whether the trained model that an index was made with is still there, and still the same."""
+    from vidkin.cli.parts import Finding
+
+    if not index.expanduser().exists():
+        return []
+    with opened(index) as collection:
+        if not collection.extractor_name.startswith("model:"):
+            return []
+        try:
+            fingerprint = collection.extractor.fingerprint
+        except VidkinError as error:
+            return [Finding("model of the index", "broken", str(error))]
+    return [Finding("model of the index", "ok", fingerprint)]
 
 
 def _recall_as_json(measured: RecallReport) -> dict[str, Any]:
