@@ -113,7 +113,7 @@ def test_another_extractor_is_refused(folder: Path) -> None:
     manifest = json.loads(path.read_text())
     path.write_text(json.dumps({**manifest, "fingerprint": "classical-0-000000000000"}))
     with pytest.raises(
-        CollectionMismatchError, match=r"made with extractor classical-0-000000000000, given is classical"
+        CollectionMismatchError, match=r"made with extractor classical-0-000000000000, this one is classical"
     ):
         Index.open(folder, extractor="classical")
     # Without naming one, lists can be read; what needs the extractor says the same.
