@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -53,6 +52,7 @@ def train_shots(
     `vidkin shots VIDEO --detector FOLDER`.
     """
     from vidkin.datasets import read_shot_annotations
+    from vidkin.training.output import output_folder
     from vidkin.training.shot_recipe import load_shot_recipe, show_shot_recipe
 
     plan = load_shot_recipe(recipe)
@@ -66,7 +66,7 @@ def train_shots(
             "fourth is kept to fit the thresholds on"
         )
     _check(annotations)
-    _make_folder(output)
+    output_folder(output)
     outcome = _trained(plan, annotations, labels.name, output)
     if outcome["collapsed"]:
         note(_COLLAPSED, style="yellow")
@@ -79,18 +79,6 @@ def train_shots(
     columns += [(title, "left") for title in ("gradual", "critical")]
     table(None, columns, [[*row, known[outcome["gradual"]], known[outcome["critical"]]]])
     say(path_text(output).append(": use it with vidkin shots --detector"))
-
-
-def _make_folder(output: Path) -> None:
-    """Make the folder of the model now: after the training is late to learn that it cannot be."""
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=output):
-            return
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"the output {output} is no folder that can be written: {error.strerror or error}"
-        ) from error
 
 
 def _check(annotations: Sequence[VideoAnnotation]) -> None:

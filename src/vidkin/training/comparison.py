@@ -35,6 +35,7 @@ from vidkin.training.comparison_runs import (
     ranked,
     train_method,
 )
+from vidkin.training.output import output_folder
 
 __all__ = ["ComparisonPlan", "chosen_rate", "picture_queries", "read_runs", "run_comparison"]
 
@@ -125,13 +126,7 @@ def run_comparison(
     Returns:
         All runs of the plan.
     """
-    folder = Path(output)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"the output {folder} is no folder that can be written: {error.strerror or error}"
-        ) from error
+    folder = output_folder(output)
     found: list[Run] = []
     for name in plan.sets:
         chosen = comparison_set(name)

@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 from vidkin.errors import InvalidArgumentError, VidkinError
 from vidkin.training.checkpoint import CHECKPOINT_FILE
 from vidkin.training.interrupt import deferred_interrupt
+from vidkin.training.output import output_folder
 from vidkin.training.randomness import seeded
 from vidkin.training.recipe import Recipe, load_recipe, show_recipe
 from vidkin.training.report import OnProgress, TrainingInterrupted, TrainingProgress, TrainingReport
@@ -65,7 +66,7 @@ def train(
         TrainingInterrupted: Ctrl-C, after the state was stored.
     """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
-    folder = _folder(output or f"{recipe.name}-model")
+    folder = output_folder(Path(output or f"{recipe.name}-model").expanduser())
     tell = on_progress or (lambda progress: None)
     began = time.monotonic()
     last: deque[dict[str, float]] = deque(maxlen=_LAST)
@@ -119,17 +120,6 @@ def train(
         if run.step > first or not (folder / REPORT_FILE).is_file():
             _write_report(report)
     return report
-
-
-def _folder(output: str | os.PathLike[str]) -> Path:
-    folder = Path(output).expanduser()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"the output {folder} is no folder that can be written: {error.strerror or error}"
-        ) from error
-    return folder
 
 
 @contextmanager
