@@ -15,6 +15,7 @@
         ├── CollectionNotFoundError                 there is no index at this path
         ├── CollectionLockedError                   another process is writing
         ├── CollectionMismatchError                 the index was made with another extractor
+        ├── CollectionDamagedError                  a part of the index is missing or cannot be read
         └── NotIndexedError                         this video is not in the index
 
 An error says what was given, what is allowed, and what to do.
@@ -25,6 +26,7 @@ from __future__ import annotations
 import os
 
 __all__ = [
+    "CollectionDamagedError",
     "CollectionError",
     "CollectionLockedError",
     "CollectionMismatchError",
@@ -106,6 +108,10 @@ class CollectionLockedError(CollectionError):
 
 class CollectionMismatchError(CollectionError):
     """The index was made with another extractor or other weights, which do not mix."""
+
+
+class CollectionDamagedError(CollectionError):
+    """A part of the index on disk is missing or cannot be read; the message says which and how to make it anew."""
 
 
 class NotIndexedError(CollectionError):

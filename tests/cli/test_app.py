@@ -77,6 +77,12 @@ def test_an_error_is_one_line_and_a_bug_keeps_its_traceback(
     monkeypatch.setattr(Index, "videos", fail)
     outcome = run("info", "--videos", "--index", library.index, status=3)
     assert outcome.err == "Error: the disk is [red]full\n"
+    assert outcome.out == ""
+    # With --json there is a document in any case.
+    outcome = run("info", "--videos", "--index", library.index, "--json", status=3)
+    assert outcome.json == {
+        "error": {"kind": "VidkinError", "message": "the disk\nis [red]full", "status": 3}
+    }
 
     def bug(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a bug")
@@ -93,6 +99,8 @@ def test_an_interrupted_command_says_so(library: Library, monkeypatch: pytest.Mo
     monkeypatch.setattr(Index, "info", interrupt)
     outcome = run("info", "--index", library.index, status=130)
     assert outcome.err == "Interrupted. What was finished is kept; the same command goes on.\n"
+    assert outcome.out == ""
+    assert run("info", "--index", library.index, "--json", status=130).json["error"]["kind"] == "Interrupted"
 
 
 def test_the_program_separates_results_from_messages(library: Library) -> None:

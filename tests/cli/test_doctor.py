@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from tests.cli.conftest import Library, run
@@ -49,3 +52,41 @@ def test_a_package_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(parts, "_PACKAGES", ("torch", "betamax"))
     found = {part["name"]: part for part in run("doctor", "--json", status=1).json["parts"]}
     assert found["packages"]["detail"] == "not installed: betamax; pip install vidkin"
+
+
+def test_missing_and_damaged_parts_of_an_index_are_said_and_repaired(
+    library: Library, tmp_path: Path
+) -> None:
+    index = tmp_path / "my index"
+    shutil.copytree(library.index, index)
+    whole = {part["name"]: part for part in run("doctor", "--index", index, "--json").json["parts"]}
+    assert whole["files of the index"]["state"] == "ok"
+
+    lost, damaged, *_ = sorted((index / "features").rglob("*.safetensors"))
+    lost.unlink()
+    damaged.write_bytes(damaged.read_bytes()[:-10])
+    told = run("doctor", "--index", index, "--json", status=1).json
+    detail = next(part["detail"] for part in told["parts"] if part["name"] == "files of the index")
+    assert "parts of 1 video are missing" in detail
+    assert "its features are missing; `vidkin index` with these files makes them anew" in detail
+
+    repaired = run("doctor", "--index", index, "--repair", "--json").json
+    assert [part["cause"].partition("safetensors")[2] for part in repaired["taken_out"]] == [
+        " is missing or incomplete",
+        " is damaged (10 bytes are missing at its end)",
+    ]
+    assert (repaired["index"]["videos"], repaired["index"]["broken"]) == (2, 2)
+    assert len(run("index", library.folder, "--index", index, "--workers", "1", "--json").json["added"]) == 2
+    assert "nothing is damaged" in run("doctor", "--index", index, "--repair").out
+
+
+def test_an_index_that_cannot_be_opened_is_a_finding(library: Library, tmp_path: Path) -> None:
+    index = tmp_path / "i"
+    shutil.copytree(library.index, index)
+    for path in (index / "windows.lance" / "_versions").glob("*.manifest"):
+        path.write_bytes(b"not what was here")
+    outcome = run("doctor", "--index", index, "--json", status=1).json
+    assert outcome["index"] is None
+    assert "windows.lance is damaged" in outcome["parts"][-1]["detail"]
+    assert "taken out" in run("doctor", "--index", index, "--repair").out
+    assert run("search", library.clip, "--index", index, "--json").json["matches"][0]["score"] > 0.5

@@ -66,6 +66,13 @@ def test_no_match_is_said_and_is_no_failure(library: Library, tmp_path: Path) ->
     )
 
 
+def test_an_index_without_videos_is_not_taken_for_one_without_matches(
+    library: Library, tmp_path: Path
+) -> None:
+    run("index", tmp_path, "--index", tmp_path / "i", status=3)
+    assert "there are no videos in this index" in run("search", library.clip, "--index", tmp_path / "i").out
+
+
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
@@ -90,7 +97,11 @@ def test_a_broken_query_names_the_file_and_the_cause(library: Library, tmp_path:
     assert outcome.err.count("\n") == 1
     outcome = run("search", tmp_path / "gone.mp4", "--index", library.index, "--json", status=3)
     assert "gone.mp4" in outcome.err
-    assert outcome.out == ""
+    assert outcome.json["error"] == {
+        "kind": "MediaError",
+        "message": f"{tmp_path / 'gone.mp4'}: there is no such file",
+        "status": 3,
+    }
 
 
 def test_match_scores_two_files_and_draws_them(library: Library, tmp_path: Path) -> None:

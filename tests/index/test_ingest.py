@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 from tests.index.helpers import FATAL, PLAIN, colour_video, video
+from tests.support.videos import broken_off
 from vidkin.index import (
     Event,
     IngestInterrupted,
@@ -80,6 +82,19 @@ def collection(request: pytest.FixtureRequest, originals: Path, tmp_path: Path) 
 
 def short(outcomes: Iterable[object]) -> list[str]:
     return [os.path.basename(outcome.path) for outcome in outcomes]  # type: ignore[attr-defined]
+
+
+def test_a_file_that_broke_off_is_taken_in_with_a_word(
+    collection: Collection, caplog: pytest.LogCaptureFixture
+) -> None:
+    long = video(collection.folder / "d.mp4", seed=3, frames=60)
+    broken_off(long, collection.folder / "e.mp4")
+    report = collection.add()
+    assert report.broken == ()
+    causes = {os.path.basename(outcome.path): outcome.cause for outcome in report.added if outcome.cause}
+    assert list(causes) == ["e.mp4"]
+    assert re.fullmatch(r"the file is cut off: [3-8]\.\d s of 12\.0 s are there", causes["e.mp4"])
+    assert causes["e.mp4"] in caplog.text
 
 
 def test_the_first_time_everything_is_read_and_the_second_nothing(collection: Collection) -> None:

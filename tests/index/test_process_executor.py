@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.index.helpers import FATAL, PLAIN, colour_video, video
-from vidkin.errors import UnknownExtractorError
+from tests.index.helpers import FATAL, PLAIN, colour_video, open_plain, video
+from vidkin.errors import ExtractorError, UnknownExtractorError
 from vidkin.index import (
     Advanced,
     Described,
@@ -105,6 +105,33 @@ def test_a_worker_that_cannot_start_says_why(videos: list[str]) -> None:
 
 def _open_in_a_way_that_exits(name: str, **_: object) -> None:
     os._exit(7)
+
+
+def test_a_worker_killed_before_it_is_ready_is_started_again(videos: list[str], tmp_path: Path) -> None:
+    spec = WorkerSpec(str(tmp_path), open_extractor=_open_after_two_deaths)
+    found = ends(list(ProcessExecutor(spec, workers=1).run(videos)))
+    assert all(isinstance(found[path], Described) for path in videos)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_workers_killed_time_and_again_end_the_run(videos: list[str]) -> None:
+    spec = WorkerSpec("plain", open_extractor=_open_in_a_way_that_kills)
+    with pytest.raises(
+        ExtractorError, match=r"killed by signal SIGKILL 4 times .* try again with fewer workers"
+    ):
+        list(ProcessExecutor(spec, workers=1).run(videos))
+
+
+def _open_after_two_deaths(name: str, **options: object) -> object:
+    starts = len(list(Path(name).iterdir()))
+    (Path(name) / str(starts)).touch()
+    if starts < 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return open_plain("plain", **options)
+
+
+def _open_in_a_way_that_kills(name: str, **_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_nothing_to_do_starts_nothing() -> None:

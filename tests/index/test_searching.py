@@ -43,6 +43,25 @@ def test_match_uses_what_is_stored(index: Index) -> None:
     assert index.match(path_of(index, "rocket"), path_of(index, "coffee")).score < 0.2
 
 
+def test_segments_end_where_the_videos_end(index: Index, tmp_path: Path) -> None:
+    """A video of 3.1 s is sampled at 0, .4, .8, ... 2.7 and so on; the period after its last frame is not all there."""
+    short = encode(tmp_path / "short.mp4", pan("chelsea", 31, width=160, height=120), rate=10)
+    long = encode(tmp_path / "long.mp4", pan("chelsea", 93, width=160, height=120), rate=10)
+    with Index.open(tmp_path / "c.vidkin") as other:
+        other.add([short, long], executor=SerialExecutor(other._spec))
+        for match in other.search(short):
+            for segment in match.segments:
+                assert segment.query_end <= 3.1 + 1e-9
+                assert segment.target_end <= (3.1 if match.path == str(short) else 9.3) + 1e-9
+        found = other.search(long, start=7, end=9.1)
+        assert found[0].path == str(long)
+        assert found[0].segments[0].query_end == pytest.approx(9.1, abs=0.3)
+        assert max(segment.query_end for match in found for segment in match.segments) <= 9.1
+    assert max(s.query_end for s in vidkin.compare(short, long).segments) <= 3.1 + 1e-9
+    whole = index.search(path_of(index, "coffee"))[0].segments
+    assert [(s.query_start, s.query_end, s.target_start, s.target_end) for s in whole] == [(0, 10, 0, 10)]
+
+
 def test_compare_needs_no_collection(index: Index) -> None:
     found = vidkin.compare(path_of(index, "coffee low"), path_of(index, "coffee"))
     assert found.score > 0.9
@@ -55,7 +74,7 @@ def test_what_cannot_be_asked_is_said(index: Index, tmp_path: Path) -> None:
         index.match(coffee, tmp_path / "other.mp4")
     with pytest.raises(MediaError, match="there is no such file"):
         index.search(tmp_path / "none.mp4")
-    with pytest.raises(MediaError, match="the stretch from 5 s to 4 s is empty"):
+    with pytest.raises(InvalidArgumentError, match=r"the stretch from 5 s to 4 s of .*coffee.mp4 is empty"):
         index.search(coffee, start=5, end=4)
     with pytest.raises(MediaError, match="is beyond the end"):
         index.search(coffee, start=50)

@@ -12,7 +12,8 @@ import pytest
 from PIL import Image as PILImage
 
 from tests.media.makers import encode_with, flat
-from tests.support.videos import pan
+from tests.support.videos import broken_off, pan
+from vidkin.errors import MediaError
 from vidkin.media import probe, read_frames, write_video
 
 
@@ -40,7 +41,9 @@ def test_everything_of_a_plain_file(tmp_path: Path) -> None:
         "size_bytes": path.stat().st_size,
         "has_audio": False,
         "still": False,
+        "stated_duration": pytest.approx(50 * 1.001 / 30, abs=1e-3),
     }
+    assert not info.cut_off
     assert info.short_side == 128
     with pytest.raises(dataclasses.FrozenInstanceError):
         info.width = 1  # type: ignore[misc]
@@ -104,3 +107,32 @@ def test_it_agrees_with_reading_everything(tmp_path: Path) -> None:
     info, frames = probe(path), read_frames(path, rate=None)
     assert (info.height, info.width) == frames.images.shape[1:3]
     assert round(info.duration * info.frame_rate) == len(frames)
+
+
+def test_a_file_that_ends_before_its_video_does_is_told(tmp_path: Path) -> None:
+    """A download that broke off: the list of frames comes first and names more than there are."""
+    whole = encode_with(tmp_path / "whole.mp4", pan("coffee", 60), options={"g": "10"})
+    assert not probe(whole).cut_off
+    cut = broken_off(whole, tmp_path / "cut.mp4")
+    info = probe(cut)
+    assert info.stated_duration == pytest.approx(6.0, abs=0.05)
+    assert 1 < info.duration < 4.5
+    assert info.cut_off
+    # Of the frames that are there, some refer to ones that are not.
+    assert info.duration * 10 - 6 <= len(read_frames(cut, rate=10)) <= info.duration * 10 + 1
+
+
+@pytest.mark.parametrize("ending", ["mkv", "ts", "avi", "mpg", "webm"])
+def test_whole_files_are_not_taken_for_cut_off(tmp_path: Path, ending: str) -> None:
+    codec = {"webm": "libvpx-vp9", "mpg": "mpeg2video"}.get(ending, "libx264")
+    assert not probe(encode_with(tmp_path / f"a.{ending}", pan("coffee", 50), rate=25, codec=codec)).cut_off
+
+
+def test_an_address_is_no_missing_file() -> None:
+    for name in ("https://example.org/a.mp4", "http:/example.org/a.mp4", "s3://bucket/a.mp4"):
+        with pytest.raises(
+            MediaError, match="this is an address, and only files are read; download it first"
+        ):
+            probe(name)
+    with pytest.raises(MediaError, match="there is no such file"):
+        probe("folder:/a.mp4")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -37,6 +38,22 @@ def test_identical_videos_score_one_over_their_whole_length() -> None:
     assert segment.score == pytest.approx(1.0, abs=1e-6)
     assert not segment.mirrored
     assert result.map.shape == (12, 12)
+
+
+def test_no_segment_reaches_beyond_the_end_of_a_video() -> None:
+    """The last of 12 frames a second stands for the second after it, of which there are .2 s."""
+    values = random_values(12, seed=1)
+    short = replace(frame_set(values), end=11.2)
+    (segment,) = score_pairs(short, [short])[0].segments
+    assert (segment.query_start, segment.query_end) == (0.0, 11.2)
+    assert (segment.target_start, segment.target_end) == (0.0, 11.2)
+    # Of two videos each is cut at its own end, also where the roles are changed for a coarse target.
+    long = random_values(200, seed=3)
+    coarse = replace(frame_set(long[::4], rate=0.25), end=400.0)
+    (segment,) = score_pairs(replace(frame_set(long[188:]), end=11.5), [coarse])[0].segments
+    assert segment.query_end <= 11.5
+    (segment,) = score_pairs(frame_set(long[188:]), [replace(frame_set(long), end=199.5)])[0].segments
+    assert (segment.query_end, segment.target_end) == (12.0, 199.5)
 
 
 def test_unrelated_videos_score_zero_and_match_nowhere() -> None:
@@ -148,3 +165,7 @@ def test_malformed_sets_are_refused() -> None:
         frame_set(values[:0])
     with pytest.raises(InvalidArgumentError, match=r"weights must be \[3\], given is \[2\]"):
         FrameSet(values, torch.arange(3.0), torch.ones(2), torch.zeros(3))
+    with pytest.raises(
+        InvalidArgumentError, match=r"end must be at or after the last frame, at 2.0 s, given is 1"
+    ):
+        FrameSet(values, torch.arange(3.0), torch.ones(3), torch.zeros(3), 1.0)

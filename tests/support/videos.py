@@ -79,3 +79,16 @@ def encode(
         assert stream is not None, "a video needs at least one frame"
         container.mux(stream.encode())
     return path
+
+
+def broken_off(source: Path, target: Path, share: float = 0.5) -> Path:
+    """The first ``share`` of an mp4 as it is sent over a network: what is in it is listed at its start."""
+    with av.open(str(source)) as given, av.open(str(target), "w", options={"movflags": "faststart"}) as front:
+        stream = front.add_stream_from_template(given.streams.video[0])
+        for packet in given.demux(video=0):
+            if packet.dts is not None:
+                packet.stream = stream
+                front.mux(packet)
+    content = target.read_bytes()
+    target.write_bytes(content[: int(len(content) * share)])
+    return target

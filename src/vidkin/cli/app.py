@@ -28,11 +28,13 @@ from vidkin.cli import (
 )
 from vidkin.cli.console import WarningLines, error_line, note, write_safely
 from vidkin.cli.exit import Status, status_of
+from vidkin.cli.output import print_json
 from vidkin.errors import VidkinError
 
 __all__ = ["app", "run"]
 
 
+_WANTS_JSON = "vidkin.json"
 # They keep nothing of what they were at; files of videos that were done are there.
 _BEGIN_ANEW = ("shots", "train-shots")
 
@@ -40,19 +42,32 @@ _BEGIN_ANEW = ("shots", "train-shots")
 class _Commands(TyperGroup):
     """Turns what vidkin raises on purpose into one line and an exit status; bugs keep their traceback."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        before_names = args[: args.index("--")] if "--" in args else args
+        ctx.meta[_WANTS_JSON] = "--json" in before_names
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except VidkinError as error:
             error_line(str(error))
-            raise typer.Exit(status_of(error)) from None
+            raise _ended(ctx, type(error).__name__, str(error), status_of(error)) from None
         except KeyboardInterrupt as interrupt:
             # An interrupted `index` says how far it came.
             so_far = getattr(interrupt, "report", None)
             done = f" ({so_far})" if so_far is not None else ""
             then = "begins anew" if ctx.invoked_subcommand in _BEGIN_ANEW else "goes on"
-            note(f"Interrupted{done}. What was finished is kept; the same command {then}.", style="yellow")
-            raise typer.Exit(Status.INTERRUPTED) from None
+            said = f"Interrupted{done}. What was finished is kept; the same command {then}."
+            note(said, style="yellow")
+            raise _ended(ctx, "Interrupted", said, Status.INTERRUPTED) from None
+
+
+def _ended(ctx: Any, kind: str, message: str, status: Status) -> typer.Exit:
+    """The end of a command that failed; whoever reads our output as JSON gets a document in any case."""
+    if ctx.meta[_WANTS_JSON]:
+        print_json({"error": {"kind": kind, "message": message, "status": status}})
+    return typer.Exit(status)
 
 
 app = typer.Typer(

@@ -50,7 +50,7 @@ def search(
 ) -> None:
     """Find the videos that match QUERY, best first, with the matching times."""
     with opened(index, extractor=extractor_name(None, model), weights=weights) as collection:
-        measure = collection.manifest.measure
+        measure, held = collection.manifest.measure, collection.store.count()
         matches = collection.search(
             os.fspath(query), start=start, end=end, limit=limit, threshold=threshold, mirrored=mirror
         )
@@ -72,5 +72,7 @@ def search(
             note("Scores are on the trained model's own scale: the order counts, 1 is identical.")
         else:
             note("Scores: 1 is identical, below 0.2 is unrelated (dim).")
+    elif not held:
+        say(path_text(index).append(": there are no videos in this index; take some in with `vidkin index`."))
     else:
         say(path_text(query).append(f": no match scores {threshold:g} or more."))

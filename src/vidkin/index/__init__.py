@@ -10,6 +10,7 @@ from vidkin.index.match import Comparison, Match
 from vidkin.index.memory_store import MemoryStore
 from vidkin.index.process_executor import ProcessExecutor
 from vidkin.index.recall import RecallReport
+from vidkin.index.repair import DamagedPart, repair
 from vidkin.index.report import FileOutcome, IngestInterrupted, IngestReport, Progress
 from vidkin.index.scan import VIDEO_EXTENSIONS, Scan, scan
 from vidkin.index.store import (
@@ -31,6 +32,7 @@ __all__ = [
     "Advanced",
     "BaselineFunction",
     "Comparison",
+    "DamagedPart",
     "Described",
     "DuplicateGroup",
     "DuplicateMember",
@@ -61,6 +63,7 @@ __all__ = [
     "WorkerSpec",
     "compare",
     "describe_video",
+    "repair",
     "sampling_rate",
     "scan",
     "window_vectors",

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from vidkin.features import FrameExtractor, background_frames, measure_of
+from vidkin.index.storage import read_tensor, write_whole
 from vidkin.similarity import background_baseline
 
 __all__ = ["Calibration"]
@@ -41,12 +42,14 @@ class Calibration:
 
     @classmethod
     def open(cls, folder: Path, extractor: FrameExtractor | None) -> Calibration:
-        """The collection's calibration; made and kept on first use, which needs the extractor."""
-        from safetensors.torch import load_file
+        """The collection's calibration; made and kept on first use, which needs the extractor.
 
+        Raises:
+            CollectionDamagedError: The file is there and cannot be read.
+        """
         path = folder / cls.FILE
         if path.is_file():
-            return cls(load_file(path)["background"])
+            return cls(read_tensor(path, "background"))
         if extractor is None:
             raise FileNotFoundError(path)
         calibration = cls.of_extractor(extractor)
@@ -55,9 +58,6 @@ class Calibration:
 
     def save(self, folder: Path) -> None:
         """Write the background beside the store, whole or not at all."""
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
-        path = folder / self.FILE
-        partial = path.with_suffix(".partial")
-        save_file({"background": self.background.half()}, partial)
-        partial.replace(path)
+        write_whole(folder / self.FILE, save({"background": self.background.half()}))

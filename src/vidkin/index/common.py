@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from vidkin.index.storage import read_tensor, write_whole
 from vidkin.index.store import NO_WINDOW
 from vidkin.index.windows import frame_vectors
 
@@ -58,20 +59,19 @@ class CommonFrames:
 
     @classmethod
     def open(cls, folder: Path) -> CommonFrames:
-        """What the collection in this folder knows to be common; nothing if it has not looked yet."""
-        from safetensors.torch import load_file
+        """What the collection in this folder knows to be common; nothing if it has not looked yet.
 
+        Raises:
+            CollectionDamagedError: The file is there and cannot be read.
+        """
         path = folder / cls.FILE
-        return cls(load_file(path)["vectors"]) if path.is_file() else cls()
+        return cls(read_tensor(path, "vectors")) if path.is_file() else cls()
 
     def save(self, folder: Path) -> None:
         """Write beside the store, whole or not at all."""
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
-        path = folder / self.FILE
-        partial = path.with_suffix(".partial")
-        save_file({"vectors": self.vectors.half().contiguous()}, partial)
-        partial.replace(path)
+        write_whole(folder / self.FILE, save({"vectors": self.vectors.half().contiguous()}))
 
 
 def find_common(

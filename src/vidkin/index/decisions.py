@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from vidkin.errors import CollectionError, InvalidArgumentError
+from vidkin.index.storage import write_whole
 
 __all__ = ["Decisions", "Verdict"]
 
@@ -64,6 +65,4 @@ class Decisions:
             {"first": min(pair), "second": max(pair), "verdict": verdict}
             for pair, verdict in sorted(self.verdicts.items(), key=lambda item: sorted(item[0]))
         ]
-        partial = folder / (self.FILE + ".partial")
-        partial.write_text(json.dumps({"decisions": rows}, indent=1), encoding="utf-8")
-        partial.replace(folder / self.FILE)
+        write_whole(folder / self.FILE, json.dumps({"decisions": rows}, indent=1).encode())

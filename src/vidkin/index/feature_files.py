@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vidkin.index.storage import reading, writing
 from vidkin.index.store import StoredFeatures
 
 __all__ = ["FeatureFiles"]
@@ -46,47 +47,65 @@ class FeatureFiles:
         names = ("values", "timestamps", "information", "baseline")
         content = save({name: getattr(features, name).detach().cpu().contiguous() for name in names})
         path = self._path(video_id)
-        self._files.create_dir(path.rpartition("/")[0], recursive=True)
-        with self._files.open_output_stream(path) as file:
-            file.write(content)
+        with writing(self._base):
+            self._files.create_dir(path.rpartition("/")[0], recursive=True)
+            with self._files.open_output_stream(path) as file:
+                file.write(content)
 
     def read(self, video_id: int) -> StoredFeatures:
-        """Those of one video; :class:`FileNotFoundError` if there are none."""
-        with self._files.open_input_file(self._path(video_id)) as file:
+        """Those of one video.
+
+        Raises:
+            CollectionDamagedError: Its file is missing, cut off or not what was written.
+        """
+        path = self._path(video_id)
+        with reading(path), self._files.open_input_file(path) as file:
             content = np.empty(file.size(), np.uint8)
             file.readinto(content)
-        # The four tensors are views of the one piece of memory that was read into.
-        start = 8 + int(content[:8].view("<u8")[0])
-        header: dict[str, Any] = json.loads(content[8:start].tobytes())
-        return StoredFeatures(
-            **{
-                name: _tensor(content[start:], entry)
-                for name, entry in header.items()
-                if name != "__metadata__"
-            }
-        )
+        with reading(path):
+            return _features(content)
 
     def remove(self, video_ids: Iterable[int]) -> None:
         """Delete these; ids without a file are ignored."""
         for video_id in video_ids:
-            try:
-                self._files.delete_file(self._path(video_id))
-            except FileNotFoundError:
-                continue
+            with writing(self._base):
+                try:
+                    self._files.delete_file(self._path(video_id))
+                except FileNotFoundError:
+                    continue
 
-    def ids(self) -> NDArray[np.int64]:
-        """Ids of all videos that have a file, whole or not."""
+    def sizes(self) -> dict[int, int]:
+        """Bytes of the file of each video that has one, whole or not, by id."""
         from pyarrow import fs
 
-        listing = self._files.get_file_info(fs.FileSelector(self._base, recursive=True, allow_not_found=True))
-        names = (info.base_name for info in listing if info.type == fs.FileType.File)
-        stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
-        return np.array(sorted(int(stem) for stem in stems if stem.isdigit()), dtype=np.int64)
+        with reading(self._base):
+            listing = self._files.get_file_info(
+                fs.FileSelector(self._base, recursive=True, allow_not_found=True)
+            )
+        files = ((info.base_name, info.size) for info in listing if info.type == fs.FileType.File)
+        stems = ((name.removesuffix(_SUFFIX), size) for name, size in files if name.endswith(_SUFFIX))
+        return {int(stem): size for stem, size in stems if stem.isdigit()}
 
     def _path(self, video_id: int) -> str:
         return f"{self._base}/{video_id // _FILES_A_FOLDER:06d}/{video_id:09d}{_SUFFIX}"
 
 
+def _features(content: NDArray[np.uint8]) -> StoredFeatures:
+    """The four tensors in the bytes of a file, as views of them."""
+    if len(content) < 8:
+        raise ValueError(f"it has {len(content)} bytes")
+    start = 8 + int(content[:8].view("<u8")[0])
+    if start > len(content):
+        raise ValueError("it has no header")
+    header: dict[str, Any] = json.loads(content[8:start].tobytes())
+    data = content[start:]
+    return StoredFeatures(
+        **{name: _tensor(data, entry) for name, entry in header.items() if name != "__metadata__"}
+    )
+
+
 def _tensor(data: NDArray[np.uint8], entry: dict[str, Any]) -> torch.Tensor:
     start, end = entry["data_offsets"]
+    if end > len(data):
+        raise ValueError(f"{end - len(data)} bytes are missing at its end")
     return torch.from_numpy(data[start:end].view(_TYPES[entry["dtype"]]).reshape(entry["shape"]))

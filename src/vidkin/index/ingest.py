@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -22,9 +23,11 @@ from vidkin.index.report import (
 from vidkin.index.scan import FoundFile, Scan, is_gone
 from vidkin.index.store import BaselineFunction, Entry, StoredFeatures, VectorStore, VideoRecord
 from vidkin.index.windows import sampling_rate, window_vectors
-from vidkin.index.worker import FeatureChunk
+from vidkin.index.worker import FeatureChunk, cut_off_note
 
 __all__ = ["ingest", "no_baseline"]
+
+_logger = logging.getLogger(__name__)
 
 # What is complete is written at the latest after so long, so many videos, or so many bytes.
 _SECONDS_A_COMMIT = 0.5
@@ -264,7 +267,10 @@ class _Session:
             windows=len(windows),
             added_at=time.time(),
         )
-        self._add(Entry(record, features, windows), "changed" if step.known else "added", "")
+        cause = cut_off_note(info) if info.cut_off else ""
+        if cause:
+            _logger.warning("%s: %s", step.file.path, cause)
+        self._add(Entry(record, features, windows), "changed" if step.known else "added", cause)
 
     def _stored(self, features: FeatureChunk) -> StoredFeatures:
         values = torch.from_numpy(features.values)

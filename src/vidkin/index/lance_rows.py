@@ -15,6 +15,9 @@ from vidkin.index.exact_search import WindowMatrix
 from vidkin.index.store import VideoRecord, WindowVectors
 
 __all__ = [
+    "VIDEO_COLUMNS",
+    "VIDEO_WINDOW_COLUMNS",
+    "WINDOW_COLUMNS",
     "record_rows",
     "records_from_rows",
     "window_matrix",
@@ -45,7 +48,9 @@ _VIDEO_SCHEMA = pa.schema(
         ("added_at", pa.float64()),
     ]
 )
+VIDEO_COLUMNS = tuple(_VIDEO_SCHEMA.names)
 WINDOW_COLUMNS = ("video_id", "window", "start", "end", "vector")
+VIDEO_WINDOW_COLUMNS = (*WINDOW_COLUMNS, "first_frame", "last_frame")
 
 
 def record_rows(records: Iterable[VideoRecord]) -> pa.Table:

@@ -13,11 +13,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vidkin.errors import NotIndexedError
+from vidkin.errors import CollectionDamagedError, NotIndexedError
 from vidkin.index.feature_files import FeatureFiles
-from vidkin.index.lance_rows import record_rows, records_from_rows, window_rows, windows_from_rows
+from vidkin.index.lance_repair import heal, missing_parts
+from vidkin.index.lance_rows import (
+    VIDEO_COLUMNS,
+    VIDEO_WINDOW_COLUMNS,
+    record_rows,
+    records_from_rows,
+    window_rows,
+    windows_from_rows,
+)
 from vidkin.index.lance_table import LanceTable, new_session
 from vidkin.index.lance_windows import WindowSearch, build_window_index
+from vidkin.index.storage import REMEDY
 from vidkin.index.store import (
     Entry,
     NearestWindows,
@@ -29,7 +38,7 @@ from vidkin.index.store import (
     checked_vectors,
 )
 
-__all__ = ["LanceStore"]
+__all__ = ["LanceStore", "windows_address"]
 
 _Result = TypeVar("_Result")
 
@@ -38,6 +47,15 @@ _COMMITS_UNTIL_COMPACTION = 256
 # A reader that began before a compaction has so long to finish; later it starts again by itself.
 _KEEP_VERSIONS = timedelta(minutes=2)
 _NEXT_ID = "vidkin.next_id"
+# A reader that a busy writer overtakes starts again so many times.
+_MOST_READINGS = 10
+# It cannot be made from anything else in the index.
+_REMEDY_OF_VIDEOS = "restore it from a copy, or delete {}, and `vidkin index` reads all videos anew"
+
+
+def windows_address(location: str | os.PathLike[str]) -> str:
+    """Of the table of windows in a store's folder."""
+    return f"{os.fspath(location).rstrip('/')}/windows.lance"
 
 
 class LanceStore:
@@ -52,7 +70,10 @@ class LanceStore:
     Each commit is atomic, so a killed writer leaves at worst features without a video, which
     :meth:`recover` removes. Readers hold on to their versions and are never blocked; so that this is true
     of files as well, those of removed videos are deleted by the next :meth:`recover` only. A killed process
-    loses nothing that was committed; a power cut may, as far as the file system has not yet written it.
+    loses nothing that was committed; a power cut may, as far as the file system has not yet written it. What is
+    missing or damaged is a :class:`CollectionDamagedError` to whoever needs it, never a shorter result;
+    :meth:`recover` makes windows anew from the features, and marks videos without features so that they are read
+    again.
 
     Args:
         location: A folder, or an address of object storage.
@@ -69,37 +90,22 @@ class LanceStore:
     ) -> None:
         base = os.fspath(location).rstrip("/")
         session = new_session()
-
-        def table(name: str, rows_per_file: int, rows_per_batch: int) -> LanceTable:
-            return LanceTable(
-                f"{base}/{name}.lance",
-                session=session,
-                rows_per_file=rows_per_file,
-                rows_per_batch=rows_per_batch,
-            )
-
-        self._videos = table("videos", 100_000, 8192)
+        videos = f"{base}/videos.lance"
+        self._videos = LanceTable(videos, session=session, remedy=_REMEDY_OF_VIDEOS.format(videos))
         self._features = FeatureFiles(f"{base}/features")
-        self._windows = table("windows", 100_000, 8192)
+        self._windows = LanceTable(windows_address(base), session=session)
         self._exact_below = exact_below
         self._keep_versions = keep_versions
         self._lock = threading.RLock()
         self._commits = 0
         self._next_id: int | None = None
+        self._open_together()
         self._load()
 
     def refresh(self) -> bool:
         with self._lock:
             before = self._versions()
-            # A removal deletes the record first, then the windows: if no record changed while the other
-            # table was opened, it holds everything that the records promise.
-            for _ in range(5):
-                self._videos.refresh()
-                self._windows.refresh()
-                if self._videos.dataset is None:
-                    break
-                if self._videos.dataset.latest_version == self._videos.version:
-                    break
+            self._open_together()
             if self._versions() == before:
                 return False
             self._load()
@@ -206,13 +212,26 @@ class LanceStore:
         with self._lock:
             self.refresh()
             self._next_id = None
-            present = self._stored_ids()
-            orphans = {int(number) for number in present if int(number) not in self._records}
+            files, counts = self._features.sizes(), self._window_counts()
+            orphans = (files.keys() | counts.keys()) - self._records.keys()
             if orphans:
                 self._windows.delete("video_id", orphans)
                 self._features.remove(orphans)
                 self._changed()
+            damage = missing_parts(self._records.values(), files, counts)
+            if damage:
+                self.update(heal(damage, self._records, self._features, self._windows))
             return len(orphans)
+
+    def missing(self) -> dict[int, str]:
+        with self._lock:
+            found = missing_parts(self._records.values(), self._features.sizes(), self._window_counts())
+            return {part.video_id: part.cause for part in found}
+
+    def discard_features(self, video_ids: Iterable[int]) -> None:
+        """Delete the features of videos, so that :meth:`recover` has them made anew."""
+        with self._lock:
+            self._features.remove(video_ids)
 
     def optimise(self) -> None:
         with self._lock:
@@ -230,9 +249,19 @@ class LanceStore:
     def _versions(self) -> tuple[int, int]:
         return self._videos.version, self._windows.version
 
+    def _open_together(self) -> None:
+        """Move both tables to their newest versions, as far as possible to such as belong together."""
+        # A removal deletes the record first, then the windows: if no record changed while the other
+        # table was opened, it holds everything that the records promise.
+        for _ in range(5):
+            self._videos.refresh()
+            self._windows.refresh()
+            if self._videos.is_newest():
+                break
+
     def _load(self) -> None:
-        dataset = self._videos.dataset
-        records = [] if dataset is None else records_from_rows(dataset.to_table())
+        rows = self._videos.read(VIDEO_COLUMNS)
+        records = [] if rows is None else records_from_rows(rows)
         self._records = {record.id: record for record in records}
         self._ids = {record.path: record.id for record in records}
         self._drop_caches()
@@ -269,19 +298,26 @@ class LanceStore:
 
     def _stored_ids(self) -> NDArray[np.int64]:
         """Ids of all videos of which there are features or windows, sorted."""
-        windows = self._windows.read(["video_id"])
-        ids = np.zeros(0, np.int64) if windows is None else windows["video_id"].to_numpy()
-        return np.union1d(self._features.ids(), ids)
+        return np.array(sorted(self._features.sizes().keys() | self._window_counts().keys()), np.int64)
+
+    def _window_counts(self) -> dict[int, int]:
+        """Number of windows of each video that has any."""
+        rows = self._windows.read(["video_id"])
+        if rows is None:
+            return {}
+        ids, counts = np.unique(rows["video_id"].to_numpy(), return_counts=True)
+        return dict(zip(ids.tolist(), counts.tolist(), strict=True))
 
     def _again_if_pruned(self, action: Callable[[], _Result]) -> _Result:
-        """Run a reading action, once more at the newest version if files of this one are gone by now."""
-        try:
-            return action()
-        except (OSError, ValueError) as error:
-            gone = isinstance(error, FileNotFoundError) or "not found" in str(error).lower()
-            if not gone or not self.refresh():
-                raise
-            return action()
+        """Run a reading action, again at the newest version if what it needs of this one is gone by now."""
+        for _ in range(_MOST_READINGS):
+            try:
+                return action()
+            except CollectionDamagedError:
+                # Nobody has written since: it is not an older version that was read, it is not there.
+                if not self.refresh():
+                    raise
+        return action()
 
     def _read_features(self, video_ids: list[int]) -> list[StoredFeatures]:
         for video_id in video_ids:
@@ -296,12 +332,23 @@ class LanceStore:
         if record.windows == 0:
             empty, none = torch.zeros(0, dtype=torch.float64), torch.zeros(0, dtype=torch.int64)
             return WindowVectors(torch.zeros((0, 0), dtype=torch.float16), empty, empty, none, none)
-        rows = self._windows.dataset.to_table(filter=f"video_id = {video_id}")
+        rows = self._windows.read(VIDEO_WINDOW_COLUMNS, filter=f"video_id = {video_id}")
+        if rows is None or rows.num_rows != record.windows:
+            raise self._incomplete()
         return windows_from_rows(rows)
 
     def _window_search(self) -> WindowSearch:
         with self._lock:
             if self._search is None:
+                # Cheap, and enough: there are windows without a record at times, never a record without windows.
+                if self._windows.row_count() < self.window_count():
+                    raise self._incomplete()
                 known = np.sort(np.fromiter(self._records, np.int64, len(self._records)))
                 self._search = WindowSearch(self._windows, known)
             return self._search
+
+    def _incomplete(self) -> CollectionDamagedError:
+        return CollectionDamagedError(
+            f"{self._windows.uri} holds {self._windows.row_count()} of the {self.window_count()} windows that the "
+            f"videos have: it is damaged; {REMEDY}"
+        )

@@ -13,6 +13,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index.exact_search import WindowMatrix, no_windows
 from vidkin.index.lance_rows import WINDOW_COLUMNS, vector_column, window_matrix
 from vidkin.index.lance_table import LanceTable
+from vidkin.index.storage import reading, writing
 from vidkin.index.store import NearestWindows
 
 __all__ = ["WindowSearch", "build_window_index"]
@@ -35,10 +36,16 @@ _SPARE = 16
 
 def build_window_index(table: LanceTable, *, exact_below: int) -> None:
     """Bring the approximate index up to date once there are enough windows for one to pay."""
-    dataset = table.dataset
-    if dataset is None or dataset.count_rows() < exact_below:
+    dataset, rows = table.dataset, table.row_count()
+    if dataset is None or rows < exact_below:
         return
-    partitions = max(1, min(_MOST_PARTITIONS, dataset.count_rows() // _WINDOWS_A_PARTITION))
+    with writing(table.uri):
+        _index_vectors(dataset, rows)
+    table.refresh()
+
+
+def _index_vectors(dataset: Any, rows: int) -> None:
+    partitions = max(1, min(_MOST_PARTITIONS, rows // _WINDOWS_A_PARTITION))
     present = _index_partitions(dataset)
     if present and partitions < 4 * present:
         dataset.optimize.optimize_indices()
@@ -46,7 +53,7 @@ def build_window_index(table: LanceTable, *, exact_below: int) -> None:
         dimension = dataset.schema.field("vector").type.list_size
         # The binary quantiser packs eight dimensions to a byte.
         kind = "IVF_RQ" if dimension % 8 == 0 else "IVF_FLAT"
-        _logger.info("indexing %d windows: %s, %d partitions", dataset.count_rows(), kind, partitions)
+        _logger.info("indexing %d windows: %s, %d partitions", rows, kind, partitions)
         dataset.create_index(
             "vector",
             kind,
@@ -56,7 +63,6 @@ def build_window_index(table: LanceTable, *, exact_below: int) -> None:
             num_partitions=partitions,
             sample_rate=_SAMPLES_A_PARTITION,
         )
-    table.refresh()
 
 
 class WindowSearch:
@@ -68,10 +74,12 @@ class WindowSearch:
     """
 
     def __init__(self, table: LanceTable, known: NDArray[np.int64]) -> None:
+        self._uri = table.uri
         self._dataset = table.dataset
         self._known = known
         self._matrix: WindowMatrix | None = None
-        self._indexed = self._dataset is not None and _index_partitions(self._dataset) > 0
+        with reading(table.uri):
+            self._indexed = self._dataset is not None and _index_partitions(self._dataset) > 0
 
     def nearest(self, queries: torch.Tensor, limit: int) -> NearestWindows:
         """The ``limit`` windows nearest to each of ``queries`` [Q, E] float32."""
@@ -86,7 +94,9 @@ class WindowSearch:
 
     def _exact(self, queries: torch.Tensor, limit: int) -> NearestWindows:
         if self._matrix is None:
-            matrix = window_matrix(self._dataset.to_table(columns=list(WINDOW_COLUMNS)))
+            with reading(self._uri):
+                rows = self._dataset.to_table(columns=list(WINDOW_COLUMNS))
+            matrix = window_matrix(rows)
             known = torch.from_numpy(np.isin(matrix.video_ids.numpy(), self._known))
             if not bool(known.all()):
                 matrix = WindowMatrix(
@@ -114,16 +124,17 @@ class WindowSearch:
         return _table(queries, rows.filter(keep), query[keep], limit)
 
     def _candidates(self, queries: torch.Tensor, count: int) -> Any:
-        return self._dataset.to_table(
-            columns=[*WINDOW_COLUMNS, "_distance"],
-            nearest={
-                "column": "vector",
-                "q": queries.numpy(),
-                "k": count,
-                "metric": "cosine",
-                "refine_factor": _REFINE_FACTOR,
-            },
-        )
+        with reading(self._uri):
+            return self._dataset.to_table(
+                columns=[*WINDOW_COLUMNS, "_distance"],
+                nearest={
+                    "column": "vector",
+                    "q": queries.numpy(),
+                    "k": count,
+                    "metric": "cosine",
+                    "refine_factor": _REFINE_FACTOR,
+                },
+            )
 
 
 def _index_partitions(dataset: Any) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from vidkin.errors import CollectionLockedError
+from vidkin.index.storage import writing
 
 __all__ = ["writer_lock"]
 
@@ -32,23 +33,26 @@ def writer_lock(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
 
     Raises:
         CollectionLockedError: Another process (or another part of this one) still holds it; says which.
+        CollectionError: The system does not let us write there.
     """
     lock = FileLock(folder / LOCK_FILE, thread_local=False)
-    try:
-        lock.acquire(timeout=max(wait, 0.0))
-    except Timeout:
-        waited = f" still after {wait:g} s" if wait > 0 else ""
-        raise CollectionLockedError(
-            f"{folder} is being written to{waited} by {_holder(folder)}; "
-            "try again when it has finished, or wait for it (wait=SECONDS, --wait SECONDS)"
-        ) from None
+    with writing(folder):
+        try:
+            lock.acquire(timeout=max(wait, 0.0))
+        except Timeout:
+            waited = f" still after {wait:g} s" if wait > 0 else ""
+            raise CollectionLockedError(
+                f"{folder} is being written to{waited} by {_holder(folder)}; "
+                "try again when it has finished, or wait for it (wait=SECONDS, --wait SECONDS)"
+            ) from None
     try:
         note = {
             "pid": os.getpid(),
             "host": socket.gethostname(),
             "since": datetime.now().astimezone().isoformat(timespec="seconds"),
         }
-        (folder / HOLDER_FILE).write_text(json.dumps(note), encoding="utf-8")
+        with writing(folder):
+            (folder / HOLDER_FILE).write_text(json.dumps(note), encoding="utf-8")
         yield
     finally:
         # While the lock is still held, so that this cannot delete the next holder's note.

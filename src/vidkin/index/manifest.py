@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vidkin.errors import CollectionError, CollectionMismatchError, CollectionNotFoundError
 from vidkin.index.lock import HOLDER_FILE, LOCK_FILE, writer_lock
+from vidkin.index.storage import write_whole
 from vidkin.index.worker import WorkerSpec
 
 if TYPE_CHECKING:
@@ -99,13 +100,7 @@ class Manifest:
 
     def write(self, folder: Path) -> None:
         """Write it whole or not at all."""
-        path = folder / MANIFEST_FILE
-        partial = folder / _PARTIAL_FILE
-        with partial.open("w", encoding="utf-8") as file:
-            json.dump(asdict(self), file, indent=2)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        write_whole(folder / MANIFEST_FILE, json.dumps(asdict(self), indent=2).encode())
 
     def check(self, folder: Path, fingerprint: str) -> None:
         """:class:`CollectionMismatchError` unless this is the fingerprint that the collection was made with."""

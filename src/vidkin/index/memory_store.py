@@ -115,6 +115,9 @@ class MemoryStore:
     def recover(self) -> int:
         return 0
 
+    def missing(self) -> dict[int, str]:
+        return {}
+
     def optimise(self) -> None:
         return None
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from typing import IO, TYPE_CHECKING, Any
 
+from vidkin.errors import ExtractorError
 from vidkin.index.executor import Advanced, Described, Event, Idle, Unreadable, advanced, joined
 from vidkin.index.worker import FeatureChunk, WorkerSpec
 
@@ -26,6 +27,8 @@ __all__ = ["ProcessExecutor", "usable_processors"]
 _TICK = 0.25
 # Loading the libraries and a network's weights; not the time of any file.
 _START_TIMEOUT = 300.0
+# A worker killed before it could do anything, mostly for lack of memory, is started again so many times.
+_MOST_RESTARTS = 3
 _SIGNAL_NAMES = {int(number): number.name for number in signal.Signals}
 
 
@@ -37,9 +40,11 @@ class ProcessExecutor:
     features of one video a worker (5 kB a frame with 10 regions of 256) are held.
 
     A worker that dies by a signal or exits, or gives no sign of life for ``hang_timeout``, is replaced, and
-    its file is :class:`~vidkin.index.executor.Unreadable` with that cause. Workers end with this process,
-    even when it is killed. They are started afresh, not forked, and do not run the caller's main module: a
-    script needs no ``if __name__ == "__main__"``.
+    its file is :class:`~vidkin.index.executor.Unreadable` with that cause. One that is killed before it was
+    ready says nothing about its file and is started again; if that happens time and again, the run ends with an
+    :class:`~vidkin.errors.ExtractorError`. Workers end with this process, even when it is killed. They are
+    started afresh, not forked, and do not run the caller's main module: a script needs no
+    ``if __name__ == "__main__"``.
 
     Args:
         spec: What the workers do.
@@ -105,11 +110,15 @@ class _Worker:
     spec: WorkerSpec
     ready: bool = False
     lost: bool = False
+    restarts: int = 0
     path: str | None = None
     info: VideoInfo | None = None
     chunks: list[FeatureChunk] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._start()
+
+    def _start(self) -> None:
         self.connection, theirs = multiprocessing.Pipe()
         descriptor = theirs.fileno()
         # Same search path as here, so that the specification's own functions are found.
@@ -200,6 +209,19 @@ class _Worker:
 
     def _died(self, path: str) -> Event:
         status = self.process.wait()
+        name = _SIGNAL_NAMES.get(-status, str(-status))
+        hint = ", perhaps for lack of memory" if -status == signal.SIGKILL else ""
+        if not self.ready and status < 0:
+            if self.restarts >= _MOST_RESTARTS:
+                raise ExtractorError(
+                    f"worker processes were killed by signal {name} {self.restarts + 1} times before they could "
+                    f"start{hint}; what was finished is kept: try again with fewer workers (workers=1, --workers 1)"
+                )
+            self.end()
+            self.restarts += 1
+            self._start()
+            self.take(path)
+            return Idle()
         self.lost = True
         if not self.ready:
             raise RuntimeError(
@@ -207,8 +229,6 @@ class _Worker:
             )
         if status >= 0:
             return Unreadable(path, f"decoder process ended with exit status {status}")
-        name = _SIGNAL_NAMES.get(-status, str(-status))
-        hint = ", perhaps for lack of memory" if -status == signal.SIGKILL else ""
         return Unreadable(path, f"decoder process died with signal {name}{hint}")
 
     def _send(self, message: object) -> None:

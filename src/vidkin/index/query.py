@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from vidkin.errors import MediaError
+from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.calibration import Calibration
 from vidkin.index.common import CommonFrames
 from vidkin.index.store import StoredFeatures
 from vidkin.index.windows import query_rate, sampling_rate
+from vidkin.index.worker import cut_off_note
 from vidkin.similarity import FrameSet
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from vidkin.media import Frames
 
 __all__ = ["Query", "frame_set", "query_from_file", "query_from_stored"]
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +60,21 @@ def query_from_file(
         mirrored: Describe the mirror image as well, so that mirrored copies are found; not for a measure of kinds.
 
     Raises:
-        MediaError: The file cannot be read, or nothing lies between start and end.
+        MediaError: The file cannot be read, or has no frame between start and end.
+        InvalidArgumentError: The end is not after the start.
     """
     from vidkin.features import measure_of
     from vidkin.media import probe
 
     first = start or 0.0
     if end is not None and end <= first:
-        raise MediaError(
-            path, f"the stretch from {first:g} s to {end:g} s is empty; give an end after the start"
+        raise InvalidArgumentError(
+            f"the stretch from {first:g} s to {end:g} s of {os.fspath(path)} is empty; give an end after the start"
         )
-    duration = probe(path).duration
+    info = probe(path)
+    duration = info.duration
+    if info.cut_off:
+        _logger.warning("%s: %s", os.fspath(path), cut_off_note(info))
     kinds = measure_of(extractor) == "kinds"
     length = (duration if end is None else end) - first
     stretch = _Stretch(
@@ -74,7 +82,10 @@ def query_from_file(
     )
     # To a measure of kinds the mirror image is another view of the same thing, not an edit to be undone.
     views = [False, True] if mirrored and not kinds else [False]
-    return Query(*(_prepared(found, calibration, common) for found in stretch.described(extractor, views)))
+    last = duration if end is None else min(end, duration) if duration > 0 else end
+    return Query(
+        *(_prepared(found, calibration, common, last) for found in stretch.described(extractor, views))
+    )
 
 
 def query_from_stored(features: StoredFeatures, common: CommonFrames) -> Query:
@@ -82,11 +93,17 @@ def query_from_stored(features: StoredFeatures, common: CommonFrames) -> Query:
     return Query(frame_set(features, common))
 
 
-def frame_set(features: StoredFeatures, common: CommonFrames) -> FrameSet:
-    """Stored features with their weights: information, less what the whole collection shares."""
-    values = features.values.float()
+def frame_set(features: StoredFeatures, common: CommonFrames, end: float = 0.0) -> FrameSet:
+    """Stored features with their weights: information, less what the whole collection shares.
+
+    Args:
+        end: Second at which the video (or the stretch of it) ends, as its container says; 0 for unknown.
+    """
+    values, times = features.values.float(), features.timestamps
     weights = features.information * (1.0 - common.share(values))
-    return FrameSet(values, features.timestamps, weights, features.baseline)
+    # A container may be wrong about its end; a frame that is there is not beyond it.
+    known = max(end, float(times[-1])) if end > 0 else None
+    return FrameSet(values, times, weights, features.baseline, known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +159,7 @@ class _Stretch:
         )
 
 
-def _prepared(found: FrameFeatures, calibration: Calibration, common: CommonFrames) -> FrameSet:
+def _prepared(found: FrameFeatures, calibration: Calibration, common: CommonFrames, end: float) -> FrameSet:
     # Rounded as the store rounds, so that a video is exactly as similar to itself as to its stored form.
     values = found.values.half().float()
     stored = StoredFeatures(
@@ -151,4 +168,4 @@ def _prepared(found: FrameFeatures, calibration: Calibration, common: CommonFram
         found.information.float(),
         calibration.baseline(values),
     )
-    return frame_set(stored, common)
+    return frame_set(stored, common, end)

@@ -19,7 +19,8 @@ class FileOutcome:
         path: Absolute.
         kind: "added"; "changed" (indexed anew since its content changed); "unchanged"; "moved" (recognised by its
             content at a new path); "broken"; "removed".
-        cause: Why it is broken; where a moved file was; whose features a copy shares; else "".
+        cause: Why it is broken; where a moved file was; whose features a copy shares; how much of an added file is
+            missing at its end; else "".
     """
 
     path: str

@@ -91,7 +91,10 @@ def score_candidates(
     readable = [video_id for video_id in video_ids if store.get(video_id).frames > 0]
     if not readable:
         return []
-    targets: list[FrameSet] = [frame_set(features, common) for features in store.read_many(readable)]
+    targets: list[FrameSet] = [
+        frame_set(features, common, store.get(video_id).duration)
+        for video_id, features in zip(readable, store.read_many(readable), strict=True)
+    ]
     best = score_pairs(query.plain, targets, settings=settings)
     if query.mirrored is not None:
         flipped = score_pairs(query.mirrored, targets, mirrored=True, settings=settings)
@@ -114,7 +117,8 @@ def with_identical(
             whole = Segment(0.0, record.duration, 0.0, record.duration, 1.0)
             same[record.id] = Match(record.path, 1.0, (whole,), record.id)
     for match in matches:
-        if match.video_id in same and match.segments:
+        # Where the container does not say how long the video is, the frames do.
+        if match.video_id in same and match.segments and same[match.video_id].segments[0].query_end <= 0:
             same[match.video_id] = Match(match.path, 1.0, match.segments, match.video_id)
     others = [match for match in matches if match.video_id not in same]
     return [*sorted(same.values(), key=lambda match: match.path), *others][:limit]

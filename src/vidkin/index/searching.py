@@ -122,7 +122,8 @@ class SearchingIndex(ABC):
         record = self._records_at(os.fspath(target))[0]
         common = CommonFrames.open(self.path)
         asked = self._query(query, start, end, mirrored)
-        return compare_query(asked, frame_set(self.store.read(record.id), common), self._settings)
+        found = frame_set(self.store.read(record.id), common, record.duration)
+        return compare_query(asked, found, self._settings)
 
     def duplicates(
         self, *, threshold: float = 0.7, on_progress: Callable[[int, int], None] | None = None

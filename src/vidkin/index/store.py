@@ -264,8 +264,15 @@ class VectorStore(Protocol):
     def recover(self) -> int:
         """Delete what killed writers left half done and what removed videos left; of how many videos.
 
+        Makes lost windows anew from the features. A video whose features are lost becomes a broken one, with the
+        cause and without a hash, so that its file counts as changed when it is next looked at.
+
         To be called by a writer before its first write.
         """
+        ...
+
+    def missing(self) -> dict[int, str]:
+        """Ids of videos of which a part is not there, or not whole as far as sizes tell, with the cause."""
         ...
 
     def optimise(self) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from vidkin.features import FrameExtractor, FrameFeatures
     from vidkin.media import Frames, VideoInfo
 
-__all__ = ["FeatureChunk", "WorkerSpec", "describe_video", "main"]
+__all__ = ["FeatureChunk", "WorkerSpec", "cut_off_note", "describe_video", "main"]
 
 # Frames decoded between two signs of life, and frames described at a time: the first is small so that slow
 # decoding of large pictures is not mistaken for a hang, the second larger because networks like batches.
@@ -71,6 +71,11 @@ class FeatureChunk:
     values: NDArray[np.float16]
     timestamps: NDArray[np.float64]
     information: NDArray[np.float32]
+
+
+def cut_off_note(info: VideoInfo) -> str:
+    """One line on a file that is :attr:`~vidkin.media.VideoInfo.cut_off`."""
+    return f"the file is cut off: {info.duration:.1f} s of {info.stated_duration:.1f} s are there"
 
 
 def describe_video(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.stream import VideoStream
 
+# One slash, too: paths lose the second one on their way here.
+_ADDRESS = re.compile(r"(https?|ftp|rtmp|rtsp|s3|gs|file):/", re.IGNORECASE)
 IMAGE_SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 
 
@@ -52,6 +55,8 @@ def require_readable_file(name: str) -> None:
     try:
         state = Path(name).stat()
     except FileNotFoundError:
+        if _ADDRESS.match(name):
+            raise MediaError(name, "this is an address, and only files are read; download it first") from None
         raise MediaError(name, "there is no such file") from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         raise MediaError(name, f"the file cannot be reached ({_reason(error)})") from error

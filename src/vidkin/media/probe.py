@@ -26,6 +26,8 @@ __all__ = ["VideoInfo", "probe"]
 
 # Seconds before the stated end from which packets are read to find the true end.
 TAIL = 2.0
+# Headers are often a little wrong; a file counts as cut off if more than this, and a tenth, is missing.
+_LEAST_CUT = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,7 @@ class VideoInfo:
         size_bytes: Size of the file.
         has_audio: Whether there is sound.
         still: Whether this is a still image.
+        stated_duration: Seconds that the file says its video takes; 0 where it does not say.
     """
 
     path: str
@@ -73,11 +76,17 @@ class VideoInfo:
     size_bytes: int
     has_audio: bool
     still: bool
+    stated_duration: float = 0.0
 
     @property
     def short_side(self) -> int:
         """The shorter of width and height."""
         return min(self.width, self.height)
+
+    @property
+    def cut_off(self) -> bool:
+        """The file ends well before its video does: an interrupted download or copy, say. What is there is read."""
+        return self.stated_duration - self.duration > max(_LEAST_CUT, self.stated_duration / 10)
 
 
 def probe(path: str | os.PathLike[str]) -> VideoInfo:
@@ -131,7 +140,17 @@ def _describe(
         size_bytes=size,
         has_audio=bool(container.streams.audio),
         still=container.format.name.endswith("_pipe") or Path(name).suffix.lower() in IMAGE_SUFFIXES,
+        stated_duration=_stated(container, stream),
     )
+
+
+def _stated(container: InputContainer, stream: VideoStream) -> float:
+    """What the header says of the video itself; of the whole file only where sound cannot be what is longer."""
+    if stream.duration is not None and stream.time_base is not None:
+        return max(float(stream.duration * stream.time_base), 0.0)
+    if container.duration is not None and not container.streams.audio:
+        return max(container.duration / av.time_base, 0.0)
+    return 0.0
 
 
 def _end_near_the_stated(reader: PictureReader) -> int | None:

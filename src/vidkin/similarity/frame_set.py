@@ -25,12 +25,15 @@ class FrameSet:
         weights: [T] in [0, 1], how much each frame counts: 0 for black ones and for those that half the
             collection shares.
         baseline: [T] in [-1, 1], how similar unrelated frames are to this one (`background_baseline`).
+        end: Second at which the video ends (or the part of it that is compared), at or after the last frame; no
+            segment reaches beyond. None where that is not known.
     """
 
     values: torch.Tensor
     times: torch.Tensor
     weights: torch.Tensor
     baseline: torch.Tensor
+    end: float | None = None
 
     def __post_init__(self) -> None:
         if self.values.ndim != 3 or len(self.values) == 0:
@@ -42,6 +45,10 @@ class FrameSet:
                 raise InvalidArgumentError(
                     f"{name} must be [{len(self.values)}], given is {list(getattr(self, name).shape)}"
                 )
+        if self.end is not None and self.end < float(self.times[-1]):
+            raise InvalidArgumentError(
+                f"end must be at or after the last frame, at {float(self.times[-1])} s, given is {self.end} s"
+            )
 
     def __len__(self) -> int:
         return int(self.values.shape[0])

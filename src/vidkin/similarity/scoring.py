@@ -130,11 +130,26 @@ def score_pairs(
         if query.period * _DENSER < target.period:
             # Between two frames of a coarse target nothing is known: each of its frames looks for the query's nearest.
             found = _score(target, query, raw.float().T, mirrored, settings)
-            segments = tuple(map(_swapped, found.segments))
-            scores.append(PairScore(found.score, segments, found.map.T.contiguous()))
+            segments, frame_map = tuple(map(_swapped, found.segments)), found.map.T.contiguous()
         else:
-            scores.append(_score(query, target, raw.float(), mirrored, settings))
+            found = _score(query, target, raw.float(), mirrored, settings)
+            segments, frame_map = found.segments, found.map
+        inside = tuple(_inside(segment, query.end, target.end) for segment in segments)
+        scores.append(PairScore(found.score, inside, frame_map))
     return scores
+
+
+def _inside(segment: Segment, query_end: float | None, target_end: float | None) -> Segment:
+    """Cut where the videos end: the last frame stands for a whole sampling period, which may end later."""
+    query_end = math.inf if query_end is None else query_end
+    target_end = math.inf if target_end is None else target_end
+    return replace(
+        segment,
+        query_start=min(segment.query_start, query_end),
+        query_end=min(segment.query_end, query_end),
+        target_start=min(segment.target_start, target_end),
+        target_end=min(segment.target_end, target_end),
+    )
 
 
 def _swapped(segment: Segment) -> Segment:

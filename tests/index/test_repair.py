@@ -1,0 +1,209 @@
+"""An index of which parts are missing or damaged: told, never a shorter result, and made whole again."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from tests.index.test_store import entry, unit
+from tests.support.videos import encode, pan
+from vidkin.errors import CollectionDamagedError, CollectionLockedError, CollectionNotFoundError
+from vidkin.index import Index, LanceStore, Match, SerialExecutor, VideoRecord, repair
+from vidkin.index.lock import writer_lock
+
+NAMES = ("coffee", "chelsea", "rocket")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("repair")
+    (root / "videos").mkdir()
+    for name in NAMES:
+        encode(root / "videos" / f"{name}.mp4", pan(name, 40))
+    encode(root / "videos" / "coffee small.mp4", pan("coffee", 40, width=96, height=64))
+    with Index.open(root / "c.vidkin") as index:
+        index.add(root / "videos", executor=SerialExecutor(index._spec))
+    return root
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    """A copy of the index, to be damaged."""
+    shutil.copytree(made / "c.vidkin", tmp_path / "c.vidkin")
+    return tmp_path / "c.vidkin"
+
+
+def found(folder: Path, made: Path) -> list[Match]:
+    with Index.open(folder, create=False, read_only=True) as index:
+        return [match for match in index.search(made / "videos" / "coffee.mp4") if match.score >= 0.5]
+
+
+def add(folder: Path, made: Path) -> Index:
+    index = Index.open(folder)
+    index.add(made / "videos", executor=SerialExecutor(index._spec))
+    return index
+
+
+def features_of(folder: Path, stem: str) -> Path:
+    with Index.open(folder, create=False, read_only=True) as index:
+        (number,) = [record.id for record in index.videos() if Path(record.path).stem == stem]
+    return folder / "features" / "000000" / f"{number:09d}.safetensors"
+
+
+def as_first(records: list[VideoRecord]) -> list[VideoRecord]:
+    """Without what tells when and under which number a video was taken in."""
+    return [replace(record, id=0, added_at=0.0) for record in records]
+
+
+def test_the_index_is_whole(folder: Path, made: Path) -> None:
+    assert [Path(match.path).stem for match in found(folder, made)] == ["coffee", "coffee small"]
+    assert repair(folder) == ()
+
+
+def test_windows_that_are_gone_are_told_and_made_anew_from_features(folder: Path, made: Path) -> None:
+    before = found(folder, made)
+    with Index.open(folder, create=False, read_only=True) as index:
+        windows = [index.store.read_windows(record.id).vectors for record in index.videos()]
+    shutil.rmtree(folder / "windows.lance")
+    with pytest.raises(CollectionDamagedError, match=r"windows\.lance holds 0 of the \d+ windows"):
+        found(folder, made)
+    with Index.open(folder, create=False, read_only=True) as index:
+        assert len(index.store.missing()) == 4
+        with pytest.raises(CollectionDamagedError):
+            index.store.read_windows(index.videos()[0].id)
+    with Index.open(folder) as index:
+        report = index.add([], executor=SerialExecutor(index._spec))  # nothing is read from the files
+        assert report.added == ()
+        assert index.store.missing() == {}
+        again = [index.store.read_windows(record.id).vectors for record in index.videos()]
+    assert all(torch.equal(one, other) for one, other in zip(windows, again, strict=True))
+    assert found(folder, made) == before
+
+
+@pytest.mark.parametrize("how", ["gone", "empty", "cut", "zeros"])
+def test_features_that_are_lost_are_read_again(folder: Path, made: Path, how: str) -> None:
+    before = found(folder, made)
+    with Index.open(folder, create=False, read_only=True) as index:
+        records = index.videos()
+    path = features_of(folder, "coffee small")
+    content = path.read_bytes()
+    if how == "gone":
+        path.unlink()
+    else:
+        path.write_bytes({"empty": b"", "cut": content[:-1000], "zeros": bytes(len(content))}[how])
+    with pytest.raises(CollectionDamagedError, match=rf"{path.name} is (damaged|missing).*doctor --repair"):
+        found(folder, made)
+    if how in ("cut", "zeros"):  # sizes alone do not tell
+        (part,) = repair(folder)
+        assert Path(part.part).stem == "coffee small"
+        assert path.name in part.cause
+        with Index.open(folder, create=False, read_only=True) as index:
+            (broken,) = [record for record in index.videos() if record.status == "broken"]
+            assert broken.cause == "its features are missing in the index; index the file again"
+        assert [Path(match.path).stem for match in found(folder, made)] == ["coffee"]
+    with Index.open(folder) as index:
+        report = index.add(made / "videos", executor=SerialExecutor(index._spec))
+        assert [Path(outcome.path).stem for outcome in report.added] == ["coffee small"]
+        assert as_first(index.videos()) == as_first(records)
+    assert [(m.path, m.score, m.segments) for m in found(folder, made)] == [
+        (m.path, m.score, m.segments) for m in before
+    ]
+
+
+def test_features_whose_numbers_were_never_written_are_taken_out(folder: Path, made: Path) -> None:
+    path = features_of(folder, "rocket")
+    tensors = load_file(path)
+    save_file({**tensors, "values": tensors["values"] * 3}, path)
+    (part,) = repair(folder)
+    assert (Path(part.part).stem, part.cause) == (
+        "rocket",
+        "the values of its features are none that were written",
+    )
+    save_file({name: tensor[:-1] for name, tensor in tensors.items()}, features_of(folder, "chelsea"))
+    (part,) = repair(folder)
+    assert "there are features of 7 frames and not of 8" in part.cause
+
+
+@pytest.mark.parametrize("place", ["data", "_versions"])
+def test_a_damaged_table_of_windows_is_told_and_made_anew(folder: Path, made: Path, place: str) -> None:
+    before = found(folder, made)
+    for path in (folder / "windows.lance" / place).iterdir():
+        path.write_bytes(b"not what was here")
+    with pytest.raises(CollectionDamagedError, match=r"windows\.lance is damaged .*doctor --repair"):
+        found(folder, made)
+    with pytest.raises(CollectionDamagedError):
+        add(folder, made)
+    (part,) = repair(folder)
+    assert part.part == str(folder / "windows.lance")
+    assert found(folder, made) == before
+
+
+@pytest.mark.parametrize("place", ["data", "_versions"])
+def test_a_damaged_list_of_videos_is_told_and_not_touched(folder: Path, made: Path, place: str) -> None:
+    damaged = list((folder / "videos.lance" / place).iterdir())
+    for path in damaged:
+        path.write_bytes(b"not what was here")
+    for call in (lambda: found(folder, made), lambda: add(folder, made), lambda: repair(folder)):
+        with pytest.raises(
+            CollectionDamagedError, match=r"videos\.lance is damaged .*restore it from a copy"
+        ):
+            call()
+    assert all(path.read_bytes() == b"not what was here" for path in damaged)
+    # What the message says helps.
+    shutil.rmtree(folder / "videos.lance")
+    add(folder, made).close()
+    assert [Path(match.path).stem for match in found(folder, made)] == ["coffee", "coffee small"]
+
+
+def test_small_files_that_are_damaged_are_made_anew(folder: Path, made: Path) -> None:
+    background = (folder / "background.safetensors").read_bytes()
+    (folder / "background.safetensors").write_bytes(b"")
+    (folder / "common.safetensors").write_bytes(b"?")
+    with pytest.raises(CollectionDamagedError, match=r"\.safetensors is damaged"):
+        found(folder, made)
+    assert [Path(part.part).name for part in repair(folder)] == [
+        "background.safetensors",
+        "common.safetensors",
+    ]
+    assert found(folder, made)
+    assert (folder / "background.safetensors").read_bytes() == background
+
+
+def test_repair_needs_a_collection_and_the_right_to_write(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(CollectionNotFoundError):
+        repair(tmp_path / "nothing")
+    with writer_lock(folder), pytest.raises(CollectionLockedError):
+        repair(folder)
+
+
+def test_a_reader_between_records_and_windows_of_a_writer_is_not_alarmed(tmp_path: Path) -> None:
+    """It sees the newer records only with the windows that were written before them."""
+    writer = LanceStore(tmp_path / "s")
+    writer.append_many([entry("/a.mp4", seed=1)])
+    reader = LanceStore(tmp_path / "s")
+    for step in range(5):
+        writer.append_many([entry(f"/{step}.mp4", seed=step)])
+        writer.remove([writer.videos()[0].id])
+        # Whatever the writer did, the snapshot answers; and after a look at the news, those.
+        assert reader.nearest(unit([1.0, 0, 0, 0]), 1).scores[0, 0] == pytest.approx(1.0, abs=1e-3)
+        reader.refresh()
+        assert reader.count() == writer.count()
+        assert reader.nearest(unit([1.0, 0, 0, 0]), 1).scores[0, 0] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_windows_removed_under_a_reader_send_it_to_the_news(tmp_path: Path) -> None:
+    """A reader with old records and new windows, as between two looks at the tables, is no case of damage."""
+    writer = LanceStore(tmp_path / "s")
+    writer.append_many([entry("/a.mp4", seed=1), entry("/b.mp4", seed=2)])
+    reader = LanceStore(tmp_path / "s")
+    writer.remove([writer.videos()[0].id])
+    reader._windows.refresh()
+    assert reader.count() == 2
+    nearest = reader.nearest(unit([1.0, 0, 0, 0]), 2)
+    assert nearest.video_ids[0].tolist() == [writer.videos()[0].id, -1]
+    assert [record.path for record in reader.videos()] == ["/b.mp4"]
