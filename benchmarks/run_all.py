@@ -61,6 +61,12 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
         "copy_retrieval_films": [films],
         "fgvr": [comparison("fgvr", data, weights, work)],
         "fgir": [comparison("fgir", data, weights, work)],
+        "loss_settings": [
+            script(
+                "loss_settings", data / "labelled", "--weights", weights, "--work", work / "loss_settings",
+                "--output", RESULTS / "loss_settings.json",
+            )
+        ],
         "trained_search": [
             script("trained_search", fruit, "--weights", weights, "--output", RESULTS / "trained_search.json")
         ],
