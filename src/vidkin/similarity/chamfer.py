@@ -180,6 +180,12 @@ def _map_without_gradient(
     precision = options.precision or query.dtype
     query_frames, target_frames = _block_frames(query, targets, options)
     total = sum(target.shape[0] for target in targets)
+    if len(targets) == 1 and query.shape[0] <= query_frames and total <= target_frames:
+        (block,) = _target_blocks(targets, target_masks, target_frames)
+        part = _query_part(query, precision, options)
+        return _block_similarity(
+            part, block.values.to(precision), query_mask, block.mask, options
+        ).T.contiguous()
     kind = torch.float64 if precision == torch.float64 else torch.float32
     result = torch.empty(query.shape[0], total, dtype=kind, device=query.device)
     rows, columns = target_frames * targets[0].shape[1], query_frames * query.shape[1]

@@ -40,13 +40,14 @@ def mean_of_largest(
         valid: Boolean, as many dimensions as values and broadcastable to them; None where all are valid.
 
     Returns:
-        Values without ``dim``, float64 for float64 and float32 otherwise; 0 where nothing is valid.
+        Values without ``dim``; 0 where nothing is valid. A mean is float64 for float64 and float32 otherwise, the
+        largest value alone keeps its type.
     """
     size = values.shape[dim]
     count = top_count(share, size)
     if valid is None:
         if count == 1:
-            return values.amax(dim).to(_mean_type(values))
+            return values.amax(dim)
         if count == size:
             return values.mean(dim, dtype=_mean_type(values))
         if count * size <= _SELECTION_PASSES:
@@ -63,7 +64,7 @@ def mean_of_largest(
 
 
 def mean_of_valid(values: torch.Tensor, *, dim: int, valid: torch.Tensor | None = None) -> torch.Tensor:
-    """Mean along ``dim`` of the valid values, 0 where nothing is valid; types as in mean_of_largest."""
+    """Mean along ``dim`` of the valid values, 0 where nothing is valid; float64 for float64, float32 otherwise."""
     if valid is None:
         return values.mean(dim, dtype=_mean_type(values))
     total = torch.where(valid, values, 0.0).sum(dim, dtype=_mean_type(values))
