@@ -7,14 +7,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import typer
 from PIL import Image
 from typer.testing import CliRunner
 
-from tests.support.videos import encode
+from tests.support.labelled import two_by_two
 from vidkin.cli import benchmark_retrieval
 from vidkin.cli.app import _Commands
 from vidkin.cli.retrieval_picture import FRAME_COLOURS, draw_retrieval
@@ -40,19 +39,8 @@ def run(*words: str | Path, status: int = 0) -> Any:
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``pictures`` and ``videos`` of two categories of two subcategories, a colour each."""
     root = tmp_path_factory.mktemp("collection")
-    random = np.random.default_rng(0)
-    for category in range(2):
-        for subcategory in range(2):
-            base = np.array([200 * category, 200 * subcategory, 100])
-            for kind in ("pictures", "videos"):
-                folder = root / kind / f"category{category}" / f"kind{subcategory}"
-                folder.mkdir(parents=True)
-                for number in range(8):
-                    frames = [(base + random.integers(0, 50, (40, 40, 3))).astype(np.uint8) for _ in range(3)]
-                    if kind == "pictures":
-                        Image.fromarray(frames[0]).save(folder / f"{number}.png")
-                    else:
-                        encode(folder / f"{number}.mp4", frames, rate=3)
+    two_by_two(root / "pictures", each=8)
+    two_by_two(root / "videos", each=8, videos=True)
     return root
 
 

@@ -33,3 +33,21 @@ def shown(images: np.ndarray, *, step: int = 10) -> list[int]:
     middle = images.shape[1] // 2
     values = images[:, middle, middle, 1].astype(float)
     return [round((value - 20) / step) for value in values]
+
+
+def two_by_two(folder: Path, *, each: int, videos: bool = False, seed: int = 0) -> Path:
+    """``categoryC/kindK/N.png`` (or ``.mp4`` of three frames): two categories of two kinds, a noisy colour each."""
+    random = np.random.default_rng(seed)
+    for category in range(2):
+        for kind in range(2):
+            place = folder / f"category{category}" / f"kind{kind}"
+            place.mkdir(parents=True)
+            base = np.array([200 * category, 200 * kind, 100])
+            for number in range(each):
+                shape = (3 if videos else 1, 40, 40, 3)
+                frames = (base + random.integers(0, 50, shape)).astype(np.uint8)
+                if videos:
+                    encode(place / f"{number}.mp4", frames, rate=3)
+                else:
+                    Image.fromarray(frames[0]).save(place / f"{number}.png")
+    return folder

@@ -13,6 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
+from tests.support.labelled import two_by_two
 from tests.support.videos import encode
 from vidkin.errors import InvalidArgumentError
 from vidkin.training import ComparisonPlan, Run, Schedule, read_runs, run_comparison
@@ -28,17 +29,7 @@ def _one_thread() -> None:
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pictures")
-    random = np.random.default_rng(0)
-    for category in range(2):
-        for subcategory in range(2):
-            place = folder / f"category{category}" / f"kind{subcategory}"
-            place.mkdir(parents=True)
-            base = np.array([200 * category, 200 * subcategory, 100])
-            for number in range(12):
-                noisy = base + random.integers(0, 50, (40, 40, 3))
-                Image.fromarray(noisy.astype(np.uint8)).save(place / f"{number}.png")
-    return folder
+    return two_by_two(tmp_path_factory.mktemp("pictures"), each=12)
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
 
+from tests.support.labelled import two_by_two
 from vidkin.datasets import check_split
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.models import EncoderConfig, build_model
@@ -28,18 +27,7 @@ def _one_thread() -> None:
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two categories of two subcategories of eight pictures: a colour each, with noise."""
-    folder = tmp_path_factory.mktemp("pictures")
-    random = np.random.default_rng(0)
-    for category in range(2):
-        for subcategory in range(2):
-            place = folder / f"category{category}" / f"kind{subcategory}"
-            place.mkdir(parents=True)
-            base = np.array([200 * category, 200 * subcategory, 100])
-            for number in range(8):
-                noisy = base + random.integers(0, 50, (40, 40, 3))
-                Image.fromarray(noisy.astype(np.uint8)).save(place / f"{number}.png")
-    return folder
+    return two_by_two(tmp_path_factory.mktemp("pictures"), each=8)
 
 
 def test_names_are_unique_and_unknown_ones_are_told() -> None:
