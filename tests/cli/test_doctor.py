@@ -70,12 +70,18 @@ def test_missing_and_damaged_parts_of_an_index_are_said_and_repaired(
     assert "parts of 1 video are missing" in detail
     assert "its features are missing; `vidkin index` with these files makes them anew" in detail
 
-    repaired = run("doctor", "--index", index, "--repair", "--json").json
+    repaired = run("doctor", "--index", index, "--repair", "--json", status=1).json  # files are to be read
     assert [part["cause"].partition("safetensors")[2] for part in repaired["taken_out"]] == [
         " is missing or incomplete",
         " is damaged (10 bytes are missing at its end)",
     ]
     assert (repaired["index"]["videos"], repaired["index"]["broken"]) == (2, 2)
+    # Until then whoever searches is told.
+    assert (
+        "2 videos are left out until they are indexed again"
+        in run("search", library.clip, "--index", index).err
+    )
+    assert "parts of 2 videos are missing" in run("doctor", "--index", index, status=1).out
     assert len(run("index", library.folder, "--index", index, "--workers", "1", "--json").json["added"]) == 2
     assert "nothing is damaged" in run("doctor", "--index", index, "--repair").out
 
@@ -90,3 +96,12 @@ def test_an_index_that_cannot_be_opened_is_a_finding(library: Library, tmp_path:
     assert "windows.lance is damaged" in outcome["parts"][-1]["detail"]
     assert "taken out" in run("doctor", "--index", index, "--repair").out
     assert run("search", library.clip, "--index", index, "--json").json["matches"][0]["score"] > 0.5
+
+
+def test_decisions_that_cannot_be_read_are_a_finding(library: Library, tmp_path: Path) -> None:
+    index = tmp_path / "i"
+    shutil.copytree(library.index, index)
+    (index / "decisions.json").write_text("{")
+    assert "decisions.json does not hold decisions" in run("doctor", "--index", index, status=1).out
+    assert "repair it or move it away" in run("doctor", "--index", index, "--repair", status=3).err
+    assert (index / "decisions.json").read_text() == "{"

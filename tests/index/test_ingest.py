@@ -97,6 +97,38 @@ def test_a_file_that_broke_off_is_taken_in_with_a_word(
     assert causes["e.mp4"] in caplog.text
 
 
+def test_a_file_that_changes_while_it_is_read_is_read_again_and_lends_its_features_to_nobody(
+    collection: Collection,
+) -> None:
+    """Its content was known when it was found, and is another when it is read; a twin has the first content."""
+    changing = collection.folder / "a.mp4"
+    shutil.copy(changing, collection.folder / "z.mp4")
+
+    class Replacing(Counting):
+        def run(self, paths: Iterable[str]) -> Iterator[Event]:
+            for event in super().run(paths):
+                if (
+                    getattr(event, "path", "").endswith("a.mp4")
+                    and changing.stat().st_size != other.stat().st_size
+                ):
+                    shutil.copy(other, changing)
+                yield event
+
+    other = video(collection.folder.parent / "other.mp4", seed=7, frames=20)
+    report = collection.add(executor=Replacing())
+    assert [(os.path.basename(o.path), o.cause) for o in report.broken] == [
+        ("a.mp4", "it changed while it was being read; index it again")
+    ]
+    twin = collection.store.find(str(collection.folder / "z.mp4"))
+    assert twin is not None
+    assert twin.duration == 2.0
+    report = collection.add()
+    assert (short(report.added), report.broken) == (["a.mp4"], ())
+    record = collection.store.find(str(changing))
+    assert record is not None
+    assert record.duration == 4.0
+
+
 def test_the_first_time_everything_is_read_and_the_second_nothing(collection: Collection) -> None:
     report = collection.add()
     assert short(report.added) == collection.read == ["a.mp4", "b.mp4", "c.mp4"]

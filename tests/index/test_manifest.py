@@ -9,7 +9,12 @@ import pytest
 
 from tests.index.helpers import PLAIN
 from vidkin import __version__
-from vidkin.errors import CollectionError, CollectionMismatchError, CollectionNotFoundError
+from vidkin.errors import (
+    CollectionDamagedError,
+    CollectionError,
+    CollectionMismatchError,
+    CollectionNotFoundError,
+)
 from vidkin.index.manifest import FORMAT_VERSION, Manifest, create_collection
 
 
@@ -48,13 +53,30 @@ def test_damage_and_the_future_are_told_apart(tmp_path: Path) -> None:
     path = tmp_path / "collection.json"
     with pytest.raises(CollectionNotFoundError, match=r"make one with `vidkin index FOLDER"):
         Manifest.read(tmp_path)
-    for text in ("{", "[]", '{"extractor": "x"}', '{"format_version": 1}'):
+    good = {"format_version": 1, "extractor": "classical", "fingerprint": "classical-1"}
+    wrong = [
+        *({"extractor": 7}, {"fingerprint": None}, {"weights": 5}, {"sampling_rate": "fast"}),
+        *({"sampling_rate": None}, {"sampling_rate": -1.0}, {"sampling_rate": True}, {"measure": "kind"}),
+    ]
+    texts = ["{", "[]", '{"extractor": "x"}', '{"format_version": 1}']
+    for text in (*texts, *(json.dumps({**good, **change}) for change in wrong)):
         path.write_text(text)
-        with pytest.raises(CollectionError, match=r"is damaged .*restore it or index anew"):
+        with pytest.raises(CollectionDamagedError, match=r"is damaged .*restore it .* into another folder"):
             Manifest.read(tmp_path)
+    path.write_text(json.dumps(good))
+    assert Manifest.read(tmp_path).sampling_rate == 1.0
     path.write_text(json.dumps({"format_version": 99, "vidkin_version": "9.1"}))
     with pytest.raises(CollectionError, match=r"has format 99, made by vidkin 9.1; .* upgrade vidkin"):
         Manifest.read(tmp_path)
+
+
+def test_an_index_without_its_manifest_is_no_place_for_a_new_one(tmp_path: Path) -> None:
+    (tmp_path / "videos.lance").mkdir()
+    for call in (lambda: Manifest.read(tmp_path), lambda: create_collection(tmp_path, PLAIN)):
+        with pytest.raises(
+            CollectionDamagedError, match=r"collection\.json is missing; restore it from a copy"
+        ):
+            call()
 
 
 def test_other_features_do_not_mix(tmp_path: Path) -> None:

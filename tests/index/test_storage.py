@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 
 from vidkin.errors import CollectionDamagedError, CollectionError, CollectionLockedError
 from vidkin.index import storage
-from vidkin.index.storage import read_tensor, reading, write_whole, writing
+from vidkin.index.storage import read_units, reading, write_whole, writing
 
 
 def test_a_full_disk_is_told_with_what_is_kept() -> None:
@@ -83,15 +83,19 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(CollectionError, match="no space is left there"):
         write_whole(path, b"two")
     assert path.read_bytes() == b"one"
+    assert [item.name for item in tmp_path.iterdir()] == ["a.json"]
 
 
 def test_a_tensor_that_is_not_there_is_damage(tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     save_file({"other": torch.zeros(2)}, path)
     with pytest.raises(CollectionDamagedError, match=r"a\.safetensors is damaged \('vectors'\)"):
-        read_tensor(path, "vectors")
+        read_units(path, "vectors")
     path.write_bytes(b"\xff" * 40)
     with pytest.raises(CollectionDamagedError, match="doctor --repair"):
-        read_tensor(path, "vectors")
+        read_units(path, "vectors")
+    save_file({"vectors": torch.tensor([1.0, torch.nan])}, path)
+    with pytest.raises(CollectionDamagedError, match="its values are none that were written"):
+        read_units(path, "vectors")
     save_file({"vectors": torch.ones(2)}, path)
-    assert read_tensor(path, "vectors").tolist() == [1.0, 1.0]
+    assert read_units(path, "vectors").tolist() == [1.0, 1.0]

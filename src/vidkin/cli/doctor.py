@@ -116,6 +116,7 @@ def _of_index(index: Path) -> list[Finding]:
 def _files_of(collection: Index) -> Finding:
     from vidkin.cli.parts import Finding
 
+    collection.check_small_files()
     missing = collection.store.missing()
     if not missing:
         return Finding(_FILES, "ok", "nothing is missing (--repair reads all of it)")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import torch
 
+from vidkin.errors import CollectionError
 from vidkin.features import FrameExtractor, background_frames, measure_of
-from vidkin.index.storage import read_tensor, write_whole
+from vidkin.index.storage import read_units, write_whole
 from vidkin.similarity import background_baseline
 
 __all__ = ["Calibration"]
+
+_logger = logging.getLogger(__name__)
 
 
 class Calibration:
@@ -49,11 +53,15 @@ class Calibration:
         """
         path = folder / cls.FILE
         if path.is_file():
-            return cls(read_tensor(path, "background"))
+            return cls(read_units(path, "background"))
         if extractor is None:
             raise FileNotFoundError(path)
         calibration = cls.of_extractor(extractor)
-        calibration.save(folder)
+        try:
+            calibration.save(folder)
+        except CollectionError as error:
+            # It comes out the same every time; keeping it only saves a second.
+            _logger.info("%s", error)
         return calibration
 
     def save(self, folder: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from vidkin.index.storage import read_tensor, write_whole
+from vidkin.index.storage import read_units, write_whole
 from vidkin.index.store import NO_WINDOW
 from vidkin.index.windows import frame_vectors
 
@@ -65,7 +65,7 @@ class CommonFrames:
             CollectionDamagedError: The file is there and cannot be read.
         """
         path = folder / cls.FILE
-        return cls(read_tensor(path, "vectors")) if path.is_file() else cls()
+        return cls(read_units(path, "vectors")) if path.is_file() else cls()
 
     def save(self, folder: Path) -> None:
         """Write beside the store, whole or not at all."""

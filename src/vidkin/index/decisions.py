@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from vidkin.errors import CollectionError, InvalidArgumentError
+from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.index.storage import write_whole
 
 __all__ = ["Decisions", "Verdict"]
@@ -46,7 +46,7 @@ class Decisions:
         """Those of the collection in this folder.
 
         Raises:
-            CollectionError: The file is damaged; the message says where it is, nothing is thrown away.
+            CollectionDamagedError: The file is damaged; the message says where it is, nothing is thrown away.
         """
         path = folder / cls.FILE
         if not path.is_file():
@@ -55,7 +55,7 @@ class Decisions:
             rows = json.loads(path.read_text(encoding="utf-8"))["decisions"]
             return cls({frozenset((row["first"], row["second"])): row["verdict"] for row in rows})
         except (ValueError, KeyError, TypeError) as error:
-            raise CollectionError(
+            raise CollectionDamagedError(
                 f"{path} does not hold decisions ({error}); repair it or move it away"
             ) from error
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index.common import CommonFrames
 from vidkin.index.decisions import Decisions
 from vidkin.index.query import query_from_stored
@@ -14,6 +14,9 @@ from vidkin.index.store import VectorStore, VideoRecord
 from vidkin.similarity import ScoreSettings
 
 __all__ = ["DuplicateGroup", "DuplicateMember", "find_duplicates"]
+
+# A video whose neighbours are removed meanwhile is looked at again so many times.
+_MOST_READINGS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +86,42 @@ def find_duplicates(
     known = {record.id for record in records}
     links = _decided(records, decisions)
     for done, record in enumerate(records, start=1):
-        query = query_from_stored(store.read(record.id), common)
-        wanted = [
-            other
-            for other in find_candidates(store, query, neighbours + 1)
-            if other != record.id
-            and other in known
-            and (min(other, record.id), max(other, record.id)) not in links
-        ]
-        for other, scored in score_candidates(store, query, wanted, common, settings=settings):
-            links[min(other, record.id), max(other, record.id)] = scored.score
+        links |= _links_of(record.id, store, common, known, links, neighbours, settings)
         if on_progress is not None:
             on_progress(done, len(records))
     return _groups(records, {pair: score for pair, score in links.items() if score >= threshold}, decisions)
+
+
+def _links_of(
+    video_id: int,
+    store: VectorStore,
+    common: CommonFrames,
+    known: set[int],
+    links: Mapping[tuple[int, int], float],
+    neighbours: int,
+    settings: ScoreSettings | None,
+) -> dict[tuple[int, int], float]:
+    """Scores of one video with those nearest to it that have none yet."""
+    for _ in range(_MOST_READINGS):
+        present = known & {record.id for record in store.videos()}
+        if video_id not in present:
+            break
+        try:
+            query = query_from_stored(store.read(video_id), common)
+            wanted = [
+                other
+                for other in find_candidates(store, query, neighbours + 1)
+                if other != video_id and other in present and _pair(other, video_id) not in links
+            ]
+            scored = score_candidates(store, query, wanted, common, settings=settings)
+        except NotIndexedError:
+            continue  # One of them was removed by another process meanwhile.
+        return {_pair(other, video_id): found.score for other, found in scored}
+    return {}
+
+
+def _pair(one: int, other: int) -> tuple[int, int]:
+    return min(one, other), max(one, other)
 
 
 def _decided(records: list[VideoRecord], decisions: Decisions) -> dict[tuple[int, int], float]:
@@ -105,12 +131,12 @@ def _decided(records: list[VideoRecord], decisions: Decisions) -> dict[tuple[int
         by_hash.setdefault(record.content_hash, []).append(record.id)
     links: dict[tuple[int, int], float] = {}
     for ids in by_hash.values():
-        links.update({(min(ids[0], other), max(ids[0], other)): 1.0 for other in ids[1:]})
+        links.update({_pair(ids[0], other): 1.0 for other in ids[1:]})
     for pair, verdict in decisions.verdicts.items():
         first, second = sorted(pair)
         if verdict == "match" and first in by_hash and second in by_hash:
             one, other = by_hash[first][0], by_hash[second][0]
-            links[min(one, other), max(one, other)] = 1.0
+            links[_pair(one, other)] = 1.0
     return links
 
 

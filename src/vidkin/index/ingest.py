@@ -21,7 +21,7 @@ from vidkin.index.report import (
     Progress,
 )
 from vidkin.index.scan import FoundFile, Scan, is_gone
-from vidkin.index.store import BaselineFunction, Entry, StoredFeatures, VectorStore, VideoRecord
+from vidkin.index.store import READ_AGAIN, BaselineFunction, Entry, StoredFeatures, VectorStore, VideoRecord
 from vidkin.index.windows import sampling_rate, window_vectors
 from vidkin.index.worker import FeatureChunk, cut_off_note
 
@@ -245,6 +245,11 @@ class _Session:
             cause = "not a single frame could be decoded"
             self._add(self._broken(step.file, step.hash, cause), "broken", cause)
             return
+        if _changed_since(step.file):
+            cause = "it changed while it was being read; index it again"
+            again = replace(self._broken(step.file, "", cause).record, mtime_ns=READ_AGAIN)
+            self._add(Entry(again), "broken", cause)
+            return
         info = event.info
         # The rest of it, from its last sample to its end.
         self.seconds_of_video += info.duration - self.covered.pop(event.path, 0.0)
@@ -328,3 +333,12 @@ class _Session:
             self.on_progress(
                 Progress(done, self.total, path, outcome, self.frames, self.seconds_of_video, self.bytes)
             )
+
+
+def _changed_since(file: FoundFile) -> bool:
+    """Size or time of change are others than when it was found; a file that is gone by now was read in time."""
+    try:
+        now = os.stat(file.path)
+    except OSError:
+        return False
+    return (now.st_size, now.st_mtime_ns) != (file.size, file.mtime_ns)

@@ -11,7 +11,7 @@ from vidkin.errors import CollectionDamagedError
 from vidkin.index.feature_files import FeatureFiles
 from vidkin.index.lance_rows import window_rows
 from vidkin.index.lance_table import LanceTable
-from vidkin.index.store import VideoRecord, WindowVectors
+from vidkin.index.store import READ_AGAIN, VideoRecord, WindowVectors
 from vidkin.index.windows import window_vectors
 
 __all__ = ["MissingPart", "heal", "missing_parts"]
@@ -30,12 +30,13 @@ class MissingPart:
 
     Attributes:
         video_id: Whose.
-        part: Its "features", or only its "windows", which can be made from them.
+        part: Its "features"; only its "windows", which can be made from them; "nothing" any more, but its file is
+            to be read again.
         cause: One line.
     """
 
     video_id: int
-    part: Literal["features", "windows"]
+    part: Literal["features", "windows", "nothing"]
     cause: str
 
 
@@ -52,6 +53,8 @@ def missing_parts(
     found = []
     for record in records:
         if record.status == "broken":
+            if record.to_be_read_again:
+                found.append(MissingPart(record.id, "nothing", record.cause))
             continue
         size, count = files.get(record.id), windows.get(record.id, 0)
         if size is None:
@@ -105,13 +108,12 @@ def heal(
 
 
 def _lost(record: VideoRecord, cause: str) -> VideoRecord:
-    """Broken, and changed as soon as anybody looks at the file: no file has this time of change and this hash."""
+    """Broken, and changed as soon as anybody looks at the file."""
     return replace(
         record,
         status="broken",
         cause=f"{cause} in the index; index the file again",
-        mtime_ns=-1,
-        content_hash="",
+        mtime_ns=READ_AGAIN,
         frames=0,
         windows=0,
     )

@@ -38,7 +38,7 @@ from vidkin.index.store import (
     checked_vectors,
 )
 
-__all__ = ["LanceStore", "windows_address"]
+__all__ = ["REMEDY_OF_VIDEOS", "LanceStore", "windows_address"]
 
 _Result = TypeVar("_Result")
 
@@ -50,7 +50,10 @@ _NEXT_ID = "vidkin.next_id"
 # A reader that a busy writer overtakes starts again so many times.
 _MOST_READINGS = 10
 # It cannot be made from anything else in the index.
-_REMEDY_OF_VIDEOS = "restore it from a copy, or delete {}, and `vidkin index` reads all videos anew"
+REMEDY_OF_VIDEOS = (
+    "restore it from a copy, or delete videos.lance, windows.lance and features there (not decisions.json), and "
+    "`vidkin index` reads all videos anew"
+)
 
 
 def windows_address(location: str | os.PathLike[str]) -> str:
@@ -90,8 +93,7 @@ class LanceStore:
     ) -> None:
         base = os.fspath(location).rstrip("/")
         session = new_session()
-        videos = f"{base}/videos.lance"
-        self._videos = LanceTable(videos, session=session, remedy=_REMEDY_OF_VIDEOS.format(videos))
+        self._videos = LanceTable(f"{base}/videos.lance", session=session, remedy=REMEDY_OF_VIDEOS)
         self._features = FeatureFiles(f"{base}/features")
         self._windows = LanceTable(windows_address(base), session=session)
         self._exact_below = exact_below
@@ -143,6 +145,9 @@ class LanceStore:
             return []
         with self._lock:
             first = self._first_free_id()
+            if self._videos.dataset is None:
+                # Before anything else: features without a list of videos mean that it was lost.
+                self._videos.append(record_rows([]))
             records = [replace(entry.record, id=first + at) for at, entry in enumerate(entries)]
             pairs = list(zip(records, entries, strict=True))
             for record, entry in pairs:
@@ -258,6 +263,11 @@ class LanceStore:
             self._windows.refresh()
             if self._videos.is_newest():
                 break
+        if self._videos.version == 0 and (self._windows.version > 0 or self._features.any()):
+            self._videos.refresh()  # A writer may just have begun.
+            if self._videos.version == 0:
+                raise CollectionDamagedError(f"{self._videos.uri} is missing; {self._videos.remedy}")
+            self._windows.refresh()
 
     def _load(self) -> None:
         rows = self._videos.read(VIDEO_COLUMNS)

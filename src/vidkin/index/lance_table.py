@@ -15,6 +15,8 @@ __all__ = ["LanceTable", "new_session", "table_exists"]
 
 # Lance warns on standard error that it will leave these numbers out one day; we do not read them.
 os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
+# It writes warnings there as well of what it raises.
+os.environ.setdefault("LANCE_LOG", "error")
 
 # Longer lists of ids are split: a filter is parsed as an expression.
 _IDS_A_FILTER = 1000

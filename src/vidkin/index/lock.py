@@ -6,7 +6,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -56,7 +56,8 @@ def writer_lock(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
         yield
     finally:
         # While the lock is still held, so that this cannot delete the next holder's note.
-        (folder / HOLDER_FILE).unlink(missing_ok=True)
+        with suppress(OSError):
+            (folder / HOLDER_FILE).unlink(missing_ok=True)
         lock.release()
 
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from vidkin.errors import CollectionError, CollectionMismatchError, CollectionNotFoundError
+from vidkin.errors import (
+    CollectionDamagedError,
+    CollectionError,
+    CollectionMismatchError,
+    CollectionNotFoundError,
+)
 from vidkin.index.lock import HOLDER_FILE, LOCK_FILE, writer_lock
 from vidkin.index.storage import write_whole
 from vidkin.index.worker import WorkerSpec
@@ -24,6 +31,14 @@ MANIFEST_FILE = "collection.json"
 _PARTIAL_FILE = "collection.partial"
 # What may lie in a folder whose making was interrupted or is going on.
 _OWN_FILES = {MANIFEST_FILE, _PARTIAL_FILE, LOCK_FILE, HOLDER_FILE}
+_REMEDY = "restore it from a copy, or index anew into another folder (decisions.json can be copied there)"
+_KINDS: dict[str, tuple[type, ...]] = {
+    "extractor": (str,),
+    "fingerprint": (str,),
+    "weights": (str, NoneType),
+    "whitening": (str, NoneType),
+    "sampling_rate": (int, float),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +84,16 @@ class Manifest:
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
+            if _held_an_index(folder):
+                raise CollectionDamagedError(f"{path} is missing; {_REMEDY}") from None
             raise CollectionNotFoundError(
                 f"there is no index at {folder}; make one with `vidkin index FOLDER --index {folder}`"
             ) from None
         except ValueError as error:
-            raise CollectionError(f"{path} is damaged ({error}); restore it or index anew") from error
+            raise CollectionDamagedError(f"{path} is damaged ({error}); {_REMEDY}") from error
         version = found.get("format_version") if isinstance(found, dict) else None
         if not isinstance(version, int):
-            raise CollectionError(f"{path} is damaged (no format version); restore it or index anew")
+            raise CollectionDamagedError(f"{path} is damaged (no format version); {_REMEDY}")
         if version > FORMAT_VERSION:
             raise CollectionError(
                 f"{folder} has format {version}, made by vidkin {found.get('vidkin_version', '?')}; "
@@ -89,13 +106,17 @@ class Manifest:
         known = {field.name for field in fields(cls)}
         missing = {"extractor", "fingerprint"} - set(found)
         if missing:
-            raise CollectionError(
-                f"{path} is damaged (no {', '.join(sorted(missing))}); restore it or index anew"
+            raise CollectionDamagedError(f"{path} is damaged (no {', '.join(sorted(missing))}); {_REMEDY}")
+        for name, kinds in _KINDS.items():
+            value = found.get(name, "")
+            if name in found and (not isinstance(value, kinds) or isinstance(value, bool)):
+                raise CollectionDamagedError(f"{path} is damaged ({name} is {value!r}); {_REMEDY}")
+        if not 0 < found.get("sampling_rate", 1.0) < math.inf:
+            raise CollectionDamagedError(
+                f"{path} is damaged (sampling_rate is {found['sampling_rate']}); {_REMEDY}"
             )
         if found.get("measure", "copies") not in ("copies", "kinds"):
-            raise CollectionError(
-                f"{path} is damaged (measure is {found['measure']!r}); restore it or index anew"
-            )
+            raise CollectionDamagedError(f"{path} is damaged (measure is {found['measure']!r}); {_REMEDY}")
         return cls(**{name: value for name, value in found.items() if name in known})
 
     def write(self, folder: Path) -> None:
@@ -131,6 +152,8 @@ def create_collection(folder: Path, spec: WorkerSpec) -> None:
         raise CollectionError(
             f"an index cannot be made at {folder}: {(error.strerror or str(error)).lower()}"
         ) from error
+    if _held_an_index(folder):
+        raise CollectionDamagedError(f"{folder / MANIFEST_FILE} is missing; {_REMEDY}")
     if strange:
         raise CollectionError(
             f"{folder} is no index and not empty (it holds {strange[0]!r}); name a new folder for the index"
@@ -147,3 +170,8 @@ def create_collection(folder: Path, spec: WorkerSpec) -> None:
                 created=datetime.now().astimezone().isoformat(timespec="seconds"),
                 vidkin_version=__version__,
             ).write(folder)
+
+
+def _held_an_index(folder: Path) -> bool:
+    """There are tables here: an index whose manifest is gone. It is written before everything else."""
+    return (folder / "videos.lance").is_dir()

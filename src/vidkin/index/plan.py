@@ -87,7 +87,9 @@ class Plan:
 
     def _step(self, file: FoundFile) -> Step:
         record = self._by_path.get(file.path)
-        retry = self._retry_broken and record is not None and record.status == "broken"
+        retry = record is not None and (
+            record.to_be_read_again or (self._retry_broken and record.status == "broken")
+        )
         if record is not None and not retry and (record.size, record.mtime_ns) == (file.size, file.mtime_ns):
             return Keep(file, record, touched=False)
         try:
@@ -109,7 +111,8 @@ class Plan:
     def _moved_from(self, digest: str) -> VideoRecord | None:
         """A record of this content whose file is gone, and that no other file has been recognised as."""
         for record in self._by_hash.get(digest, ()):
-            if record.id in self._moved or (record.status == "broken" and self._retry_broken):
+            again = record.to_be_read_again or (record.status == "broken" and self._retry_broken)
+            if record.id in self._moved or again:
                 continue
             if is_gone(record.path):
                 return record

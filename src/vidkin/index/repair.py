@@ -8,22 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from vidkin.errors import CollectionDamagedError, CollectionError
 from vidkin.index.calibration import Calibration
-from vidkin.index.common import CommonFrames
-from vidkin.index.lance_store import LanceStore, windows_address
+from vidkin.index.common import CommonFrames, find_common
+from vidkin.index.decisions import Decisions
+from vidkin.index.lance_store import REMEDY_OF_VIDEOS, LanceStore, windows_address
 from vidkin.index.lance_table import LanceTable, new_session
 from vidkin.index.lock import writer_lock
 from vidkin.index.manifest import Manifest
 from vidkin.index.storage import writing
-from vidkin.index.store import StoredFeatures, VideoRecord
+from vidkin.index.store import VideoRecord
 
 __all__ = ["DamagedPart", "repair"]
-
-# Unit vectors in half precision, or zero; what is longer was never written by us.
-_LONGEST = 1.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +43,9 @@ def repair(
 ) -> tuple[DamagedPart, ...]:
     """Read all of a collection and take out what is damaged.
 
-    Windows are made anew from the features at once. Videos whose features are lost become broken ones, and are read
-    again by the next :meth:`Index.add` of their files; so is the knowledge of frames that many videos share, for
-    videos added from then on. What users said about pairs of videos is never touched.
+    Windows, and what is known of frames that many videos share, are made anew at once. Videos whose features are lost
+    become broken ones, and are read again by the next :meth:`Index.add` of their files. What users said about pairs of
+    videos is never touched.
 
     Args:
         path: The folder of the collection.
@@ -59,11 +55,14 @@ def repair(
     Raises:
         CollectionNotFoundError: There is no collection.
         CollectionLockedError: Another process is writing.
-        CollectionDamagedError: The list of videos itself is damaged; the message says what to do.
+        CollectionDamagedError: What cannot be made anew is damaged: the list of videos, or what users said about
+            pairs; the message says what to do. Nothing is taken out then.
     """
     folder = Path(path).expanduser().absolute()
     Manifest.read(folder)
     with writer_lock(folder, wait=wait):
+        Decisions.open(folder)
+        LanceTable(f"{folder}/videos.lance", session=new_session(), remedy=REMEDY_OF_VIDEOS).read_through()
         found = [*_small_files(folder), *_windows(folder)]
         store = LanceStore(folder)
         try:
@@ -77,6 +76,10 @@ def repair(
                     on_progress(done, len(readable))
             store.recover()
             store.optimise()
+            if any(part.part == str(folder / CommonFrames.FILE) for part in found):
+                readable = [record for record in store.videos() if record.status == "ok"]
+                vectors = find_common(store, [record.id for record in readable])
+                CommonFrames(vectors).save(folder)
         finally:
             store.close()
     return tuple(found)
@@ -119,14 +122,7 @@ def _features(store: LanceStore, record: VideoRecord) -> str | None:
         return _cause(error)
     if len(features) != record.frames:
         return f"there are features of {len(features)} frames and not of {record.frames}"
-    return None if _are_possible(features) else "the values of its features are none that were written"
-
-
-def _are_possible(features: StoredFeatures) -> bool:
-    times = features.timestamps
-    lengths = features.values.float().norm(dim=-1)
-    numbers = torch.cat([times.float(), features.information, features.baseline, lengths.flatten()])
-    return bool(numbers.isfinite().all() and (times.diff() > 0).all() and (lengths <= _LONGEST).all())
+    return None
 
 
 def _cause(error: CollectionError) -> str:

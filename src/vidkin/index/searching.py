@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vidkin.errors import CollectionError, CollectionMismatchError
+from vidkin.errors import CollectionError, CollectionMismatchError, NotIndexedError
 from vidkin.index.calibration import Calibration
 from vidkin.index.common import CommonFrames, find_common
 from vidkin.index.comparison import compare_query
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from vidkin.features import FrameExtractor
 
 __all__ = ["SearchingIndex"]
+
+_logger = logging.getLogger(__name__)
+# A search that meets videos which are removed meanwhile begins again so many times.
+_MOST_SEARCHES = 5
 
 PathLike = str | os.PathLike[str]
 
@@ -89,18 +94,29 @@ class SearchingIndex(ABC):
         """
         self.store.refresh()
         asked = self._query(query, start, end, mirrored)
-        found = search(
-            self.store,
-            asked,
-            CommonFrames.open(self.path),
-            limit=limit,
-            threshold=threshold,
-            candidates=candidates,
-            settings=self._settings,
-        )
+        common = CommonFrames.open(self.path)
+        for attempt in range(_MOST_SEARCHES):
+            try:
+                found = search(
+                    self.store,
+                    asked,
+                    common,
+                    limit=limit,
+                    threshold=threshold,
+                    candidates=candidates,
+                    settings=self._settings,
+                )
+                break
+            except NotIndexedError:
+                # A candidate was removed by another process; what took its place is to be found as well.
+                if attempt == _MOST_SEARCHES - 1:
+                    raise
+                self.store.refresh()
+        records = self.store.videos()
+        self._warn_of_lost(records)
         if start is None and end is None:
             digest = content_hash(os.fspath(query), os.stat(query).st_size)
-            found = with_identical(found, self.store.videos(), digest, limit)
+            found = with_identical(found, records, digest, limit)
         return found
 
     def match(
@@ -144,6 +160,7 @@ class SearchingIndex(ABC):
                 "from what is merely alike; index anew into another folder with --extractor classical"
             )
         self.store.refresh()
+        self._warn_of_lost(self.store.videos())
         return find_duplicates(
             self.store,
             CommonFrames.open(self.path),
@@ -151,6 +168,17 @@ class SearchingIndex(ABC):
             threshold=threshold,
             on_progress=on_progress,
         )
+
+    def check_small_files(self) -> None:
+        """Open what lies beside the store.
+
+        Raises:
+            CollectionDamagedError: One of the files is there and cannot be read.
+        """
+        if (self.path / Calibration.FILE).is_file():
+            Calibration.open(self.path, None)
+        CommonFrames.open(self.path)
+        Decisions.open(self.path)
 
     def recall(
         self,
@@ -184,6 +212,9 @@ class SearchingIndex(ABC):
         self._check_writable()
         records = [self._record_at(path) for path in (first, second)]
         with writer_lock(self.path, wait=wait):
+            unread = next((record.path for record in records if not record.content_hash), None)
+            if unread is not None:
+                raise NotIndexedError(f"{unread} changed while it was being read; index it again")
             decisions = Decisions.open(self.path)
             decisions.decide(records[0].content_hash, records[1].content_hash, verdict)
             decisions.save(self.path)
@@ -193,6 +224,16 @@ class SearchingIndex(ABC):
         if len(found) > 1:
             raise CollectionError(f"{os.fspath(path)} is a folder with {len(found)} videos; name one file")
         return found[0]
+
+    def _warn_of_lost(self, records: list[VideoRecord]) -> None:
+        lost = [record.path for record in records if record.to_be_read_again]
+        if lost:
+            _logger.warning(
+                "%d videos are left out until they are indexed again, the first is %s (`vidkin info --videos` lists "
+                "them)",
+                len(lost),
+                lost[0],
+            )
 
     @property
     def _settings(self) -> ScoreSettings:

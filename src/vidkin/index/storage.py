@@ -6,7 +6,7 @@ import errno
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from vidkin.errors import CollectionDamagedError, CollectionError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["REMEDY", "read_tensor", "reading", "write_whole", "writing"]
+__all__ = ["REMEDY", "read_units", "reading", "write_whole", "writing"]
 
 REMEDY = (
     "`vidkin doctor --repair` with this index takes out what is damaged, then `vidkin index` makes it anew"
@@ -89,16 +89,19 @@ def writing(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[Non
         raise
 
 
-def read_tensor(path: Path, name: str) -> torch.Tensor:
-    """One tensor of a safetensors file.
+def read_units(path: Path, name: str) -> torch.Tensor:
+    """One tensor of a safetensors file that holds unit vectors.
 
     Raises:
-        CollectionDamagedError: It is not to be had.
+        CollectionDamagedError: It is not to be had, or holds numbers that no unit vector has.
     """
     from safetensors.torch import load
 
     with reading(path):
-        return load(path.read_bytes())[name]
+        found = load(path.read_bytes())[name]
+        if not bool((found.float().abs() <= 1.01).all()):
+            raise ValueError("its values are none that were written")
+        return found
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -108,12 +111,16 @@ def write_whole(path: Path, content: bytes) -> None:
         CollectionError: The system does not let us write there.
     """
     partial = path.with_suffix(".partial")
-    with writing(path.parent):
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+    try:
+        with writing(path.parent):
+            with partial.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 def _is_about_content(error: BaseException) -> bool:

@@ -16,6 +16,7 @@ from vidkin.errors import InvalidArgumentError
 
 __all__ = [
     "NO_WINDOW",
+    "READ_AGAIN",
     "BaselineFunction",
     "Entry",
     "NearestWindows",
@@ -27,6 +28,9 @@ __all__ = [
 
 BaselineFunction = Callable[[torch.Tensor], torch.Tensor]
 """Values [T, R, D] -> background similarity of each frame [T], stored beside the values."""
+
+READ_AGAIN = -1
+"""As the time of the last change of a record: no file has it."""
 
 NO_WINDOW = -1
 """Stands for "no window" in :class:`NearestWindows` where the store has fewer windows than were asked for."""
@@ -83,6 +87,11 @@ class VideoRecord:
                 f"a broken video has a cause and an ok one has none, given is status={self.status!r}, "
                 f"cause={self.cause!r}"
             )
+
+    @property
+    def to_be_read_again(self) -> bool:
+        """Whatever the file is like now, it counts as changed: its features were lost, or made while it changed."""
+        return self.mtime_ns == READ_AGAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +274,7 @@ class VectorStore(Protocol):
         """Delete what killed writers left half done and what removed videos left; of how many videos.
 
         Makes lost windows anew from the features. A video whose features are lost becomes a broken one, with the
-        cause and without a hash, so that its file counts as changed when it is next looked at.
+        cause, and is :attr:`VideoRecord.to_be_read_again`.
 
         To be called by a writer before its first write.
         """
