@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
 from pathlib import Path
 
+import pytest
 import torch
+from PIL import Image
 from safetensors import safe_open
 
 from tests.cli.conftest import Library, run
@@ -54,3 +59,59 @@ def test_broken_files_are_left_out(library: Library, tmp_path: Path) -> None:
 def test_the_folder_must_be_there(library: Library, tmp_path: Path) -> None:
     outcome = run("embed", library.clip, "-o", tmp_path / "no" / "f.safetensors", status=2)
     assert "there is no folder" in outcome.err
+
+
+def test_what_is_read_is_never_written_over(library: Library, tmp_path: Path) -> None:
+    clip, other = tmp_path / "clip.mp4", tmp_path / "other.mp4"
+    shutil.copy(library.clip, clip)
+    shutil.copy(library.clip, other)
+    (tmp_path / "link.mp4").symlink_to(clip)
+    before = clip.read_bytes()
+    for words in (
+        ("embed", other, clip, "-o", clip),
+        ("embed", clip, "-o", tmp_path / "link.mp4"),
+        ("whiten", other, clip, "-o", clip, "--dimension", "8"),
+        ("whiten", tmp_path, "-o", clip, "--dimension", "8"),
+    ):
+        assert "is one of the files to be read; name another one" in run(*words, status=2).err
+    picture = tmp_path / "still.png"
+    Image.new("RGB", (64, 48), (200, 60, 20)).save(picture)
+    shown = picture.read_bytes()
+    for option in ("--picture", "--frames"):
+        told = run("match", picture, clip, option, picture, "--index", library.index, status=2).err
+        assert "is one of the files to be read" in told
+    told = run(
+        "match", clip, other, "--picture", tmp_path / "m.png", "--frames", tmp_path / "m.png", status=2
+    )
+    assert "--picture and --frames name one file" in told.err
+    assert (clip.read_bytes(), picture.read_bytes()) == (before, shown)
+
+
+def test_places_that_take_no_file_are_told_before_any_work(library: Library, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for name in ("embed", "whiten"):
+        told = run(name, library.clip, "-o", pipe, status=2).err
+        assert "it is a device or a pipe; name a file" in told
+        assert "there is no folder" in run(name, library.clip, "-o", tmp_path / "no" / "f", status=2).err
+    assert pipe.is_fifo()
+    output = tmp_path / "f.safetensors"
+    run("embed", library.clip, "-o", output)
+    plain = tmp_path / "plain"
+    plain.touch()
+    assert output.stat().st_mode == plain.stat().st_mode  # others may read it as they may any file
+
+
+def test_a_full_disk_is_told(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = tmp_path / "f.safetensors"
+    output.write_text("what was there")
+
+    def full(path: Path, content: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    for words in (("embed", library.clip), ("whiten", library.clip, "--dimension", "8", "--pictures", "8")):
+        told = run(*words, "-o", output, status=3).err
+        assert "it cannot be written (No space left on device)" in told
+    assert output.read_text() == "what was there"
+    assert [path.name for path in tmp_path.iterdir()] == ["f.safetensors"]

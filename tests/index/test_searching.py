@@ -57,6 +57,9 @@ def test_segments_end_where_the_videos_end(index: Index, tmp_path: Path) -> None
         assert found[0].path == str(long)
         assert found[0].segments[0].query_end == pytest.approx(9.1, abs=0.3)
         assert max(segment.query_end for match in found for segment in match.segments) <= 9.1
+        # An end beyond that of the file is that of the file; the query is sampled as densely as without.
+        beyond = other.search(short, start=0, end=100)
+        assert [m.segments for m in beyond] == [m.segments for m in other.search(short, start=0, end=3.1)]
     assert max(s.query_end for s in vidkin.compare(short, long).segments) <= 3.1 + 1e-9
     whole = index.search(path_of(index, "coffee"))[0].segments
     assert [(s.query_start, s.query_end, s.target_start, s.target_end) for s in whole] == [(0, 10, 0, 10)]

@@ -128,6 +128,13 @@ def test_whole_files_are_not_taken_for_cut_off(tmp_path: Path, ending: str) -> N
     assert not probe(encode_with(tmp_path / f"a.{ending}", pan("coffee", 50), rate=25, codec=codec)).cut_off
 
 
+@pytest.mark.parametrize("ending", ["mkv", "mp4", "ts"])
+def test_a_late_start_is_not_taken_for_a_missing_end(tmp_path: Path, ending: str) -> None:
+    info = probe(encode_with(tmp_path / f"late.{ending}", pan("coffee", 50), first=200))
+    assert info.duration == pytest.approx(5.0, abs=0.05)
+    assert not info.cut_off
+
+
 def test_an_address_is_no_missing_file() -> None:
     for name in ("https://example.org/a.mp4", "http:/example.org/a.mp4", "s3://bucket/a.mp4"):
         with pytest.raises(

@@ -20,7 +20,8 @@ from vidkin.cli.options import (
     extractor_name,
 )
 from vidkin.cli.output import print_json
-from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.cli.written import check_written
+from vidkin.errors import MediaError
 
 if TYPE_CHECKING:
     from vidkin.features import FrameExtractor, FrameFeatures
@@ -50,8 +51,7 @@ def embed(
     """
     from vidkin.features import open_extractor
 
-    if not output.absolute().parent.is_dir():
-        raise InvalidArgumentError(f"there is no folder {output.absolute().parent}; make it first")
+    check_written(output, inputs=[*files, weights, whitening])
     maker = open_extractor(
         extractor_name(extractor, model) or "classical", weights=weights, whitening=whitening
     )
@@ -123,7 +123,9 @@ def _features(file: Path, maker: FrameExtractor, rate: float | None) -> FrameFea
 
 def _write(done: list[tuple[Path, FrameFeatures]], output: Path, maker: FrameExtractor) -> None:
     import torch
-    from safetensors.torch import save_file
+    from safetensors.torch import save
+
+    from vidkin.media import whole_file
 
     tensors = {
         "values": torch.cat([found.values.float() for _, found in done]).contiguous(),
@@ -136,11 +138,5 @@ def _write(done: list[tuple[Path, FrameFeatures]], output: Path, maker: FrameExt
         "extractor": maker.name,
         "paths": json_module.dumps([os.path.abspath(file) for file, _ in done]),
     }
-    partial = output.with_name(f".{output.name}.part")
-    try:
-        save_file(tensors, partial, metadata=metadata)
-        partial.replace(output)
-    except OSError as error:
-        raise InvalidArgumentError(f"{output} cannot be written: {error.strerror or error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(output) as partial:
+        partial.write_bytes(save(tensors, metadata=metadata))

@@ -23,7 +23,8 @@ from vidkin.cli.options import (
     extractor_name,
 )
 from vidkin.cli.output import print_json
-from vidkin.errors import NotIndexedError
+from vidkin.cli.written import check_written
+from vidkin.errors import InvalidArgumentError, NotIndexedError
 
 if TYPE_CHECKING:
     from vidkin.index import Comparison
@@ -59,6 +60,9 @@ def match(
     for wanted in (picture, frames):
         if wanted is not None:
             require_picture_name(wanted)
+            check_written(wanted, inputs=[first, second, weights, whitening])
+    if picture is not None and frames is not None and picture.absolute() == frames.absolute():
+        raise InvalidArgumentError("--picture and --frames name one file; give each its own")
     name = extractor_name(extractor, model)
     result = compared(
         first, second, index, extractor=name, weights=weights, whitening=whitening, mirrored=mirror

@@ -201,8 +201,14 @@ class Whitening:
         return cls(mean.float(), projection.float(), values.float())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write ``mean``, ``projection`` and ``eigenvalues`` as safetensors, with kind and conventions as metadata."""
-        from safetensors.torch import save_file
+        """Write ``mean``, ``projection`` and ``eigenvalues`` as safetensors, with kind and conventions as metadata.
+
+        Raises:
+            MediaError: The file cannot be written; what was there is as it was.
+        """
+        from safetensors.torch import save
+
+        from vidkin.media import whole_file
 
         tensors = {"mean": self.mean, "projection": self.projection, "eigenvalues": self.eigenvalues}
         metadata = {
@@ -211,7 +217,9 @@ class Whitening:
             "kind": self.kind,
             "eigenvalues": "covariance",
         }
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, os.fspath(path), metadata)
+        content = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata)
+        with whole_file(path) as partial:
+            partial.write_bytes(content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, count: int | None = None) -> Whitening:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from vidkin.errors import CollectionError, NotIndexedError, UnknownExtractorError
+from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError, UnknownExtractorError
 from vidkin.index.calibration import Calibration
 from vidkin.index.info import IndexInfo, collection_info
 from vidkin.index.ingest import ingest
@@ -71,7 +72,8 @@ class Index(SearchingIndex):
             path: The folder.
             extractor: Name of what makes the features, see :func:`vidkin.features.open_extractor`; default
                 that of the collection, ``classical`` for a new one. Naming another one is an error.
-            weights: The network's weights, a safetensors file; for a new collection, or where the file moved.
+            weights: The network's weights, a safetensors file; for a new collection, or where the file moved (which
+                is remembered unless ``read_only``).
             whitening: Of the features, a safetensors file; likewise.
             create: Make the collection if there is none.
             read_only: Refuse to write; never creates.
@@ -99,6 +101,8 @@ class Index(SearchingIndex):
                 manifest.sampling_rate,
             )
             manifest.check(folder, index.extractor.fingerprint)
+            if not read_only:
+                index._note_places()
         return index
 
     @property
@@ -115,7 +119,24 @@ class Index(SearchingIndex):
             self._extractor = extractor
         return self._extractor
 
+    def _note_places(self) -> None:
+        """Remember where the model, the weights and the whitening are by now; they are known to be the same."""
+        spec = self._spec
+        now = replace(self.manifest, extractor=spec.extractor, weights=spec.weights, whitening=spec.whitening)
+        if now != self.manifest:
+            with writer_lock(self.path, wait=10.0):
+                now.write(self.path)
+            self.manifest = now
+
     def _opened(self) -> FrameExtractor:
+        for kind in ("weights", "whitening"):
+            place = getattr(self._spec, kind)
+            if place is not None and place == getattr(self.manifest, kind) and not os.path.exists(place):
+                raise CollectionError(
+                    f"{self.path} was made with the {kind} {place}, which are not there any more: say where they are "
+                    f"(`vidkin index PATH... --{kind} FILE`, in Python Index.open(..., {kind}=FILE)), and the index "
+                    "remembers it"
+                )
         try:
             return self._spec.open()
         except UnknownExtractorError as error:
@@ -158,6 +179,10 @@ class Index(SearchingIndex):
             IngestInterrupted: On Ctrl-C, with the report so far.
         """
         self._check_writable()
+        if workers is not None and workers < 1:
+            raise InvalidArgumentError(
+                f"workers is {workers}, allowed is 1 or more, or None for all processors"
+            )
         found = scan([paths] if isinstance(paths, str | os.PathLike) else paths)
         with writer_lock(self.path, wait=wait):
             self.store.recover()

@@ -76,13 +76,13 @@ def query_from_file(
     if info.cut_off:
         _logger.warning("%s: %s", os.fspath(path), cut_off_note(info))
     kinds = measure_of(extractor) == "kinds"
-    length = (duration if end is None else end) - first
+    last = duration if end is None else min(end, duration) if duration > 0 else end
+    length = last - first
     stretch = _Stretch(
         path, duration, first, end, sampling_rate(length, rate) if kinds else query_rate(length, rate)
     )
     # To a measure of kinds the mirror image is another view of the same thing, not an edit to be undone.
     views = [False, True] if mirrored and not kinds else [False]
-    last = duration if end is None else min(end, duration) if duration > 0 else end
     return Query(
         *(_prepared(found, calibration, common, last) for found in stretch.described(extractor, views))
     )

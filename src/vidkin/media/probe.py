@@ -149,7 +149,8 @@ def _stated(container: InputContainer, stream: VideoStream) -> float:
     if stream.duration is not None and stream.time_base is not None:
         return max(float(stream.duration * stream.time_base), 0.0)
     if container.duration is not None and not container.streams.audio:
-        return max(container.duration / av.time_base, 0.0)
+        # Matroska counts from 0, also where the first frame comes later.
+        return max((container.duration - max(container.start_time or 0, 0)) / av.time_base, 0.0)
     return 0.0
 
 
