@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from tests.index.helpers import video
+from tests.support.videos import pan
 from vidkin.errors import (
     CollectionError,
     CollectionLockedError,
@@ -23,6 +24,7 @@ from vidkin.errors import (
     NotIndexedError,
     UnknownExtractorError,
 )
+from vidkin.features import fit_edit_whitening, open_extractor
 from vidkin.index import Index, Progress, SerialExecutor, WorkerSpec
 from vidkin.index.lock import writer_lock
 
@@ -212,3 +214,27 @@ def test_ctrl_c_leaves_a_usable_index_and_no_processes(empty: Path, tmp_path: Pa
         assert 1 <= settled <= before <= 8
         report = index.add(videos, executor=HERE)
         assert (len(report.unchanged), len(report.added)) == (before, 8 - before)
+
+
+def test_where_a_whitening_moved_is_told_once(tmp_path: Path) -> None:
+    first, second = tmp_path / "w.safetensors", tmp_path / "moved.safetensors"
+    fit_edit_whitening(open_extractor("classical"), pan("coffee", 12), dimension=16).save(first)
+    videos = tmp_path / "videos"
+    clip = video(videos / "a.mp4")
+    with Index.open(tmp_path / "c", whitening=first) as index:
+        index.add(videos, executor=SerialExecutor(index._spec))
+    first.rename(second)
+    with (
+        Index.open(tmp_path / "c", read_only=True) as index,
+        pytest.raises(
+            CollectionError, match=r"which are not there any more: .*--whitening FILE.*the index remembers"
+        ),
+    ):
+        index.search(clip)
+    with Index.open(tmp_path / "c", whitening=second, read_only=True) as index:
+        assert index.search(clip)  # for this time
+    with pytest.raises(CollectionError), Index.open(tmp_path / "c") as index:
+        index.search(clip)
+    Index.open(tmp_path / "c", whitening=second).close()
+    with Index.open(tmp_path / "c") as index:
+        assert index.search(clip)
