@@ -97,7 +97,10 @@ def _run(show: _Show, folder: Path, threshold: float) -> bool:
         picture, pairs_picture = folder / "map.png", folder / "pairs.png"
         say("")
         say("Where do they match? The map of frame similarities as a picture:")
-        _command("match", show.clip, show.source, "--picture", picture, "--index", show.index)
+        _command(
+            *("match", show.clip, show.source, "--picture", picture, "--frames", pairs_picture),
+            *("--index", show.index),
+        )
         comparison = collection.match(os.fspath(show.clip), os.fspath(show.source))
         draw_map(comparison, picture, query=show.clip, target=show.source)
         print_segments(comparison.segments)

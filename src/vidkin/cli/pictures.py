@@ -30,6 +30,9 @@ PathLike = str | os.PathLike[str]
 _MOST_CELLS = 1000
 # A segment's line runs between frames: the best partner of a frame is looked for so many seconds around it.
 _NEAR_LINE = 1.0
+# Of a label along an axis, at its size; and of one beside a row of pictures.
+_LETTERS_AN_INCH = 12
+_LETTERS_A_ROW = 22
 _SEGMENT_COLOUR = "#ff7f0e"
 _CUT_COLOUR = "#d62728"
 
@@ -92,7 +95,8 @@ def draw_map(comparison: Comparison, path: PathLike, *, query: PathLike, target:
         comparison.target_times.detach().double().cpu().numpy(),
     )
     rows, columns = _edges(query_times), _edges(target_times)
-    figure = _figure(8.0, float(np.clip(8.0 * (rows[-1] - rows[0]) / (columns[-1] - columns[0]), 2.5, 8.0)))
+    height = float(np.clip(8.0 * (rows[-1] - rows[0]) / (columns[-1] - columns[0]), 2.5, 8.0))
+    figure, axis_room = _figure(8.0, height), int(height * _LETTERS_AN_INCH) - len(", seconds")
     axes = figure.add_subplot()
     mesh = axes.pcolormesh(columns, rows, values, cmap="magma", vmin=0.0, vmax=1.0, rasterized=True)
     for segment in comparison.segments:
@@ -105,10 +109,13 @@ def draw_map(comparison: Comparison, path: PathLike, *, query: PathLike, target:
             marker="o",
             markersize=3,
         )
-    axes.set_xlim(columns[0], columns[-1])
-    axes.set_ylim(rows[-1], rows[0])
+    # Videos go on for a while after their last sample, and begin with their first.
+    across = [columns[-1], *(segment.target_end for segment in comparison.segments)]
+    down = [rows[-1], *(segment.query_end for segment in comparison.segments)]
+    axes.set_xlim(max(columns[0], 0.0), max(across))
+    axes.set_ylim(max(down), max(rows[0], 0.0))
     _label(axes.set_xlabel("", size=9), f"{_name(target)}, seconds")
-    _label(axes.set_ylabel("", size=9), f"{_name(query)}, seconds")
+    _label(axes.set_ylabel("", size=9), f"{_name(query, room=axis_room)}, seconds")
     _label(axes.set_title("", size=10), f"score {comparison.score:.2f}, segments {len(comparison.segments)}")
     figure.colorbar(mesh, ax=axes, label="frame similarity")
     _save(figure, path)
@@ -160,8 +167,8 @@ def draw_pairs(pairs: Sequence[FramePair], path: PathLike, *, query: PathLike, t
             axes.set_yticks([])
             _label(axes.set_title("", size=9), clock(time) + (" (flipped)" if flipped else ""))
         _label(grid[1][column].set_xlabel("", size=9), f"{pair.similarity:.2f}")
-    _label(grid[0][0].set_ylabel("", size=9), _name(query))
-    _label(grid[1][0].set_ylabel("", size=9), _name(target))
+    _label(grid[0][0].set_ylabel("", size=9), _name(query, room=_LETTERS_A_ROW))
+    _label(grid[1][0].set_ylabel("", size=9), _name(target, room=_LETTERS_A_ROW))
     _save(figure, path)
 
 
@@ -247,9 +254,11 @@ def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), dpi=120, layout="constrained")
 
 
-def _name(path: PathLike) -> str:
-    name = printable(Path(path).name)
-    return name if len(name) <= 40 else f"{name[:24]}…{name[-15:]}"
+def _name(path: PathLike, *, room: int = 40) -> str:
+    """The name of the file in at most ``room`` letters: both its ends say more than its middle."""
+    name, room = printable(Path(path).name), min(room, 40)
+    end = room * 3 // 8
+    return name if len(name) <= room else f"{name[: room - end - 1]}…{name[-end:]}"
 
 
 def _label(text: Any, content: str) -> None:

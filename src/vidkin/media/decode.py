@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["iter_frames", "read_frames", "thumbnail"]
 
+# A second; beyond what cameras give, samples of long files only fill the memory with repetitions.
+_MOST_SAMPLES = 1000
+
 # A batch is handed out early once it holds this much, whatever its length.
 BATCH_BYTES = 64 * 2**20
 
@@ -172,9 +175,10 @@ def _sampled(
 def _check(
     rate: float | None, start: float, end: float | None, short_side: int | None, batch: int, threads: int
 ) -> None:
-    if rate is not None and not (rate > 0 and math.isfinite(rate)):
+    if rate is not None and not 0 < rate <= _MOST_SAMPLES:
         raise InvalidArgumentError(
-            f"rate must be above 0 samples a second, or None for every frame, given is {rate}"
+            f"rate must be above 0 and at most {_MOST_SAMPLES} samples a second, or None for every frame, "
+            f"given is {rate}"
         )
     if not (start >= 0 and math.isfinite(start)):
         raise InvalidArgumentError(f"start must be 0 s or later, given is {start}")
