@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.cli.console import clock, printable
-from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -275,11 +275,7 @@ def _save(figure: Figure, path: PathLike) -> None:
             # The font that comes with matplotlib lacks some scripts; it draws boxes for them and says so.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
             figure.savefig(partial)
-    except (
-        MediaError,
-        RuntimeError,
-    ) as error:  # the latter where a format needs a program, as .pgf needs TeX
-        cause = error.cause if isinstance(error, MediaError) else error
+    except RuntimeError as error:  # where a format needs a program, as .pgf needs TeX
         raise InvalidArgumentError(
-            f"the picture {printable(os.fspath(path))!r} cannot be written: {cause}"
+            f"the picture {printable(os.fspath(path))!r} cannot be written: {error}"
         ) from error

@@ -94,10 +94,12 @@ class Index(SearchingIndex):
         manifest = Manifest.read(folder)
         index = cls(folder, manifest, LanceStore(folder), read_only=read_only)
         if extractor is not None or weights is not None or whitening is not None:
+            # The files of one extractor are none of another's; that they do not mix is said below.
+            same = name is None or name == manifest.extractor
             index._spec = WorkerSpec(
                 name or manifest.extractor,
-                given.weights or manifest.weights,
-                given.whitening or manifest.whitening,
+                given.weights or (manifest.weights if same else None),
+                given.whitening or (manifest.whitening if same else None),
                 manifest.sampling_rate,
             )
             manifest.check(folder, index.extractor.fingerprint)
