@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["iter_frames", "read_frames", "thumbnail"]
 
-# A second; beyond what cameras give, samples of long files only fill the memory with repetitions.
-_MOST_SAMPLES = 1000
+# A second: excerpts of some milliseconds are asked for in many samples; beyond that it would only fill the memory.
+_MOST_SAMPLES = 100_000
 
 # A batch is handed out early once it holds this much, whatever its length.
 BATCH_BYTES = 64 * 2**20
