@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load, save_file
+from safetensors.torch import load, save, save_file
 
 from tests.index.test_store import entry, unit
 from tests.support.videos import encode, pan
@@ -122,7 +122,12 @@ def test_features_whose_numbers_were_never_written_are_taken_out(folder: Path, m
     header = content[:12] + bytes([content[12] ^ 4]) + content[13:]
     middle = len(content) // 2
     sector = content[:middle] + b"\xff" * 64 + content[middle + 64 :]
-    for damaged, cause in ((header, "its header is none"), (sector, "its values are none")):
+    times = save({**tensors, "timestamps": tensors["timestamps"].flip(0)})
+    for damaged, cause in (
+        (header, "its header is none"),
+        (times, "its times or weights are none that were written"),
+        (sector, "its values are none"),
+    ):
         path.write_bytes(damaged)
         with pytest.raises(CollectionDamagedError, match=cause), Index.open(folder) as index:
             index.match(made / "videos" / "coffee.mp4", made / "videos" / "rocket.mp4")

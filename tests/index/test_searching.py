@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import vidkin
 from tests.support.videos import encode, pan
 from vidkin.errors import CollectionError, InvalidArgumentError, MediaError, NotIndexedError
 from vidkin.index import Index, SerialExecutor
+from vidkin.index.store import READ_AGAIN
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +111,23 @@ def test_a_read_only_index_takes_no_decisions(index: Index) -> None:
         pytest.raises(CollectionError, match="was opened read-only"),
     ):
         reader.reject(path_of(index, "coffee"), path_of(index, "rocket"))
+
+
+def test_workers_are_counted_from_one(tmp_path: Path) -> None:
+    with (
+        Index.open(tmp_path / "c") as index,
+        pytest.raises(InvalidArgumentError, match="workers is 0, allowed is 1"),
+    ):
+        index.add([], workers=0)
+
+
+def test_nothing_is_decided_on_content_that_is_not_known(tmp_path: Path) -> None:
+    """A file that changed while it was being read has no hash to remember a decision by."""
+    paths = [encode(tmp_path / f"{name}.mp4", pan(name, 20)) for name in ("coffee", "rocket")]
+    with Index.open(tmp_path / "c") as index:
+        index.add(paths, executor=SerialExecutor(index._spec))
+        first = index.videos()[0]
+        index.store.update([replace(first, content_hash="", mtime_ns=READ_AGAIN)])
+        with pytest.raises(NotIndexedError, match="changed while it was being read; index it again"):
+            index.reject(*paths)
+        assert not (tmp_path / "c" / "decisions.json").exists()

@@ -103,19 +103,16 @@ def _links_of(
 ) -> dict[tuple[int, int], float]:
     """Scores of one video with those nearest to it that have none yet."""
     for _ in range(_MOST_READINGS):
-        present = known & {record.id for record in store.videos()}
-        if video_id not in present:
-            break
         try:
             query = query_from_stored(store.read(video_id), common)
             wanted = [
                 other
                 for other in find_candidates(store, query, neighbours + 1)
-                if other != video_id and other in present and _pair(other, video_id) not in links
+                if other != video_id and other in known and _pair(other, video_id) not in links
             ]
             scored = score_candidates(store, query, wanted, common, settings=settings)
         except NotIndexedError:
-            continue  # One of them was removed by another process meanwhile.
+            continue  # It, or one of those nearest to it, was removed by another process meanwhile.
         return {_pair(other, video_id): found.score for other, found in scored}
     return {}
 

@@ -38,9 +38,8 @@ _TEXTS = {
 
 
 _SOURCE = re.compile(r",? /\S+\.rs:\d+")
-# Outside of Python's tree of exceptions: Lance panics on some damaged files.
+# Lance panics on some damaged files: an exception outside of Python's tree whose class cannot be imported.
 _PANIC = "PanicException"
-_NAMED = (_PANIC, "SafetensorError")
 
 
 @contextmanager
@@ -54,12 +53,9 @@ def reading(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[Non
         CollectionError: The system does not let us read there.
     """
     try:
-        yield
-    except CollectionError:
-        raise
-    except BaseException as error:
-        if not _is_about_content(error):
-            raise
+        with _panics_as_errors():
+            yield
+    except (OSError, ValueError, LookupError) as error:
         if isinstance(error, OSError) and (cause := _refusal(error)) is not None:
             raise CollectionError(f"{os.fspath(place)} cannot be read: {cause}") from error
         raise CollectionDamagedError(f"{os.fspath(place)} is {_damage(error)}; {remedy}") from error
@@ -72,7 +68,8 @@ def writing(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[Non
     A damaged table that is to be written to is told as in :func:`reading`.
     """
     try:
-        yield
+        with _panics_as_errors():
+            yield
     except OSError as error:
         cause = _refusal(error)
         if cause is None:
@@ -82,11 +79,17 @@ def writing(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[Non
             f"{os.fspath(place)} cannot be written to: {cause}. What was finished is kept; the same command goes on "
             "once that is put right"
         ) from error
-    except BaseException as error:
-        if type(error).__name__ == _PANIC:
-            with reading(place, remedy):
-                raise
-        raise
+
+
+@contextmanager
+def _panics_as_errors() -> Iterator[None]:
+    """A panic of Lance becomes an :class:`OSError`; everything else passes."""
+    try:
+        yield
+    except BaseException as error:  # a panic is no Exception, and can be told by its name alone
+        if type(error).__name__ != _PANIC:
+            raise
+        raise OSError(str(error)) from error
 
 
 def read_units(path: Path, name: str) -> torch.Tensor:
@@ -95,10 +98,14 @@ def read_units(path: Path, name: str) -> torch.Tensor:
     Raises:
         CollectionDamagedError: It is not to be had, or holds numbers that no unit vector has.
     """
+    from safetensors import SafetensorError
     from safetensors.torch import load
 
     with reading(path):
-        found = load(path.read_bytes())[name]
+        try:
+            found = load(path.read_bytes())[name]
+        except SafetensorError as error:
+            raise ValueError(str(error)) from error
         if not bool((found.float().abs() <= 1.01).all()):
             raise ValueError("its values are none that were written")
         return found
@@ -123,10 +130,6 @@ def write_whole(path: Path, content: bytes) -> None:
             partial.unlink(missing_ok=True)
 
 
-def _is_about_content(error: BaseException) -> bool:
-    return isinstance(error, OSError | ValueError | LookupError) or type(error).__name__ in _NAMED
-
-
 def _refusal(error: OSError) -> str | None:
     """Why the system did not do it, if that is what happened."""
     text = str(error).lower()
@@ -134,7 +137,7 @@ def _refusal(error: OSError) -> str | None:
     return _CAUSES.get(number or next((code for part, code in _TEXTS.items() if part in text), 0))
 
 
-def _damage(error: BaseException) -> str:
+def _damage(error: Exception) -> str:
     text = str(error).strip()
     if isinstance(error, FileNotFoundError) or "not found" in text.lower():
         return "missing or incomplete"
