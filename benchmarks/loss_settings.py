@@ -16,11 +16,11 @@ from pathlib import Path
 import torch
 
 from _machine import machine
+from vidkin.experiments.retrieval import ComparisonPlan, Schedule, comparison_set, open_set
+from vidkin.experiments.retrieval.methods import Method
+from vidkin.experiments.retrieval.runs import Labelled, embedded, measure, train_method
+from vidkin.experiments.retrieval.sets import frame_features
 from vidkin.models import EncoderConfig, build_model
-from vidkin.training import ComparisonPlan, Schedule, comparison_set, open_set
-from vidkin.training.comparison_data import frame_features
-from vidkin.training.comparison_methods import Method
-from vidkin.training.comparison_runs import Labelled, embedded, measure, train_method
 from vidkin.training.recipe import ObjectiveRecipe
 
 SEEDS = (0, 1, 2)

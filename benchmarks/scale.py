@@ -28,9 +28,9 @@ from torch.nn.functional import normalize
 
 from _machine import machine
 from vidkin.index import Entry, LanceStore, StoredFeatures, VideoRecord, window_vectors
-from vidkin.index.common import CommonFrames
-from vidkin.index.query import Query, query_from_stored
-from vidkin.index.search import find_candidates, score_candidates, search
+from vidkin.index.search.common import CommonFrames
+from vidkin.index.search.query import Query, query_from_stored
+from vidkin.index.search.stages import find_candidates, score_candidates, search
 
 REGIONS, DIMENSION, FAMILY = 4, 128, 20
 BATCH = 512

@@ -5,14 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from vidkin._version import __version__
+
 if TYPE_CHECKING:
     from vidkin.errors import MediaError, VidkinError
     from vidkin.index import Comparison, Index, IngestReport, Match, compare
     from vidkin.shots import Shot, ShotDetection, detect_shots
     from vidkin.similarity import Segment
     from vidkin.training import Evaluation, TrainingReport, evaluate, train
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Comparison",

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from tests.support.labelled import two_by_two
 from vidkin.cli import benchmark_retrieval
 from vidkin.cli.app import _Commands
-from vidkin.cli.retrieval_picture import FRAME_COLOURS, draw_retrieval
 from vidkin.datasets import LabelledItem, LabelledSet
+from vidkin.rendering.retrieval_picture import FRAME_COLOURS, draw_retrieval
 
 app = typer.Typer(cls=_Commands)
 app.command("fgvr")(benchmark_retrieval.fgvr)

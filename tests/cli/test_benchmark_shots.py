@@ -13,8 +13,10 @@ import typer
 from typer.testing import CliRunner
 
 from tests.support.videos import encode, pan
-from vidkin.cli import benchmark_composed, benchmark_critical, benchmark_models, benchmark_shots
+from vidkin.cli import benchmark_critical, benchmark_shots
 from vidkin.cli.app import _Commands
+from vidkin.experiments import heads as benchmark_models
+from vidkin.experiments.shots import material as benchmark_composed
 from vidkin.shots import ShotRules
 
 app = typer.Typer(cls=_Commands)

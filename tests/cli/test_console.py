@@ -7,7 +7,8 @@ import os
 import pytest
 from rich.text import Text
 
-from vidkin.cli.console import clock, error_line, file_size, meter, number, path_text, printable, say, table
+from vidkin.cli.console import error_line, meter, path_text, say, table
+from vidkin.rendering.text import clock, file_size, number, printable
 
 
 @pytest.mark.parametrize(

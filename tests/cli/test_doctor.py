@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Library, run
-from vidkin.cli import parts
+from vidkin.rendering import machine as parts
 
 
 def test_every_part_is_tried(library: Library) -> None:

@@ -21,9 +21,9 @@ from tests.cli.conftest import Outcome
 from tests.shots.made import cut_video, detection
 from tests.support.videos import encode, pan
 from vidkin.cli.app import _Commands
-from vidkin.cli.pictures import draw_curve
 from vidkin.cli.shots import shots
 from vidkin.errors import InvalidArgumentError
+from vidkin.rendering.pictures import draw_curve
 
 app = typer.Typer(cls=_Commands)
 app.command("shots")(shots)

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from vidkin.index import Entry, LanceStore, StoredFeatures, VideoRecord, window_vectors
-from vidkin.index.feature_files import FeatureFiles
-from vidkin.index.lance_table import LanceTable
+from vidkin.index.storage.feature_files import FeatureFiles
+from vidkin.index.storage.table import LanceTable
 
 VIDEOS = 12
 

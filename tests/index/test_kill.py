@@ -17,7 +17,7 @@ import torch
 from tests.index.helpers import PLAIN, video
 from tests.index.killed_writer import VIDEOS, entry, write
 from vidkin.index import LanceStore, ProcessExecutor, scan
-from vidkin.index.ingest import ingest
+from vidkin.index.ingest.session import ingest
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 WRITER = [sys.executable, "-m", "tests.index.killed_writer"]
@@ -107,7 +107,7 @@ def test_killed_while_real_videos_are_read(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom tests.index.helpers import PLAIN\n"
         "from vidkin.index import LanceStore, ProcessExecutor, scan\n"
-        "import vidkin.index.ingest as module\nmodule._SECONDS_A_COMMIT = 0\n"
+        "import vidkin.index.ingest.session as module\nmodule._SECONDS_A_COMMIT = 0\n"
         "module.ingest(LanceStore(sys.argv[2]), scan([sys.argv[1]]), ProcessExecutor(PLAIN, workers=2),\n"
         "       on_progress=lambda p: p.outcome and (print('one', flush=True), __import__('time').sleep(.3)))\n"
     )

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load, save, save_file
 
-from tests.index.test_store import entry, unit
+from tests.index.storage.test_stores import entry, unit
 from tests.support.videos import encode, pan
 from vidkin.errors import CollectionDamagedError, CollectionLockedError, CollectionNotFoundError
 from vidkin.index import Index, LanceStore, Match, SerialExecutor, StoredFeatures, VideoRecord, repair

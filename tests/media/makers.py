@@ -11,8 +11,8 @@ import numpy as np
 from av.video.stream import VideoStream
 from numpy.typing import NDArray
 
-from vidkin.media._convert import Converter, clean_aspect
-from vidkin.media._orientation import Orienter
+from vidkin.media.decoding.convert import Converter, clean_aspect
+from vidkin.media.decoding.orientation import Orienter
 
 Image = NDArray[np.uint8]
 

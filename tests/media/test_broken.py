@@ -19,8 +19,8 @@ from PIL import Image as PILImage
 from tests.media.makers import encode_with, flat, quarters
 from tests.support.videos import encode, pan
 from vidkin.errors import MediaError
-from vidkin.media import _container as container_module
 from vidkin.media import iter_frames, probe, read_frames, thumbnail, write_clip
+from vidkin.media.decoding import container as container_module
 
 
 @pytest.fixture(scope="module")

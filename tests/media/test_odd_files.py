@@ -10,11 +10,11 @@ import pytest
 
 from vidkin.errors import MediaError
 from vidkin.media import iter_frames, probe, read_frames
-from vidkin.media._container import open_video
-from vidkin.media._convert import Converter, clean_aspect
-from vidkin.media._orientation import Orienter
-from vidkin.media._reader import PictureReader
-from vidkin.media._sampler import Sampler
+from vidkin.media.decoding.container import open_video
+from vidkin.media.decoding.convert import Converter, clean_aspect
+from vidkin.media.decoding.orientation import Orienter
+from vidkin.media.decoding.reader import PictureReader
+from vidkin.media.decoding.sampler import Sampler
 
 pytestmark = pytest.mark.data
 

@@ -23,8 +23,8 @@ from vidkin.features import (
 )
 from vidkin.media import Frames, probe, read_frames
 from vidkin.models import ClipModelExtractor, ModelExtractor, save_model
-from vidkin.models.clip_encoder import ClipEncoder
-from vidkin.models.pictures import encoder_input
+from vidkin.models.images import encoder_input
+from vidkin.models.networks.clip_encoder import ClipEncoder
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,8 @@ from tests.support.training import recipe_for, write_pictures
 from vidkin.datasets import LabelledSet, open_labelled, read_split
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.models import load_model
-from vidkin.training import draw_quadlets, embed_set, evaluate, measure_embeddings, train
+from vidkin.rendering.quadlets import draw_quadlets
+from vidkin.training import embed_set, evaluate, measure_embeddings, train
 from vidkin.training.evaluation import measure_one
 
 # Angles on a circle: two categories of two subcategories with two items each.

@@ -12,7 +12,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.metric import losses
 from vidkin.models import Encoder, EncoderConfig, build_model
 from vidkin.training import Batch, DrawnItems, ObjectiveRecipe, available_objectives, build_objective
-from vidkin.training.drawing import index_stream
+from vidkin.training.data.streams import index_stream
 from vidkin.training.objectives import WeightedObjective, settled_parameters
 
 LABELS = torch.tensor([[c, 2 * c + s] for c in range(3) for s in range(2) for _ in range(4)])

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from vidkin import __version__
+from vidkin._version import __version__
 from vidkin.cli import (
     benchmark,
     demo,
@@ -28,8 +28,8 @@ from vidkin.cli import (
 )
 from vidkin.cli.console import WarningLines, error_line, note, write_safely
 from vidkin.cli.exit import Status, status_of
-from vidkin.cli.output import print_json
 from vidkin.errors import VidkinError
+from vidkin.rendering.json_values import print_json
 
 __all__ = ["app", "run"]
 

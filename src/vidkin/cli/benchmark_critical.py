@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin.cli.benchmark_models import (
+from vidkin.cli.console import meter, note, table
+from vidkin.cli.options import JsonOption
+from vidkin.experiments.heads import (
     HeadStore,
     check_output,
     check_same_data,
@@ -22,9 +24,7 @@ from vidkin.cli.benchmark_models import (
     plus_minus,
     write_figures,
 )
-from vidkin.cli.console import meter, note, table
-from vidkin.cli.options import JsonOption
-from vidkin.cli.output import print_json
+from vidkin.rendering.json_values import print_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -209,8 +209,8 @@ def _trained(
 ) -> tuple[ClipEncoder, dict[str, Any]]:
     import torch
 
-    from vidkin.training.shot_clips import ShotClips
-    from vidkin.training.shot_training import ShotRecipe, train_on_shots
+    from vidkin.shots.learned.clips import ShotClips
+    from vidkin.shots.learned.fit import ShotRecipe, train_on_shots
 
     model = store.model(seed)
     if loss == "untrained":

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin.cli.benchmark_models import machine_text
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.exit import Status
 from vidkin.cli.options import JsonOption
-from vidkin.cli.output import as_json, print_json
 from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.experiments.heads import machine_text
+from vidkin.rendering.json_values import as_json, print_json
 
 if TYPE_CHECKING:
-    from vidkin.training import ComparisonPlan, Run, Summary
+    from vidkin.experiments.retrieval import ComparisonPlan, Run, Summary
 
 __all__ = ["fgir", "fgvr"]
 
@@ -128,7 +128,7 @@ def _plan(
     backbone: str | None,
     quick: bool,
 ) -> ComparisonPlan:
-    from vidkin.training import ComparisonPlan, Schedule, comparison_set
+    from vidkin.experiments.retrieval import ComparisonPlan, Schedule, comparison_set
 
     chosen = tuple(sets or _SETS[command])
     for name in chosen:
@@ -153,7 +153,7 @@ def _plan(
 def _compare(
     command: str, plan: ComparisonPlan, data: Path, weights: Path | None, output: Path, json: bool
 ) -> None:
-    from vidkin.training import as_page, run_comparison, summarise
+    from vidkin.experiments.retrieval import as_page, run_comparison, summarise
 
     broken: list[MediaError] = []
     with meter(command) as bar:
@@ -219,8 +219,8 @@ def _pictures(
     output: Path,
 ) -> list[str]:
     """Draw one picture a collection; the lines that show them on the page."""
-    from vidkin.cli.retrieval_picture import draw_retrieval
-    from vidkin.training import comparison_set, method_named, open_set
+    from vidkin.experiments.retrieval import comparison_set, method_named, open_set
+    from vidkin.rendering.retrieval_picture import draw_retrieval
 
     lines = []
     for summary in summaries:

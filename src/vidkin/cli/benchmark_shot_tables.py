@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vidkin.cli.benchmark_composed import LabelledVideo
-from vidkin.cli.benchmark_models import mean_and_deviation, plus_minus
 from vidkin.cli.console import table
+from vidkin.experiments.heads import mean_and_deviation, plus_minus
+from vidkin.experiments.shots.material import LabelledVideo
 
 if TYPE_CHECKING:
     from vidkin.shots import DetectedCut

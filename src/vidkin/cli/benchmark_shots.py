@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin.cli.benchmark_composed import LabelledVideo, annotation_of, composed_part, edited_videos
-from vidkin.cli.benchmark_models import (
+from vidkin.cli.benchmark_shot_tables import counts_of, print_summary, rows_of, summary_of
+from vidkin.cli.console import meter, note
+from vidkin.cli.options import JsonOption
+from vidkin.experiments.heads import (
     HeadStore,
     check_output,
     check_same_data,
@@ -19,10 +21,8 @@ from vidkin.cli.benchmark_models import (
     machine_text,
     write_figures,
 )
-from vidkin.cli.benchmark_shot_tables import counts_of, print_summary, rows_of, summary_of
-from vidkin.cli.console import meter, note
-from vidkin.cli.options import JsonOption
-from vidkin.cli.output import print_json
+from vidkin.experiments.shots.material import LabelledVideo, annotation_of, composed_part, edited_videos
+from vidkin.rendering.json_values import print_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -223,9 +223,9 @@ def _learned(
 
     from vidkin.models import save_model
     from vidkin.shots import find_shots, fit_shot_rules, head_of
-    from vidkin.shots.learned import as_cuts
-    from vidkin.training.shot_clips import ShotClips
-    from vidkin.training.shot_training import ShotRecipe, train_on_shots
+    from vidkin.shots.learned.clips import ShotClips
+    from vidkin.shots.learned.detector import as_cuts
+    from vidkin.shots.learned.fit import ShotRecipe, train_on_shots
 
     loss = name.rpartition(" ")[2]
     composed = store.features([video.path for video in judged.train], on_progress=show)
@@ -273,7 +273,7 @@ def _deep_sbd(judged: _Judged, seed: int, steps: int) -> tuple[dict[Path, Cuts],
     from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model
     from vidkin.shots import detect
     from vidkin.shots.baselines.deep_sbd import DeepSbdBaseline
-    from vidkin.training.shot_segments import LabelledFrames, train_on_segments
+    from vidkin.shots.baselines.deep_sbd_training import LabelledFrames, train_on_segments
 
     config = EncoderConfig(
         kind="deep_sbd",
@@ -302,7 +302,7 @@ def _pictures(path: Path, size: int) -> NDArray[np.uint8]:
     import numpy as np
 
     from vidkin.media import iter_frames
-    from vidkin.shots.learned import squared
+    from vidkin.shots.learned.detector import squared
 
     return np.stack(
         [

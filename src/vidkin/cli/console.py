@@ -22,17 +22,15 @@ from rich.progress import (
 from rich.table import Column, Table
 from rich.text import Text
 
+from vidkin.rendering.text import printable
+
 __all__ = [
     "Meter",
     "WarningLines",
-    "clock",
     "error_line",
-    "file_size",
     "meter",
     "note",
-    "number",
     "path_text",
-    "printable",
     "say",
     "stderr",
     "stdout",
@@ -68,41 +66,6 @@ def error_line(message: str) -> None:
     """The one red line that an error becomes."""
     line = " ".join(printable(part.strip()) for part in message.splitlines() if part.strip())
     note(f"Error: {line}", style="bold red")
-
-
-def clock(seconds: float) -> str:
-    """Seconds as ``m:ss.s``, from an hour on as ``h:mm:ss.s``: 75.25 is ``1:15.3``.
-
-    >>> clock(75.25), clock(59.96), clock(3723.4)
-    ('1:15.3', '1:00.0', '1:02:03.4')
-    """
-    # Halves away from zero, as people round; Python's round() would take 75.25 to 75.2.
-    tenths = int(max(seconds, 0.0) * 10 + 0.5 + 1e-9)
-    minutes, rest = divmod(tenths, 600)
-    hours, minutes = divmod(minutes, 60)
-    tail = f"{rest // 10:02d}.{rest % 10}"
-    return f"{hours}:{minutes:02d}:{tail}" if hours else f"{minutes}:{tail}"
-
-
-def file_size(size: int) -> str:
-    """Bytes as people read them: ``1.4 MB``."""
-    amount = float(size)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} TB"
-
-
-def number(count: int, singular: str, plural: str | None = None) -> str:
-    """``1 video``, ``12 videos``."""
-    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
-
-
-def printable(text: str) -> str:
-    """The text with nothing in it that a terminal would obey or that cannot be written as UTF-8."""
-    text = os.fsencode(text).decode("utf-8", "replace") if _has_surrogates(text) else text
-    return "".join(char if char.isprintable() else "�" for char in text)
 
 
 def path_text(path: str | os.PathLike[str], *, style: str | None = None) -> Text:
@@ -194,7 +157,3 @@ def _console(*, stderr: bool) -> Console:
     if not console.is_terminal:
         console = Console(stderr=stderr, highlight=False, width=_UNLIMITED, no_color=True)
     return console
-
-
-def _has_surrogates(text: str) -> bool:
-    return any("\ud800" <= char <= "\udfff" for char in text)

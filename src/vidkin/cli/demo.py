@@ -16,12 +16,13 @@ import typer
 from rich.text import Text
 
 from vidkin.cli.collection import opened_for_writing
-from vidkin.cli.console import clock, meter, note, path_text, printable, say
+from vidkin.cli.console import meter, note, path_text, say
 from vidkin.cli.drawing import print_matches, print_segments
 from vidkin.cli.duplicates import find_groups, print_groups
 from vidkin.cli.exit import Status
 from vidkin.cli.index import fill, print_report
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError
+from vidkin.rendering.text import clock, printable
 
 if TYPE_CHECKING:
     from vidkin.index import Index, VideoRecord
@@ -86,7 +87,7 @@ def demo(
 
 def _run(show: _Show, folder: Path, threshold: float) -> bool:
     """All steps; whether the search found what the clip was made from first."""
-    from vidkin.cli.pictures import draw_map, draw_pairs, frame_pairs
+    from vidkin.rendering.pictures import draw_map, draw_pairs, frame_pairs
 
     with opened_for_writing(show.index) as collection:
         say("")

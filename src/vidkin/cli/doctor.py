@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vidkin.cli.collection import opened
-from vidkin.cli.console import meter, note, number, path_text, printable, say, table
+from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.drawing import print_facts
 from vidkin.cli.exit import Status
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
-from vidkin.cli.output import as_json, print_json
 from vidkin.errors import CollectionDamagedError, CollectionNotFoundError, VidkinError
+from vidkin.rendering.json_values import as_json, print_json
+from vidkin.rendering.text import number, printable
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from vidkin.cli.parts import Finding
     from vidkin.index import DamagedPart, Index, IndexInfo, RecallReport
+    from vidkin.rendering.machine import Finding
 
 __all__ = ["doctor"]
 
@@ -49,7 +50,7 @@ def doctor(
     Exit status 1 if a part that vidkin needs does not work, the index was made with a model that is gone, or a part
     of the index is missing.
     """
-    from vidkin.cli.parts import inspect_machine
+    from vidkin.rendering.machine import inspect_machine
 
     taken_out = _repaired(index) if repair else ()
     findings = [*inspect_machine(), *_of_index(index)]
@@ -102,7 +103,7 @@ def _examine(
 
 def _of_index(index: Path) -> list[Finding]:
     """Whether the index is whole, and the model that it was made with (if any) still there and the same."""
-    from vidkin.cli.parts import Finding
+    from vidkin.rendering.machine import Finding
 
     if not index.expanduser().exists():
         return []
@@ -114,7 +115,7 @@ def _of_index(index: Path) -> list[Finding]:
 
 
 def _files_of(collection: Index) -> Finding:
-    from vidkin.cli.parts import Finding
+    from vidkin.rendering.machine import Finding
 
     collection.check_small_files()
     missing = collection.store.missing()
@@ -130,7 +131,7 @@ def _files_of(collection: Index) -> Finding:
 
 
 def _model_of(collection: Index) -> list[Finding]:
-    from vidkin.cli.parts import Finding
+    from vidkin.rendering.machine import Finding
 
     if not collection.extractor_name.startswith("model:"):
         return []

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from vidkin.cli.console import clock, file_size, path_text, printable, table
-from vidkin.cli.output import as_json
+from vidkin.cli.console import path_text, table
+from vidkin.rendering.json_values import as_json
+from vidkin.rendering.text import clock, file_size, printable
 
 if TYPE_CHECKING:
     from vidkin.index import Match

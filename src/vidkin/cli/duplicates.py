@@ -12,10 +12,11 @@ import typer
 from rich.text import Text
 
 from vidkin.cli.collection import opened, opened_for_writing
-from vidkin.cli.console import clock, file_size, meter, note, number, path_text, say, table
+from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
-from vidkin.cli.output import print_json
 from vidkin.errors import InvalidArgumentError
+from vidkin.rendering.json_values import print_json
+from vidkin.rendering.text import clock, file_size, number
 
 if TYPE_CHECKING:
     from vidkin.index import DuplicateGroup, Index

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vidkin.cli.console import error_line, meter, number, path_text, say
+from vidkin.cli.console import error_line, meter, path_text, say
 from vidkin.cli.exit import Status
 from vidkin.cli.options import (
     ExtractorOption,
@@ -19,9 +19,10 @@ from vidkin.cli.options import (
     WhiteningOption,
     extractor_name,
 )
-from vidkin.cli.output import print_json
 from vidkin.cli.written import check_written
 from vidkin.errors import MediaError
+from vidkin.rendering.json_values import print_json
+from vidkin.rendering.text import number
 
 if TYPE_CHECKING:
     from vidkin.features import FrameExtractor, FrameFeatures

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin.cli.console import error_line, meter, note, number, table
+from vidkin.cli.console import error_line, meter, note, table
 from vidkin.cli.exit import Status
 from vidkin.cli.options import JsonOption
-from vidkin.cli.output import print_json
 from vidkin.errors import DatasetError, InvalidArgumentError
+from vidkin.rendering.json_values import print_json
+from vidkin.rendering.text import number
 
 if TYPE_CHECKING:
     from vidkin.datasets import LabelledSet
@@ -173,7 +174,7 @@ def _options(given: list[str]) -> dict[str, Any]:
 
 def _draw(model: Path, part: LabelledSet, picture: Path, seed: int) -> None:
     from vidkin.models import load_model
-    from vidkin.training import draw_quadlets
+    from vidkin.rendering.quadlets import draw_quadlets
 
     cache = model / "features"
     draw_quadlets(load_model(model), part, picture, seed=seed, cache=cache if cache.is_dir() else None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vidkin.cli.collection import opened_for_writing
-from vidkin.cli.console import error_line, meter, note, number, path_text, printable, say, table
+from vidkin.cli.console import error_line, meter, note, path_text, say, table
 from vidkin.cli.exit import Status
 from vidkin.cli.options import (
     DEFAULT_INDEX,
@@ -23,7 +23,8 @@ from vidkin.cli.options import (
     WhiteningOption,
     extractor_name,
 )
-from vidkin.cli.output import as_json, print_json
+from vidkin.rendering.json_values import as_json, print_json
+from vidkin.rendering.text import number, printable
 
 if TYPE_CHECKING:
     from vidkin.index import Index, IngestReport, Progress

@@ -8,10 +8,11 @@ import typer
 from rich.text import Text
 
 from vidkin.cli.collection import opened
-from vidkin.cli.console import clock, path_text, printable, table
+from vidkin.cli.console import path_text, table
 from vidkin.cli.drawing import print_facts
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
-from vidkin.cli.output import as_json, print_json
+from vidkin.rendering.json_values import as_json, print_json
+from vidkin.rendering.text import clock, printable
 
 if TYPE_CHECKING:
     from vidkin.index import VideoRecord

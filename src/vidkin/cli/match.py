@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vidkin.cli.collection import opened
-from vidkin.cli.console import clock, note, path_text, say
+from vidkin.cli.console import note, path_text, say
 from vidkin.cli.drawing import print_segments
 from vidkin.cli.options import (
     DEFAULT_INDEX,
@@ -22,9 +22,10 @@ from vidkin.cli.options import (
     WhiteningOption,
     extractor_name,
 )
-from vidkin.cli.output import print_json
 from vidkin.cli.written import check_written
 from vidkin.errors import InvalidArgumentError, NotIndexedError
+from vidkin.rendering.json_values import print_json
+from vidkin.rendering.text import clock
 
 if TYPE_CHECKING:
     from vidkin.index import Comparison
@@ -55,7 +56,7 @@ def match(
     Where there is an index its extractor is used, and the features of B if B is in it; --extractor or
     --model compares the two files without an index.
     """
-    from vidkin.cli.pictures import draw_map, draw_pairs, frame_pairs, require_picture_name
+    from vidkin.rendering.pictures import draw_map, draw_pairs, frame_pairs, require_picture_name
 
     for wanted in (picture, frames):
         if wanted is not None:

@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from vidkin.cli.collection import opened_for_writing
-from vidkin.cli.console import number, path_text, say
+from vidkin.cli.console import path_text, say
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
-from vidkin.cli.output import print_json
+from vidkin.rendering.json_values import print_json
+from vidkin.rendering.text import number
 
 __all__ = ["remove"]
 

@@ -21,7 +21,7 @@ from vidkin.cli.options import (
     extractor_name,
     parse_time,
 )
-from vidkin.cli.output import print_json
+from vidkin.rendering.json_values import print_json
 
 __all__ = ["search"]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vidkin.cli.console import printable
 from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.rendering.text import printable
 
 if TYPE_CHECKING:
     from vidkin.media import SplitReport
@@ -101,7 +101,7 @@ class ShotFiles:
                     f"--{option} must name a folder, {printable(os.fspath(target))!r} is a file"
                 )
         if self.plot is not None and not self.many and not os.path.isdir(self.plot):
-            from vidkin.cli.pictures import require_picture_name
+            from vidkin.rendering.pictures import require_picture_name
 
             require_picture_name(self.plot)
         if self.otio is not None:
@@ -187,7 +187,7 @@ class ShotFiles:
         return target
 
     def _writers(self) -> dict[str, Callable[[ShotDetection, Path], None]]:
-        from vidkin.cli.pictures import draw_curve
+        from vidkin.rendering.pictures import draw_curve
         from vidkin.shots import write_chapters, write_edl, write_otio, write_stats_csv
 
         return {

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from vidkin.cli.console import clock, error_line, meter, note, number, path_text, say, table
+from vidkin.cli.console import error_line, meter, note, path_text, say, table
 from vidkin.cli.exit import Status
 from vidkin.cli.options import JsonOption
-from vidkin.cli.output import as_json, print_json
 from vidkin.cli.shot_files import ShotFiles, Written
 from vidkin.errors import MediaError
+from vidkin.rendering.json_values import as_json, print_json
+from vidkin.rendering.text import clock, number
 
 if TYPE_CHECKING:
     from vidkin.shots import Shot, ShotDetection

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin.cli.console import meter, note, number, path_text, say, table
+from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.exit import Status
 from vidkin.cli.options import JsonOption
-from vidkin.cli.output import print_json
 from vidkin.errors import InvalidArgumentError
+from vidkin.rendering.json_values import print_json
+from vidkin.rendering.text import number
 
 if TYPE_CHECKING:
     from vidkin.cli.console import Meter
@@ -170,7 +171,7 @@ def _draw(bar: Meter, recipe: Recipe, folder: Path) -> Path | None:
     from vidkin.datasets import open_labelled, read_split
     from vidkin.errors import VidkinError
     from vidkin.models import load_model
-    from vidkin.training import draw_quadlets
+    from vidkin.rendering.quadlets import draw_quadlets
 
     data = recipe.data
     try:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin.cli.console import meter, note, number, path_text, say, table
+from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.options import JsonOption
-from vidkin.cli.output import print_json
 from vidkin.errors import InvalidArgumentError
+from vidkin.rendering.json_values import print_json
+from vidkin.rendering.text import number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from vidkin.datasets import VideoAnnotation
     from vidkin.models import ClipEncoder
     from vidkin.shots import ShotRules
-    from vidkin.training.shot_recipe import ShotPlan
+    from vidkin.shots.learned.recipes import ShotPlan
 
 __all__ = ["train_shots"]
 
@@ -52,8 +53,8 @@ def train_shots(
     `vidkin shots VIDEO --detector FOLDER`.
     """
     from vidkin.datasets import read_shot_annotations
-    from vidkin.training.output import output_folder
-    from vidkin.training.shot_recipe import load_shot_recipe, show_shot_recipe
+    from vidkin.shots.learned.recipes import load_shot_recipe, show_shot_recipe
+    from vidkin.training.run.output import output_folder
 
     plan = load_shot_recipe(recipe)
     if show:
@@ -160,8 +161,8 @@ def _train(
 ) -> Any:
     import torch
 
-    from vidkin.training.shot_clips import ShotClips
-    from vidkin.training.shot_training import train_on_shots
+    from vidkin.shots.learned.clips import ShotClips
+    from vidkin.shots.learned.fit import train_on_shots
 
     own = [place for place in range(len(annotations)) if place not in kept]
     clips = ShotClips(

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from vidkin.cli.console import printable
 from vidkin.errors import InvalidArgumentError
+from vidkin.rendering.text import printable
 
 __all__ = ["check_written"]
 

@@ -1,25 +1,28 @@
 """Room datasets: labelled collections, and a sample collection that needs no download."""
 
-from vidkin.datasets.aerial import read_aerial
 from vidkin.datasets.collections import available_readers, open_labelled
-from vidkin.datasets.composed import Composition, compose
-from vidkin.datasets.composed_videos import COMPOSED_LABELS, build_composed
 from vidkin.datasets.excerpts import excerpts, middle_excerpt
-from vidkin.datasets.footage import Clip, Footage, read_footage
 from vidkin.datasets.frame_excerpts import make_excerpts
-from vidkin.datasets.fruit import read_fruit
-from vidkin.datasets.grocery import read_grocery
-from vidkin.datasets.head_pose import POINTING_04, read_head_pose
-from vidkin.datasets.highlights import ACTIVITIES, HIGHLIGHT_PLACES, Activity, build_highlights
 from vidkin.datasets.labelled import SPLITS, Kind, LabelledItem, LabelledSet, LabelNames
-from vidkin.datasets.labelled_samples import LABELLED_PHOTOGRAPHS, build_labelled_samples, read_photographs
-from vidkin.datasets.manifest import read_manifest
-from vidkin.datasets.omniglot import read_omniglot
-from vidkin.datasets.pet import read_pet
-from vidkin.datasets.photographs import PHOTOGRAPHS, camera_flight, photograph
-from vidkin.datasets.reading import Fit, read_item
-from vidkin.datasets.samples import SampleCollection, SampleCopy, build_samples
-from vidkin.datasets.shot_annotations import (
+from vidkin.datasets.made.edited_videos import COMPOSED_LABELS, build_composed
+from vidkin.datasets.made.footage import Clip, Footage, read_footage
+from vidkin.datasets.made.highlights import ACTIVITIES, HIGHLIGHT_PLACES, Activity, build_highlights
+from vidkin.datasets.made.labelled_samples import (
+    LABELLED_PHOTOGRAPHS,
+    build_labelled_samples,
+    read_photographs,
+)
+from vidkin.datasets.made.photographs import PHOTOGRAPHS, camera_flight, photograph
+from vidkin.datasets.made.samples import SampleCollection, SampleCopy, build_samples
+from vidkin.datasets.made.sequences import Composition, compose
+from vidkin.datasets.readers.aerial import read_aerial
+from vidkin.datasets.readers.fruit import read_fruit
+from vidkin.datasets.readers.grocery import read_grocery
+from vidkin.datasets.readers.head_pose import POINTING_04, read_head_pose
+from vidkin.datasets.readers.listing import read_manifest
+from vidkin.datasets.readers.omniglot import read_omniglot
+from vidkin.datasets.readers.pet import read_pet
+from vidkin.datasets.readers.shot_labels import (
     SOCCERNET_EVENTS,
     ShotAnnotation,
     VideoAnnotation,
@@ -27,11 +30,12 @@ from vidkin.datasets.shot_annotations import (
     read_soccernet,
     write_shot_annotations,
 )
+from vidkin.datasets.readers.strokes import Drawing, draw_strokes, parse_strokes
+from vidkin.datasets.readers.tree import read_tree
+from vidkin.datasets.readers.vb100 import read_vb100
+from vidkin.datasets.readers.zappos import read_zappos
+from vidkin.datasets.reading import Fit, read_item
 from vidkin.datasets.splits import check_split, make_split, read_split, write_split
-from vidkin.datasets.strokes import Drawing, draw_strokes, parse_strokes
-from vidkin.datasets.tree import read_tree
-from vidkin.datasets.vb100 import read_vb100
-from vidkin.datasets.zappos import read_zappos
 
 __all__ = [
     "ACTIVITIES",

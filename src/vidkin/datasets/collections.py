@@ -16,17 +16,17 @@ __all__ = ["available_readers", "open_labelled"]
 
 # Reader -> its function; loaded when it is used.
 _READERS = {
-    "aerial": "vidkin.datasets.aerial:read_aerial",
-    "fruit": "vidkin.datasets.fruit:read_fruit",
-    "grocery": "vidkin.datasets.grocery:read_grocery",
-    "head_pose": "vidkin.datasets.head_pose:read_head_pose",
-    "manifest": "vidkin.datasets.manifest:read_manifest",
-    "omniglot": "vidkin.datasets.omniglot:read_omniglot",
-    "pet": "vidkin.datasets.pet:read_pet",
-    "photographs": "vidkin.datasets.labelled_samples:read_photographs",
-    "tree": "vidkin.datasets.tree:read_tree",
-    "vb100": "vidkin.datasets.vb100:read_vb100",
-    "zappos": "vidkin.datasets.zappos:read_zappos",
+    "aerial": "vidkin.datasets.readers.aerial:read_aerial",
+    "fruit": "vidkin.datasets.readers.fruit:read_fruit",
+    "grocery": "vidkin.datasets.readers.grocery:read_grocery",
+    "head_pose": "vidkin.datasets.readers.head_pose:read_head_pose",
+    "manifest": "vidkin.datasets.readers.listing:read_manifest",
+    "omniglot": "vidkin.datasets.readers.omniglot:read_omniglot",
+    "pet": "vidkin.datasets.readers.pet:read_pet",
+    "photographs": "vidkin.datasets.made.labelled_samples:read_photographs",
+    "tree": "vidkin.datasets.readers.tree:read_tree",
+    "vb100": "vidkin.datasets.readers.vb100:read_vb100",
+    "zappos": "vidkin.datasets.readers.zappos:read_zappos",
 }
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from vidkin.datasets.labelled import Kind, LabelledItem
-from vidkin.datasets.strokes import draw_strokes, parse_strokes
+from vidkin.datasets.readers.strokes import draw_strokes, parse_strokes
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.media import Frames, iter_frames, probe, read_frames
 

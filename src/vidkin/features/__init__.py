@@ -1,10 +1,8 @@
 """Room features: frames in, regional descriptors out."""
 
-from vidkin.features._torchvision import import_timm, import_torchvision
-from vidkin.features.backbone import BackboneExtractor, resolve_device
 from vidkin.features.background import background_frames
 from vidkin.features.classical import ClassicalExtractor
-from vidkin.features.clip_features import (
+from vidkin.features.clips import (
     ClipExtractor,
     ClipPlan,
     Measure,
@@ -12,11 +10,13 @@ from vidkin.features.clip_features import (
     measure_of,
     sees_clips,
 )
+from vidkin.features.contracts import FrameExtractor, FrameFeatures
 from vidkin.features.fitting import FITTING_EDITS, DescribesImages, fit_edit_whitening, pictures_of
-from vidkin.features.frame_features import FrameExtractor, FrameFeatures
 from vidkin.features.information import bar_boxes, frame_information
-from vidkin.features.pooled import PooledNetwork, open_pooled_network
-from vidkin.features.pooling import region_max_pool
+from vidkin.features.networks.backbone import BackboneExtractor, resolve_device
+from vidkin.features.networks.pooled import PooledNetwork, open_pooled_network
+from vidkin.features.networks.pooling import region_max_pool
+from vidkin.features.networks.torchvision_import import import_timm, import_torchvision
 from vidkin.features.registry import (
     ExtractorFactory,
     absolute_name,

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.features.contracts import FrameFeatures
 from vidkin.features.descriptors import SIDE, describe_regions, raw_dimension
-from vidkin.features.frame_features import FrameFeatures
 from vidkin.features.information import bar_boxes, frame_information
 from vidkin.features.whitening import Whitening
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 
 if TYPE_CHECKING:
-    from vidkin.features.frame_features import FrameExtractor
+    from vidkin.features.contracts import FrameExtractor
 
 __all__ = [
     "ExtractorFactory",
@@ -38,8 +38,8 @@ class ExtractorFactory(Protocol):
 # Prefix -> factory, or where to find it when it is first asked for (so that this module stays light).
 _factories: dict[str, ExtractorFactory | str] = {
     "classical": "vidkin.features.registry:_open_classical",
-    "timm": "vidkin.features.backbone:open_backbone",
-    "torchvision": "vidkin.features.backbone:open_backbone",
+    "timm": "vidkin.features.networks.backbone:open_backbone",
+    "torchvision": "vidkin.features.networks.backbone:open_backbone",
 }
 _USAGE = {
     "classical": "classical",
@@ -68,7 +68,8 @@ def open_extractor(
         name: ``classical`` (the default: no weights, works offline), ``timm:<model>``, ``torchvision:<model>``,
             the folder of a trained model (``path/to/model`` or ``model:path/to/model``), a registered prefix or
             that of an installed plugin (entry point group ``vidkin.extractors``). Settings follow a question mark:
-            ``timm:mobilenetv2_100?pad_type=same&size=256`` (see :class:`~vidkin.features.backbone.BackboneExtractor`).
+            ``timm:mobilenetv2_100?pad_type=same&size=256``
+            (see :class:`~vidkin.features.networks.backbone.BackboneExtractor`).
         weights: A safetensors file of the network's weights; without one they come from the hub's cache or
             the hub. Not for ``classical``.
         whitening: A safetensors file made by :meth:`vidkin.features.Whitening.save`.

@@ -14,7 +14,7 @@ from torch.nn import functional
 from vidkin.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from vidkin.features.frame_features import FrameExtractor
+    from vidkin.features.contracts import FrameExtractor
     from vidkin.media import Frames
 
 __all__ = ["Whitening", "fit_whitening"]

@@ -1,19 +1,26 @@
 """Room index: the embedded store, ingest, two-stage search, duplicates."""
 
 from vidkin.index.collection import Index
-from vidkin.index.comparison import compare
-from vidkin.index.duplicates import DuplicateGroup, DuplicateMember
-from vidkin.index.executor import Advanced, Described, Event, Executor, Idle, SerialExecutor, Unreadable
 from vidkin.index.info import IndexInfo
-from vidkin.index.lance_store import LanceStore
+from vidkin.index.ingest.executor import (
+    Advanced,
+    Described,
+    Event,
+    Executor,
+    Idle,
+    SerialExecutor,
+    Unreadable,
+)
+from vidkin.index.ingest.processes import ProcessExecutor
+from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, IngestReport, Progress
+from vidkin.index.ingest.scan import VIDEO_EXTENSIONS, Scan, scan
+from vidkin.index.ingest.worker import FeatureChunk, WorkerSpec, describe_video
 from vidkin.index.match import Comparison, Match
-from vidkin.index.memory_store import MemoryStore
-from vidkin.index.process_executor import ProcessExecutor
-from vidkin.index.recall import RecallReport
 from vidkin.index.repair import DamagedPart, repair
-from vidkin.index.report import FileOutcome, IngestInterrupted, IngestReport, Progress
-from vidkin.index.scan import VIDEO_EXTENSIONS, Scan, scan
-from vidkin.index.store import (
+from vidkin.index.search.compare import compare
+from vidkin.index.search.duplicates import DuplicateGroup, DuplicateMember
+from vidkin.index.search.recall import RecallReport
+from vidkin.index.storage.contract import (
     NO_WINDOW,
     BaselineFunction,
     Entry,
@@ -23,8 +30,9 @@ from vidkin.index.store import (
     VideoRecord,
     WindowVectors,
 )
+from vidkin.index.storage.lance import LanceStore
+from vidkin.index.storage.memory import MemoryStore
 from vidkin.index.windows import sampling_rate, window_vectors
-from vidkin.index.worker import FeatureChunk, WorkerSpec, describe_video
 
 __all__ = [
     "NO_WINDOW",

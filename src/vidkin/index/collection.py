@@ -11,22 +11,22 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError, UnknownExtractorError
-from vidkin.index.calibration import Calibration
 from vidkin.index.info import IndexInfo, collection_info
-from vidkin.index.ingest import ingest
-from vidkin.index.lance_store import LanceStore
+from vidkin.index.ingest.processes import ProcessExecutor, usable_processors
+from vidkin.index.ingest.report import IngestInterrupted, IngestReport, OnProgress
+from vidkin.index.ingest.scan import scan
+from vidkin.index.ingest.session import ingest
+from vidkin.index.ingest.worker import WorkerSpec
 from vidkin.index.lock import writer_lock
 from vidkin.index.manifest import Manifest, create_collection
-from vidkin.index.process_executor import ProcessExecutor, usable_processors
-from vidkin.index.report import IngestInterrupted, IngestReport, OnProgress
-from vidkin.index.scan import scan
-from vidkin.index.searching import SearchingIndex
-from vidkin.index.store import VideoRecord
-from vidkin.index.worker import WorkerSpec
+from vidkin.index.search.calibration import Calibration
+from vidkin.index.search.searcher import SearchingIndex
+from vidkin.index.storage.contract import VideoRecord
+from vidkin.index.storage.lance import LanceStore
 
 if TYPE_CHECKING:
     from vidkin.features import FrameExtractor
-    from vidkin.index.executor import Executor
+    from vidkin.index.ingest.executor import Executor
 
 __all__ = ["Index"]
 
@@ -168,7 +168,7 @@ class Index(SearchingIndex):
         Each video is written when it is complete: interrupted at any point, the next call goes on.
 
         Args:
-            paths: Folders, files or patterns, see :func:`vidkin.index.scan.scan`.
+            paths: Folders, files or patterns, see :func:`vidkin.index.ingest.scan.scan`.
             workers: Processes that decode; default one a processor.
             prune: Forget videos of these folders whose files are gone.
             on_progress: Called for each file settled and now and then in between.

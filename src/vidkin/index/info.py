@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vidkin.index.manifest import Manifest
-from vidkin.index.store import VectorStore
+from vidkin.index.storage.contract import VectorStore
 
 if TYPE_CHECKING:
     from vidkin.features import Measure

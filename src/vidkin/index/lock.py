@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from vidkin.errors import CollectionLockedError
-from vidkin.index.storage import writing
+from vidkin.index.storage.files import writing
 
 __all__ = ["writer_lock"]
 

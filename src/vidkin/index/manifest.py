@@ -17,9 +17,9 @@ from vidkin.errors import (
     CollectionMismatchError,
     CollectionNotFoundError,
 )
+from vidkin.index.ingest.worker import WorkerSpec
 from vidkin.index.lock import HOLDER_FILE, LOCK_FILE, writer_lock
-from vidkin.index.storage import write_whole
-from vidkin.index.worker import WorkerSpec
+from vidkin.index.storage.files import write_whole
 
 if TYPE_CHECKING:
     from vidkin.features import Measure
@@ -141,7 +141,7 @@ def create_collection(folder: Path, spec: WorkerSpec) -> None:
         CollectionError: The folder holds other things, or cannot be made.
         ExtractorError: The extractor cannot be opened.
     """
-    from vidkin import __version__
+    from vidkin._version import __version__
     from vidkin.features import measure_of
 
     extractor = spec.open()

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vidkin.errors import CollectionDamagedError, CollectionError
-from vidkin.index.calibration import Calibration
-from vidkin.index.common import CommonFrames, find_common
-from vidkin.index.decisions import Decisions
-from vidkin.index.lance_store import REMEDY_OF_VIDEOS, LanceStore, windows_address
-from vidkin.index.lance_table import LanceTable, new_session
 from vidkin.index.lock import writer_lock
 from vidkin.index.manifest import Manifest
-from vidkin.index.storage import writing
-from vidkin.index.store import VideoRecord
+from vidkin.index.search.calibration import Calibration
+from vidkin.index.search.common import CommonFrames, find_common
+from vidkin.index.search.decisions import Decisions
+from vidkin.index.storage.contract import VideoRecord
+from vidkin.index.storage.files import writing
+from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, LanceStore, windows_address
+from vidkin.index.storage.table import LanceTable, new_session
 
 __all__ = ["DamagedPart", "repair"]
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import torch
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.index.store import WindowVectors
+from vidkin.index.storage.contract import WindowVectors
 
 if TYPE_CHECKING:
     from vidkin.features import FrameFeatures
-    from vidkin.index.store import StoredFeatures
+    from vidkin.index.storage.contract import StoredFeatures
 
 __all__ = ["frame_vectors", "query_rate", "sampling_rate", "window_vectors"]
 

@@ -1,7 +1,7 @@
 """Room media: probe, decode, encode, thumbnails, edits."""
 
 from vidkin.media.decode import iter_frames, read_frames, thumbnail
-from vidkin.media.edits import (
+from vidkin.media.editing.edits import (
     EDITS,
     Edit,
     EditedSegment,

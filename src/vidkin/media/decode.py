@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.media._container import open_video
-from vidkin.media._convert import Converter, clean_aspect
-from vidkin.media._orientation import Orienter
-from vidkin.media._reader import PictureReader
-from vidkin.media._sampler import Sampler
-from vidkin.media._skipping import SkippingDecoder
+from vidkin.media.decoding.container import open_video
+from vidkin.media.decoding.convert import Converter, clean_aspect
+from vidkin.media.decoding.orientation import Orienter
+from vidkin.media.decoding.reader import PictureReader
+from vidkin.media.decoding.sampler import Sampler
+from vidkin.media.decoding.skipping import SkippingDecoder
 from vidkin.media.frames import Frames
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.media._convert import is_high_definition
 from vidkin.media.decode import iter_frames, thumbnail
+from vidkin.media.decoding.convert import is_high_definition
 from vidkin.media.probe import probe
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.media._container import open_video
-from vidkin.media._reader import PictureReader
+from vidkin.media.decoding.container import open_video
+from vidkin.media.decoding.reader import PictureReader
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame

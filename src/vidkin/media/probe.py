@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import av
 import av.error
 
-from vidkin.media._container import IMAGE_SUFFIXES, open_video
-from vidkin.media._convert import clean_aspect, display_size
-from vidkin.media._hdr import HLG, PQ
-from vidkin.media._orientation import Orienter
-from vidkin.media._reader import PictureReader, frame_rate
+from vidkin.media.decoding.container import IMAGE_SUFFIXES, open_video
+from vidkin.media.decoding.convert import clean_aspect, display_size
+from vidkin.media.decoding.hdr import HLG, PQ
+from vidkin.media.decoding.orientation import Orienter
+from vidkin.media.decoding.reader import PictureReader, frame_rate
 
 if TYPE_CHECKING:
     from av.container import InputContainer

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import av
 
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.media._container import open_video
+from vidkin.media.decoding.container import open_video
 from vidkin.media.encode import whole_file
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import torch
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import ClipPlan, FrameFeatures, frame_information, resolve_device
 from vidkin.models.clip_buffer import Clip, ClipBuffer
-from vidkin.models.clip_encoder import ClipEncoder
-from vidkin.models.encoder import Encoder
-from vidkin.models.pictures import Pictures, encoder_input
-from vidkin.models.saving import load_model, model_digest
+from vidkin.models.images import Pictures, encoder_input
+from vidkin.models.networks.clip_encoder import ClipEncoder
+from vidkin.models.networks.encoder import Encoder
+from vidkin.models.store import load_model, model_digest
 
 __all__ = ["ClipModelExtractor", "ModelExtractor", "open_model_extractor"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.media import iter_frames, iter_planes, probe
-from vidkin.shots.detector import DetectedCut, DetectedCuts, PlanesDetector, RgbFrame, ShotDetector
+from vidkin.shots.contract import DetectedCut, DetectedCuts, PlanesDetector, RgbFrame, ShotDetector
 from vidkin.shots.registry import open_detector
 from vidkin.shots.shot import Cut, Opening, Shot, ShotDetection
 

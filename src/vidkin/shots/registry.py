@@ -9,7 +9,7 @@ from typing import Any, cast
 from urllib.parse import parse_qsl
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.detector import PlanesDetector, ShotDetector
+from vidkin.shots.contract import PlanesDetector, ShotDetector
 
 __all__ = ["DetectorFactory", "available_detectors", "open_detector", "register_detector"]
 
@@ -26,10 +26,14 @@ _DETECTORS: dict[str, _Entry] = {
         {"threshold": float, "min_scene_len": int, "min_content_val": float},
         False,
     ),
-    "band": ("vidkin.shots.band:BandDetector", {"weights": str, "hard": float, "gradual": float}, False),
+    "band": (
+        "vidkin.shots.band.detector:BandDetector",
+        {"weights": str, "hard": float, "gradual": float},
+        False,
+    ),
     "content": (f"{_ROOM}.pyscenedetect:ContentBaseline", {"threshold": float, "min_scene_len": int}, False),
     "deepsbd": (f"{_ROOM}.deep_sbd:open_deep_sbd", {"similarity": float}, True),
-    "learned": ("vidkin.shots.learned:open_learned", {}, True),
+    "learned": ("vidkin.shots.learned.detector:open_learned", {}, True),
     "shotdetect": (
         f"{_ROOM}.shotdetect:ShotDetectBaseline",
         {"threshold": float, "min_scene_len": int},

@@ -2,14 +2,14 @@
 
 from vidkin.similarity.alignment import align
 from vidkin.similarity.chamfer import frame_similarity, frame_similarity_many
-from vidkin.similarity.frame_set import FrameSet, PairScore
-from vidkin.similarity.kinds import score_kinds
-from vidkin.similarity.scoring import (
+from vidkin.similarity.copies import (
     ScoreSettings,
     background_baseline,
     calibrated_map,
     score_pairs,
 )
+from vidkin.similarity.frame_set import FrameSet, PairScore
+from vidkin.similarity.kinds import score_kinds
 from vidkin.similarity.segment import Segment
 from vidkin.similarity.temporal import length_mask, temporal_chamfer
 from vidkin.similarity.video import (

@@ -13,7 +13,7 @@ from torch import Tensor
 from vidkin.datasets import LabelledSet
 from vidkin.metric import measures
 from vidkin.models import Encoder, load_model
-from vidkin.training.inputs import Inputs, OnItem, prepare_inputs
+from vidkin.training.data.inputs import Inputs, OnItem, prepare_inputs
 
 __all__ = ["CACHE_FOLDER", "Evaluation", "embed_set", "evaluate", "measure_embeddings", "measure_one"]
 

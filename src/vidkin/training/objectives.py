@@ -14,7 +14,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.metric import losses
 from vidkin.metric.measures import graded_relevance
 from vidkin.models import DeepSBDNetwork, Encoder, VideoNetwork
-from vidkin.training.batch import Batch, Draw, DrawnItems
+from vidkin.training.data.batch import Batch, Draw, DrawnItems
 from vidkin.training.recipe import ObjectiveRecipe
 
 __all__ = [

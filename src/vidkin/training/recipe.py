@@ -12,9 +12,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
+from vidkin._base.tables import from_table, known_names, toml_lines
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
-from vidkin.training.tables import from_table, known_names, toml_lines
 
 __all__ = [
     "AUGMENTATIONS",

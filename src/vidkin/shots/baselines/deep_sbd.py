@@ -20,8 +20,8 @@ from vidkin.shots.baselines.deep_sbd_steps import (
     runs,
 )
 from vidkin.shots.baselines.histograms import HistogramStore
-from vidkin.shots.detector import DetectedCut, DetectedCuts, RgbFrame
-from vidkin.shots.learned import Fit, squared
+from vidkin.shots.contract import DetectedCut, DetectedCuts, RgbFrame
+from vidkin.shots.learned.detector import Fit, squared
 from vidkin.shots.shot import Curve
 
 if TYPE_CHECKING:

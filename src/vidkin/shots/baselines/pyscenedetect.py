@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError, MissingPartError
-from vidkin.shots.detector import DetectedCut, DetectedCuts, RgbFrame
+from vidkin.shots.contract import DetectedCut, DetectedCuts, RgbFrame
 from vidkin.shots.shot import Curve
 
 __all__ = ["AdaptiveBaseline", "ContentBaseline", "import_scenedetect"]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.detector import DetectedCut, DetectedCuts, RgbFrame
+from vidkin.shots.contract import DetectedCut, DetectedCuts, RgbFrame
 from vidkin.shots.shot import Curve
 
 __all__ = ["ShotDetectBaseline", "colour_difference"]

@@ -17,7 +17,7 @@ from vidkin.shots.baselines.svd_steps import (
     narrow,
     reduced_columns,
 )
-from vidkin.shots.detector import DetectedCut, DetectedCuts, RgbFrame
+from vidkin.shots.contract import DetectedCut, DetectedCuts, RgbFrame
 from vidkin.shots.shot import Curve
 
 __all__ = ["SvdBaseline"]

@@ -1,0 +1,1 @@
+"""Data sets that vidkin makes itself, with known answers."""

@@ -1,0 +1,333 @@
+"""Highlight videos with critical shots, composed from public recordings in which something really happens.
+
+Three recordings of fixed cameras (intel-iot-devkit/sample-videos, CC BY 4.0) show long calm stretches and 22 changes
+of activity: a person enters or leaves a room, cars drive through the picture, a hand takes away or puts down bottles.
+`ACTIVITIES` holds when each starts and ends, to a tenth of a second: where more than .2 % of the pixels (of the video
+at 96 lines and 10 frames a second) change by more than 25 of 255 between two frames, gaps under .55 s closed; seven
+such moments in which a person who stands there only shifts are no change of activity and count as calm.
+
+A *critical* shot is a calm stretch followed by one change, in which it ends, as the sources describe it: the event
+lies at the end of the clip. A shot that is *not critical* is a calm stretch of the same places, or a clip of a
+hand-held camera that circles and approaches a toy (mdn/learning-area, CC0): there much moves and nothing happens. All
+are cropped, mirrored, lit and slowly panned at random, and joined by hard cuts; neighbours show different recordings.
+In two of five shots that are not critical, and in one of five that are, the camera zooms in, swings, or its exposure
+drifts at the end of the shot: these changes are made, the events are real.
+
+Training and test part share no moment of any recording: each is divided in time, and the persons, cars and moves of
+bottles of the test part are others than those of the training part. The toys differ too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.datasets.readers.shot_labels import ShotAnnotation, VideoAnnotation, write_shot_annotations
+from vidkin.errors import InvalidArgumentError
+from vidkin.media import read_frames, write_video
+
+__all__ = ["ACTIVITIES", "HIGHLIGHT_PLACES", "Activity", "Part", "build_highlights"]
+
+Part = Literal["train", "test"]
+Image = NDArray[np.uint8]
+
+HIGHLIGHT_PLACES: Mapping[str, str] = {
+    "room": "one-by-one-person-detection.mp4",
+    "road": "car-detection.mp4",
+    "bottles": "bottle-detection.mp4",
+}
+"""The recording of each place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """A change of activity in a recording, in seconds.
+
+    Attributes:
+        place: A key of `HIGHLIGHT_PLACES`.
+        start: First motion.
+        end: All is calm again.
+        what: In a word.
+    """
+
+    place: str
+    start: float
+    end: float
+    what: str
+
+
+def _activities(place: str, *moments: tuple[float, float, str]) -> tuple[Activity, ...]:
+    return tuple(Activity(place, start, end, what) for start, end, what in moments)
+
+
+ACTIVITIES = (
+    *_activities(
+        "room",
+        (6.0, 8.4, "enters"),
+        (17.8, 20.4, "leaves"),
+        (22.7, 25.7, "enters"),
+        (42.9, 45.3, "leaves"),
+        (50.2, 53.1, "enters"),
+        (67.5, 70.5, "leaves"),
+        (74.5, 77.4, "enters"),
+        (84.5, 87.4, "leaves"),
+        (92.1, 95.2, "enters"),
+        (117.6, 120.7, "leaves"),
+        (123.4, 126.1, "enters"),
+        (133.7, 136.7, "leaves"),
+    ),
+    *_activities("road", (4.4, 8.8, "car"), (14.4, 19.3, "two cars"), (25.2, 27.8, "car")),
+    *_activities(
+        "bottles",
+        (5.7, 7.2, "taken"),
+        (11.2, 13.6, "put"),
+        (15.9, 18.4, "two taken"),
+        (22.0, 24.7, "put"),
+        (27.3, 29.2, "put"),
+        (30.8, 32.2, "taken"),
+        (34.7, 36.9, "put"),
+    ),
+)
+"""The 22 changes of activity of the three recordings."""
+
+# Each recording is divided at a calm moment; its length.
+_DIVIDED = {"room": (71.5, 139.0), "road": (11.5, 30.0), "bottles": (20.0, 39.5)}
+_TOYS: Mapping[Part, tuple[tuple[str, float], ...]] = {
+    "train": (("crystal.mp4", 11.9), ("frog.mp4", 8.2), ("monster.mp4", 7.3)),
+    "test": (("elf.mp4", 8.0), ("pig.mp4", 6.5), ("rabbit.mp4", 7.8)),
+}
+_SIZE = (240, 160)
+# Chance of a disturbance, in shots that are not critical and in critical ones.
+_DISTURBED = {False: 0.4, True: 0.2}
+_CALM_BEFORE = (1.5, 3.5)
+_CALM_ALONE = (3.0, 6.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Take:
+    """A stretch of a file, in seconds, and from where on it is critical."""
+
+    file: Path
+    start: float
+    end: float
+    critical: float | None
+
+
+def build_highlights(
+    recordings: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    part: Part,
+    videos: int = 8,
+    shots: int = 9,
+    seed: int = 0,
+    rate: int = 10,
+    places: Sequence[str] | None = None,
+) -> list[VideoAnnotation]:
+    """Compose highlight videos; write them and their labels (``labels.json``) into a folder.
+
+    Every video has ``shots`` shots, of which a third (rounded) are critical, a sixth are toys and the rest calm. The
+    changes of activity are dealt in turn, so that all come equally often.
+
+    Args:
+        recordings: A folder that holds the recordings, at any depth.
+        output: Where to write ``highlights-000.mp4``, ... and ``labels.json``.
+        part: Which part of the recordings.
+        videos: How many videos.
+        shots: Shots a video, 3 or more.
+        seed: Of what is random. The parts differ whatever the seed.
+        rate: Frames a second; the recording of the room has 10.
+        places: Only these places; default all three.
+
+    Returns:
+        The labels as `read_shot_annotations` gives them.
+
+    Raises:
+        InvalidArgumentError: A recording is missing, or an argument is not allowed.
+        MediaError: A recording cannot be read.
+    """
+    if part not in ("train", "test"):
+        raise InvalidArgumentError(f"part is {part!r}, allowed are 'train' and 'test'")
+    chosen = tuple(HIGHLIGHT_PLACES) if places is None else tuple(places)
+    if not chosen or not set(chosen) <= set(HIGHLIGHT_PLACES):
+        raise InvalidArgumentError(f"places are {list(chosen)}, allowed are {', '.join(HIGHLIGHT_PLACES)}")
+    if videos < 1 or shots < 3 or rate < 1:
+        raise InvalidArgumentError(
+            f"given are {videos} videos of {shots} shots at {rate} frames a second, needed are at least 1, 3 and 1"
+        )
+    names = [HIGHLIGHT_PLACES[place] for place in chosen] + [name for name, _ in _TOYS[part]]
+    files = _found(Path(recordings), names)
+    folder = Path(output)
+    folder.mkdir(parents=True, exist_ok=True)
+    generator = np.random.default_rng([seed, part == "test"])
+    deck = _Deck([a for a in ACTIVITIES if a.place in chosen and _inside(a, part)], generator)
+    annotations = []
+    for number in range(videos):
+        takes = _takes(deck, files, part, shots, chosen, generator)
+        path = folder / f"highlights-{number:03d}.mp4"
+        annotations.append(_write(path, takes, rate, generator))
+    write_shot_annotations(folder / "labels.json", annotations)
+    return annotations
+
+
+class _Deck:
+    """Changes of activity in shuffled rounds."""
+
+    def __init__(self, cards: Sequence[Activity], generator: np.random.Generator) -> None:
+        self._cards, self._generator = list(cards), generator
+        self._left: list[Activity] = []
+
+    def deal(self) -> Activity:
+        if not self._left:
+            self._left = [self._cards[n] for n in self._generator.permutation(len(self._cards))]
+        return self._left.pop()
+
+
+def _inside(activity: Activity, part: Part) -> bool:
+    return (activity.start < _DIVIDED[activity.place][0]) == (part == "train")
+
+
+def _bounds(place: str, part: Part) -> tuple[float, float]:
+    middle, end = _DIVIDED[place]
+    return (0.0, middle) if part == "train" else (middle, end)
+
+
+def _calm(place: str, part: Part) -> list[tuple[float, float]]:
+    """Stretches of this part of a recording in which nothing happens."""
+    at, end = _bounds(place, part)
+    stretches = []
+    for activity in (a for a in ACTIVITIES if a.place == place and _inside(a, part)):
+        stretches.append((at, activity.start - 0.2))
+        at = activity.end + 0.2
+    stretches.append((at, end))
+    return [(low, high) for low, high in stretches if high - low >= 2.0]
+
+
+def _found(folder: Path, names: Sequence[str]) -> dict[str, Path]:
+    present = {path.name: path for path in sorted(folder.rglob("*.mp4"))}
+    missing = [name for name in names if name not in present]
+    if missing:
+        raise InvalidArgumentError(
+            f"{folder} lacks {', '.join(missing)}: the recordings are intel-iot-devkit/sample-videos and "
+            "mdn/learning-area on GitHub; put them into this folder or below"
+        )
+    return {name: present[name] for name in names}
+
+
+def _takes(
+    deck: _Deck,
+    files: Mapping[str, Path],
+    part: Part,
+    count: int,
+    places: Sequence[str],
+    generator: np.random.Generator,
+) -> list[_Take]:
+    critical, toys = max(1, round(count / 3)), max(1, round(count / 6))
+    takes = [_critical_take(deck.deal(), files, part, generator) for _ in range(critical)]
+    takes += [_toy_take(files, part, generator) for _ in range(toys)]
+    calm = [(place, stretch) for place in places for stretch in _calm(place, part)]
+    for _ in range(count - critical - toys):
+        # Places are drawn first: the room has most of the stretches.
+        place = str(generator.choice(list(places)))
+        stretches = [stretch for name, stretch in calm if name == place]
+        lengths = np.array([high - low for low, high in stretches])
+        low, high = stretches[generator.choice(len(stretches), p=lengths / lengths.sum())]
+        length = min(generator.uniform(*_CALM_ALONE), high - low)
+        start = generator.uniform(low, high - length)
+        takes.append(_Take(files[HIGHLIGHT_PLACES[place]], start, start + length, None))
+    return _arranged(takes, generator)
+
+
+def _critical_take(
+    activity: Activity, files: Mapping[str, Path], part: Part, generator: np.random.Generator
+) -> _Take:
+    calm_from = max(
+        [_bounds(activity.place, part)[0]]
+        + [a.end + 0.1 for a in ACTIVITIES if a.place == activity.place and a.end <= activity.start]
+    )
+    start = max(calm_from, activity.start - generator.uniform(*_CALM_BEFORE))
+    end = activity.end - generator.uniform(0.0, 0.2) * (activity.end - activity.start)
+    return _Take(files[HIGHLIGHT_PLACES[activity.place]], start, end, activity.start)
+
+
+def _toy_take(files: Mapping[str, Path], part: Part, generator: np.random.Generator) -> _Take:
+    name, seconds = _TOYS[part][generator.integers(len(_TOYS[part]))]
+    length = min(generator.uniform(*_CALM_ALONE), seconds)
+    start = generator.uniform(0.0, seconds - length)
+    return _Take(files[name], start, start + length, None)
+
+
+def _arranged(takes: list[_Take], generator: np.random.Generator) -> list[_Take]:
+    """A random order in which neighbours are of different files where that is possible."""
+    best, fewest = takes, len(takes)
+    for _ in range(200):
+        order = [takes[n] for n in generator.permutation(len(takes))]
+        same = sum(a.file == b.file for a, b in pairwise(order))
+        if same < fewest:
+            best, fewest = order, same
+        if fewest == 0:
+            break
+    return best
+
+
+def _write(path: Path, takes: Sequence[_Take], rate: int, generator: np.random.Generator) -> VideoAnnotation:
+    shots: list[ShotAnnotation] = []
+
+    def frames() -> Iterator[Image]:
+        at = 0
+        for take in takes:
+            read = read_frames(take.file, rate=rate, start=take.start, end=take.end, short_side=220)
+            count = len(read)
+            critical = None
+            if take.critical is not None:
+                first = int(np.searchsorted(read.timestamps, take.critical - 1e-6))
+                critical = (at + min(first, count - 1), at + count)
+            shots.append(ShotAnnotation(at, at + count, critical))
+            at += count
+            chance = _DISTURBED[take.critical is not None]
+            yield from _filmed(read.images, generator, disturbed=generator.random() < chance)
+
+    write_video(path, frames(), rate=rate, crf=20, threads=1)
+    return VideoAnnotation(path, float(rate), tuple(shots))
+
+
+def _filmed(images: Image, generator: np.random.Generator, *, disturbed: bool) -> Iterator[Image]:
+    """The frames through another camera: a crop that pans slowly, mirrored at even chance, in other light.
+
+    Where ``disturbed`` the camera zooms in, swings, or its exposure drifts over the last third of the frames: the
+    picture changes as much as by an event, and nothing happens.
+    """
+    from PIL import Image as Picture
+
+    height, width = images.shape[1:3]
+    shape = np.array(_SIZE, dtype=np.float64)
+    whole = shape * min(height / shape[1], width / shape[0])
+    box = whole * generator.uniform(0.8, 0.95)
+    centre = box / 2 + generator.uniform(0.0, 1.0, 2) * (np.array([width, height]) - box)
+    step = generator.uniform(-0.0004, 0.0004, 2) * box
+    mirrored = generator.random() < 0.5
+    gain, shift = generator.uniform(0.8, 1.2), generator.uniform(-12.0, 12.0)
+    kind = generator.integers(3) if disturbed else -1
+    zoom = generator.uniform(0.55, 0.75) if kind == 0 else 1.0
+    swing = (
+        generator.choice([-1.0, 1.0]) * np.array([generator.uniform(0.15, 0.3), 0.0]) if kind == 1 else 0.0
+    )
+    exposure = generator.choice([0.6, 1.45]) if kind == 2 else 1.0
+    for number, image in enumerate(images):
+        share = max(0.0, 3 * (number + 1) / len(images) - 2)
+        size = box * (1 + (zoom - 1) * share)
+        middle = centre + step * number + swing * share * box
+        low = np.clip(middle - size / 2, 0, np.array([width, height]) - size)
+        picture = Picture.fromarray(image).resize(
+            _SIZE, Picture.Resampling.BILINEAR, box=(*low.tolist(), *(low + size).tolist())
+        )
+        light = gain * (1 + (exposure - 1) * share)
+        pixels = np.clip(np.asarray(picture) * light + shift, 0, 255).astype(np.uint8)
+        yield np.ascontiguousarray(pixels[:, ::-1] if mirrored else pixels)

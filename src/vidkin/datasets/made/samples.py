@@ -1,0 +1,242 @@
+"""A small collection with known answers: photographs turned into moving clips, and edited copies of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vidkin.datasets.made.photographs import camera_flight
+from vidkin.errors import InvalidArgumentError
+from vidkin.media import apply_edit, write_video
+
+__all__ = ["DEFAULT_COPIES", "DEFAULT_VIDEOS", "SampleCollection", "SampleCopy", "build_samples"]
+
+DEFAULT_VIDEOS = (
+    "astronaut",
+    "brick",
+    "camera",
+    "chelsea",
+    "coffee",
+    "coins",
+    "grass",
+    "gravel",
+    "hubble",
+    "motorcycle",
+    "retina",
+    "rocket",
+)
+"""The photographs that become videos."""
+
+DEFAULT_COPIES = (
+    ("astronaut", "crop"),
+    ("astronaut", "grey"),
+    ("camera", "caption"),
+    ("chelsea", "letterbox"),
+    ("coffee", "logo"),
+    ("coins", "reencode"),
+    ("motorcycle", "mirror"),
+    ("rocket", "faster"),
+)
+"""(video, edit) of the copies that stand beside the videos."""
+
+# The clip that is not in the collection: five seconds of a video somewhere inside unrelated footage.
+_QUERY = ("astronaut", "excerpt")
+_FILLER = "ihc"
+_FILLER_SECONDS = 20.0
+_MANIFEST = "samples.json"
+# Raised when the same arguments begin to give other pictures.
+_VERSION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SampleCopy:
+    """An edited copy and where its source appears in it.
+
+    Attributes:
+        path: The copy.
+        source: The video that it was made from.
+        edit: Name of the edit, see :mod:`vidkin.media.editing.edits`.
+        segments: (source start, source end, copy start, copy end) in seconds, one for each stretch.
+        mirrored: The copy is flipped left to right.
+    """
+
+    path: Path
+    source: Path
+    edit: str
+    segments: tuple[tuple[float, float, float, float], ...]
+    mirrored: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SampleCollection:
+    """What :func:`build_samples` made.
+
+    Attributes:
+        folder: The folder that holds everything.
+        videos: The videos, one for each photograph.
+        copies: Edited copies of some of them; they belong to the collection too.
+        query: A clip outside the collection, with five seconds of one video inside unrelated footage.
+        built: How many files this call wrote; 0 when all of them stood already.
+    """
+
+    folder: Path
+    videos: tuple[Path, ...]
+    copies: tuple[SampleCopy, ...]
+    query: SampleCopy
+    built: int
+
+    @property
+    def videos_folder(self) -> Path:
+        """The folder of the videos."""
+        return self.folder / "videos"
+
+    @property
+    def copies_folder(self) -> Path:
+        """The folder of the copies."""
+        return self.folder / "copies"
+
+
+def build_samples(
+    folder: str | os.PathLike[str],
+    *,
+    videos: tuple[str, ...] = DEFAULT_VIDEOS,
+    copies: tuple[tuple[str, str], ...] = DEFAULT_COPIES,
+    seconds: float = 10.0,
+    rate: int = 15,
+    width: int = 320,
+    height: int = 240,
+    seed: int = 0,
+    on_progress: Callable[[int, int, Path], None] | None = None,
+) -> SampleCollection:
+    """Write the sample collection into a folder, or take what an earlier call with the same arguments wrote.
+
+    The folder gets ``videos/<photograph>.mp4``, ``copies/<photograph>-<edit>.mp4`` and ``clip.mp4`` (the
+    query). The same arguments give the same pictures.
+
+    Args:
+        folder: Made if missing; other files in it are left alone.
+        videos: Names of photographs, see :data:`vidkin.datasets.PHOTOGRAPHS`; ``astronaut`` must be among
+            them, as the query is cut from it.
+        copies: (photograph, edit); the photograph must be among ``videos``.
+        seconds: Length of each video.
+        rate: Frames per second.
+        width: Width of the videos, pixels, even.
+        height: Height of the videos, pixels, even.
+        seed: Chooses the camera's flights and the edits' random parts.
+        on_progress: Called with (files done, files in all, file) after each file.
+
+    Raises:
+        InvalidArgumentError: A photograph is asked for as a copy but not as a video, or the folder is a file.
+        MissingPartError: scikit-image with its photographs is not installed.
+        MediaError: A file cannot be written.
+    """
+    root = Path(folder)
+    if root.exists() and not root.is_dir():
+        raise InvalidArgumentError(f"{root} is a file; give a folder for the samples")
+    unknown = sorted({name for name, _ in (*copies, _QUERY)} - set(videos))
+    if unknown:
+        raise InvalidArgumentError(
+            f"a copy needs its video: add {', '.join(unknown)} to videos, given are {', '.join(videos)}"
+        )
+    flight: dict[str, Any] = {"rate": rate, "width": width, "height": height, "seed": seed}
+    builder = _Builder(root, flight, seconds, on_progress, total=len(videos) + len(copies) + 2)
+    builder.start()
+    paths = tuple(builder.video(root / "videos" / f"{name}.mp4", name, seconds) for name in videos)
+    filler = builder.video(root / ".filler" / f"{_FILLER}.mp4", _FILLER, _FILLER_SECONDS)
+    made = tuple(
+        builder.copy(root / "copies" / f"{name}-{edit}.mp4", root / "videos" / f"{name}.mp4", edit, filler)
+        for name, edit in copies
+    )
+    query = builder.copy(root / "clip.mp4", root / "videos" / f"{_QUERY[0]}.mp4", _QUERY[1], filler)
+    return SampleCollection(root, paths, made, query, builder.built)
+
+
+class _Builder:
+    """Writes files that are not there yet. The manifest is written after each file, so an interrupted
+    build goes on where it stopped."""
+
+    def __init__(
+        self,
+        root: Path,
+        flight: Mapping[str, Any],
+        seconds: float,
+        on_progress: Callable[[int, int, Path], None] | None,
+        *,
+        total: int,
+    ) -> None:
+        self._root = root
+        self._flight = dict(flight)
+        self._seconds = seconds
+        self._on_progress = on_progress
+        self._total = total
+        self._done = 0
+        self._files: dict[str, dict[str, Any]] = {}
+        self.built = 0
+
+    def start(self) -> None:
+        """Read what an earlier build noted."""
+        self._root.mkdir(parents=True, exist_ok=True)
+        try:
+            noted = json.loads((self._root / _MANIFEST).read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return  # nothing noted, or notes that a crash cut short: everything is built anew
+        if isinstance(noted, dict) and isinstance(noted.get("files"), dict):
+            self._files = noted["files"]
+
+    def video(self, path: Path, name: str, seconds: float) -> Path:
+        """A camera's flight over a photograph."""
+        recipe = {"photograph": name, "seconds": seconds, **self._flight}
+
+        def make() -> dict[str, Any]:
+            write_video(path, camera_flight(name, seconds=seconds, **self._flight), rate=self._flight["rate"])
+            return {}
+
+        self._build(path, recipe, make)
+        return path
+
+    def copy(self, path: Path, source: Path, edit: str, filler: Path) -> SampleCopy:
+        """An edited copy."""
+        recipe = {"source": source.stem, "edit": edit, "seconds": self._seconds, **self._flight}
+
+        def make() -> dict[str, Any]:
+            result = apply_edit(source, path, edit, seed=self._flight["seed"], filler=filler)
+            return {"segments": [list(_span(item)) for item in result.segments], "mirrored": result.mirrored}
+
+        truth = self._build(path, recipe, make)
+        segments = tuple(_span(item) for item in truth["segments"])
+        return SampleCopy(path, source, edit, segments, bool(truth["mirrored"]))
+
+    def _build(
+        self, path: Path, recipe: dict[str, Any], make: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
+        key = path.relative_to(self._root).as_posix()
+        recipe = {"version": _VERSION, **recipe}
+        noted = self._files.get(key)
+        size = path.stat().st_size if path.is_file() else -1
+        if noted is None or noted.get("recipe") != recipe or noted.get("size") != size:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            truth = make()
+            noted = {"recipe": recipe, "size": path.stat().st_size, "truth": truth}
+            self._files[key] = noted
+            self._write_manifest()
+            self.built += 1
+        self._done += 1
+        if self._on_progress is not None:
+            self._on_progress(self._done, self._total, path)
+        found: dict[str, Any] = noted["truth"]
+        return found
+
+    def _write_manifest(self) -> None:
+        target = self._root / _MANIFEST
+        temporary = target.with_name(f".{target.name}.part")
+        temporary.write_text(json.dumps({"files": self._files}, indent=1), encoding="utf-8")
+        temporary.replace(target)
+
+
+def _span(item: Any) -> tuple[float, float, float, float]:
+    source_start, source_end, copy_start, copy_end = (float(value) for value in item)
+    return source_start, source_end, copy_start, copy_end

@@ -1,0 +1,1 @@
+"""Readers of public data sets and of labelled folders."""

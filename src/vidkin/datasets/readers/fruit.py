@@ -1,0 +1,74 @@
+"""Turntable videos of fruit, made from Fruits-360."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from vidkin.datasets.labelled import LabelledItem, LabelledSet
+from vidkin.datasets.readers.folders import files_below, folder_of, subfolders
+from vidkin.errors import DatasetError, InvalidArgumentError
+from vidkin.media import probe
+
+__all__ = ["read_fruit"]
+
+_WHERE = (
+    "the images of Fruits-360, github.com/Horea94/Fruit-Images-Dataset, one video for each axis of rotation"
+)
+
+
+def read_fruit(source: str | os.PathLike[str], *, validation: float = 0.0) -> LabelledSet:
+    """Open a folder ``category/variety/axis*.mp4``: one video for each axis that the fruit was turned about.
+
+    The first axis of each variety is train (and gallery), all others are test (and queries): nothing of an axis is on
+    both sides. A variety with one axis has no queries; a variety has one train video, so pairs of positives are
+    excerpts of it.
+
+    Args:
+        source: The folder.
+        validation: Share at the end of each train video that becomes an item of validation instead, as 0.25 for
+            the last quarter of a turn: sides of the fruit that training never saw, so that a setting can be chosen
+            without looking at the test.
+
+    Returns:
+        Kind ``"video"``; the group is the variety and the axis (with a validation part: and the excerpt).
+
+    Raises:
+        DatasetError: The folder is not so.
+    """
+    if not 0 <= validation < 1:
+        raise InvalidArgumentError(f"validation is a share from 0 to below 1, given is {validation}")
+    folder = folder_of(source, "fruit videos, category/variety/axis*.mp4", _WHERE)
+    items: list[LabelledItem] = []
+    for category in subfolders(folder):
+        for variety in subfolders(category):
+            videos = list(files_below(variety, {".mp4"}))
+            for place, path in enumerate(videos):
+                item = LabelledItem(
+                    path=path,
+                    category=category.name,
+                    subcategory=variety.name,
+                    group=f"{variety.name}/{path.stem}",
+                    split="test" if place else "train",
+                )
+                items += [item] if place or not validation else _divided(item, validation)
+    if not items:
+        raise DatasetError(f"{folder} has no category/variety/axis*.mp4; make it from {_WHERE}")
+    return LabelledSet("fruit", "video", tuple(items), folder)
+
+
+def _divided(item: LabelledItem, share: float) -> list[LabelledItem]:
+    info = probe(item.path)
+    frames = round(info.duration * info.frame_rate)
+    count = round(frames * (1 - share))
+    if not 0 < count < frames:
+        raise InvalidArgumentError(
+            f"validation {share} leaves {count} of the {frames} frames of {item.path} to train; "
+            "give a share that leaves frames on both sides"
+        )
+    # Halfway between two frames, so that rounding of times moves none to the other side.
+    middle = (count - 0.5) / info.frame_rate
+    return [
+        replace(item, end=middle, group=f"{item.group}/before"),
+        replace(item, start=middle, group=f"{item.group}/after", split="validation"),
+    ]

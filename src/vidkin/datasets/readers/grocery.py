@@ -1,0 +1,78 @@
+"""The Grocery Store data set: photographs of fruit, vegetables and packages in shops."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+from vidkin.datasets.labelled import LabelledItem, LabelledSet
+from vidkin.datasets.readers.folders import IMAGES, files_below, folder_of
+from vidkin.errors import DatasetError, InvalidArgumentError
+
+__all__ = ["read_grocery"]
+
+_WHERE = "github.com/marcusklasson/GroceryStoreDataset, folder dataset"
+_LEVELS = ("super", "coarse", "fine")
+_SPLITS = {"train": "train", "val": "validation", "test": "test"}
+
+
+def read_grocery(
+    source: str | os.PathLike[str],
+    *,
+    category: Literal["super", "coarse"] = "super",
+    subcategory: Literal["coarse", "fine"] = "fine",
+) -> LabelledSet:
+    """Open a folder ``split/super/coarse/fine/*.jpg`` (or ``split/super/coarse/*.jpg``).
+
+    The splits ``train``, ``val`` and ``test`` are taken as given.
+
+    Of three levels of labels, two become category and subcategory. The default is super (fruit, vegetables,
+    packages) and fine: there every subcategory has others in its category, as quadlets need. With coarse as category
+    the intermediates are closer (another brand of milk), but 31 of the 43 coarse classes of the published set
+    have one fine class only and so no intermediates; sampling then draws its queries from the other 12.
+
+    Args:
+        source: The folder.
+        category: Level of the category.
+        subcategory: Level of the subcategory, below that of the category.
+
+    Returns:
+        Kind ``"image"``; every photograph is its own group.
+
+    Raises:
+        DatasetError: The folder is not so.
+    """
+    if category not in _LEVELS[:2] or subcategory not in _LEVELS[1:] or category == subcategory:
+        raise InvalidArgumentError(
+            f"category {category!r} with subcategory {subcategory!r}: allowed are super with coarse, super with fine, "
+            "coarse with fine"
+        )
+    folder = folder_of(source, "the Grocery Store data set", _WHERE)
+    missing = [name for name in _SPLITS if not (folder / name).is_dir()]
+    if missing:
+        raise DatasetError(f"{folder} lacks the folders {', '.join(missing)}; get the set from {_WHERE}")
+    items = []
+    coarse_of: dict[tuple[str, str], str] = {}
+    for split, name in _SPLITS.items():
+        for path in files_below(folder / split, IMAGES, deep=True):
+            parts = path.relative_to(folder / split).parts
+            # As published, a coarse class with one fine class holds its photographs directly.
+            if len(parts) not in (3, 4):
+                raise DatasetError(
+                    f"{path} is not at split/super/coarse/fine/*.jpg; get the set from {_WHERE}"
+                )
+            level = dict(zip(_LEVELS, (*parts[:-1], parts[-2]), strict=False))
+            # The published val folder calls the mushrooms' coarse class differently: train, which comes first, rules.
+            level["coarse"] = coarse_of.setdefault((level["super"], level["fine"]), level["coarse"])
+            items.append(
+                LabelledItem(
+                    path=path,
+                    category=level[category],
+                    subcategory=level[subcategory],
+                    group=path.relative_to(folder).as_posix(),
+                    split=name,
+                )
+            )
+    if not items:
+        raise DatasetError(f"{folder} holds no photographs; get the set from {_WHERE}")
+    return LabelledSet("grocery", "image", tuple(items), folder)

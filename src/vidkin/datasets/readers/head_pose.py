@@ -1,0 +1,121 @@
+"""Heads that look to the front, the left and the right (FcP in the Radial loss paper)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from vidkin.datasets.labelled import LabelledItem, LabelledSet
+from vidkin.datasets.readers.folders import IMAGES, files_below, folder_of, subfolders
+from vidkin.datasets.splits import make_split
+from vidkin.errors import DatasetError, InvalidArgumentError
+
+__all__ = ["POINTING_04", "read_head_pose"]
+
+_WHERE = (
+    "the Head Pose Image Database of Pointing'04, crowley-coutaz.fr/Head%20Pose%20Image%20Database.html; or any set "
+    "sorted into front/subject, left/subject and right/subject"
+)
+_POSES = ("front", "left", "right")
+
+POINTING_04 = r"person(?:ne)?(?P<subject>\d{2})(?P<series>\d)\d{2}[+-]\d+(?P<pan>[+-]\d+)$"
+"""Names of Pointing'04: person, subject, series, number, tilt, pan."""
+
+
+def read_head_pose(
+    source: str | os.PathLike[str],
+    *,
+    pattern: str = POINTING_04,
+    front: float = 15.0,
+    negative: Literal["left", "right"] = "left",
+    test: float = 0.3,
+    validation: float = 0.1,
+    seed: int = 0,
+) -> LabelledSet:
+    """Open a set of faces; the pose is the category, the person in that pose the subcategory.
+
+    Two layouts: folders ``front/subject/*.jpg``, ``left/...``, ``right/...``; or files anywhere below the folder whose
+    names hold the person and the angle. If names hold a series too, as those of Pointing'04, the last series of each
+    person is the test and the others train; else photographs are divided one by one. Which side is called left
+    changes names only, no measure.
+
+    Args:
+        source: The folder.
+        pattern: Regular expression, searched in the names without ending, with the groups ``subject`` and ``pan``
+            (degrees with sign), and ``series`` if there is one.
+        front: Up to this many degrees to either side is the front.
+        negative: Where a negative pan looks.
+        test: Share of the photographs of each subcategory for the test, where there are no series.
+        validation: Share for validation; with series taken from train.
+        seed: Chooses the photographs.
+
+    Raises:
+        DatasetError: The folder is in neither layout.
+    """
+    names = _compiled(pattern)
+    if not 0 <= front < 180:
+        raise InvalidArgumentError(f"front must be from 0 to below 180 degrees, given is {front}")
+    if negative not in ("left", "right"):
+        raise InvalidArgumentError(f"negative is {negative!r}, allowed are left and right")
+    folder = folder_of(source, "photographs of heads", _WHERE)
+    there = sorted({path.name for path in subfolders(folder)} & set(_POSES))
+    if there and len(there) < len(_POSES):
+        missing = sorted(set(_POSES) - set(there))
+        raise DatasetError(f"{folder} has {', '.join(there)} but lacks {', '.join(missing)}; get {_WHERE}")
+    items = list(_sorted_by_hand(folder) if there else _by_angle(folder, names, front, negative))
+    if not items:
+        raise DatasetError(
+            f"{folder} has neither {', '.join(_POSES)} folders nor photographs with names like {pattern}; get {_WHERE}"
+        )
+    labelled = LabelledSet("head_pose", "image", tuple(items), folder)
+    if all(item.split == "" for item in items):
+        return make_split(labelled, test=test, validation=validation, seed=seed)
+    if not validation:
+        return labelled
+    train = make_split(labelled.part("train"), by="item", test=0.0, validation=validation, seed=seed)
+    return labelled.with_items((*train.items, *labelled.part("test").items))
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        names = re.compile(pattern, re.IGNORECASE)
+    except re.error as error:
+        raise InvalidArgumentError(f"pattern {pattern!r} is no regular expression: {error}") from error
+    lacking = sorted({"subject", "pan"} - set(names.groupindex))
+    if lacking:
+        raise InvalidArgumentError(
+            f"pattern {pattern!r} lacks the groups {', '.join(lacking)}; write them as "
+            "(?P<subject>...) and (?P<pan>...)"
+        )
+    return names
+
+
+def _sorted_by_hand(folder: Path) -> Iterator[LabelledItem]:
+    for pose in _POSES:
+        for subject in subfolders(folder / pose):
+            for path in files_below(subject, IMAGES, deep=True):
+                group = path.relative_to(folder).as_posix()
+                yield LabelledItem(path=path, category=pose, subcategory=subject.name, group=group)
+
+
+def _by_angle(folder: Path, names: re.Pattern[str], front: float, negative: str) -> Iterator[LabelledItem]:
+    found = []
+    latest: dict[str, str] = {}
+    for path in files_below(folder, IMAGES, deep=True):
+        match = names.search(path.stem)
+        # Pointing'04 repeats its frontal photographs in a folder of their own.
+        if match is None or path.parent.name.lower() == "front":
+            continue
+        subject, series = match["subject"], match.groupdict().get("series") or ""
+        latest[subject] = max(latest.get(subject, ""), series)
+        found.append((path, subject, series, float(match["pan"])))
+    several = any(series != latest[subject] for _, subject, series, _ in found)
+    positive = "right" if negative == "left" else "left"
+    for path, subject, series, pan in found:
+        pose = "front" if abs(pan) <= front else (negative if pan < 0 else positive)
+        group = f"{subject}/series {series}" if several else path.relative_to(folder).as_posix()
+        split = ("test" if series == latest[subject] else "train") if several else ""
+        yield LabelledItem(path=path, category=pose, subcategory=subject, group=group, split=split)

@@ -1,0 +1,103 @@
+"""A list of labelled files as CSV."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from vidkin.datasets.labelled import LabelledItem, LabelledSet
+from vidkin.datasets.readers.folders import kind_of
+from vidkin.datasets.readers.tree import SPLIT_NAMES, divided
+from vidkin.errors import DatasetError, InvalidArgumentError
+
+__all__ = ["read_manifest"]
+
+_NEEDED = ("path", "category", "subcategory")
+_OPTIONAL = ("split", "group", "start", "end")
+
+
+def read_manifest(
+    source: str | os.PathLike[str],
+    *,
+    root: str | os.PathLike[str] | None = None,
+    kind: Literal["image", "video"] | None = None,
+    test: float = 0.0,
+    validation: float = 0.0,
+    seed: int = 0,
+) -> LabelledSet:
+    """Open a CSV in UTF-8 with the columns ``path,category,subcategory[,split][,group][,start][,end]``.
+
+    Args:
+        source: The CSV file, its first line the names. Columns may stand in any order, others are passed over.
+            ``split`` is train, validation (or val) or test, or empty; ``group`` is what a split keeps whole, the path
+            if it is empty; ``start`` and ``end`` are seconds of a video, empty for the whole file.
+        root: Folder that paths are relative to; None is the folder of the CSV.
+        kind: ``"image"`` or ``"video"``; None goes by the files' endings, and refuses a mixture.
+        test: Share of each subcategory for the test, of a list that has no splits.
+        validation: Share for validation.
+        seed: Chooses who goes where.
+
+    Raises:
+        DatasetError: The file is missing or not so (the message has the line), files of it are missing, or its splits
+            leak.
+    """
+    path = Path(source).expanduser()
+    base = Path(root).expanduser() if root is not None else path.parent
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            lacking = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
+            if lacking:
+                raise DatasetError(
+                    f"{path} lacks the columns {', '.join(lacking)}; needed are {', '.join(_NEEDED)}, "
+                    f"allowed beside them {', '.join(_OPTIONAL)}"
+                )
+            items = tuple(_item(row, base, f"{path}, line {reader.line_num}") for row in reader)
+    except FileNotFoundError as error:
+        raise DatasetError(f"there is no list at {path}; give a CSV with {','.join(_NEEDED)}") from error
+    except IsADirectoryError as error:
+        raise DatasetError(f"{path} is a folder; give the CSV, or use reader tree") from error
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise DatasetError(f"{path} is not CSV in UTF-8: {error}") from error
+    if not items:
+        raise DatasetError(f"{path} lists no files")
+    missing = [item.path for item in items if not item.path.is_file()]
+    if missing:
+        raise DatasetError(
+            f"{len(missing)} of the {len(items)} files in {path} do not exist, the first is {missing[0]}; paths are "
+            f"relative to {base}"
+        )
+    decided = any(item.split for item in items)
+    if decided and (test or validation):
+        raise InvalidArgumentError(f"{path} has splits of its own; leave test and validation away")
+    what = kind or kind_of((item.path for item in items), path)
+    return divided(LabelledSet(path.stem, what, items, base), test, validation, seed)
+
+
+def _item(row: Mapping[str | None, str | None], base: Path, place: str) -> LabelledItem:
+    cells = {name: (row.get(name) or "").strip() for name in (*_NEEDED, *_OPTIONAL)}
+    empty = [name for name in _NEEDED if not cells[name]]
+    if empty:
+        raise DatasetError(f"{place}: {', '.join(empty)} is empty")
+    split = cells["split"].lower()
+    if split and split not in SPLIT_NAMES:
+        raise DatasetError(
+            f"{place}: split {cells['split']!r}, allowed are train, validation, test or nothing"
+        )
+    try:
+        start = float(cells["start"] or 0.0)
+        end = float(cells["end"]) if cells["end"] else None
+        return LabelledItem(
+            path=base / cells["path"],
+            category=cells["category"],
+            subcategory=cells["subcategory"],
+            group=cells["group"] or cells["path"],
+            split=SPLIT_NAMES[split] if split else "",
+            start=start,
+            end=end,
+        )
+    except ValueError as error:
+        raise DatasetError(f"{place}: {error}") from error

@@ -1,0 +1,115 @@
+"""Omniglot: characters of many alphabets, each drawn once by each of twenty people."""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from vidkin.datasets.labelled import LabelledItem, LabelledSet
+from vidkin.datasets.readers.folders import folder_of
+from vidkin.datasets.splits import make_split
+from vidkin.errors import DatasetError, InvalidArgumentError
+
+__all__ = ["read_omniglot"]
+
+_WHERE = "github.com/brendenlake/omniglot, folder python: images_*.zip and strokes_*.zip"
+# [folder of the archive/]alphabet/character/number_drawer.ending
+_MEMBER = re.compile(r"(?:^|/)([^/]+)/(character\d+)/\d+_(\d{2})\.(png|txt)$")
+_ENDINGS = {"images": "png", "strokes": "txt"}
+_DRAWERS = 20
+
+
+def read_omniglot(
+    source: str | os.PathLike[str],
+    *,
+    kind: Literal["images", "strokes"] = "images",
+    split: Literal["drawer", "character"] = "drawer",
+    train: int = 12,
+    validation: int = 3,
+    seed: int = 0,
+) -> LabelledSet:
+    """Open a folder with ``images_*.zip`` or ``strokes_*.zip``, as they are or unpacked.
+
+    The alphabet is the category, the character the subcategory. Where archives overlap, as the small background
+    sets do with the large one, each drawing is taken once.
+
+    Args:
+        source: The folder.
+        kind: ``"images"`` of the finished characters, or ``"strokes"``: films of the pen that writes them.
+        split: ``"drawer"``: of all characters the first ``train`` drawers are train, the next ``validation`` ones are
+            validation, the rest test; nobody's hand is on two sides. ``"character"``: a share of the characters of
+            each alphabet is held out, with all drawers, in the same proportions: test characters are unseen.
+        train: Drawers of the 20 for training.
+        validation: Drawers for validation; the rest is test.
+        seed: Chooses the characters that are held out; drawers go by their number.
+
+    Returns:
+        Kind ``"image"`` or ``"strokes"``; the group is the drawer, or the character where characters are held out.
+
+    Raises:
+        DatasetError: Neither archives nor unpacked folders of that kind are there, or they hold something else.
+    """
+    if kind not in _ENDINGS:
+        raise InvalidArgumentError(f"kind is {kind!r}, allowed are images and strokes")
+    if split not in ("drawer", "character"):
+        raise InvalidArgumentError(f"split is {split!r}, allowed are drawer and character")
+    if not (train >= 1 and validation >= 0 and train + validation < _DRAWERS):
+        raise InvalidArgumentError(
+            f"train {train} and validation {validation} must leave drawers of the {_DRAWERS} for the test"
+        )
+    folder = folder_of(source, "Omniglot", _WHERE)
+    found: dict[tuple[str, str, str], tuple[Path, str]] = {}
+    for path, member, match in _drawings(folder, kind):
+        alphabet, character, drawer, ending = match.groups()
+        if ending == _ENDINGS[kind]:
+            found.setdefault((alphabet, character, drawer), (path, member))
+    if not found:
+        raise DatasetError(f"{folder} has neither {kind}_*.zip nor {kind}_*/alphabet/character; get {_WHERE}")
+    items = [
+        LabelledItem(
+            path=path,
+            member=member,
+            category=alphabet,
+            subcategory=character,
+            group=f"drawer {drawer}",
+            split=_side(int(drawer), train, validation),
+        )
+        for (alphabet, character, drawer), (path, member) in sorted(found.items())
+    ]
+    labelled = LabelledSet(
+        f"omniglot-{kind}", "image" if kind == "images" else "strokes", tuple(items), folder
+    )
+    if split == "drawer":
+        return labelled
+    test = (_DRAWERS - train - validation) / _DRAWERS
+    return make_split(labelled, by="subcategory", test=test, validation=validation / _DRAWERS, seed=seed)
+
+
+def _drawings(folder: Path, kind: str) -> Iterator[tuple[Path, str, re.Match[str]]]:
+    """(file or archive, member, parts of the name) of all drawings, unpacked ones first."""
+    for path in sorted(folder.glob(f"{kind}_*/*/*/*")):
+        match = _MEMBER.search(path.as_posix())
+        if match is not None:
+            yield path, "", match
+    for path in sorted(folder.glob(f"{kind}_*.zip")):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                names = archive.namelist()
+        except zipfile.BadZipFile as error:
+            raise DatasetError(
+                f"{path} is not a whole zip archive ({error}); get it again: {_WHERE}"
+            ) from error
+        for name in names:
+            match = _MEMBER.search(name)
+            if match is not None and not name.startswith("__MACOSX"):
+                yield path, name, match
+
+
+def _side(drawer: int, train: int, validation: int) -> str:
+    if drawer <= train:
+        return "train"
+    return "validation" if drawer <= train + validation else "test"

@@ -1,0 +1,74 @@
+"""VB100 birds beside other animals: the layout of the Dog-Birds set of the Radial loss paper."""
+
+from __future__ import annotations
+
+import os
+
+from vidkin.datasets.labelled import LabelledItem, LabelledSet
+from vidkin.datasets.readers.folders import VIDEOS, files_below, folder_of, subfolders
+from vidkin.datasets.splits import make_split
+from vidkin.errors import DatasetError, InvalidArgumentError
+
+__all__ = ["read_vb100"]
+
+_WHERE = "VB100 Bird Dataset (Ge et al. 2016), one folder for each species"
+
+
+def read_vb100(
+    source: str | os.PathLike[str],
+    *,
+    dogs: str | os.PathLike[str] | None = None,
+    species: int | None = None,
+    test: float = 1 / 3,
+    validation: float = 0.0,
+    seed: int = 0,
+) -> LabelledSet:
+    """Open VB100's folder ``species/*.mp4`` with a folder ``breed/*.mp4`` of dogs, or one folder of several classes.
+
+    The paper's Dog-Birds set is the first 12 species of VB100 in the order of the alphabet (``species=12``) and 9
+    breeds of dogs from the authors' own collection, about 10 videos of each subcategory to train and 5 to test. VB100
+    alone has one category and so no negatives; your own videos of dogs, or of anything else, make it whole.
+
+    Args:
+        source: VB100's folder; or a folder with ``birds/species/*.mp4`` and other classes beside it, as
+            ``dogs/breed/*.mp4``.
+        dogs: The folder of the dogs, where ``source`` is VB100's own; its name does not matter.
+        species: Take that many species only, first in the order of the alphabet; None takes all.
+        test: Share of the videos of each subcategory for the test.
+        validation: Share for validation.
+        seed: Chooses the videos.
+
+    Raises:
+        DatasetError: A folder is not so.
+    """
+    if species is not None and species < 1:
+        raise InvalidArgumentError(f"species must be at least 1, or None for all, given is {species}")
+    folder = folder_of(source, "birds, species/*.mp4", _WHERE)
+    together = (folder / "birds").is_dir()
+    if together and dogs is not None:
+        raise InvalidArgumentError(f"{folder} has birds and other classes in it; leave dogs away")
+    classes = {path.name: path for path in subfolders(folder)} if together else {"birds": folder}
+    if dogs is not None:
+        classes["dogs"] = folder_of(dogs, "dogs, breed/*.mp4")
+    items = []
+    for category, base in sorted(classes.items()):
+        found = subfolders(base)
+        for subcategory in found[:species] if category == "birds" else found:
+            videos = list(files_below(subcategory, VIDEOS, deep=True))
+            if not videos:
+                raise DatasetError(
+                    f"{subcategory} holds no videos; needed is {category}/{found[0].name}/*.mp4"
+                )
+            items += [
+                LabelledItem(
+                    path=path,
+                    category=category,
+                    subcategory=subcategory.name,
+                    group=f"{category}/{subcategory.name}/{path.relative_to(subcategory).as_posix()}",
+                )
+                for path in videos
+            ]
+    if not items:
+        raise DatasetError(f"{folder} has no species/*.mp4; get {_WHERE}")
+    labelled = LabelledSet("vb100", "video", tuple(items), folder)
+    return make_split(labelled, test=test, validation=validation, seed=seed)

@@ -1,0 +1,56 @@
+"""UT-Zappos50K: shoes of a catalogue (FtW in the Radial loss paper)."""
+
+from __future__ import annotations
+
+import os
+
+from vidkin.datasets.labelled import LabelledItem, LabelledSet
+from vidkin.datasets.readers.folders import IMAGES, files_below, folder_of
+from vidkin.datasets.splits import make_split
+from vidkin.errors import DatasetError
+
+__all__ = ["read_zappos"]
+
+_WHERE = "vision.cs.utexas.edu/projects/finegrained/utzap50k: ut-zap50k-images-square.zip, unpacked"
+_FOLDERS = ("ut-zap50k-images-square", "ut-zap50k-images")
+_CATEGORIES = ("Boots", "Sandals", "Shoes", "Slippers")
+
+
+def read_zappos(
+    source: str | os.PathLike[str], *, test: float = 0.3, validation: float = 0.1, seed: int = 0
+) -> LabelledSet:
+    """Open the folder ``category/subcategory/brand/product.colour.jpg``, or the folder above it.
+
+    Boots, sandals, shoes and slippers are the categories, their 21 functional types the subcategories. The data set
+    has no split for this use: photographs of one product in several colours are one group, which stays on one side.
+
+    Args:
+        source: The folder.
+        test: Share of each subcategory for the test.
+        validation: Share for validation.
+        seed: Chooses the products.
+
+    Raises:
+        DatasetError: The folder is not so.
+    """
+    folder = folder_of(source, "UT-Zappos50K", _WHERE)
+    folder = next((folder / name for name in _FOLDERS if (folder / name).is_dir()), folder)
+    missing = [name for name in _CATEGORIES if not (folder / name).is_dir()]
+    if missing:
+        raise DatasetError(f"{folder} lacks the folders {', '.join(missing)}; get {_WHERE}")
+    items = []
+    for name in _CATEGORIES:
+        for path in files_below(folder / name, IMAGES, deep=True):
+            parts = path.relative_to(folder).parts
+            if len(parts) != 4:
+                raise DatasetError(f"{path} is not at category/subcategory/brand/file; get {_WHERE}")
+            product = path.name.partition(".")[0]
+            items.append(
+                LabelledItem(
+                    path=path, category=name, subcategory=parts[1], group=f"{name}/{parts[1]}/{product}"
+                )
+            )
+    if not items:
+        raise DatasetError(f"{folder} holds no photographs; get {_WHERE}")
+    labelled = LabelledSet("zappos", "image", tuple(items), folder)
+    return make_split(labelled, test=test, validation=validation, seed=seed)

@@ -1,0 +1,1 @@
+"""Room experiments: what the tables of a paper need, run and kept."""

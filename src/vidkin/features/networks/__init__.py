@@ -1,0 +1,1 @@
+"""Networks of timm and torchvision as extractors."""

@@ -1,0 +1,339 @@
+"""Networks as extractors: maps of several stages, pooled over regions, whitened if there is a whitening."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import parse_qsl
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin.features.contracts import FrameFeatures
+from vidkin.features.information import bar_boxes, frame_information
+from vidkin.features.networks.pooling import region_max_pool
+from vidkin.features.networks.pretrained import Network, open_timm_network, open_torchvision_network
+from vidkin.features.whitening import Whitening
+
+if TYPE_CHECKING:
+    from vidkin.media import Frames
+
+__all__ = ["BackboneExtractor", "open_backbone", "optional_triple", "parse_name", "resolve_device"]
+
+PathLike = str | os.PathLike[str]
+
+# Part of the fingerprint: raise it when the same frame would get other numbers.
+_REVISION = 1
+# Chunks are always full (the last one is padded), so that the numbers do not depend on how many frames came.
+_CHUNK = {"cpu": 4, "cuda": 32}
+# Short side before a centre crop, as a multiple of the crop: 256 / 224.
+_CROP_MARGIN = 256 / 224
+
+
+class BackboneExtractor:
+    """Regional descriptors from any network of timm or torchvision that has intermediate maps.
+
+    Frames become squares of the network's input size, its last four stages are pooled over 3 x 3 regions
+    (:func:`~vidkin.features.networks.pooling.region_max_pool`), and a whitening is applied where one is given;
+    without one the descriptors are unit vectors as the network made them, which work but say less
+    (:func:`vidkin.features.fit_whitening` makes one from your videos).
+
+    Settings stand after a question mark in the name, ``timm:mobilenetv2_100?pad_type=same&size=256``:
+
+    ============= ================================================================================================
+    ``size``      side of the input, pixels; default the network's own
+    ``fit``       ``whole`` (default): the whole picture is brought to a square, as crops hide content.
+                  ``crop``: short side to 256/224 of the size, then a centre crop: compatible with published features
+    ``bars``      ``trim`` (default with ``whole``): letterbox and pillarbox bars are cut off first; ``keep``
+    ``whole_frame`` ``1``: append the whole frame as a tenth region; default ``0``
+    ``stages``    timm: indices, ``1,2,3,4``; torchvision: node names, ``layer3,layer4``; default the last four
+    ``mean``      of the input, 0 to 1, one number or three; default the weights file's metadata or the network's own
+    ``std``       likewise
+    others        are given to timm's model, for example ``pad_type=same``
+    ============= ================================================================================================
+
+    Args:
+        name: ``timm:<model>[?settings]`` or ``torchvision:<model>[?settings]``.
+        weights: A safetensors file with the network's weights (strict: names and shapes must fit; the classifier
+            may be absent). None: the hub's local cache, then the hub. Never random ones.
+        whitening: A file made by :meth:`vidkin.features.Whitening.save`.
+        device: ``auto`` (CUDA where there is one), ``cpu``, ``cuda``, ``cuda:1``.
+
+    Raises:
+        UnknownExtractorError: The library has no such model.
+        WeightsUnavailableError: The weights are neither given nor to be had.
+        InvalidArgumentError: A setting is not allowed, or weights or whitening belong to something else.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        weights: PathLike | None = None,
+        whitening: PathLike | None = None,
+        device: str = "auto",
+    ) -> None:
+        self._name = name
+        self._device = resolve_device(device)
+        library, model, settings = parse_name(name)
+        self._settings = settings
+        self._network = _open_network(library, model, settings, weights)
+        # A file of weights may say how its input was normalised; the name has the last word.
+        metadata = self._network.metadata
+        self._mean = settings.mean or optional_triple(metadata, "mean") or self._network.mean
+        self._std = settings.std or optional_triple(metadata, "std") or self._network.std
+        self._size = settings.size or self._network.size
+        self._network.module.to(self._device).requires_grad_(False)
+        self._whitening = None if whitening is None else Whitening.load(whitening)
+        self._channels = self._probe()
+        if self._whitening is not None and len(self._whitening.mean) != sum(self._channels):
+            raise InvalidArgumentError(
+                f"the whitening {whitening} is for descriptors of length {len(self._whitening.mean)}, "
+                f"{name} makes {sum(self._channels)}; fit one on its own descriptors"
+            )
+        self._fingerprint = self._make_fingerprint()
+
+    @property
+    def name(self) -> str:
+        """As it was opened, settings included."""
+        return self._name
+
+    @property
+    def fingerprint(self) -> str:
+        """Name and a short hash of settings, weights and whitening."""
+        return self._fingerprint
+
+    @property
+    def short_side(self) -> int:
+        """Frames need not be decoded larger than this, pixels."""
+        return self._size if self._settings.fit == "whole" else round(self._size * _CROP_MARGIN)
+
+    @property
+    def channels(self) -> tuple[int, ...]:
+        """Channels of each stage; their sum is the length of a descriptor before whitening."""
+        return self._channels
+
+    @property
+    def network(self) -> torch.nn.Module:
+        """The whole network in eval mode, on its device; its classifier is there if the weights had one."""
+        return self._network.module
+
+    def extract(self, frames: Frames, *, mirror: bool = False) -> FrameFeatures:
+        """Features of frames [T, H, W, 3]; of their left-right mirror images when ``mirror``.
+
+        Memory is bounded by a chunk of 4 frames (CUDA: 32) and the result. Frames may come in any batches: the
+        numbers are the same.
+        """
+        return FrameFeatures(
+            self._values(frames.images, self._whitening, mirror=mirror),
+            torch.from_numpy(frames.timestamps.copy()),
+            frame_information(frames.images),
+            self._fingerprint,
+        )
+
+    def describe(self, images: NDArray[np.uint8], *, mirror: bool = False) -> torch.Tensor:
+        """Descriptors before whitening, [T, R, sum of channels]: what a whitening is fitted on."""
+        return self._values(images, None, mirror=mirror)
+
+    def prepare(self, images: NDArray[np.uint8], *, mirror: bool = False) -> torch.Tensor:
+        """The network's input for images [T, H, W, 3] uint8: [T, 3, size, size] float32, normalised, on the CPU."""
+        height, width = images.shape[1:3]
+        trim = self._settings.bars == "trim"
+        boxes = bar_boxes(images).tolist() if trim else [[0, height, 0, width]] * len(images)
+        pictures = torch.zeros(len(images), 3, self._size, self._size)
+        for index, (image, (top, bottom, left, right)) in enumerate(zip(images, boxes, strict=True)):
+            picture = image[top:bottom, left:right]
+            picture = picture[:, ::-1] if mirror else picture
+            tensor = torch.from_numpy(np.array(picture)).permute(2, 0, 1).float()
+            pictures[index] = _fit(tensor, self._size, self._settings.fit)
+        mean = torch.tensor(self._mean)[:, None, None]
+        std = torch.tensor(self._std)[:, None, None]
+        return (pictures / 255 - mean) / std
+
+    def _values(
+        self, images: NDArray[np.uint8], whitening: Whitening | None, *, mirror: bool
+    ) -> torch.Tensor:
+        chunk = _CHUNK[self._device.type]
+        dimension = sum(self._channels) if whitening is None else whitening.dimension
+        values = torch.zeros(len(images), 10 if self._settings.whole_frame else 9, dimension)
+        for first in range(0, len(images), chunk):
+            pictures = self.prepare(images[first : first + chunk], mirror=mirror)
+            missing = chunk - len(pictures)
+            described = self._describe(functional.pad(pictures, (0, 0, 0, 0, 0, 0, 0, missing)), whitening)
+            values[first : first + chunk] = described[: chunk - missing].cpu()
+        return values
+
+    def _describe(self, pictures: torch.Tensor, whitening: Whitening | None) -> torch.Tensor:
+        """[B, 3, size, size] to [B, R, D]."""
+        # no_grad rather than inference_mode: heads may be trained on the result.
+        with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
+            maps = self._network.stages(pictures.to(self._device))
+            values = region_max_pool(
+                [stage.float() for stage in maps], whole_frame=self._settings.whole_frame
+            )
+            return values if whitening is None else whitening.apply(values)
+
+    def _probe(self) -> tuple[int, ...]:
+        """Channels of the stages, by running an empty picture: also tells whether the size suits the network."""
+        empty = torch.zeros(1, 3, self._size, self._size, device=self._device)
+        try:
+            with torch.no_grad():
+                return tuple(int(stage.shape[1]) for stage in self._network.stages(empty))
+        except (AssertionError, RuntimeError) as error:
+            raise InvalidArgumentError(
+                f"{self._name} does not take pictures of {self._size} x {self._size} pixels: {error}"
+            ) from error
+
+    def _make_fingerprint(self) -> str:
+        facts = {
+            "revision": _REVISION,
+            "name": self._name,
+            "size": self._size,
+            "mean": self._mean,
+            "std": self._std,
+            "weights": self._network.digest(),
+            "whitening": None if self._whitening is None else self._whitening.digest(),
+        }
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        return f"{self._name}-{digest[:12]}"
+
+
+def open_backbone(
+    name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
+) -> BackboneExtractor:
+    """The registry's factory for ``timm:`` and ``torchvision:``."""
+    return BackboneExtractor(name, weights=weights, whitening=whitening, device=device)
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """What stands behind the question mark; None where the network decides."""
+
+    size: int | None
+    fit: Literal["whole", "crop"]
+    bars: Literal["trim", "keep"]
+    whole_frame: bool
+    stages: tuple[str, ...] | None
+    mean: tuple[float, float, float] | None
+    std: tuple[float, float, float] | None
+    options: dict[str, Any]
+
+
+def parse_name(name: str) -> tuple[str, str, _Settings]:
+    """Library, model and settings of a name."""
+    address, _, query = name.partition("?")
+    library, _, model = address.partition(":")
+    if library not in ("timm", "torchvision") or not model:
+        raise UnknownExtractorError(
+            f"a network is named timm:<model> or torchvision:<model>, given is {name!r}"
+        )
+    try:
+        given = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=True)) if query else {}
+    except ValueError as error:
+        raise InvalidArgumentError(
+            f"settings are written name=value&name=value, given is {query!r}"
+        ) from error
+    size = given.pop("size", None)
+    if size is not None and not (size.isdecimal() and 32 <= int(size) <= 4096):
+        raise InvalidArgumentError(
+            f"size must be a whole number of pixels from 32 to 4096, given is {size!r}"
+        )
+    fit = given.pop("fit", "whole")
+    bars = given.pop("bars", "trim" if fit == "whole" else "keep")
+    whole_frame = given.pop("whole_frame", "0")
+    for setting, value, allowed in (
+        ("fit", fit, ("whole", "crop")),
+        ("bars", bars, ("trim", "keep")),
+        ("whole_frame", whole_frame, ("0", "1")),
+    ):
+        if value not in allowed:
+            raise InvalidArgumentError(f"{setting} must be {' or '.join(allowed)}, given is {value!r}")
+    stages = given.pop("stages", None)
+    settings = _Settings(
+        size=None if size is None else int(size),
+        fit="crop" if fit == "crop" else "whole",
+        bars="trim" if bars == "trim" else "keep",
+        whole_frame=whole_frame == "1",
+        stages=None if stages is None else tuple(stages.split(",")),
+        mean=optional_triple(given, "mean"),
+        std=optional_triple(given, "std"),
+        options={key: _literal(value) for key, value in given.items() if key not in ("mean", "std")},
+    )
+    return library, model, settings
+
+
+def _open_network(library: str, model: str, settings: _Settings, weights: PathLike | None) -> Network:
+    if library == "timm":
+        return open_timm_network(model, options=settings.options, stages=settings.stages, weights=weights)
+    if settings.options:
+        raise InvalidArgumentError(
+            f"torchvision:{model} does not take {', '.join(settings.options)}; allowed are size, fit, bars, "
+            "whole_frame, stages, mean, std"
+        )
+    return open_torchvision_network(model, stages=settings.stages, weights=weights)
+
+
+def optional_triple(source: Any, key: str) -> tuple[float, float, float] | None:
+    """One number or three from a mapping of strings."""
+    if key not in source:
+        return None
+    try:
+        numbers = [float(part) for part in source[key].split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (1, 3) or (key == "std" and min(numbers) <= 0):
+        raise InvalidArgumentError(
+            f"{key} must be one number or three, separated by commas{' and positive' if key == 'std' else ''}, "
+            f"given is {source[key]!r}"
+        )
+    return (numbers[0], numbers[0], numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1], numbers[2])
+
+
+def _literal(value: str) -> Any:
+    """``true``, ``false`` and numbers as what they are, everything else as text."""
+    if value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
+
+
+def _fit(picture: torch.Tensor, size: int, fit: Literal["whole", "crop"]) -> torch.Tensor:
+    """[3, H, W] to [3, size, size], by squeezing or by cropping."""
+    if fit == "whole":
+        shape = (size, size)
+    else:
+        height, width = picture.shape[1:]
+        scale = round(size * _CROP_MARGIN) / min(height, width)
+        shape = (round(height * scale), round(width * scale))
+    resized = functional.interpolate(
+        picture[None], shape, mode="bilinear", antialias=True, align_corners=False
+    )
+    top, left = (shape[0] - size) // 2, (shape[1] - size) // 2
+    return resized[0, :, top : top + size, left : left + size]
+
+
+def resolve_device(device: str) -> torch.device:
+    """``auto`` (CUDA where there is one), ``cpu``, ``cuda`` or ``cuda:N`` as a device that is there."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        resolved = torch.device(device)
+    except RuntimeError as error:
+        raise InvalidArgumentError(
+            f"device must be auto, cpu, cuda or cuda:N, given is {device!r}"
+        ) from error
+    if resolved.type not in _CHUNK:
+        raise InvalidArgumentError(f"device must be auto, cpu, cuda or cuda:N, given is {device!r}")
+    if resolved.type == "cuda" and not torch.cuda.is_available():
+        raise InvalidArgumentError(f"there is no CUDA device here, given is {device!r}; use cpu")
+    return resolved

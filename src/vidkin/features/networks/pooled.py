@@ -1,0 +1,105 @@
+"""Networks as functions from a picture to one vector: what encoders are built on."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.features.networks.backbone import optional_triple, parse_name
+from vidkin.features.networks.pretrained import (
+    open_timm_module,
+    open_torchvision_module,
+    torchvision_classifier,
+)
+
+__all__ = ["PooledNetwork", "open_pooled_network"]
+
+PathLike = str | os.PathLike[str]
+Triple = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PooledNetwork:
+    """A network without its classifier.
+
+    Attributes:
+        module: [B, 3, size, size], normalised, to [B, dimension]: what the classifier would have seen. In eval mode.
+        dimension: Length of the vector.
+        size: Side of the input that the network was made for, pixels.
+        mean: Of the input, in units of full scale (0 to 1).
+        std: Likewise.
+    """
+
+    module: nn.Module
+    dimension: int
+    size: int
+    mean: Triple
+    std: Triple
+
+
+def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int = 0) -> PooledNetwork:
+    """A network of timm or torchvision up to its pooled vector.
+
+    Args:
+        name: As of :class:`~vidkin.features.BackboneExtractor`: ``timm:mobilenetv2_100?pad_type=same``,
+            ``torchvision:alexnet``; of the settings ``size``, ``mean``, ``std`` and timm's own count here.
+        weights: A safetensors file (the classifier may be absent); None: the hub's cache, then the hub;
+            ``"random"``: freshly initialised, to be trained or to be filled with the state of a saved model.
+        seed: Of random weights.
+
+    Raises:
+        UnknownExtractorError: The library has no such model.
+        WeightsUnavailableError: The weights are neither given nor to be had.
+        InvalidArgumentError: A setting is not allowed, or the network does not end in one vector a picture.
+    """
+    library, model, settings = parse_name(name)
+    fresh = weights == "random"
+    path = None if fresh else weights
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if library == "timm":
+            module, metadata = open_timm_module(model, options=settings.options, weights=path, fresh=fresh)
+            defaults = module.pretrained_cfg
+            module.reset_classifier(0)
+        else:
+            module, metadata, entry = open_torchvision_module(model, weights=path, fresh=fresh)
+            transforms = entry.transforms()
+            defaults = {
+                "input_size": transforms.crop_size,
+                "mean": transforms.mean,
+                "std": transforms.std,
+            }
+            for classifier in _torchvision_classifier(model):
+                module.set_submodule(classifier, nn.Identity())
+    if getattr(module, "aux_logits", False):
+        raise InvalidArgumentError(
+            f"{name} has side outputs that only its own training uses; choose another network"
+        )
+    module.eval()
+    size = settings.size or int(defaults["input_size"][-1])
+    mean, std = (
+        getattr(settings, key) or optional_triple(metadata, key) or _triple(defaults[key])
+        for key in ("mean", "std")
+    )
+    with torch.no_grad():
+        probe = module(torch.zeros(1, 3, size, size))
+    if not isinstance(probe, torch.Tensor) or probe.ndim != 2:
+        raise InvalidArgumentError(f"{name} does not give one vector a picture; choose another network")
+    return PooledNetwork(module, int(probe.shape[1]), size, mean, std)
+
+
+def _torchvision_classifier(model: str) -> tuple[str, ...]:
+    """Of the complete network: the one at hand has lost its classifier if the weights file had none."""
+    with torch.device("meta"):
+        complete, _, _ = open_torchvision_module(model, weights=None, fresh=True)
+    return torchvision_classifier(complete)
+
+
+def _triple(values: Any) -> Triple:
+    red, green, blue = (float(value) for value in values)
+    return red, green, blue

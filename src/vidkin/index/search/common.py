@@ -1,0 +1,154 @@
+"""Frames that many videos share although they are no copies of each other: intros, logo cards, test cards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from vidkin.index.storage.contract import NO_WINDOW
+from vidkin.index.storage.files import read_units, write_whole
+from vidkin.index.windows import frame_vectors
+
+if TYPE_CHECKING:
+    from vidkin.index.storage.contract import VectorStore, WindowVectors
+
+__all__ = ["CommonFrames", "find_common"]
+
+_ALIKE = 0.85  # cosine of two window vectors that show the same
+_RELATED = 0.5  # cosine that edited copies keep and strangers do not reach
+_NEIGHBOURS = 64
+_COPY_SHARE = 0.5
+
+
+class CommonFrames:
+    """Vectors of frames that say nothing about which video one is looking at.
+
+    Args:
+        vectors: [C, E] unit vectors; C may be 0.
+    """
+
+    FILE = "common.safetensors"
+
+    def __init__(self, vectors: torch.Tensor | None = None) -> None:
+        self.vectors = torch.zeros(0, 0) if vectors is None else vectors.half().float()
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def share(self, values: torch.Tensor) -> torch.Tensor:
+        """[T, R, D] to [T] in [0, 1]: 1 where a frame is one of the common ones.
+
+        The largest cosine with a common vector, .75 to 0 and .85 to 1, linear between.
+        """
+        if len(self) == 0:
+            return torch.zeros(len(values))
+        nearest = (frame_vectors(values.float()) @ self.vectors.T).amax(dim=1)
+        return ((nearest - (_ALIKE - 0.1)) / 0.1).clamp(0, 1)
+
+    def merged(self, vectors: torch.Tensor) -> CommonFrames:
+        """With these added, leaving out what is there already."""
+        kept = self.vectors
+        for vector in vectors.float():
+            if len(kept) == 0 or float((kept @ vector).max()) < 0.97:
+                kept = torch.cat([kept.reshape(-1, len(vector)), vector[None]])
+        return CommonFrames(kept)
+
+    @classmethod
+    def open(cls, folder: Path) -> CommonFrames:
+        """What the collection in this folder knows to be common; nothing if it has not looked yet.
+
+        Raises:
+            CollectionDamagedError: The file is there and cannot be read.
+        """
+        path = folder / cls.FILE
+        return cls(read_units(path, "vectors")) if path.is_file() else cls()
+
+    def save(self, folder: Path) -> None:
+        """Write beside the store, whole or not at all."""
+        from safetensors.torch import save
+
+        write_whole(folder / self.FILE, save({"vectors": self.vectors.half().contiguous()}))
+
+
+def find_common(
+    store: VectorStore, video_ids: Iterable[int], *, minimum: int = 3, most: int = 2000
+) -> torch.Tensor:
+    """Vectors [C, E] of windows that ``minimum`` or more other videos show, none of them a copy of another.
+
+    Two videos are copies here if half of either one's length looks like something in the other (a window with a
+    cosine of .5 or more, which heavily edited copies keep and strangers do not reach). An intro is short against all
+    videos that have it; a scene that is quoted in one video and stands in twenty copies of its film counts once.
+    Only the first ``most`` videos are looked at, which bounds the cost for large collections (what is common there
+    is common among any two thousand of them).
+    """
+    found = []
+    windows_of = _WindowCache(store)
+    for video_id in list(video_ids)[:most]:
+        windows = windows_of(video_id)
+        if windows is None:
+            continue
+        copies: dict[int, bool] = {}
+        for index, others in enumerate(_seen_again(store, video_id, windows)):
+            if len(others) >= minimum and _are_strangers(windows, others, windows_of, copies, minimum):
+                found.append(windows.vectors[index].float())
+    return torch.stack(found) if found else torch.zeros(0, 0)
+
+
+class _WindowCache:
+    """Windows of videos by id, None for videos without any."""
+
+    def __init__(self, store: VectorStore) -> None:
+        self._store = store
+        self._sizes = {record.id: record.windows for record in store.videos() if record.status == "ok"}
+        self._read = lru_cache(maxsize=512)(store.read_windows)
+
+    def __call__(self, video_id: int) -> WindowVectors | None:
+        return self._read(video_id) if self._sizes.get(video_id, 0) else None
+
+
+def _seen_again(store: VectorStore, video_id: int, windows: WindowVectors) -> list[list[int]]:
+    """For each window the other videos that show the same, nearest first."""
+    nearest = store.nearest(windows.vectors.float(), _NEIGHBOURS)
+    again = []
+    for ids, scores in zip(nearest.video_ids.tolist(), nearest.scores.tolist(), strict=True):
+        pairs = zip(ids, scores, strict=True)
+        others = [other for other, score in pairs if score >= _ALIKE and other not in (video_id, NO_WINDOW)]
+        again.append(list(dict.fromkeys(others)))
+    return again
+
+
+def _are_strangers(
+    windows: WindowVectors,
+    others: list[int],
+    windows_of: _WindowCache,
+    copies: dict[int, bool],
+    minimum: int,
+) -> bool:
+    """Whether ``minimum`` of the others are copies neither of this video nor of each other."""
+    strangers: list[WindowVectors] = []
+    for other in others:
+        theirs = windows_of(other)
+        if theirs is None:
+            continue
+        if other not in copies:
+            copies[other] = _are_copies(windows, theirs)
+        if copies[other] or any(_are_copies(theirs, stranger) for stranger in strangers):
+            continue
+        strangers.append(theirs)
+        if len(strangers) >= minimum:
+            return True
+    return False
+
+
+def _are_copies(first: WindowVectors, second: WindowVectors) -> bool:
+    near = first.vectors.float() @ second.vectors.float().T >= _RELATED
+    return max(_share(first, near.any(1)), _share(second, near.any(0))) >= _COPY_SHARE
+
+
+def _share(windows: WindowVectors, chosen: torch.Tensor) -> float:
+    lengths = windows.ends - windows.starts
+    return float(lengths[chosen].sum() / lengths.sum().clamp_min(1e-9))

@@ -1,0 +1,106 @@
+"""How much the first stage of search misses, measured against exhaustive search."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.index.search.common import CommonFrames
+from vidkin.index.search.query import frame_set, query_from_stored
+from vidkin.index.search.stages import find_candidates, score_candidates
+from vidkin.index.storage.contract import VectorStore
+from vidkin.similarity import FrameSet, ScoreSettings, calibrated_map, frame_similarity_many
+
+__all__ = ["RecallReport", "measure_recall"]
+
+_CHUNK = 256
+
+
+@dataclass(frozen=True, slots=True)
+class RecallReport:
+    """First-stage recall.
+
+    Attributes:
+        queries: Videos of the collection that were used as queries.
+        limit: Size of the candidate list.
+        relevant: Videos that exhaustive search found with a score of ``threshold`` or more, over all queries.
+        found: How many of these the first stage had among its candidates.
+        threshold: See above.
+    """
+
+    queries: int
+    limit: int
+    relevant: int
+    found: int
+    threshold: float
+
+    @property
+    def recall(self) -> float:
+        """Share of the relevant that was found; 1.0 where nothing was relevant."""
+        return self.found / self.relevant if self.relevant else 1.0
+
+
+def measure_recall(
+    store: VectorStore,
+    common: CommonFrames,
+    *,
+    queries: int = 50,
+    limit: int = 100,
+    threshold: float = 0.2,
+    seed: int = 0,
+    settings: ScoreSettings | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> RecallReport:
+    """Recall@limit of the first stage.
+
+    Videos of the collection, drawn with a seed, are the queries. Every other video is compared with each of them
+    exactly (TopK-Chamfer over all regions and frames); the ``limit`` best of these are scored like search results, and
+    those that reach ``threshold`` are what the first stage should have found.
+
+    Args:
+        on_progress: Called with (queries done, queries in all).
+    """
+    if queries < 1 or limit < 1:
+        raise InvalidArgumentError(
+            f"queries is {queries} and limit is {limit}, allowed is 1 or more for both"
+        )
+    ids = [record.id for record in store.videos() if record.status == "ok" and record.frames > 0]
+    drawn = random.Random(seed).sample(ids, min(queries, len(ids)))
+    relevant = found = 0
+    for done, video_id in enumerate(drawn, start=1):
+        query = query_from_stored(store.read(video_id), common)
+        nearest = _exhaustive(
+            store, query.plain, [other for other in ids if other != video_id], common, limit
+        )
+        truth = {
+            other
+            for other, scored in score_candidates(store, query, nearest, common, settings=settings)
+            if scored.score >= threshold
+        }
+        candidates = [other for other in find_candidates(store, query, limit + 1) if other != video_id]
+        relevant += len(truth)
+        found += len(truth & set(candidates[:limit]))
+        if on_progress is not None:
+            on_progress(done, len(drawn))
+    return RecallReport(len(drawn), limit, relevant, found, threshold)
+
+
+def _exhaustive(
+    store: VectorStore, query: FrameSet, ids: list[int], common: CommonFrames, limit: int
+) -> list[int]:
+    """Ids of the ``limit`` videos nearest by calibrated Chamfer similarity over all frames, best first."""
+    similarity: list[tuple[float, int]] = []
+    for first in range(0, len(ids), _CHUNK):
+        chunk = ids[first : first + _CHUNK]
+        targets = [frame_set(features, common) for features in store.read_many(chunk)]
+        maps = frame_similarity_many(query.values, [target.values for target in targets], symmetric=True)
+        for video_id, target, raw in zip(chunk, targets, maps, strict=True):
+            frame_map = calibrated_map(raw.float(), query.baseline, target.baseline)
+            frame_map = frame_map * torch.minimum(query.weights[:, None], target.weights[None, :])
+            best = torch.maximum(frame_map.amax(1).mean(), frame_map.amax(0).mean())
+            similarity.append((-float(best), video_id))
+    return [video_id for _, video_id in sorted(similarity)[:limit]]

@@ -1,0 +1,1 @@
+"""What an index keeps of each video, and where."""

@@ -1,0 +1,77 @@
+"""Exact nearest windows by matrix products, and the table of results that every store fills."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.index.storage.contract import NO_WINDOW, NearestWindows
+
+__all__ = ["WindowMatrix", "no_windows"]
+
+# Rows converted to float32 at a time: the block and its scores stay in the processor's cache or near it.
+_BLOCK = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class WindowMatrix:
+    """All windows of a collection in memory.
+
+    Attributes:
+        vectors: [N, E] float16.
+        video_ids: [N] int64.
+        windows: [N] int64, number of the window within its video.
+        starts: [N] float64, seconds.
+        ends: [N] float64, seconds.
+    """
+
+    vectors: torch.Tensor
+    video_ids: torch.Tensor
+    windows: torch.Tensor
+    starts: torch.Tensor
+    ends: torch.Tensor
+
+    def __len__(self) -> int:
+        return int(self.vectors.shape[0])
+
+    def nearest(self, queries: torch.Tensor, limit: int) -> NearestWindows:
+        """The ``limit`` rows with the largest dot product with each of ``queries`` [Q, E] float32."""
+        if len(self) == 0:
+            return no_windows(len(queries), limit)
+        if queries.shape[1] != self.vectors.shape[1]:
+            raise InvalidArgumentError(
+                f"query vectors have dimension {queries.shape[1]}, the index has {self.vectors.shape[1]}"
+            )
+        best = torch.full((len(queries), 0), -1.0)
+        rows = torch.zeros((len(queries), 0), dtype=torch.int64)
+        for start in range(0, len(self), _BLOCK):
+            block = queries @ self.vectors[start : start + _BLOCK].float().T
+            scores, found = block.topk(min(limit, block.shape[1]), dim=1)
+            best = torch.cat([best, scores], dim=1)
+            rows = torch.cat([rows, found + start], dim=1)
+            order = best.argsort(dim=1, descending=True, stable=True)[:, :limit]
+            best, rows = best.gather(1, order), rows.gather(1, order)
+        return self._table(best, rows, limit)
+
+    def _table(self, scores: torch.Tensor, rows: torch.Tensor, limit: int) -> NearestWindows:
+        table = no_windows(len(scores), limit)
+        width = scores.shape[1]
+        table.scores[:, :width] = scores.clamp(-1.0, 1.0)
+        table.video_ids[:, :width] = self.video_ids[rows]
+        table.windows[:, :width] = self.windows[rows]
+        table.starts[:, :width] = self.starts[rows]
+        table.ends[:, :width] = self.ends[rows]
+        return table
+
+
+def no_windows(queries: int, limit: int) -> NearestWindows:
+    """A table [queries, limit] without a single window."""
+    return NearestWindows(
+        video_ids=torch.full((queries, limit), NO_WINDOW, dtype=torch.int64),
+        windows=torch.full((queries, limit), NO_WINDOW, dtype=torch.int64),
+        starts=torch.zeros((queries, limit), dtype=torch.float64),
+        ends=torch.zeros((queries, limit), dtype=torch.float64),
+        scores=torch.full((queries, limit), -1.0),
+    )

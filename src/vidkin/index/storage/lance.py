@@ -1,0 +1,364 @@
+"""The store on disk: two Lance tables and the files of features, in one folder."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vidkin.errors import CollectionDamagedError, NotIndexedError
+from vidkin.index.storage.contract import (
+    Entry,
+    NearestWindows,
+    StoredFeatures,
+    VideoRecord,
+    WindowVectors,
+    check_entries,
+    check_path_is_free,
+    checked_vectors,
+)
+from vidkin.index.storage.feature_files import FeatureFiles
+from vidkin.index.storage.files import REMEDY
+from vidkin.index.storage.nearest import WindowSearch, build_window_index
+from vidkin.index.storage.rebuild import heal, missing_parts
+from vidkin.index.storage.rows import (
+    VIDEO_COLUMNS,
+    VIDEO_WINDOW_COLUMNS,
+    record_rows,
+    records_from_rows,
+    window_rows,
+    windows_from_rows,
+)
+from vidkin.index.storage.table import LanceTable, new_session
+
+__all__ = ["REMEDY_OF_VIDEOS", "LanceStore", "windows_address"]
+
+_Result = TypeVar("_Result")
+
+# After so many commits small files are merged, or each further commit and each reading gets slower.
+_COMMITS_UNTIL_COMPACTION = 256
+# A reader that began before a compaction has so long to finish; later it starts again by itself.
+_KEEP_VERSIONS = timedelta(minutes=2)
+_NEXT_ID = "vidkin.next_id"
+# A reader that a busy writer overtakes starts again so many times.
+_MOST_READINGS = 10
+# It cannot be made from anything else in the index.
+REMEDY_OF_VIDEOS = (
+    "restore it from a copy, or delete videos.lance, windows.lance and features there (not decisions.json), and "
+    "`vidkin index` reads all videos anew"
+)
+
+
+def windows_address(location: str | os.PathLike[str]) -> str:
+    """Of the table of windows in a store's folder."""
+    return f"{os.fspath(location).rstrip('/')}/windows.lance"
+
+
+class LanceStore:
+    """A :class:`~vidkin.index.storage.contract.VectorStore` in a folder, on disk or on object storage.
+
+    * ``videos.lance``: one row a video. Written last and removed first: what has no row here is not there.
+    * ``windows.lance``: one row a window, searched exactly in memory while there are fewer than
+      ``exact_below``, and by an approximate index (IVF with binary quantisation, true distances for the
+      best) beyond.
+    * ``features``: one file a video.
+
+    Each commit is atomic, so a killed writer leaves at worst features without a video, which
+    :meth:`recover` removes. Readers hold on to their versions and are never blocked; so that this is true
+    of files as well, those of removed videos are deleted by the next :meth:`recover` only. A killed process
+    loses nothing that was committed; a power cut may, as far as the file system has not yet written it. What is
+    missing or damaged is a :class:`CollectionDamagedError` to whoever needs it, never a shorter result;
+    :meth:`recover` makes windows anew from the features, and marks videos without features so that they are read
+    again.
+
+    Args:
+        location: A folder, or an address of object storage.
+        exact_below: Number of windows from which :meth:`optimise` builds the approximate index.
+        keep_versions: How long superseded versions stay readable.
+    """
+
+    def __init__(
+        self,
+        location: str | os.PathLike[str],
+        *,
+        exact_below: int = 50_000,
+        keep_versions: timedelta = _KEEP_VERSIONS,
+    ) -> None:
+        base = os.fspath(location).rstrip("/")
+        session = new_session()
+        self._videos = LanceTable(f"{base}/videos.lance", session=session, remedy=REMEDY_OF_VIDEOS)
+        self._features = FeatureFiles(f"{base}/features")
+        self._windows = LanceTable(windows_address(base), session=session)
+        self._exact_below = exact_below
+        self._keep_versions = keep_versions
+        self._lock = threading.RLock()
+        self._commits = 0
+        self._next_id: int | None = None
+        self._open_together()
+        self._load()
+
+    def refresh(self) -> bool:
+        with self._lock:
+            before = self._versions()
+            self._open_together()
+            if self._versions() == before:
+                return False
+            self._load()
+            return True
+
+    def videos(self) -> list[VideoRecord]:
+        with self._lock:
+            return sorted(self._records.values(), key=lambda record: record.path)
+
+    def count(self) -> int:
+        return len(self._records)
+
+    def get(self, video_id: int) -> VideoRecord:
+        record = self._records.get(video_id)
+        if record is None:
+            raise NotIndexedError(f"there is no video with id {video_id} in the index")
+        return record
+
+    def find(self, path: str) -> VideoRecord | None:
+        with self._lock:
+            video_id = self._ids.get(path)
+            return None if video_id is None else self._records[video_id]
+
+    def append(
+        self,
+        record: VideoRecord,
+        features: StoredFeatures | None = None,
+        windows: WindowVectors | None = None,
+    ) -> VideoRecord:
+        return self.append_many([Entry(record, features, windows)])[0]
+
+    def append_many(self, entries: Sequence[Entry]) -> list[VideoRecord]:
+        check_entries(entries)
+        if not entries:
+            return []
+        with self._lock:
+            first = self._first_free_id()
+            if self._videos.dataset is None:
+                # Before anything else: features without a list of videos mean that it was lost.
+                self._videos.append(record_rows([]))
+            records = [replace(entry.record, id=first + at) for at, entry in enumerate(entries)]
+            pairs = list(zip(records, entries, strict=True))
+            for record, entry in pairs:
+                if entry.features is not None:
+                    self._features.write(record.id, entry.features)
+            windows = window_rows([(r.id, entry.windows) for r, entry in pairs if entry.windows is not None])
+            if windows is not None:
+                self._windows.append(windows)
+            replaced = [self._ids[record.path] for record in records if record.path in self._ids]
+            rows = record_rows(records)
+            if replaced:
+                self._videos.upsert(rows, key="path")
+                self._forget(replaced)
+            else:
+                self._videos.append(rows)
+            self._next_id = first + len(records)
+            for record in records:
+                self._records[record.id] = record
+                self._ids[record.path] = record.id
+            self._changed()
+        return records
+
+    def update(self, records: Sequence[VideoRecord]) -> None:
+        with self._lock:
+            for record in records:
+                self.get(record.id)
+                check_path_is_free(record, self._ids)
+            if not records:
+                return
+            self._videos.upsert(record_rows(records), key="id")
+            for record in records:
+                del self._ids[self._records[record.id].path]
+                self._records[record.id] = record
+                self._ids[record.path] = record.id
+            self._changed()
+
+    def read(self, video_id: int) -> StoredFeatures:
+        return self.read_many([video_id])[0]
+
+    def read_many(self, video_ids: Sequence[int]) -> list[StoredFeatures]:
+        return self._again_if_pruned(lambda: self._read_features(list(video_ids)))
+
+    def read_windows(self, video_id: int) -> WindowVectors:
+        return self._again_if_pruned(lambda: self._read_windows(video_id))
+
+    def nearest(self, vectors: torch.Tensor, limit: int) -> NearestWindows:
+        queries = checked_vectors(vectors, limit)
+        return self._again_if_pruned(lambda: self._window_search().nearest(queries, limit))
+
+    def window_count(self) -> int:
+        with self._lock:
+            return sum(record.windows for record in self._records.values())
+
+    def remove(self, video_ids: Iterable[int]) -> None:
+        with self._lock:
+            present = [video_id for video_id in set(video_ids) if video_id in self._records]
+            if not present:
+                return
+            if max(present) == max(self._records):
+                # An id names one video for ever, also in what users noted down elsewhere.
+                self._videos.note(_NEXT_ID, str(self._first_free_id()))
+            self._videos.delete("id", present)
+            self._forget(present)
+            self._changed()
+
+    def recover(self) -> int:
+        with self._lock:
+            self.refresh()
+            self._next_id = None
+            files, counts = self._features.sizes(), self._window_counts()
+            orphans = (files.keys() | counts.keys()) - self._records.keys()
+            if orphans:
+                self._windows.delete("video_id", orphans)
+                self._features.remove(orphans)
+                self._changed()
+            damage = missing_parts(self._records.values(), files, counts)
+            if damage:
+                self.update(heal(damage, self._records, self._features, self._windows))
+            return len(orphans)
+
+    def missing(self) -> dict[int, str]:
+        with self._lock:
+            found = missing_parts(self._records.values(), self._features.sizes(), self._window_counts())
+            return {part.video_id: part.cause for part in found}
+
+    def discard_features(self, video_ids: Iterable[int]) -> None:
+        """Delete the features of videos, so that :meth:`recover` has them made anew."""
+        with self._lock:
+            self._features.remove(video_ids)
+
+    def optimise(self) -> None:
+        with self._lock:
+            self._compact()
+            build_window_index(self._windows, exact_below=self._exact_below)
+            self._drop_caches()
+
+    def close(self) -> None:
+        with self._lock:
+            self._videos.dataset = self._windows.dataset = None
+            self._records.clear()
+            self._ids.clear()
+            self._drop_caches()
+
+    def _versions(self) -> tuple[int, int]:
+        return self._videos.version, self._windows.version
+
+    def _open_together(self) -> None:
+        """Move both tables to their newest versions, as far as possible to such as belong together."""
+        # A removal deletes the record first, then the windows: if no record changed while the other
+        # table was opened, it holds everything that the records promise.
+        for _ in range(5):
+            self._videos.refresh()
+            self._windows.refresh()
+            if self._videos.is_newest():
+                break
+        if self._videos.version == 0 and (self._windows.version > 0 or self._features.any()):
+            self._videos.refresh()  # A writer may just have begun.
+            if self._videos.version == 0:
+                raise CollectionDamagedError(f"{self._videos.uri} is missing; {self._videos.remedy}")
+            self._windows.refresh()
+
+    def _load(self) -> None:
+        rows = self._videos.read(VIDEO_COLUMNS)
+        records = [] if rows is None else records_from_rows(rows)
+        self._records = {record.id: record for record in records}
+        self._ids = {record.path: record.id for record in records}
+        self._drop_caches()
+
+    def _drop_caches(self) -> None:
+        self._search: WindowSearch | None = None
+
+    def _changed(self) -> None:
+        self._drop_caches()
+        self._commits += 1
+        if self._commits % _COMMITS_UNTIL_COMPACTION == 0:
+            self._compact()
+
+    def _compact(self) -> None:
+        self._videos.compact(keep=self._keep_versions)
+        self._windows.compact(keep=self._keep_versions)
+        self._drop_caches()
+
+    def _forget(self, video_ids: Sequence[int]) -> None:
+        """Remove what belongs to records that are no longer in the table of videos, except files."""
+        self._windows.delete("video_id", video_ids)
+        for video_id in video_ids:
+            record = self._records.pop(video_id)
+            self._ids.pop(record.path, None)
+
+    def _first_free_id(self) -> int:
+        if self._next_id is None:
+            stored = self._stored_ids()
+            noted = int(self._videos.noted(_NEXT_ID) or 1)
+            self._next_id = max(
+                [noted, *(number + 1 for number in self._records), int(stored.max(initial=0)) + 1]
+            )
+        return self._next_id
+
+    def _stored_ids(self) -> NDArray[np.int64]:
+        """Ids of all videos of which there are features or windows, sorted."""
+        return np.array(sorted(self._features.sizes().keys() | self._window_counts().keys()), np.int64)
+
+    def _window_counts(self) -> dict[int, int]:
+        """Number of windows of each video that has any."""
+        rows = self._windows.read(["video_id"])
+        if rows is None:
+            return {}
+        ids, counts = np.unique(rows["video_id"].to_numpy(), return_counts=True)
+        return dict(zip(ids.tolist(), counts.tolist(), strict=True))
+
+    def _again_if_pruned(self, action: Callable[[], _Result]) -> _Result:
+        """Run a reading action, again at the newest version if what it needs of this one is gone by now."""
+        for _ in range(_MOST_READINGS):
+            try:
+                return action()
+            except CollectionDamagedError:
+                # Nobody has written since: it is not an older version that was read, it is not there.
+                if not self.refresh():
+                    raise
+        return action()
+
+    def _read_features(self, video_ids: list[int]) -> list[StoredFeatures]:
+        for video_id in video_ids:
+            if self.get(video_id).status == "broken":
+                raise NotIndexedError(f"video {video_id} is broken and has no features")
+        return [self._features.read(video_id) for video_id in video_ids]
+
+    def _read_windows(self, video_id: int) -> WindowVectors:
+        record = self.get(video_id)
+        if record.status == "broken":
+            raise NotIndexedError(f"video {video_id} is broken and has no windows")
+        if record.windows == 0:
+            empty, none = torch.zeros(0, dtype=torch.float64), torch.zeros(0, dtype=torch.int64)
+            return WindowVectors(torch.zeros((0, 0), dtype=torch.float16), empty, empty, none, none)
+        rows = self._windows.read(VIDEO_WINDOW_COLUMNS, filter=f"video_id = {video_id}")
+        if rows is None or rows.num_rows != record.windows:
+            raise self._incomplete()
+        return windows_from_rows(rows)
+
+    def _window_search(self) -> WindowSearch:
+        with self._lock:
+            if self._search is None:
+                # Cheap, and enough: there are windows without a record at times, never a record without windows.
+                if self._windows.row_count() < self.window_count():
+                    raise self._incomplete()
+                known = np.sort(np.fromiter(self._records, np.int64, len(self._records)))
+                self._search = WindowSearch(self._windows, known)
+            return self._search
+
+    def _incomplete(self) -> CollectionDamagedError:
+        return CollectionDamagedError(
+            f"{self._windows.uri} holds {self._windows.row_count()} of the {self.window_count()} windows that the "
+            f"videos have: it is damaged; {REMEDY}"
+        )

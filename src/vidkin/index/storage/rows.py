@@ -1,0 +1,127 @@
+"""Rows of the two tables of a Lance store, and back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
+
+from vidkin.index.storage.contract import VideoRecord, WindowVectors
+from vidkin.index.storage.exact import WindowMatrix
+
+__all__ = [
+    "VIDEO_COLUMNS",
+    "VIDEO_WINDOW_COLUMNS",
+    "WINDOW_COLUMNS",
+    "record_rows",
+    "records_from_rows",
+    "window_matrix",
+    "window_rows",
+    "windows_from_rows",
+]
+
+_VIDEO_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        # Bytes, because a file name need not be text.
+        pa.field("path", pa.binary(), nullable=False),
+        ("size", pa.int64()),
+        ("mtime_ns", pa.int64()),
+        ("content_hash", pa.string()),
+        ("status", pa.string()),
+        ("cause", pa.string()),
+        ("duration", pa.float64()),
+        ("width", pa.int32()),
+        ("height", pa.int32()),
+        ("frame_rate", pa.float64()),
+        ("codec", pa.string()),
+        ("bit_depth", pa.int32()),
+        ("has_audio", pa.bool_()),
+        ("frames", pa.int64()),
+        ("sampling_rate", pa.float64()),
+        ("windows", pa.int64()),
+        ("added_at", pa.float64()),
+    ]
+)
+VIDEO_COLUMNS = tuple(_VIDEO_SCHEMA.names)
+WINDOW_COLUMNS = ("video_id", "window", "start", "end", "vector")
+VIDEO_WINDOW_COLUMNS = (*WINDOW_COLUMNS, "first_frame", "last_frame")
+
+
+def record_rows(records: Iterable[VideoRecord]) -> pa.Table:
+    """The rows of these records."""
+    return pa.Table.from_pylist([_record_row(record) for record in records], schema=_VIDEO_SCHEMA)
+
+
+def records_from_rows(rows: pa.Table) -> list[VideoRecord]:
+    """The records in these rows."""
+    names = _VIDEO_SCHEMA.names
+    columns = [rows[name].to_pylist() for name in names]
+    at = names.index("path")
+    columns[at] = [os.fsdecode(path) for path in columns[at]]
+    return [VideoRecord(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+
+
+def window_rows(videos: Sequence[tuple[int, WindowVectors]]) -> pa.Table | None:
+    """One row a window, or None if there is no window at all."""
+    videos = [(video_id, windows) for video_id, windows in videos if len(windows)]
+    if not videos:
+        return None
+    vectors = torch.cat([windows.vectors.to(torch.float16) for _, windows in videos]).numpy()
+    columns = {
+        "video_id": np.concatenate([np.full(len(windows), video_id) for video_id, windows in videos]),
+        "window": np.concatenate([np.arange(len(windows), dtype=np.int32) for _, windows in videos]),
+        "start": np.concatenate([windows.starts.numpy() for _, windows in videos]),
+        "end": np.concatenate([windows.ends.numpy() for _, windows in videos]),
+        "first_frame": np.concatenate([windows.first_frames.numpy() for _, windows in videos]),
+        "last_frame": np.concatenate([windows.last_frames.numpy() for _, windows in videos]),
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1]),
+    }
+    return pa.table(columns)
+
+
+def windows_from_rows(rows: pa.Table) -> WindowVectors:
+    """The windows of one video from its rows."""
+    rows = rows.sort_by("window")
+    return WindowVectors(
+        vectors=torch.from_numpy(vector_column(rows)),
+        starts=torch.from_numpy(_column(rows, "start")),
+        ends=torch.from_numpy(_column(rows, "end")),
+        first_frames=torch.from_numpy(_column(rows, "first_frame")),
+        last_frames=torch.from_numpy(_column(rows, "last_frame")),
+    )
+
+
+def window_matrix(rows: pa.Table) -> WindowMatrix:
+    """All rows (columns :data:`WINDOW_COLUMNS`) as tensors."""
+    return WindowMatrix(
+        vectors=torch.from_numpy(vector_column(rows)),
+        video_ids=torch.from_numpy(_column(rows, "video_id")),
+        windows=torch.from_numpy(_column(rows, "window").astype(np.int64)),
+        starts=torch.from_numpy(_column(rows, "start")),
+        ends=torch.from_numpy(_column(rows, "end")),
+    )
+
+
+def vector_column(rows: pa.Table) -> NDArray[np.float16]:
+    """The column ``vector`` as a matrix [N, E] that can be written to."""
+    column = rows["vector"].combine_chunks()
+    dimension = column.type.list_size
+    return np.array(column.flatten(), dtype=np.float16).reshape(-1, dimension)
+
+
+def _record_row(record: VideoRecord) -> dict[str, Any]:
+    row: dict[str, Any] = {name: getattr(record, name) for name in _VIDEO_SCHEMA.names}
+    row["path"] = os.fsencode(record.path)
+    # A cause may quote a file name that is not text.
+    row["cause"] = record.cause.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return row
+
+
+def _column(rows: pa.Table, name: str) -> NDArray[Any]:
+    return np.array(rows[name].to_numpy())

@@ -1,0 +1,175 @@
+"""One Lance table that may not exist yet: versioned commits, compaction, pruning."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from vidkin.index.storage.files import REMEDY, reading, writing
+
+__all__ = ["LanceTable", "new_session", "table_exists"]
+
+# Lance warns on standard error that it will leave these numbers out one day; we do not read them.
+os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
+# It writes warnings there as well of what it raises.
+os.environ.setdefault("LANCE_LOG", "error")
+
+# Longer lists of ids are split: a filter is parsed as an expression.
+_IDS_A_FILTER = 1000
+_INDEX_CACHE = 512 << 20
+_METADATA_CACHE = 64 << 20
+# Compaction merges files until they have so many rows, and holds so many in memory at a time.
+_ROWS_A_FILE = 100_000
+_ROWS_A_BATCH = 8192
+
+
+def table_exists(uri: str, remedy: str = REMEDY) -> bool:
+    """There is a Lance table with at least one committed version at this address."""
+    import lance
+
+    with reading(uri, remedy):
+        try:
+            lance.dataset(uri)
+        except ValueError as error:
+            if "not found" in str(error).lower():
+                return False
+            raise
+    return True
+
+
+def new_session() -> Any:
+    """Caches of bounded size; by default Lance keeps up to 7 GiB, which grows with every file written."""
+    import lance
+
+    # Public in lance, but not in its type hints.
+    return lance.Session(  # type: ignore[attr-defined]
+        index_cache_size_bytes=_INDEX_CACHE, metadata_cache_size_bytes=_METADATA_CACHE
+    )
+
+
+class LanceTable:
+    """A table at a place (a folder, or an address such as ``s3://bucket/table.lance``).
+
+    Reading happens at one version, moved by :meth:`refresh` and by writes through this object. A commit is
+    one rename: it is there whole or not at all, and readers of older versions go on undisturbed. What cannot
+    be read is a :class:`CollectionDamagedError`, what the system does not let us write a :class:`CollectionError`.
+
+    Args:
+        uri: Where it is, or will be after the first append.
+        session: From :func:`new_session`; tables of one store share one.
+        remedy: What a user can do if it is damaged.
+    """
+
+    def __init__(self, uri: str, *, session: Any, remedy: str = REMEDY) -> None:
+        self.uri = uri
+        self.session = session
+        self.remedy = remedy
+        self.dataset: Any = None
+        self.refresh()
+
+    @property
+    def version(self) -> int:
+        """Number of the version being read; 0 if there is no table."""
+        return 0 if self.dataset is None else int(self.dataset.version)
+
+    def is_newest(self) -> bool:
+        """Nobody has written a newer version than the one being read."""
+        with reading(self.uri, self.remedy):
+            return self.dataset is None or bool(self.dataset.latest_version == self.dataset.version)
+
+    def refresh(self) -> None:
+        """Move to the newest version. Results of earlier reads stay valid."""
+        import lance
+
+        with reading(self.uri, self.remedy):
+            if self.dataset is not None and self.is_newest():
+                return
+            if self.dataset is not None or table_exists(self.uri, self.remedy):
+                self.dataset = lance.dataset(self.uri, session=self.session)
+
+    def read(self, columns: Sequence[str], **options: Any) -> pa.Table | None:
+        """These columns of all rows, in order of their addition; None if there is no table.
+
+        Args:
+            columns: Their names.
+            options: More for ``lance.LanceDataset.to_table``, such as ``filter``.
+
+        Raises:
+            CollectionDamagedError: The table cannot be read, or lacks one of the columns.
+        """
+        with reading(self.uri, self.remedy):
+            return None if self.dataset is None else self.dataset.to_table(columns=list(columns), **options)
+
+    def read_through(self) -> None:
+        """Read everything once and keep nothing: :class:`CollectionDamagedError` if that cannot be done."""
+        with reading(self.uri, self.remedy):
+            if self.dataset is not None:
+                for _ in self.dataset.to_batches(batch_size=_ROWS_A_BATCH):
+                    pass
+
+    def row_count(self) -> int:
+        """Number of rows at this version; 0 if there is no table."""
+        with reading(self.uri, self.remedy):
+            return 0 if self.dataset is None else int(self.dataset.count_rows())
+
+    def append(self, rows: pa.Table) -> None:
+        """Commit more rows; the first makes the table."""
+        import lance
+
+        with writing(self.uri, self.remedy):
+            if self.dataset is None:
+                lance.write_dataset(rows, self.uri, mode="create")
+                self.dataset = lance.dataset(self.uri, session=self.session)
+            else:
+                self.dataset = lance.write_dataset(rows, self.dataset, mode="append")
+
+    def upsert(self, rows: pa.Table, *, key: str) -> None:
+        """Commit rows, each taking the place of the one with the same key, if any: one step."""
+        if self.dataset is None:
+            self.append(rows)
+            return
+        with writing(self.uri, self.remedy):
+            self.dataset.merge_insert(key).when_matched_update_all().when_not_matched_insert_all().execute(
+                rows
+            )
+
+    def delete(self, column: str, ids: Iterable[int]) -> None:
+        """Commit the removal of rows whose column has one of these values."""
+        wanted = sorted(set(ids))
+        if self.dataset is None:
+            return
+        for start in range(0, len(wanted), _IDS_A_FILTER):
+            listed = ", ".join(str(number) for number in wanted[start : start + _IDS_A_FILTER])
+            with writing(self.uri, self.remedy):
+                self.dataset.delete(f"{column} in ({listed})")
+
+    def note(self, key: str, value: str) -> None:
+        """Commit a note that stays with the table; nothing happens if there is no table."""
+        if self.dataset is not None:
+            with writing(self.uri, self.remedy):
+                self.dataset.update_config({key: value})
+
+    def noted(self, key: str) -> str | None:
+        """What was noted under this key."""
+        with reading(self.uri, self.remedy):
+            return None if self.dataset is None else self.dataset.config().get(key)
+
+    def compact(self, *, keep: timedelta) -> None:
+        """Merge small files and delete versions older than ``keep`` with all that only they use.
+
+        Only a sole writer may call this: it also deletes files of commits that never happened.
+        """
+        if self.dataset is None:
+            return
+        with writing(self.uri, self.remedy):
+            self.dataset.optimize.compact_files(
+                target_rows_per_fragment=_ROWS_A_FILE, batch_size=_ROWS_A_BATCH, num_threads=1
+            )
+            self.dataset.cleanup_old_versions(
+                older_than=keep, delete_unverified=True, error_if_tagged_old_versions=False
+            )
+        self.refresh()

@@ -1,0 +1,1 @@
+"""From packets to upright 8-bit RGB frames at their real times."""

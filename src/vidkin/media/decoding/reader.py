@@ -1,0 +1,161 @@
+"""Decoded pictures of a file in the order of their times, damaged parts skipped."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import av
+import av.error
+
+from vidkin.errors import MediaError
+from vidkin.media.decoding.orientation import is_too_large
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.packet import Packet
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+
+logger = logging.getLogger(__name__)
+
+# Assumed where a file names no frame rate at all.
+DEFAULT_RATE = 25.0
+
+# They hold times of decoding alone; those of presentation that FFmpeg makes up are out of order with B-frames. Pictures
+# come in the order of presentation, so the times of decoding in their order are right but for a delay.
+_WITHOUT_PRESENTATION = ("avi",)
+
+# A step back in time by more seconds than this is a new recording glued on, not jitter.
+GLUED = 1.0
+
+
+class PictureReader:
+    """Reads the pictures of one video with strictly increasing times.
+
+    Attributes:
+        base: Time of the first picture in units of the stream (known after the first one came).
+        tick: Seconds of one unit.
+        nominal: Units that a picture stays on screen at the average rate.
+        end: Time at which the last picture read so far leaves the screen, in units.
+        failures: Number of packets that could not be decoded.
+        concealed: Number of pictures that were decoded with faults.
+    """
+
+    def __init__(self, name: str, container: InputContainer, stream: VideoStream) -> None:
+        self.name = name
+        self.container = container
+        self.stream = stream
+        self.tick = float(stream.time_base or 1 / 90000)
+        self.nominal = max(1, round(1 / (frame_rate(stream) * self.tick)))
+        self.base: int | None = None
+        self.failures = 0
+        self.concealed = 0
+        self._shift = 0
+        self._last: int | None = None
+        self.end = 0
+        self._repeating = False
+        self._newest: int | None = None
+        self._times_of_decoding = container.format.name in _WITHOUT_PRESENTATION
+
+    @property
+    def length(self) -> float:
+        """Seconds from the first picture until the last one read so far leaves the screen."""
+        return (self.end - (self.base or 0)) * self.tick
+
+    def pictures(self) -> Iterator[tuple[int, VideoFrame]]:
+        """(time in units of the stream, picture), every one that decodes.
+
+        Raises:
+            MediaError: Not a single picture can be decoded.
+        """
+        yield from self.timed(self._decode_all())
+        self.close()
+
+    def close(self) -> None:
+        """Say how the reading went: a warning if parts were damaged, `MediaError` if nothing came out."""
+        if self.base is None:
+            if is_too_large(self.name):
+                raise MediaError(self.name, "the picture has too many pixels to be decoded")
+            raise MediaError(self.name, "not a single frame can be decoded: it is damaged or was cut off")
+        if self.failures or self.concealed:
+            logger.warning(
+                "%s: the file is damaged: packets skipped: %d, frames with faults: %d",
+                self.name,
+                self.failures,
+                self.concealed,
+            )
+
+    def packets(self) -> Iterator[Packet[VideoStream]]:
+        """The packets of the video up to the end, or up to where the file cannot be read any further."""
+        try:
+            for packet in self.container.demux(self.stream):
+                if packet.size:
+                    stamp = packet.dts if self._times_of_decoding else packet.pts
+                    if stamp is not None and not packet.is_discard and not self._shift:
+                        self._note(stamp, packet.duration)
+                    yield packet
+        except av.error.FFmpegError as error:
+            self.failures += 1
+            logger.debug("%s: reading stopped early: %s", self.name, error)
+
+    def feed(self, packet: Packet[VideoStream] | None) -> list[VideoFrame]:
+        """What the decoder gives for one packet; None empties it."""
+        try:
+            return self.stream.codec_context.decode(packet)
+        except av.error.EOFError:
+            return []
+        except av.error.FFmpegError as error:
+            self.failures += 1
+            logger.debug("%s: a packet could not be decoded: %s", self.name, error)
+            return []
+
+    def timed(self, frames: Iterable[VideoFrame]) -> Iterator[tuple[int, VideoFrame]]:
+        """Give every picture its time; drop those that do not come after the one before."""
+        for frame in frames:
+            time = self._time_of(frame)
+            if self._last is not None and time <= self._last:
+                if self._repeating or (self._last - time) * self.tick <= GLUED:
+                    continue
+                self._shift += self.end - time
+                time = self.end
+            self._repeating = False
+            self.concealed += frame.is_corrupt
+            if self.base is None:
+                self.base = time
+            self._last = time
+            self._note(time, frame.duration if frame.pts is not None else None)
+            yield time, frame
+
+    def again(self) -> Iterator[VideoFrame]:
+        """Go back and decode everything; `timed` passes over the pictures that it had already."""
+        self._repeating = True
+        self.container.seek(min(0, self.base or 0), stream=self.stream)
+        yield from self._decode_all()
+
+    def _decode_all(self) -> Iterator[VideoFrame]:
+        for packet in self.packets():
+            yield from self.feed(packet)
+        yield from self.feed(None)
+
+    def _note(self, time: int, duration: int | None) -> None:
+        # Only the latest counts: with B-frames the durations are those between times of decoding.
+        if self._newest is None or time > self._newest:
+            self._newest = time
+            self.end = time + (duration or self.nominal)
+
+    def _time_of(self, frame: VideoFrame) -> int:
+        stamp = frame.dts if self._times_of_decoding or frame.pts is None else frame.pts
+        if stamp is not None:
+            return stamp + self._shift
+        # A raw stream has no times at all (what it says of durations is no better), nor have the last of AVI any.
+        return 0 if self._last is None else self._last + self.nominal
+
+
+def frame_rate(stream: VideoStream) -> float:
+    """Average frames a second of a stream, as far as its file says."""
+    for rate in (stream.average_rate, stream.guessed_rate, stream.base_rate):
+        if rate is not None and 0 < rate <= 1000:
+            return float(rate)
+    return DEFAULT_RATE

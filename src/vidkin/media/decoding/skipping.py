@@ -1,0 +1,239 @@
+"""Decoding only what the wanted pictures need.
+
+Packets come in the order of decoding and carry the times of presentation, so which picture is on screen at a sample
+time is known before anything is decoded, as soon as no later packet can have a time that is nearer. A picture needs
+the packets from the last key frame before it: everything earlier that no sample asked for is dropped. Of the
+packets that remain, those of pictures which are neither wanted nor referred to by others are passed over by the
+decoder. What comes out is a part of all pictures that holds every wanted one, so that the `Sampler` behind it
+chooses exactly as it would from all of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import av.error
+
+if TYPE_CHECKING:
+    from av.packet import Packet
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+
+    from vidkin.media.decoding.reader import PictureReader
+
+# No format lets more pictures than this be decoded before one that is shown before them (H.264 and HEVC: 16).
+OVERTAKERS = 17
+
+# Packets that wait for a decision; beyond this they are decoded.
+WAITING_PACKETS = 1024
+WAITING_BYTES = 48 * 2**20
+
+# Decoders that leave out pictures which none refers to without any change to the others.
+CAN_PASS_OVER = frozenset({"h264", "hevc", "mpeg1video", "mpeg2video"})
+
+# Formats with an index of key frames, in which seeking is reliable.
+SEEKABLE = ("mov", "matroska")
+# Seconds worth a seek, and seconds by which to seek early, as indices may be sorted by time of decoding.
+WORTH_SEEKING = 5.0
+EARLY = 1.0
+
+
+class SkippingDecoder:
+    """Feeds the decoder of a `PictureReader` with what the samples need.
+
+    Args:
+        reader: The file, nothing of it read yet.
+        limit_of: Gives for sample k the latest time, in units of the stream, of the picture on screen at it; None if
+            there is no such sample any more. It is called once the first picture is out.
+        every: From sample 0 on all pictures are wanted.
+    """
+
+    def __init__(self, reader: PictureReader, limit_of: Callable[[int], int | None], *, every: bool) -> None:
+        self._reader = reader
+        self._limit_of = limit_of
+        self._every = every
+        self._decoder = reader.stream.codec_context
+        self._pass_over = self._decoder.codec.canonical_name in CAN_PASS_OVER
+        self._packets = reader.packets()
+        self._waiting: deque[tuple[int, Packet[VideoStream]]] = deque()
+        self._bytes = 0
+        # Times of what the decoder was given: the latest at or before the last sample, and all after it.
+        self._given: list[int] = []
+        self._decoding_time: int | None = None
+        self._restart = False
+        # Time of the key frame at which decoding was taken up, until its picture is out.
+        self._entry: int | None = None
+        self._ended = False
+        self._foreseeable = True
+
+    def pictures(self) -> Iterator[tuple[int, VideoFrame]]:
+        """(time in units of the stream, picture): every wanted one, and some more."""
+        yield from self._reader.timed(self._frames())
+        self._reader.close()
+
+    def _frames(self) -> Iterator[VideoFrame]:
+        try:
+            yield from self._first()
+            if self._reader.base is not None:
+                yield from self._planned()
+            yield from self._drain()
+        except _NoEntryError:
+            # Pictures that a periodic refresh builds up, say. Decode all; what is out already is not given again.
+            self._decoder.skip_frame = "DEFAULT"
+            yield from self._reader.again()
+
+    def _planned(self) -> Iterator[VideoFrame]:
+        self._seek()
+        index = 0
+        while self._foreseeable and (limit := self._limit_of(index)) is not None:
+            yield from self._reach(limit)
+            if self._every or (self._ended and limit >= self._reader.end):
+                break
+            index += 1
+        if self._every or not self._foreseeable:
+            yield from self._rest()
+
+    def _first(self) -> Iterator[VideoFrame]:
+        """Decode until the first picture comes: it sets the time to count from."""
+        for packet in self._packets:
+            self._foreseeable = self._foreseeable and packet.pts is not None
+            if packet.pts is not None:
+                self._given.append(packet.pts)
+            frames = self._reader.feed(packet)
+            yield from frames
+            if frames:
+                return
+
+    def _seek(self) -> None:
+        """Jump ahead if the first sample is far away."""
+        reader = self._reader
+        base, limit = reader.base or 0, self._limit_of(0)
+        if limit is None or (limit - base) * reader.tick < WORTH_SEEKING:
+            return
+        if not self._foreseeable or not reader.container.format.name.startswith(SEEKABLE):
+            return
+        try:
+            reader.container.seek(limit - int(EARLY / reader.tick), stream=reader.stream)
+            self._packets = reader.packets()
+            first = next(self._packets, None)
+            if first is None or first.pts is None or not first.is_keyframe or first.pts > limit:
+                reader.container.seek(min(0, base), stream=reader.stream)
+                self._packets = reader.packets()
+            else:
+                self._wait(first.pts, first)
+                self._entry = first.pts
+            self._given.clear()
+        except av.error.FFmpegError:
+            self._packets = reader.packets()  # not moved: go on from here
+
+    def _reach(self, limit: int) -> Iterator[VideoFrame]:
+        """Read on until the picture on screen at ``limit`` is certain, and decode it."""
+        later = sum(time > limit for time, _ in self._waiting)
+        while later < OVERTAKERS and not self._ended:
+            packet = next(self._packets, None)
+            if packet is None:
+                self._ended = True
+                break
+            if packet.pts is None or self._steps_back(packet) or self._reader.failures:
+                # Without times, over a seam between recordings, or with damage nothing can be foreseen.
+                self._foreseeable = False
+                self._wait(packet.pts or 0, packet)
+                return
+            if packet.pts > limit:
+                later += 1
+            elif packet.is_keyframe and not packet.is_discard:
+                self._drop_before(packet.pts)
+            self._wait(packet.pts, packet)
+            if len(self._waiting) > WAITING_PACKETS or self._bytes > WAITING_BYTES:
+                yield from self._decode_until(self._latest(limit), whole=False)
+        if self._ended and limit >= self._reader.end:
+            return  # no sample falls on the last picture any more
+        yield from self._decode_until(self._latest(limit), whole=True)
+        reached = [time for time in self._given if time <= limit]
+        self._given = [*([max(reached)] if reached else []), *(time for time in self._given if time > limit)]
+
+    def _steps_back(self, packet: Packet[VideoStream]) -> bool:
+        before, self._decoding_time = self._decoding_time, packet.dts
+        return before is not None and packet.dts is not None and packet.dts < before
+
+    def _latest(self, limit: int) -> int | None:
+        """Time of the picture on screen at ``limit`` if it still waits to be decoded."""
+        times = [time for time, packet in self._waiting if time <= limit and not packet.is_discard]
+        given = [time for time in self._given if time <= limit]
+        if not times or (given and max(given) > max(times)):
+            return None
+        return max(times)
+
+    def _drop_before(self, key: int) -> None:
+        """A key frame came that is on screen at the sample or before it: what waits is not needed."""
+        if self._waiting and all(time < key for time, _ in self._waiting):
+            self._waiting.clear()
+            self._bytes = 0
+            self._restart = True
+
+    def _decode_until(self, wanted: int | None, *, whole: bool) -> Iterator[VideoFrame]:
+        """Decode what waits up to the wanted picture, with it if ``whole``."""
+        if wanted is None:
+            return
+        while self._waiting:
+            time, packet = self._waiting[0]
+            if time == wanted and not whole:
+                return
+            self._take()
+            yield from self._feed(time, packet, needed=time >= wanted)
+            if time == wanted:
+                return
+
+    def _rest(self) -> Iterator[VideoFrame]:
+        while self._waiting:
+            time, packet = self._waiting[0]
+            self._take()
+            yield from self._feed(time, packet, needed=True)
+        for packet in self._packets:
+            yield from self._reader.feed(packet)
+
+    def _wait(self, time: int, packet: Packet[VideoStream]) -> None:
+        self._waiting.append((time, packet))
+        self._bytes += packet.size
+
+    def _take(self) -> None:
+        self._bytes -= self._waiting.popleft()[1].size
+
+    def _feed(self, time: int, packet: Packet[VideoStream], *, needed: bool) -> Iterator[VideoFrame]:
+        if self._restart:
+            # The decoder must not take the new pictures for a sequel of the old ones.
+            yield from self._drain()
+            self._decoder.flush_buffers()
+            self._restart = False
+            self._entry = time
+        if self._pass_over:
+            self._decoder.skip_frame = "DEFAULT" if needed or time == self._entry else "NONREF"
+        self._given.append(time)
+        frames = self._reader.feed(packet)
+        if any(frame.interlaced_frame for frame in frames):
+            # The two fields of a picture may come apart, and only one of them be referred to.
+            self._pass_over = False
+            self._decoder.skip_frame = "DEFAULT"
+        yield from self._entered(frames)
+
+    def _drain(self) -> Iterator[VideoFrame]:
+        yield from self._entered(self._reader.feed(None))
+        if self._entry is not None and self._foreseeable:
+            raise _NoEntryError
+
+    def _entered(self, frames: list[VideoFrame]) -> Iterator[VideoFrame]:
+        """These pictures; of the first after a jump it is made sure that they are the key frame and what follows."""
+        for frame in frames:
+            if self._entry is not None and frame.pts is not None:
+                if frame.pts < self._entry:
+                    continue  # shown before the key frame, built on what was left out
+                if frame.pts > self._entry:
+                    raise _NoEntryError
+                self._entry = None
+            yield frame
+
+
+class _NoEntryError(Exception):
+    """A key frame of this file does not stand by itself."""

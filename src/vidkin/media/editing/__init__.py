@@ -1,0 +1,1 @@
+"""Edits that make copies of a video as people make them."""

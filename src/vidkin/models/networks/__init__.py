@@ -1,0 +1,1 @@
+"""The networks that models are made of."""

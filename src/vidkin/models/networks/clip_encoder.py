@@ -1,0 +1,106 @@
+"""Clips to unit vectors: frame network, fully connected layer, LSTM."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.models.config import EncoderConfig
+from vidkin.models.networks.encoder import Encoder, check_frames, unit
+from vidkin.models.networks.frame_network import FrameNetwork
+
+__all__ = ["ClipEncoder"]
+
+
+class ClipEncoder(Encoder):
+    """Frame network, fully connected layer (Xavier), LSTM over the frames, its last state, L2.
+
+    ``f(clip) = h_T / ||h_T||`` with ``h_t = LSTM(relu(W phi(frame_t) + b), h_{t-1})`` and phi the frame network: the
+    clip encoder of Radial loss (ICIP), with any frame network. The last state of each clip is taken at its own
+    length, so what follows in the batch as padding changes nothing.
+
+    B clips, T frames, S pixels a side, F length of the frame network's vectors, D = ``lstm`` or ``embedding``.
+
+    Args:
+        config: Of kind ``clip``, with mean and std; :func:`vidkin.models.build_model` makes all of it.
+        network: The frame network.
+    """
+
+    def __init__(self, config: EncoderConfig, network: FrameNetwork) -> None:
+        super().__init__(config)
+        self.backbone = network.module
+        self.feature_dimension = network.dimension
+        self.fully_connected = nn.Linear(network.dimension, config.hidden)
+        nn.init.xavier_uniform_(self.fully_connected.weight)
+        nn.init.zeros_(self.fully_connected.bias)
+        self.dropout = nn.Dropout(config.dropout)
+        self.lstm = nn.LSTM(config.hidden, config.lstm, batch_first=True)
+        self.projection: nn.Module = nn.Identity()
+        if config.embedding:
+            self.projection = nn.Linear(config.lstm, config.embedding)
+            nn.init.xavier_uniform_(self.projection.weight)
+            nn.init.zeros_(self.projection.bias)
+        self.dimension = config.embedding or config.lstm
+
+    def frame_features(self, frames: torch.Tensor) -> torch.Tensor:
+        """Frames [N, 3, S, S] from 0 to 1 to [N, F]; without gradients where the backbone is frozen."""
+        check_frames("frames", frames, 4, "[N, 3, S, S]", 1)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and self.config.trainable == "all"):
+            features: torch.Tensor = self.backbone(self.normalised(frames))
+        return features
+
+    def head(self, features: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
+        """Frame features [B, T, F] to unit vectors [B, D].
+
+        Args:
+            features: Of :meth:`frame_features`; what follows after a clip's length is not looked at.
+            lengths: [B] int64 in [1, T]; None: T for all.
+
+        Raises:
+            InvalidArgumentError: Shapes or lengths do not fit.
+        """
+        if features.ndim != 3 or features.shape[1] == 0 or features.shape[2] != self.feature_dimension:
+            raise InvalidArgumentError(
+                f"features must be [B, T, {self.feature_dimension}] with at least one frame, given is "
+                f"{list(features.shape)}"
+            )
+        hidden = self.fully_connected(features)
+        if self.config.activation == "relu":
+            hidden = torch.relu(hidden)
+        states, _ = self.lstm(self.dropout(hidden))
+        if lengths is None:
+            last = states[:, -1]
+        else:
+            _check_lengths(lengths, features.shape[0], features.shape[1])
+            # An LSTM looks back only: its state at a clip's own end knows nothing of the padding.
+            place = (lengths.to(states.device) - 1)[:, None, None].expand(-1, 1, states.shape[2])
+            last = states.gather(1, place)[:, 0]
+        return unit(self.projection(last))
+
+    def forward(self, frames: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
+        """Clips [B, T, 3, S, S] from 0 to 1 to unit vectors [B, D]; ``lengths`` as in :meth:`head`."""
+        check_frames("frames", frames, 5, "[B, T, 3, S, S]", 2)
+        features = self.frame_features(frames.flatten(0, 1))
+        return self.head(features.reshape(frames.shape[0], frames.shape[1], -1), lengths)
+
+    def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
+        """The same as calling it."""
+        return self.forward(inputs, lengths)
+
+    def head_parameters(self) -> list[nn.Parameter]:
+        """Fully connected layer, LSTM and projection."""
+        parts = (self.fully_connected, self.lstm, self.projection)
+        return [parameter for part in parts for parameter in part.parameters()]
+
+
+def _check_lengths(lengths: torch.Tensor, clips: int, frames: int) -> None:
+    if tuple(lengths.shape) != (clips,) or lengths.is_floating_point():
+        raise InvalidArgumentError(
+            f"lengths must be [{clips}] whole numbers, given is {list(lengths.shape)} {lengths.dtype}"
+        )
+    if torch.compiler.is_compiling():
+        return  # what is exported cannot look at values
+    least, most = int(lengths.min()), int(lengths.max())
+    if least < 1 or most > frames:
+        raise InvalidArgumentError(f"lengths go from {least} to {most}, allowed is 1 to {frames}")

@@ -1,0 +1,108 @@
+"""Networks of 3-D convolutions that are trained to classify stretches of video."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.models.config import EncoderConfig
+from vidkin.models.networks.encoder import Encoder, check_frames, unit
+
+__all__ = ["VolumeNetwork", "scaled"]
+
+
+class VolumeNetwork(Encoder):
+    """Convolutions over time and space, two hidden layers, classes; the base of C3D and DeepSBD.
+
+    B clips, T frames, S pixels a side, D length of the second hidden layer.
+
+    Args:
+        config: With mean and std, ``frames`` and ``size``.
+        volume: [B, 3, T, S, S], normalised, to [B, C, T', S', S'].
+        hidden: Lengths of the two hidden layers.
+        mean_over_time: Average the volume over what is left of the time; then T may differ from clip to clip.
+    """
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        volume: nn.Sequential,
+        *,
+        hidden: tuple[int, int],
+        mean_over_time: bool,
+    ) -> None:
+        super().__init__(config)
+        self._mean_over_time = mean_over_time
+        self.volume = volume
+        with torch.no_grad():
+            probe = self._flat(volume.eval()(torch.zeros(1, 3, config.frames, config.size, config.size)))
+        volume.train()
+        self.fully_connected = nn.Sequential(nn.Linear(probe.shape[1], hidden[0]), nn.ReLU())
+        self.fully_connected_2 = nn.Sequential(nn.Linear(hidden[0], hidden[1]), nn.ReLU())
+        self.classifier = nn.Linear(hidden[1], config.classes)
+        self.dropout = nn.Dropout(config.dropout)
+        self.dimension = hidden[1]
+        for part in self.modules():
+            if isinstance(part, nn.Conv3d | nn.Linear):
+                nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
+                if part.bias is not None:
+                    nn.init.zeros_(part.bias)
+        nn.init.xavier_uniform_(self.classifier.weight)
+
+    def forward(self, volumes: torch.Tensor) -> torch.Tensor:
+        """Volumes [B, 3, T, S, S] from 0 to 1 to logits [B, classes]."""
+        logits: torch.Tensor = self.classifier(self.dropout(self.hidden_features(volumes)))
+        return logits
+
+    def hidden_features(self, volumes: torch.Tensor) -> torch.Tensor:
+        """Volumes [B, 3, T, S, S] from 0 to 1 to the second hidden layer [B, D], not normalised."""
+        check_frames("volumes", volumes, 5, "[B, 3, T, S, S]", 1)
+        if not self._mean_over_time and volumes.shape[2] != self.config.frames:
+            raise InvalidArgumentError(
+                f"volumes have {volumes.shape[2]} frames, this network takes {self.config.frames}"
+            )
+        pictures = self.normalised(volumes.transpose(1, 2)).transpose(1, 2)
+        first = self.fully_connected(self._flat(self.volume(pictures)))
+        second: torch.Tensor = self.fully_connected_2(self.dropout(first))
+        return second
+
+    def classify(self, clips: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
+        """Clips [B, T, 3, S, S] from 0 to 1 to logits [B, classes]; ``lengths`` as in :meth:`embed`."""
+        return self.forward(self._volumes(clips, lengths))
+
+    def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
+        """Clips [B, T, 3, S, S] from 0 to 1 to unit vectors [B, D]: the second hidden layer.
+
+        Args:
+            inputs: The clips.
+            lengths: [B]; a shorter clip's last frame stands still until T.
+        """
+        return unit(self.hidden_features(self._volumes(inputs, lengths)))
+
+    def head_parameters(self) -> list[nn.Parameter]:
+        """All: nothing of it was trained before."""
+        return list(self.parameters())
+
+    def _flat(self, maps: torch.Tensor) -> torch.Tensor:
+        return (maps.mean(dim=2) if self._mean_over_time else maps).flatten(1)
+
+    @staticmethod
+    def _volumes(clips: torch.Tensor, lengths: torch.Tensor | None) -> torch.Tensor:
+        check_frames("clips", clips, 5, "[B, T, 3, S, S]", 2)
+        if lengths is not None:
+            if tuple(lengths.shape) != clips.shape[:1] or int(lengths.min()) < 1:
+                raise InvalidArgumentError(
+                    f"lengths must be [{len(clips)}] whole numbers from 1 on, given is {lengths.tolist()}"
+                )
+            place = torch.arange(clips.shape[1], device=clips.device)[None]
+            place = torch.minimum(place, lengths.to(clips.device)[:, None] - 1)
+            clips = clips[torch.arange(len(clips), device=clips.device)[:, None], place]
+        return clips.transpose(1, 2)
+
+
+def scaled(channels: Sequence[int], width: float) -> list[int]:
+    """Channels times a factor, whole multiples of 8."""
+    return [max(8, round(count * width / 8) * 8) for count in channels]

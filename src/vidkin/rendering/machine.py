@@ -1,0 +1,160 @@
+"""Which parts of the machine work: versions, codecs, extractors. The facts behind ``vidkin doctor``."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from vidkin._version import __version__
+from vidkin.errors import VidkinError
+
+__all__ = ["Finding", "inspect_machine"]
+
+State = Literal["ok", "missing", "broken"]
+
+_PACKAGES = (
+    "torch",
+    "torchvision",
+    "timm",
+    "av",
+    "pylance",
+    "numpy",
+    "scikit-image",
+    "scikit-learn",
+    "matplotlib",
+)
+_DECODERS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif", "mjpeg")
+_ENCODERS = ("libx264", "libx265", "libvpx-vp9")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        name: What was looked at.
+        state: ``ok``; ``missing`` for a part that vidkin works without; ``broken`` for one that it needs.
+        detail: A version, a list, or the cause.
+    """
+
+    name: str
+    state: State
+    detail: str
+
+
+def inspect_machine() -> tuple[Finding, ...]:
+    """Look at every part by using it, not by asking whether it is installed."""
+    return (
+        Finding("vidkin", "ok", f"{__version__}, Python {platform.python_version()}, {platform.platform()}"),
+        _packages(),
+        _try("torch", _torch, needed=True),
+        _try("video decoders", _decoders, needed=True),
+        _try("video encoders", _encoders, needed=True),
+        _try("classical extractor", _classical, needed=True),
+        _try("torchvision", _torchvision, needed=False),
+        _try("timm", _timm, needed=False),
+        _try("sample photographs", _photographs, needed=False),
+    )
+
+
+def _packages() -> Finding:
+    found, missing = [], []
+    for name in _PACKAGES:
+        try:
+            found.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        return Finding("packages", "broken", f"not installed: {', '.join(missing)}; pip install vidkin")
+    return Finding("packages", "ok", ", ".join(found))
+
+
+def _try(name: str, look: Callable[[], str], *, needed: bool) -> Finding:
+    try:
+        return Finding(name, "ok", look())
+    # What a half-installed binary package raises on import or first use: these are the finding.
+    except (ImportError, OSError, RuntimeError, VidkinError) as error:
+        cause = str(error).strip().splitlines() or [type(error).__name__]
+        return Finding(name, "broken" if needed else "missing", cause[0])
+
+
+def _torch() -> str:
+    import torch
+
+    device = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "no CUDA device"
+    return f"{torch.get_num_threads()} of {os.cpu_count()} processors, {device}"
+
+
+def _decoders() -> str:
+    return _codecs(_DECODERS, "r")
+
+
+def _encoders() -> str:
+    return _codecs(_ENCODERS, "w")
+
+
+def _codecs(names: tuple[str, ...], mode: Literal["r", "w"]) -> str:
+    import av
+    from av.codec import Codec
+    from av.codec.codec import UnknownCodecError
+
+    there, lacking = [], []
+    for name in names:
+        try:
+            Codec(name, mode)
+            there.append(name)
+        except UnknownCodecError:
+            lacking.append(name)
+    if names[0] in lacking:
+        raise RuntimeError(f"this PyAV {av.__version__} lacks {names[0]}: pip install --force-reinstall av")
+    return ", ".join(there) + (f" (without {', '.join(lacking)})" if lacking else "")
+
+
+def _classical() -> str:
+    import numpy as np
+
+    from vidkin.features import open_extractor
+    from vidkin.media import Frames
+
+    extractor = open_extractor("classical")
+    noise = np.random.default_rng(0).integers(0, 256, (1, 120, 160, 3), dtype=np.uint8)
+    features = extractor.extract(Frames(noise, np.zeros(1)))
+    regions, dimension = features.values.shape[1:]
+    return f"{extractor.fingerprint}, {regions} regions of {dimension} values"
+
+
+def _torchvision() -> str:
+    from vidkin.features import import_torchvision
+
+    return str(import_torchvision().__version__)
+
+
+def _timm() -> str:
+    from vidkin.features import import_timm
+
+    return f"{import_timm().__version__}; {_hub()}"
+
+
+def _hub() -> str:
+    home = os.environ.get("HF_HUB_CACHE") or os.path.join(
+        os.environ.get("HF_HOME", os.path.expanduser("~/.cache/huggingface")), "hub"
+    )
+    try:
+        models = sorted(name for name in os.listdir(home) if name.startswith("models--timm--"))
+    except OSError:
+        models = []
+    if not models:
+        return "no weights cached (give --weights FILE where there is no network)"
+    return "weights cached: " + ", ".join(name.removeprefix("models--timm--") for name in models)
+
+
+def _photographs() -> str:
+    from vidkin.datasets import PHOTOGRAPHS, photograph
+
+    for name in PHOTOGRAPHS:
+        photograph(name)
+    return f"{len(PHOTOGRAPHS)} of scikit-image"

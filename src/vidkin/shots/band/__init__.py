@@ -1,0 +1,1 @@
+"""The default detector: the band of self-similarity, read by a small network."""

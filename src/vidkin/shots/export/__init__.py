@@ -1,0 +1,1 @@
+"""Shots as lists, edit decision lists, time lines, thumbnails and pieces."""

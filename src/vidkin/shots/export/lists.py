@@ -1,0 +1,155 @@
+"""Shots and curves as tables: CSV, and plain values for JSON."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vidkin.media import whole_file
+from vidkin.shots.export.timecode import frame_at, timecode, timeline_rate
+
+if TYPE_CHECKING:
+    from vidkin.shots.shot import Cut, ShotDetection
+
+__all__ = ["detection_as_dict", "write_shots_csv", "write_stats_csv"]
+
+PathLike = str | os.PathLike[str]
+
+_SHOT_FIELDS = ("start", "end", "start_frame", "end_frame", "kind", "confidence", "critical")
+_CUT_FIELDS = ("time", "frame", "kind", "confidence", "start", "end", "start_frame", "end_frame")
+_CSV_COLUMNS = (
+    "file",
+    "shot",
+    "start",
+    "end",
+    "start_frame",
+    "end_frame",
+    "start_timecode",
+    "end_timecode",
+    "kind",
+    "confidence",
+    "transition_start",
+    "transition_end",
+    "critical",
+)
+
+
+def detection_as_dict(detection: ShotDetection, *, curve: bool = False) -> dict[str, Any]:
+    """A detection as plain values that `json.dumps` takes.
+
+    Keys: ``path``, ``detector``, ``frames``, ``frame_rate``, ``shots`` and ``cuts`` (the fields of `Shot` and
+    `Cut`; times in seconds, frames counted from 0, ``end_frame`` of a shot is the first frame after it), and with
+    ``curve`` the curve's ``name``, ``times`` and ``values``.
+    """
+    described: dict[str, Any] = {
+        "path": detection.path,
+        "detector": detection.detector,
+        "frames": len(detection.frame_times),
+        "frame_rate": round(float(timeline_rate(np.asarray(detection.frame_times))), 3),
+        "shots": [_fields(shot, _SHOT_FIELDS) for shot in detection.shots],
+        "cuts": [_fields(cut, _CUT_FIELDS) for cut in detection.cuts],
+    }
+    if curve and detection.curve is not None:
+        described["curve"] = {
+            "name": detection.curve.name,
+            "times": [float(time) for time in detection.curve.times],
+            "values": [
+                float(value) if math.isfinite(value) else None for value in detection.curve.values.tolist()
+            ],
+        }
+    return described
+
+
+def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None:
+    """Write the shots of one or more videos as CSV (UTF-8), one line a shot.
+
+    Columns: file, shot (from 1), start and end in seconds, start_frame, end_frame (the first frame after the shot),
+    start_timecode and end_timecode (non-drop), kind and confidence of the transition that opens the shot,
+    transition_start and transition_end in seconds where it is gradual, critical (empty where not judged).
+
+    Raises:
+        MediaError: The file cannot be written.
+    """
+    with (
+        whole_file(path) as partial,
+        partial.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file,
+    ):
+        rows = csv.writer(file)
+        rows.writerow(_CSV_COLUMNS)
+        for detection in detections:
+            rate = timeline_rate(np.asarray(detection.frame_times))
+            opening = {cut.frame: cut for cut in detection.cuts}
+            for number, shot in enumerate(detection.shots, start=1):
+                cut = opening.get(shot.start_frame)
+                gradual = cut is not None and cut.kind == "gradual"
+                rows.writerow(
+                    [
+                        detection.path,
+                        number,
+                        _seconds(shot.start),
+                        _seconds(shot.end),
+                        shot.start_frame,
+                        shot.end_frame,
+                        timecode(frame_at(shot.start, rate), rate),
+                        timecode(frame_at(shot.end, rate), rate),
+                        shot.kind,
+                        _score(shot.confidence),
+                        _seconds(cut.start) if cut is not None and gradual else "",
+                        _seconds(cut.end) if cut is not None and gradual else "",
+                        _score(shot.critical),
+                    ]
+                )
+
+
+def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:
+    """Write the detector's curve as CSV, one line a frame.
+
+    Columns: frame, time in seconds, the curve under its own name (empty where it has no value), cut (the confidence,
+    at the first frame of a new shot) and transition (the confidence, at all frames of a gradual transition).
+
+    Raises:
+        MediaError: The file cannot be written.
+    """
+    times = np.asarray(detection.frame_times, dtype=np.float64)
+    values = [""] * len(times)
+    name = "curve"
+    if detection.curve is not None:
+        name = detection.curve.name
+        places = np.searchsorted(times, np.asarray(detection.curve.times) - 1e-6)
+        for place, value in zip(places.tolist(), detection.curve.values.tolist(), strict=True):
+            if place < len(values) and math.isfinite(value):
+                values[place] = f"{value:.6g}"
+    cuts = {cut.frame: _score(cut.confidence) for cut in detection.cuts}
+    inside = _inside(detection.cuts)
+    with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["frame", "time", name, "cut", "transition"])
+        for frame, time in enumerate(times.tolist()):
+            rows.writerow([frame, _seconds(time), values[frame], cuts.get(frame, ""), inside.get(frame, "")])
+
+
+def _fields(record: object, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
+
+
+def _seconds(time: float) -> str:
+    return f"{time:.6f}"
+
+
+def _score(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _inside(cuts: Sequence[Cut]) -> dict[int, str]:
+    """Frames that lie in a gradual transition, with its confidence."""
+    return {
+        frame: _score(cut.confidence)
+        for cut in cuts
+        if cut.kind == "gradual"
+        for frame in range(cut.start_frame, cut.end_frame + 1)
+    }

@@ -1,0 +1,1 @@
+"""Detections and critical clips against their labels."""

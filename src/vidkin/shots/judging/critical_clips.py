@@ -1,0 +1,180 @@
+"""How well critical clips and their moments are found, over several videos."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.measures import (
+    DetectionScores,
+    average_precision,
+    clip_scores,
+    temporal_average_precision,
+)
+from vidkin.shots.critical import critical_score, rise_moment
+from vidkin.shots.fitted_rule import FittedRule
+from vidkin.shots.learned.slope import ShotWindows
+
+__all__ = [
+    "CriticalScores",
+    "JudgedShot",
+    "TrueShot",
+    "judge_shots",
+    "score_critical",
+    "score_found_critical",
+]
+
+# A shot that was found is a labelled one where they share more than this of what both cover.
+_SAME_SHOT = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedShot:
+    """A shot as a detector judges it.
+
+    Attributes:
+        start: Frame.
+        end: One past its last frame.
+        score: How surely it is critical, in [0, 1], yes from 1/2 on.
+        moment: Seconds at which its event begins.
+    """
+
+    start: int
+    end: int
+    score: float
+    moment: float
+
+
+@dataclass(frozen=True, slots=True)
+class TrueShot:
+    """A labelled shot: frames [start, end), and the seconds at which its event begins; None where nothing happens."""
+
+    start: int
+    end: int
+    moment: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalScores:
+    """Scores over all shots of all videos.
+
+    Attributes:
+        clips: Yes/no per shot: precision, recall, F1.
+        average_precision: Of the shots ranked by score (equal scores: the mean over their orders), in [0, 1].
+        spotting: Average precision of the moments in time for each tolerance (full width of the window, seconds).
+    """
+
+    clips: DetectionScores
+    average_precision: float
+    spotting: Mapping[float, float]
+
+
+def judge_shots(
+    windows: ShotWindows, stretches: Sequence[tuple[int, int]], rule: FittedRule, *, rate: float
+) -> list[JudgedShot]:
+    """Judge shots [start, end) of a video by the trends of their curves.
+
+    The moment of an event is that of the last frame of the window with which the curve leaves its calm part.
+
+    Args:
+        windows: Of the video.
+        stretches: Its shots.
+        rule: What counts as increasing.
+        rate: Frames a second.
+    """
+    judged = []
+    for start, end in stretches:
+        curve = windows.curve(start, end)
+        frame = min(start + rise_moment(curve) + windows.window - 1, max(start, end - 1))
+        judged.append(JudgedShot(start, end, critical_score(curve, rule), frame / rate))
+    return judged
+
+
+def score_critical(
+    judged: Sequence[Sequence[JudgedShot]],
+    truth: Sequence[Sequence[TrueShot]],
+    *,
+    tolerances: Sequence[float] = (1.0, 2.0, 4.0),
+) -> CriticalScores:
+    """Score judgements of the labelled shots themselves: whether the trend is read rightly, given the right cuts.
+
+    Raises:
+        InvalidArgumentError: The shots judged are not the labelled ones.
+    """
+    for number, (found, wanted) in enumerate(zip(judged, truth, strict=True)):
+        if [(shot.start, shot.end) for shot in found] != [(shot.start, shot.end) for shot in wanted]:
+            raise InvalidArgumentError(
+                f"video {number}: the shots judged are not the labelled ones; use score_found_critical for others"
+            )
+    scores = [shot.score for video in judged for shot in video]
+    labels = [shot.moment is not None for video in truth for shot in video]
+    ranked = average_precision(torch.tensor(scores), torch.tensor(labels, dtype=torch.int64), ties="expected")
+    return CriticalScores(
+        clip_scores([score >= 0.5 for score in scores], labels),
+        float(ranked),
+        _spotting(judged, truth, tolerances),
+    )
+
+
+def score_found_critical(
+    judged: Sequence[Sequence[JudgedShot]],
+    truth: Sequence[Sequence[TrueShot]],
+    *,
+    tolerances: Sequence[float] = (1.0, 2.0, 4.0),
+) -> CriticalScores:
+    """Score shots that were found, cuts and all.
+
+    A critical one is right where it shares more than half (intersection over union) with a critical labelled one.
+    Average precision is that of these matches in falling order of score.
+    """
+    ranked: list[tuple[float, bool]] = []
+    wanted = 0
+    for found, labelled in zip(judged, truth, strict=True):
+        critical = [shot for shot in labelled if shot.moment is not None]
+        wanted += len(critical)
+        for shot in found:
+            # Shots of one video do not overlap each other, so none shares more than half with two.
+            right = any(_overlap(shot, other) > _SAME_SHOT for other in critical)
+            ranked.append((shot.score, right))
+    ranked.sort(key=lambda pair: -pair[0])
+    right_so_far, area = 0, 0.0
+    for place, (_, right) in enumerate(ranked, start=1):
+        right_so_far += right
+        area += right_so_far / place if right else 0.0
+    yes = [right for score, right in ranked if score >= 0.5]
+    return CriticalScores(
+        DetectionScores(sum(yes), len(yes) - sum(yes), wanted - sum(yes)),
+        area / wanted if wanted else float("nan"),
+        _spotting(judged, truth, tolerances),
+    )
+
+
+def _overlap(one: JudgedShot, other: TrueShot) -> float:
+    shared = min(one.end, other.end) - max(one.start, other.start)
+    return max(0, shared) / (max(one.end, other.end) - min(one.start, other.start))
+
+
+def _spotting(
+    judged: Sequence[Sequence[JudgedShot]], truth: Sequence[Sequence[TrueShot]], tolerances: Sequence[float]
+) -> dict[float, float]:
+    found = [(number, shot.moment, shot.score) for number, video in enumerate(judged) for shot in video]
+    events = [
+        (number, shot.moment)
+        for number, video in enumerate(truth)
+        for shot in video
+        if shot.moment is not None
+    ]
+    return {
+        tolerance: temporal_average_precision(
+            torch.tensor([moment for _, moment, _ in found]),
+            torch.tensor([score for _, _, score in found]),
+            torch.tensor([moment for _, moment in events]),
+            tolerance=tolerance,
+            videos=torch.tensor([number for number, _, _ in found]),
+            truth_videos=torch.tensor([number for number, _ in events]),
+        )
+        for tolerance in tolerances
+    }

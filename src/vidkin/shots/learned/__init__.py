@@ -1,0 +1,1 @@
+"""Detectors made of trained clip encoders, and their training."""

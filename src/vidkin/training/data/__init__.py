@@ -1,0 +1,1 @@
+"""What a training step gets: items, batches, and the order they come in."""

@@ -1,0 +1,189 @@
+"""Workers that crash, hang or show a bug."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.index.helpers import FATAL, PLAIN, colour_video, open_plain, video
+from vidkin.errors import ExtractorError, UnknownExtractorError
+from vidkin.index import (
+    Advanced,
+    Described,
+    Event,
+    Idle,
+    ProcessExecutor,
+    SerialExecutor,
+    Unreadable,
+    WorkerSpec,
+)
+from vidkin.index.ingest.executor import joined
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("videos")
+    return [str(video(folder / f"{seed}.mp4", seed=seed)) for seed in range(3)]
+
+
+def ends(events: list[Event]) -> dict[str, Described | Unreadable]:
+    return {event.path: event for event in events if isinstance(event, Described | Unreadable)}
+
+
+def test_processes_give_what_one_process_gives(videos: list[str], tmp_path: Path) -> None:
+    text = tmp_path / "text.mp4"
+    text.write_text("hello")
+    paths = [*videos, str(text)]
+    here = ends(list(SerialExecutor(PLAIN).run(paths)))
+    events = list(ProcessExecutor(PLAIN, workers=2).run(paths))
+    there = ends(events)
+    assert set(here) == set(there) == set(paths)
+    for path in videos:
+        one, other = here[path], there[path]
+        assert isinstance(one, Described)
+        assert isinstance(other, Described)
+        assert one.info == other.info
+        assert len(one.features.timestamps) == 8
+        for name in ("values", "timestamps", "information"):
+            assert np.array_equal(getattr(one.features, name), getattr(other.features, name))
+        # Progress adds up to the whole.
+        assert sum(e.frames for e in events if isinstance(e, Advanced) and e.path == path) == 8
+    assert here[str(text)] == there[str(text)]
+    assert isinstance(there[str(text)], Unreadable)
+
+
+def test_each_kind_of_death_costs_one_file(videos: list[str], tmp_path: Path) -> None:
+    fatal = {
+        what: str(colour_video(tmp_path / f"{what}.mp4", what)) for what in ("segfault", "exit", "killed")
+    }
+    paths = [videos[0], fatal["segfault"], videos[1], fatal["exit"], fatal["killed"], videos[2]]
+    found = ends(list(ProcessExecutor(FATAL, workers=2).run(paths)))
+    assert {path for path, event in found.items() if isinstance(event, Described)} == set(videos)
+    causes = {what: getattr(found[path], "cause", None) for what, path in fatal.items()}
+    assert causes == {
+        "segfault": "decoder process died with signal SIGSEGV",
+        "exit": "decoder process ended with exit status 3",
+        "killed": "decoder process died with signal SIGKILL, perhaps for lack of memory",
+    }
+
+
+def test_a_hang_costs_one_file(videos: list[str], tmp_path: Path) -> None:
+    hanging = str(colour_video(tmp_path / "hang.mp4", "hang"))
+    events = list(ProcessExecutor(FATAL, workers=1, hang_timeout=1.0).run([hanging, videos[0]]))
+    found = ends(events)
+    assert found[hanging] == Unreadable(hanging, "decoder process hung: no progress for 1 s")
+    assert isinstance(found[videos[0]], Described)
+    assert any(isinstance(event, Idle) for event in events)
+
+
+def test_a_bug_is_raised_with_where_it_happened(tmp_path: Path) -> None:
+    path = str(colour_video(tmp_path / "bug.mp4", "bug"))
+    with pytest.raises(ZeroDivisionError, match="a bug in an extractor") as caught:
+        list(ProcessExecutor(FATAL, workers=1).run([path]))
+    assert f"in the worker process that read {path}" in caught.value.__notes__[0]
+    assert "helpers.py" in caught.value.__notes__[0]
+
+
+def test_an_extractor_that_cannot_be_opened_says_why(videos: list[str]) -> None:
+    with pytest.raises(UnknownExtractorError, match="no extractor is called 'nonsense'"):
+        list(ProcessExecutor(WorkerSpec("nonsense"), workers=1).run(videos))
+
+
+def test_a_worker_that_cannot_start_says_why(videos: list[str]) -> None:
+    spec = WorkerSpec("plain", open_extractor=_open_in_a_way_that_exits)
+    with pytest.raises(RuntimeError, match=r"ended with status 7 before it could start"):
+        list(ProcessExecutor(spec, workers=1).run(videos))
+
+
+def _open_in_a_way_that_exits(name: str, **_: object) -> None:
+    os._exit(7)
+
+
+def test_a_worker_killed_before_it_is_ready_is_started_again(videos: list[str], tmp_path: Path) -> None:
+    spec = WorkerSpec(str(tmp_path), open_extractor=_open_after_two_deaths)
+    found = ends(list(ProcessExecutor(spec, workers=1).run(videos)))
+    assert all(isinstance(found[path], Described) for path in videos)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_workers_killed_time_and_again_end_the_run(videos: list[str]) -> None:
+    spec = WorkerSpec("plain", open_extractor=_open_in_a_way_that_kills)
+    with pytest.raises(
+        ExtractorError, match=r"killed by signal SIGKILL 4 times .* try again with fewer workers"
+    ):
+        list(ProcessExecutor(spec, workers=1).run(videos))
+
+
+def _open_after_two_deaths(name: str, **options: object) -> object:
+    starts = len(list(Path(name).iterdir()))
+    (Path(name) / str(starts)).touch()
+    if starts < 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return open_plain("plain", **options)
+
+
+def _open_in_a_way_that_kills(name: str, **_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_nothing_to_do_starts_nothing() -> None:
+    assert list(ProcessExecutor(PLAIN, workers=4).run([])) == []
+
+
+def test_closing_early_ends_the_workers(videos: list[str]) -> None:
+    run = ProcessExecutor(PLAIN, workers=1).run(videos)
+    while not isinstance(next(run), Advanced):
+        pass
+    children = _children(os.getpid())
+    assert len(children) == 1
+    run.close()
+    assert not any(_alive(child) for child in children)
+
+
+def test_workers_die_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    hanging = str(colour_video(tmp_path / "hang.mp4", "hang"))
+    code = (
+        "import sys\nfrom tests.index.helpers import FATAL\nfrom vidkin.index import ProcessExecutor\n"
+        "for event in ProcessExecutor(FATAL, workers=2).run([sys.argv[1]] * 2): print('on', flush=True)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    with subprocess.Popen(
+        [sys.executable, "-c", code, hanging], stdout=subprocess.PIPE, text=True, env=environment
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "on\n"
+        _wait_for(lambda: len(_children(parent.pid)) == 2)
+        children = _children(parent.pid)
+        parent.send_signal(signal.SIGKILL)
+        _wait_for(lambda: not any(_alive(child) for child in children))
+
+
+def test_chunks_of_nothing() -> None:
+    assert len(joined([]).timestamps) == 0
+
+
+def _children(pid: int) -> list[int]:
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in listed]
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def _wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen within 30 s"
+        time.sleep(0.02)

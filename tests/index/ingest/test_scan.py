@@ -1,0 +1,132 @@
+"""Which files are found."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from vidkin.index import scan
+from vidkin.index.ingest.scan import content_hash, is_gone
+
+
+def touch(path: Path, content: bytes = b"x") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def names(folder: Path, *given: str | os.PathLike[str]) -> list[str]:
+    return [os.path.relpath(file.path, folder) for file in scan(given or [folder]).files]
+
+
+def test_folders_are_searched_for_videos(tmp_path: Path) -> None:
+    for name in ("b.mp4", "a.MKV", "sub/deep/c.webm", "notes.txt", "d.jpg", ".hidden.mp4", ".cache/e.mp4"):
+        touch(tmp_path / name)
+    assert names(tmp_path) == ["a.MKV", "b.mp4", "sub/deep/c.webm"]
+    found = scan([tmp_path])
+    assert found.folders == (str(tmp_path),)
+    assert found.problems == ()
+    assert (found.files[0].size, found.files[0].mtime_ns) == (1, (tmp_path / "a.MKV").stat().st_mtime_ns)
+
+
+def test_a_file_that_is_named_may_have_any_name(tmp_path: Path) -> None:
+    touch(tmp_path / "clip.bin")
+    touch(tmp_path / ".hidden.mp4")
+    assert names(tmp_path, tmp_path / "clip.bin", tmp_path / ".hidden.mp4") == [".hidden.mp4", "clip.bin"]
+
+
+def test_each_file_is_found_once(tmp_path: Path) -> None:
+    touch(tmp_path / "sub/a.mp4")
+    assert names(
+        tmp_path, tmp_path, tmp_path / "sub", tmp_path / "sub/a.mp4", tmp_path / "sub/../sub/a.mp4"
+    ) == ["sub/a.mp4"]
+
+
+def test_patterns_and_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a1.mp4", "a2.mkv", "sub/a3.mp4", "odd[1].mp4"):
+        touch(tmp_path / name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert names(tmp_path, "~/a*") == ["a1.mp4", "a2.mkv"]
+    assert names(tmp_path, f"{tmp_path}/**/*.mp4") == ["a1.mp4", "odd[1].mp4", "sub/a3.mp4"]
+    assert names(tmp_path, tmp_path / "odd[1].mp4") == ["odd[1].mp4"]
+    assert scan(["~/z*"]).problems == ((f"{tmp_path}/z*", "nothing matches this pattern"),)
+
+
+def test_names_of_all_kinds_survive(tmp_path: Path) -> None:
+    composed, decomposed = (unicodedata.normalize(form, "Müsli café.mp4") for form in ("NFC", "NFD"))
+    undecodable = os.fsdecode(b"\xff\xfe bytes.mp4")
+    for name in (composed, decomposed, "with  two spaces .mp4", "映画 🎬.mp4", "new\nline.mp4", undecodable):
+        touch(tmp_path / name)
+    found = scan([tmp_path]).files
+    assert len(found) == 6
+    assert {os.path.basename(file.path) for file in found} >= {composed, decomposed, undecodable}
+    assert all(os.path.getsize(file.path) == 1 for file in found)
+
+
+def test_links(tmp_path: Path) -> None:
+    touch(tmp_path / "real/a.mp4")
+    touch(tmp_path / "elsewhere/b.mp4")
+    (tmp_path / "real/loop").symlink_to(tmp_path / "real")
+    (tmp_path / "real/a again.mp4").symlink_to(tmp_path / "real/a.mp4")
+    (tmp_path / "real/b1.mp4").symlink_to(tmp_path / "elsewhere/b.mp4")
+    (tmp_path / "real/b2.mp4").symlink_to(tmp_path / "elsewhere/b.mp4")
+    (tmp_path / "real/dead.mp4").symlink_to(tmp_path / "nowhere")
+    found = scan([tmp_path / "real"])
+    assert [os.path.basename(file.path) for file in found.files] == ["a.mp4", "b1.mp4"]
+    assert found.problems == ((str(tmp_path / "real/dead.mp4"), "there is no such file or folder"),)
+
+
+def test_what_cannot_be_looked_at_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch(tmp_path / "a.mp4")
+    touch(tmp_path / "locked/b.mp4")
+    os.mkfifo(tmp_path / "pipe.mp4")
+    list_folder = os.scandir
+
+    def refuse(path: str) -> object:
+        if path.endswith("locked"):
+            raise PermissionError(13, "Permission denied")
+        return list_folder(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    found = scan([tmp_path, tmp_path / "pipe.mp4", tmp_path / "missing"])
+    assert [os.path.basename(file.path) for file in found.files] == ["a.mp4"]
+    assert dict(found.problems) == {
+        str(tmp_path / "locked"): "cannot be listed: permission denied",
+        str(tmp_path / "pipe.mp4"): "is neither a file nor a folder",
+        str(tmp_path / "missing"): "there is no such file or folder",
+    }
+
+
+def test_typescript_is_no_transport_stream(tmp_path: Path) -> None:
+    touch(tmp_path / "code.ts", b"export const a = 1;")
+    touch(tmp_path / "stream.ts", b"\x47\x40\x00\x10" + bytes(184))
+    touch(tmp_path / "camera.ts", b"\x00\x00\x00\x00\x47" + bytes(187))
+    assert names(tmp_path) == ["camera.ts", "stream.ts"]
+
+
+def test_content_hash_sees_head_middle_and_tail(tmp_path: Path) -> None:
+    content = bytearray(5 << 20)
+    hashes = []
+    for at in (None, 0, 5 << 19, (5 << 20) - 1):
+        changed = bytearray(content)
+        if at is not None:
+            changed[at] = 1
+        path = touch(tmp_path / f"{at}.mp4", bytes(changed))
+        hashes.append(content_hash(str(path), len(changed)))
+    assert len(set(hashes)) == 4
+    assert all(len(digest) == 32 for digest in hashes)
+    again = touch(tmp_path / "copy.mp4", bytes(content))
+    assert content_hash(str(again), len(content)) == hashes[0]
+    small = touch(tmp_path / "small.mp4", b"ab")
+    assert content_hash(str(small), 2) != content_hash(str(touch(tmp_path / "other.mp4", b"ac")), 2)
+
+
+def test_gone(tmp_path: Path) -> None:
+    path = touch(tmp_path / "a.mp4")
+    assert not is_gone(str(path))
+    assert is_gone(str(tmp_path / "b.mp4"))
+    assert is_gone(str(path / "inside a file"))
+    assert not is_gone(str(tmp_path / ("x" * 300)))

@@ -1,0 +1,397 @@
+"""Bringing a collection up to date: what is read, what is recognised, what is reported."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.index.helpers import FATAL, PLAIN, colour_video, video
+from tests.support.videos import broken_off
+from vidkin.index import (
+    Event,
+    IngestInterrupted,
+    IngestReport,
+    LanceStore,
+    MemoryStore,
+    Progress,
+    SerialExecutor,
+    VectorStore,
+    scan,
+)
+from vidkin.index.ingest.plan import Plan
+from vidkin.index.ingest.session import ingest
+
+
+class Counting(SerialExecutor):
+    """Remembers what it was asked to read, and can be made to stop."""
+
+    def __init__(self, *, interrupt_after: int | None = None) -> None:
+        super().__init__(PLAIN)
+        self.read: list[str] = []
+        self.left = interrupt_after
+
+    def run(self, paths: Iterable[str]) -> Iterator[Event]:
+        def noted() -> Iterator[str]:
+            for path in paths:
+                if self.left is not None and len(self.read) >= self.left:
+                    raise KeyboardInterrupt
+                self.read.append(os.path.basename(path))
+                yield path
+
+        return super().run(noted())
+
+
+class Collection:
+    """A folder of videos and a store."""
+
+    def __init__(self, folder: Path, store: VectorStore) -> None:
+        self.folder = folder
+        self.store = store
+        self.read: list[str] = []
+
+    def add(self, *, executor: SerialExecutor | None = None, **options: object) -> IngestReport:
+        used = executor or Counting()
+        report = ingest(self.store, scan([self.folder]), used, **options)  # type: ignore[arg-type]
+        self.read = used.read if isinstance(used, Counting) else []
+        return report
+
+    def names(self) -> list[str]:
+        return [os.path.relpath(record.path, self.folder) for record in self.store.videos()]
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("originals")
+    for seed, name in enumerate(["a.mp4", "b.mp4", "c.mp4"]):
+        video(folder / name, seed=seed)
+    return folder
+
+
+@pytest.fixture(params=["memory", "lance"])
+def collection(request: pytest.FixtureRequest, originals: Path, tmp_path: Path) -> Collection:
+    shutil.copytree(originals, tmp_path / "videos")
+    store = MemoryStore() if request.param == "memory" else LanceStore(tmp_path / "store")
+    return Collection(tmp_path / "videos", store)
+
+
+def short(outcomes: Iterable[object]) -> list[str]:
+    return [os.path.basename(outcome.path) for outcome in outcomes]  # type: ignore[attr-defined]
+
+
+def test_a_file_that_broke_off_is_taken_in_with_a_word(
+    collection: Collection, caplog: pytest.LogCaptureFixture
+) -> None:
+    long = video(collection.folder / "d.mp4", seed=3, frames=60)
+    broken_off(long, collection.folder / "e.mp4")
+    report = collection.add()
+    assert report.broken == ()
+    causes = {os.path.basename(outcome.path): outcome.cause for outcome in report.added if outcome.cause}
+    assert list(causes) == ["e.mp4"]
+    assert re.fullmatch(r"the file is cut off: [3-8]\.\d s of 12\.0 s are there", causes["e.mp4"])
+    assert causes["e.mp4"] in caplog.text
+
+
+def test_a_file_that_changes_while_it_is_read_is_read_again_and_lends_its_features_to_nobody(
+    collection: Collection,
+) -> None:
+    """Its content was known when it was found, and is another when it is read; a twin has the first content."""
+    changing = collection.folder / "a.mp4"
+    shutil.copy(changing, collection.folder / "z.mp4")
+
+    class Replacing(Counting):
+        def run(self, paths: Iterable[str]) -> Iterator[Event]:
+            for event in super().run(paths):
+                if (
+                    getattr(event, "path", "").endswith("a.mp4")
+                    and changing.stat().st_size != other.stat().st_size
+                ):
+                    shutil.copy(other, changing)
+                yield event
+
+    other = video(collection.folder.parent / "other.mp4", seed=7, frames=20)
+    report = collection.add(executor=Replacing())
+    assert [(os.path.basename(o.path), o.cause) for o in report.broken] == [
+        ("a.mp4", "it changed while it was being read; index it again")
+    ]
+    twin = collection.store.find(str(collection.folder / "z.mp4"))
+    assert twin is not None
+    assert twin.duration == 2.0
+    report = collection.add()
+    assert (short(report.added), report.broken) == (["a.mp4"], ())
+    record = collection.store.find(str(changing))
+    assert record is not None
+    assert record.duration == 4.0
+
+
+def test_the_first_time_everything_is_read_and_the_second_nothing(collection: Collection) -> None:
+    report = collection.add()
+    assert short(report.added) == collection.read == ["a.mp4", "b.mp4", "c.mp4"]
+    assert str(report) == "3 added, 0 unchanged, 0 moved, 0 broken, 0 removed"
+    assert report.seconds_of_video == pytest.approx(3 * 2.0)
+    (record, *_) = collection.store.videos()
+    assert (record.duration, record.width, record.height, record.codec) == (2.0, 96, 64, "h264")
+    # 2 s at the densest rate of 4 a second; the file has 5.
+    assert (record.frames, record.sampling_rate, record.frame_rate) == (8, 4.0, 5.0)
+    features = collection.store.read(record.id)
+    assert features.values.shape == (8, 4, 16)
+    assert features.timestamps.tolist() == pytest.approx([0, 0.2, 0.4, 0.6, 1.0, 1.2, 1.4, 1.6])
+    again = collection.add()
+    assert short(again.unchanged) == ["a.mp4", "b.mp4", "c.mp4"]
+    assert collection.read == []
+    assert again.seconds_of_video == 0
+    assert (again.total, again.usable) == (3, 3)
+
+
+def test_the_baseline_is_stored_beside_the_features(collection: Collection) -> None:
+    collection.add(baseline=lambda values: values.float().abs().amax(dim=(1, 2)))
+    features = collection.store.read(collection.store.videos()[0].id)
+    assert torch.equal(features.baseline, features.values.float().abs().amax(dim=(1, 2)))
+
+
+def test_windows_can_be_searched(collection: Collection) -> None:
+    collection.add()
+    for record in collection.store.videos():
+        windows = collection.store.read_windows(record.id)
+        found = collection.store.nearest(windows.vectors.float(), 1)
+        assert record.windows == len(windows) > 0
+        assert set(found.video_ids[:, 0].tolist()) == {record.id}
+        assert found.scores[:, 0].min() > 0.998
+
+
+def test_broken_files_are_outcomes_and_are_read_again_only_when_that_may_help(collection: Collection) -> None:
+    bad = collection.folder / "bad.mp4"
+    bad.write_text("no video at all")
+    (collection.folder / "empty.mp4").write_bytes(b"")
+    (collection.folder / "dead.mp4").symlink_to("nowhere.mp4")
+    report = collection.add()
+    assert len(report.added) == 3
+    causes = {os.path.basename(outcome.path): outcome.cause for outcome in report.broken}
+    assert set(causes) == {"bad.mp4", "empty.mp4", "dead.mp4"}
+    assert "text" in causes["bad.mp4"]
+    assert "empty" in causes["empty.mp4"]
+    assert causes["dead.mp4"] == "there is no such file or folder"
+    again = collection.add()
+    assert collection.read == []
+    assert {os.path.basename(o.path): o.cause for o in again.broken} == causes
+    collection.add(retry_broken=True)
+    assert sorted(collection.read) == ["bad.mp4", "empty.mp4"]
+    video(bad, seed=4)
+    mended = collection.add()
+    assert collection.read == ["bad.mp4"]
+    assert [(o.kind, os.path.basename(o.path)) for o in mended.added] == [("changed", "bad.mp4")]
+    assert collection.store.count() == 5
+
+
+def test_a_file_that_was_only_touched_is_not_read(collection: Collection) -> None:
+    collection.add()
+    path = collection.folder / "a.mp4"
+    os.utime(path, ns=(10**18, 10**18))
+    before = collection.store.find(str(path))
+    report = collection.add()
+    assert collection.read == []
+    assert short(report.unchanged) == ["a.mp4", "b.mp4", "c.mp4"]
+    after = collection.store.find(str(path))
+    assert before is not None
+    assert after is not None
+    assert (after.id, after.mtime_ns) == (before.id, 10**18)
+
+
+def test_a_changed_file_is_read_anew(collection: Collection) -> None:
+    collection.add()
+    path = collection.folder / "b.mp4"
+    old = collection.store.find(str(path))
+    video(path, seed=5, frames=20)
+    report = collection.add()
+    assert collection.read == short(report.added) == ["b.mp4"]
+    new = collection.store.find(str(path))
+    assert old is not None
+    assert new is not None
+    assert new.id != old.id
+    assert new.duration == 4.0
+    assert collection.names() == ["a.mp4", "b.mp4", "c.mp4"]
+
+
+def test_moved_and_renamed_files_are_recognised(collection: Collection) -> None:
+    collection.add()
+    before = {record.content_hash: record.id for record in collection.store.videos()}
+    (collection.folder / "sub").mkdir()
+    os.rename(collection.folder / "a.mp4", collection.folder / "sub" / "new name.mp4")
+    report = collection.add()
+    assert collection.read == []
+    assert [(os.path.basename(o.path), os.path.basename(o.cause)) for o in report.moved] == [
+        ("new name.mp4", "a.mp4")
+    ]
+    assert collection.names() == ["b.mp4", "c.mp4", "sub/new name.mp4"]
+    assert {record.content_hash: record.id for record in collection.store.videos()} == before
+
+
+def test_files_that_swapped_their_names(collection: Collection) -> None:
+    collection.add()
+    hashes = {name: _hash(collection, name) for name in ("a.mp4", "b.mp4")}
+    os.rename(collection.folder / "a.mp4", collection.folder / "x")
+    os.rename(collection.folder / "b.mp4", collection.folder / "a.mp4")
+    os.rename(collection.folder / "x", collection.folder / "b.mp4")
+    report = collection.add()
+    assert collection.read == []
+    assert short(report.added) == ["a.mp4", "b.mp4"]
+    assert _hash(collection, "a.mp4") == hashes["b.mp4"]
+    assert _hash(collection, "b.mp4") == hashes["a.mp4"]
+    assert collection.names() == ["a.mp4", "b.mp4", "c.mp4"]
+
+
+def test_identical_files_are_two_records_and_read_once(collection: Collection) -> None:
+    shutil.copy(collection.folder / "a.mp4", collection.folder / "a twin.mp4")
+    report = collection.add()
+    assert collection.read == ["a twin.mp4", "b.mp4", "c.mp4"]
+    assert len(report.added) == 4
+    assert report.added[1].cause == f"same content as {collection.folder / 'a twin.mp4'}"
+    shutil.copy(collection.folder / "a.mp4", collection.folder / "later.mp4")
+    collection.add()
+    assert collection.read == []
+    ids = [r.id for r in collection.store.videos() if r.content_hash == _hash(collection, "a.mp4")]
+    assert len(ids) == 3
+    first, *others = collection.store.read_many(ids)
+    assert all(torch.equal(first.values, other.values) for other in others)
+    # Each stands on its own.
+    collection.store.remove(ids[:1])
+    assert len(collection.store.read(ids[1])) == 8
+
+
+def test_a_twin_whose_source_changes_in_the_same_run_is_read_itself(collection: Collection) -> None:
+    collection.add()
+    wanted = _hash(collection, "a.mp4")
+    shutil.copy(collection.folder / "a.mp4", collection.folder / "z.mp4")
+    video(collection.folder / "a.mp4", seed=4)
+    report = collection.add()
+    assert collection.read == ["a.mp4", "z.mp4"]
+    assert short(report.added) == ["a.mp4", "z.mp4"]
+    assert _hash(collection, "z.mp4") == wanted
+    assert _hash(collection, "a.mp4") != wanted
+
+
+def test_two_twins_of_a_broken_file_are_both_broken(collection: Collection) -> None:
+    for name in ("x.mp4", "y.mp4"):
+        (collection.folder / name).write_text("the same nonsense")
+    report = collection.add()
+    assert collection.read == ["a.mp4", "b.mp4", "c.mp4", "x.mp4"]
+    assert len({outcome.cause for outcome in report.broken}) == 1
+    assert short(report.broken) == ["x.mp4", "y.mp4"]
+
+
+def test_one_moves_and_another_stays_a_copy(collection: Collection) -> None:
+    collection.add()
+    os.rename(collection.folder / "a.mp4", collection.folder / "n1.mp4")
+    shutil.copy(collection.folder / "n1.mp4", collection.folder / "n2.mp4")
+    report = collection.add()
+    assert collection.read == []
+    assert short(report.moved) == ["n1.mp4"]
+    assert short(report.added) == ["n2.mp4"]
+    assert collection.names() == ["b.mp4", "c.mp4", "n1.mp4", "n2.mp4"]
+
+
+def test_gone_files_leave_only_when_asked(collection: Collection, tmp_path: Path) -> None:
+    other = video(tmp_path / "elsewhere" / "d.mp4", seed=3)
+    ingest(collection.store, scan([other]), Counting())
+    collection.add()
+    (collection.folder / "a.mp4").unlink()
+    other.unlink()
+    assert collection.add().removed == ()
+    report = collection.add(prune=True)
+    assert short(report.removed) == ["a.mp4"]
+    # Only below what was scanned; a file that was named counts, too.
+    assert len(collection.names()) == 3
+    named = ingest(collection.store, scan([other]), Counting(), prune=True)
+    assert short(named.removed) == ["d.mp4"]
+    assert named.broken == ()
+    assert collection.names() == ["b.mp4", "c.mp4"]
+
+
+def test_a_folder_that_is_not_there_prunes_nothing(collection: Collection) -> None:
+    collection.add()
+    os.rename(collection.folder, collection.folder.with_name("unmounted"))
+    report = collection.add(prune=True)
+    assert report.removed == ()
+    assert short(report.broken) == ["videos"]
+    assert collection.store.count() == 3
+
+
+def test_progress_adds_up(collection: Collection) -> None:
+    (collection.folder / "bad.mp4").write_text("no video at all")
+    seen: list[Progress] = []
+    collection.add(on_progress=seen.append)
+    settled = [progress for progress in seen if progress.outcome is not None]
+    assert [progress.done for progress in settled] == [1, 2, 3, 4]
+    assert {progress.total for progress in seen} == {4}
+    last = seen[-1]
+    assert (last.frames, last.done) == (24, 4)
+    assert last.bytes == sum(path.stat().st_size for path in collection.folder.iterdir())
+    assert all(
+        progress.outcome.path == progress.path and progress.outcome.kind in ("added", "broken")
+        for progress in settled
+        if progress.outcome is not None
+    )
+
+
+def test_ctrl_c_keeps_what_is_complete(collection: Collection) -> None:
+    with pytest.raises(IngestInterrupted, match="interrupted: 2 added") as caught:
+        collection.add(executor=Counting(interrupt_after=2))
+    assert short(caught.value.report.added) == ["a.mp4", "b.mp4"]
+    assert collection.names() == ["a.mp4", "b.mp4"]
+    collection.add()
+    assert collection.read == ["c.mp4"]
+
+
+def test_a_bug_keeps_what_is_complete(collection: Collection) -> None:
+    colour_video(collection.folder / "d.mp4", "bug")
+    with pytest.raises(ZeroDivisionError, match="a bug in an extractor"):
+        collection.add(executor=SerialExecutor(FATAL))
+    assert collection.names() == ["a.mp4", "b.mp4", "c.mp4"]
+
+
+def test_a_file_that_vanishes_or_cannot_be_opened(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = scan([collection.folder])
+    (collection.folder / "b.mp4").unlink()
+    report = ingest(collection.store, found, Counting())
+    assert short(report.added) == ["a.mp4", "c.mp4"]
+    assert [(os.path.basename(o.path), o.cause) for o in report.broken] == [
+        ("b.mp4", "cannot be read: no such file or directory")
+    ]
+    assert collection.names() == ["a.mp4", "c.mp4"]
+
+
+def test_hashing_waits_for_reading(collection: Collection) -> None:
+    """The first video is in work before the last file was looked into."""
+    looked: list[str] = []
+
+    class Watching(Plan):
+        def _step(self, file: object) -> object:  # type: ignore[override]
+            looked.append(os.path.basename(file.path))  # type: ignore[attr-defined]
+            return super()._step(file)  # type: ignore[arg-type]
+
+    steps = Watching([]).steps(scan([collection.folder]).files)
+    next(steps)
+    assert looked == ["a.mp4"]
+
+
+def test_odd_names_go_all_the_way(collection: Collection) -> None:
+    names = ["mit Leerzeichen.mp4", "映画.mp4", "new\nline.mp4", os.fsdecode(b"\xff\xfe.mp4")]
+    for seed, name in enumerate(names):
+        video(collection.folder / "tmp.mp4", seed=10 + seed)
+        os.rename(collection.folder / "tmp.mp4", collection.folder / name)
+    assert len(collection.add().added) == 7
+    assert set(names) < set(collection.names())
+    assert len(collection.add().unchanged) == 7
+
+
+def _hash(collection: Collection, name: str) -> str:
+    record = collection.store.find(str(collection.folder / name))
+    assert record is not None
+    return record.content_hash

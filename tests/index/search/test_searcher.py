@@ -1,0 +1,133 @@
+"""The reading side of a collection on real files: match, stretches, decisions, recall, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import vidkin
+from tests.support.videos import encode, pan
+from vidkin.errors import CollectionError, InvalidArgumentError, MediaError, NotIndexedError
+from vidkin.index import Index, SerialExecutor
+from vidkin.index.storage.contract import READ_AGAIN
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    root = tmp_path_factory.mktemp("searching")
+    folder = root / "videos é"
+    folder.mkdir()
+    for name in ("coffee", "chelsea", "rocket"):
+        encode(folder / f"{name}.mp4", pan(name, 100, width=160, height=120), rate=10)
+    encode(
+        folder / "coffee low.mp4", pan("coffee", 100, width=160, height=120), rate=10, options={"crf": "38"}
+    )
+    with Index.open(root / "c.vidkin") as opened:
+        opened.add(folder, executor=SerialExecutor(opened._spec))
+        yield opened
+
+
+def path_of(index: Index, name: str) -> Path:
+    return next(Path(record.path) for record in index.videos() if Path(record.path).stem == name)
+
+
+def test_match_uses_what_is_stored(index: Index) -> None:
+    found = index.match(path_of(index, "coffee low"), path_of(index, "coffee"))
+    assert found.score > 0.9
+    assert found.segments[0].query_end == pytest.approx(10, abs=0.3)
+    assert tuple(found.map.shape) == (len(found.query_times), len(found.target_times))
+    assert len(found.target_times) == 10  # one a second, as indexed
+    assert len(found.query_times) == 40  # four a second, as queries are
+    assert "Comparison(score=" in repr(found)
+    assert index.match(path_of(index, "rocket"), path_of(index, "coffee")).score < 0.2
+
+
+def test_segments_end_where_the_videos_end(index: Index, tmp_path: Path) -> None:
+    """A video of 3.1 s is sampled at 0, .4, .8, ... 2.7 and so on; the period after its last frame is not all there."""
+    short = encode(tmp_path / "short.mp4", pan("chelsea", 31, width=160, height=120), rate=10)
+    long = encode(tmp_path / "long.mp4", pan("chelsea", 93, width=160, height=120), rate=10)
+    with Index.open(tmp_path / "c.vidkin") as other:
+        other.add([short, long], executor=SerialExecutor(other._spec))
+        for match in other.search(short):
+            for segment in match.segments:
+                assert segment.query_end <= 3.1 + 1e-9
+                assert segment.target_end <= (3.1 if match.path == str(short) else 9.3) + 1e-9
+        found = other.search(long, start=7, end=9.1)
+        assert found[0].path == str(long)
+        assert found[0].segments[0].query_end == pytest.approx(9.1, abs=0.3)
+        assert max(segment.query_end for match in found for segment in match.segments) <= 9.1
+        # An end beyond that of the file is that of the file; the query is sampled as densely as without.
+        beyond = other.search(short, start=0, end=100)
+        assert [m.segments for m in beyond] == [m.segments for m in other.search(short, start=0, end=3.1)]
+    assert max(s.query_end for s in vidkin.compare(short, long).segments) <= 3.1 + 1e-9
+    whole = index.search(path_of(index, "coffee"))[0].segments
+    assert [(s.query_start, s.query_end, s.target_start, s.target_end) for s in whole] == [(0, 10, 0, 10)]
+
+
+def test_compare_needs_no_collection(index: Index) -> None:
+    found = vidkin.compare(path_of(index, "coffee low"), path_of(index, "coffee"))
+    assert found.score > 0.9
+    assert vidkin.compare(path_of(index, "rocket"), path_of(index, "coffee"), mirrored=False).score < 0.2
+
+
+def test_what_cannot_be_asked_is_said(index: Index, tmp_path: Path) -> None:
+    coffee = path_of(index, "coffee")
+    with pytest.raises(NotIndexedError, match="is not in the index"):
+        index.match(coffee, tmp_path / "other.mp4")
+    with pytest.raises(MediaError, match="there is no such file"):
+        index.search(tmp_path / "none.mp4")
+    with pytest.raises(InvalidArgumentError, match=r"the stretch from 5 s to 4 s of .*coffee.mp4 is empty"):
+        index.search(coffee, start=5, end=4)
+    with pytest.raises(MediaError, match="is beyond the end"):
+        index.search(coffee, start=50)
+    with pytest.raises(InvalidArgumentError, match="limit is 0"):
+        index.search(coffee, limit=0)
+    with pytest.raises(CollectionError, match="is a folder with 4 videos; name one file"):
+        index.confirm(coffee.parent, coffee)
+
+
+def test_duplicates_and_decisions(index: Index) -> None:
+    low, high = path_of(index, "coffee low"), path_of(index, "coffee")
+    (group,) = index.duplicates()
+    assert {Path(member.path) for member in group.members} == {low, high}
+    index.reject(low, high)
+    assert index.duplicates() == []
+    index.confirm(high, low)
+    assert len(index.duplicates()) == 1
+
+
+def test_recall_is_whole_in_a_small_collection(index: Index) -> None:
+    report = index.recall(queries=4)
+    assert (report.queries, report.recall) == (4, 1.0)
+    assert report.relevant == report.found == 2
+
+
+def test_a_read_only_index_takes_no_decisions(index: Index) -> None:
+    with (
+        Index.open(index.path, read_only=True) as reader,
+        pytest.raises(CollectionError, match="was opened read-only"),
+    ):
+        reader.reject(path_of(index, "coffee"), path_of(index, "rocket"))
+
+
+def test_workers_are_counted_from_one(tmp_path: Path) -> None:
+    with (
+        Index.open(tmp_path / "c") as index,
+        pytest.raises(InvalidArgumentError, match="workers is 0, allowed is 1"),
+    ):
+        index.add([], workers=0)
+
+
+def test_nothing_is_decided_on_content_that_is_not_known(tmp_path: Path) -> None:
+    """A file that changed while it was being read has no hash to remember a decision by."""
+    paths = [encode(tmp_path / f"{name}.mp4", pan(name, 20)) for name in ("coffee", "rocket")]
+    with Index.open(tmp_path / "c") as index:
+        index.add(paths, executor=SerialExecutor(index._spec))
+        first = index.videos()[0]
+        index.store.update([replace(first, content_hash="", mtime_ns=READ_AGAIN)])
+        with pytest.raises(NotIndexedError, match="changed while it was being read; index it again"):
+            index.reject(*paths)
+        assert not (tmp_path / "c" / "decisions.json").exists()

@@ -1,0 +1,101 @@
+"""What the system refuses is told in our words; what is a bug is not."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from vidkin.errors import CollectionDamagedError, CollectionError, CollectionLockedError
+from vidkin.index.storage import files as storage
+from vidkin.index.storage.files import read_units, reading, write_whole, writing
+
+
+def test_a_full_disk_is_told_with_what_is_kept() -> None:
+    with (
+        pytest.raises(
+            CollectionError, match=r"^/c cannot be written to: no space is left there\. What was finish"
+        ),
+        writing("/c"),
+    ):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(CollectionError, match="no space is left there"), writing("/c"):
+        raise OSError("LanceError(IO): Generic error: No space left on device (os error 28), /a/b.rs:1:2")
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.EROFS, "it is on a read-only file system"),
+        (errno.EACCES, "permission denied"),
+        (errno.EDQUOT, "the quota of disk space is used up"),
+    ],
+)
+@pytest.mark.parametrize("doing", [reading, writing])
+def test_what_is_not_allowed_is_no_damage(doing: Callable[..., object], number: int, said: str) -> None:
+    with pytest.raises(CollectionError, match=said) as caught, doing("/c"):  # type: ignore[attr-defined]
+        raise OSError(number, os.strerror(number))
+    assert not isinstance(caught.value, CollectionDamagedError)
+
+
+@pytest.mark.parametrize("doing", [reading, writing])
+def test_other_troubles_with_a_file_are_damage(doing: Callable[..., object]) -> None:
+    with (
+        pytest.raises(CollectionDamagedError) as caught,
+        doing("/c/videos.lance", "restore it"),  # type: ignore[attr-defined]
+    ):
+        raise OSError("LanceError(IO): file size is too small, /home/x/lance/src/utils.rs:172:20")
+    assert str(caught.value) == (
+        "/c/videos.lance is damaged (LanceError(IO): file size is too small); restore it"
+    )
+
+
+def test_what_is_ours_passes_as_it_is() -> None:
+    for error in (CollectionLockedError("taken"), ZeroDivisionError("a bug"), KeyboardInterrupt()):
+        with pytest.raises(type(error)) as caught, reading("/c"):
+            raise error
+        assert caught.value is error
+    with pytest.raises(TypeError), writing("/c"):
+        raise TypeError("a bug")
+
+
+def test_a_panic_of_the_store_is_damage() -> None:
+    panic = type("PanicException", (BaseException,), {})
+    for doing in (reading, writing):
+        with pytest.raises(CollectionDamagedError, match=r"/c is damaged \(range end index 4\)"), doing("/c"):
+            raise panic("range end index 4")
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.json"
+    write_whole(path, b"one")
+    assert path.read_bytes() == b"one"
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(storage.os, "fsync", full)
+    with pytest.raises(CollectionError, match="no space is left there"):
+        write_whole(path, b"two")
+    assert path.read_bytes() == b"one"
+    assert [item.name for item in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_tensor_that_is_not_there_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    save_file({"other": torch.zeros(2)}, path)
+    with pytest.raises(CollectionDamagedError, match=r"a\.safetensors is damaged \('vectors'\)"):
+        read_units(path, "vectors")
+    path.write_bytes(b"\xff" * 40)
+    with pytest.raises(CollectionDamagedError, match="doctor --repair"):
+        read_units(path, "vectors")
+    save_file({"vectors": torch.tensor([1.0, torch.nan])}, path)
+    with pytest.raises(CollectionDamagedError, match="its values are none that were written"):
+        read_units(path, "vectors")
+    save_file({"vectors": torch.ones(2)}, path)
+    assert read_units(path, "vectors").tolist() == [1.0, 1.0]

@@ -1,0 +1,428 @@
+"""One contract, two stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import torch
+
+from vidkin.errors import CollectionDamagedError, InvalidArgumentError, NotIndexedError
+from vidkin.index import (
+    Entry,
+    LanceStore,
+    MemoryStore,
+    StoredFeatures,
+    VectorStore,
+    VideoRecord,
+    WindowVectors,
+)
+
+
+def unit(*rows: list[float]) -> torch.Tensor:
+    return torch.nn.functional.normalize(torch.tensor(rows), dim=-1)
+
+
+def record(path: str, **fields: object) -> VideoRecord:
+    values: dict[str, object] = {"size": 10, "mtime_ns": 5, "content_hash": "aa", **fields}
+    return VideoRecord(path=path, **values)  # type: ignore[arg-type]
+
+
+def features(frames: int, *, regions: int = 2, dimension: int = 4, seed: int = 0) -> StoredFeatures:
+    generator = torch.Generator().manual_seed(seed)
+    values = torch.randn(frames, regions, dimension, generator=generator)
+    return StoredFeatures(
+        values=torch.nn.functional.normalize(values, dim=-1).half(),
+        timestamps=torch.arange(frames, dtype=torch.float64) / 3,
+        information=torch.rand(frames, generator=generator),
+        baseline=torch.rand(frames, generator=generator),
+    )
+
+
+def windows(vectors: torch.Tensor) -> WindowVectors:
+    numbers = torch.arange(len(vectors))
+    starts = numbers.double() * 10
+    return WindowVectors(vectors, starts, starts + 10, numbers * 5, numbers * 5 + 4)
+
+
+def entry(path: str, *, frames: int = 3, vectors: torch.Tensor | None = None, seed: int = 0) -> Entry:
+    found = windows(unit([1.0, 0, 0, 0]) if vectors is None else vectors)
+    return Entry(record(path, frames=frames, windows=len(found)), features(frames, seed=seed), found)
+
+
+def same(a: StoredFeatures, b: StoredFeatures) -> bool:
+    names = ("values", "timestamps", "information", "baseline")
+    return all(torch.equal(getattr(a, name), getattr(b, name)) for name in names)
+
+
+@pytest.fixture(params=["memory", "lance"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> VectorStore:
+    return MemoryStore() if request.param == "memory" else LanceStore(tmp_path / "store")
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Callable[..., LanceStore]:
+    return lambda **options: LanceStore(tmp_path / "store", **options)
+
+
+def test_an_empty_store_answers(store: VectorStore) -> None:
+    assert store.videos() == []
+    assert store.count() == store.window_count() == 0
+    assert store.find("/a.mp4") is None
+    assert store.read_many([]) == []
+    assert store.recover() == 0
+    found = store.nearest(unit([1.0, 0], [0, 1.0]), 3)
+    assert found.video_ids.tolist() == [[-1] * 3] * 2
+    assert found.scores.tolist() == [[-1.0] * 3] * 2
+    store.optimise()
+    store.remove([3])
+
+
+def test_what_was_appended_comes_back(store: VectorStore) -> None:
+    given = Entry(
+        record(
+            "/films/a.mp4",
+            frames=600,
+            windows=2,
+            duration=20.5,
+            width=640,
+            height=360,
+            frame_rate=29.97,
+            codec="h264",
+            bit_depth=8,
+            has_audio=True,
+            sampling_rate=30.0,
+            added_at=1.5e9,
+        ),
+        features(600),
+        entry("/x", vectors=unit([1.0, 2, 3, 4], [4, 3, 2, 1.0])).windows,
+    )
+    stored = store.append(given.record, given.features, given.windows)
+    assert stored.id > 0
+    assert store.videos() == [stored]
+    assert store.get(stored.id) == store.find("/films/a.mp4") == stored
+    assert (stored.duration, stored.frame_rate, stored.codec, stored.has_audio) == (20.5, 29.97, "h264", True)
+    assert given.features is not None
+    assert given.windows is not None
+    assert same(store.read(stored.id), given.features)
+    back = store.read_windows(stored.id)
+    assert back.vectors.dtype == torch.float16
+    assert torch.equal(back.vectors, given.windows.vectors.half())
+    assert torch.equal(back.starts, given.windows.starts)
+    assert torch.equal(back.last_frames, given.windows.last_frames)
+
+
+def test_many_are_read_in_the_order_asked_for(store: VectorStore) -> None:
+    entries = [entry(f"/{n}.mp4", frames=n * 100, seed=n) for n in range(6)]
+    records = store.append_many(entries)
+    for order in ([0, 1, 2, 3, 4, 5], [5, 0, 3], [2, 2]):
+        back = store.read_many([records[n].id for n in order])
+        assert [len(part) for part in back] == [n * 100 for n in order]
+        for n, part in zip(order, back, strict=True):
+            wanted = entries[n].features
+            assert wanted is not None
+            assert same(part, wanted)
+
+
+def test_a_video_without_frames_is_whole(store: VectorStore) -> None:
+    nothing = entry("/empty.mp4", frames=0, vectors=torch.zeros((0, 4)))
+    stored = store.append(nothing.record, nothing.features, nothing.windows)
+    assert len(store.read(stored.id)) == 0
+    assert store.read(stored.id).values.shape == (0, 2, 4)
+    assert len(store.read_windows(stored.id)) == 0
+
+
+def test_broken_videos_are_listed_and_cannot_be_read(store: VectorStore) -> None:
+    stored = store.append(record("/b.mp4", status="broken", cause="moov atom not found"))
+    assert [(r.status, r.cause) for r in store.videos()] == [("broken", "moov atom not found")]
+    assert store.count() == 1
+    with pytest.raises(NotIndexedError, match="is broken and has no features"):
+        store.read(stored.id)
+    with pytest.raises(NotIndexedError, match="is broken and has no windows"):
+        store.read_windows(stored.id)
+
+
+def test_unknown_ids(store: VectorStore) -> None:
+    for ask in (store.get, store.read, store.read_windows):
+        with pytest.raises(NotIndexedError, match="no video with id 77"):
+            ask(77)
+
+
+def test_names_that_are_not_text_survive(store: VectorStore) -> None:
+    odd = "/films/\udcff\udcfe naïve 映画.mp4"
+    store.append(record(odd, status="broken", cause=f"cannot read {odd}"))
+    found = store.find(odd)
+    assert found is not None
+    assert found.path == odd
+
+
+def test_nearest_windows_by_hand(store: VectorStore) -> None:
+    a, b = store.append_many(
+        [
+            entry("/a.mp4", vectors=unit([1.0, 0, 0, 0], [0, 1.0, 0, 0])),
+            entry("/b.mp4", vectors=unit([1.0, 1, 0, 0], [0, 0, 0, 1.0])),
+        ]
+    )
+    found = store.nearest(unit([1.0, 0, 0, 0], [0, 0, 0, -1.0]), 3)
+    assert found.video_ids[0].tolist() == [a.id, b.id, a.id] or found.video_ids[0].tolist() == [
+        a.id,
+        b.id,
+        b.id,
+    ]
+    assert found.windows[0, :2].tolist() == [0, 0]
+    assert found.scores[0].tolist() == pytest.approx([1.0, 0.5**0.5, 0.0], abs=1e-3)
+    assert found.starts[0, 1] == 0.0
+    assert found.ends[0, 1] == 10.0
+    assert found.scores[1].tolist() == pytest.approx([0.0, 0.0, 0.0], abs=1e-3)
+    more = store.nearest(unit([0.0, 1, 0, 0]), 6)
+    assert more.video_ids[0, 4:].tolist() == [-1, -1]
+    assert more.windows[0, 0] == 1
+    assert more.starts[0, 0] == 10.0
+
+
+def test_nearest_refuses_what_does_not_fit(store: VectorStore) -> None:
+    given = entry("/a.mp4")
+    store.append(given.record, given.features, given.windows)
+    with pytest.raises(InvalidArgumentError, match="dimension 3, the index has 4"):
+        store.nearest(torch.ones(1, 3), 1)
+    with pytest.raises(InvalidArgumentError, match=r"vectors must be \[Q, E\]"):
+        store.nearest(torch.ones(3), 1)
+    with pytest.raises(InvalidArgumentError, match="limit is 0"):
+        store.nearest(torch.ones(1, 4), 0)
+
+
+def test_appending_a_path_again_replaces_it(store: VectorStore) -> None:
+    (old,) = store.append_many([entry("/a.mp4", seed=1, vectors=unit([0.0, 0, 1, 0]))])
+    new_entry = entry("/a.mp4", frames=5, seed=2)
+    new, other = store.append_many([new_entry, entry("/b.mp4", vectors=unit([0.0, 0, 0, 1]))])
+    assert [r.path for r in store.videos()] == ["/a.mp4", "/b.mp4"]
+    assert store.find("/a.mp4") == new
+    assert new.id != old.id
+    assert len(store.read(new.id)) == 5
+    with pytest.raises(NotIndexedError):
+        store.read(old.id)
+    ids = set(store.nearest(unit([0.0, 0, 1, 0]), 5).video_ids[0].tolist())
+    assert ids == {new.id, other.id, -1}
+
+
+def test_update_moves_a_file(store: VectorStore) -> None:
+    a, b = store.append_many([entry("/a.mp4"), entry("/b.mp4")])
+    store.update([VideoRecord(**{**_fields(a), "path": "/c.mp4", "mtime_ns": 9})])
+    assert store.find("/a.mp4") is None
+    moved = store.find("/c.mp4")
+    assert moved is not None
+    assert (moved.id, moved.mtime_ns, moved.frames) == (a.id, 9, 3)
+    assert len(store.read(a.id)) == 3
+    with pytest.raises(InvalidArgumentError, match=f"cannot have the path /b.mp4: that is video {b.id}"):
+        store.update([VideoRecord(**{**_fields(moved), "path": "/b.mp4"})])
+    with pytest.raises(NotIndexedError):
+        store.update([VideoRecord(**{**_fields(moved), "id": 99})])
+
+
+def test_removed_videos_are_gone_and_their_ids_are_never_used_again(store: VectorStore) -> None:
+    a, b, c = store.append_many([entry(f"/{name}.mp4") for name in "abc"])
+    store.remove([a.id, c.id, 12345])
+    assert [r.id for r in store.videos()] == [b.id]
+    assert set(store.nearest(unit([1.0, 0, 0, 0]), 5).video_ids[0].tolist()) == {b.id, -1}
+    with pytest.raises(NotIndexedError):
+        store.read(c.id)
+    store.remove([b.id])
+    assert store.videos() == []
+    (d,) = store.append_many([entry("/d.mp4")])
+    assert d.id > c.id
+
+
+def test_entries_that_do_not_fit_are_refused(store: VectorStore) -> None:
+    good = entry("/a.mp4")
+    with pytest.raises(InvalidArgumentError, match="says 3 frames and 1 windows, given are 4 and 1"):
+        store.append(good.record, features(4), good.windows)
+    with pytest.raises(InvalidArgumentError, match="needs features and windows"):
+        store.append(good.record)
+    with pytest.raises(InvalidArgumentError, match="broken and cannot have features"):
+        store.append(record("/b.mp4", status="broken", cause="x"), good.features, good.windows)
+    with pytest.raises(InvalidArgumentError, match="two of the entries have the same path"):
+        store.append_many([good, good])
+    assert store.count() == 0
+
+
+def test_records_check_themselves() -> None:
+    with pytest.raises(InvalidArgumentError, match="a broken video has a cause"):
+        record("/a", status="broken")
+    with pytest.raises(InvalidArgumentError, match="status is 'new'"):
+        record("/a", status="new")
+    with pytest.raises(InvalidArgumentError, match=r"values must be \[T, R, D\] float16"):
+        StoredFeatures(torch.ones(2, 2, 2), torch.ones(2), torch.ones(2), torch.ones(2))
+    with pytest.raises(InvalidArgumentError, match=r"timestamps must be \[2\] torch.float64"):
+        StoredFeatures(torch.ones(2, 2, 2).half(), torch.ones(2), torch.ones(2), torch.ones(2))
+    with pytest.raises(InvalidArgumentError, match=r"vectors must be \[W, E\]"):
+        WindowVectors(*(torch.ones(2),) * 5)
+
+
+def test_features_stay_whole_through_many_commits_and_optimisation(
+    store: VectorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vidkin.index.storage.lance._COMMITS_UNTIL_COMPACTION", 20)
+    entries = [entry(f"/{n:03}.mp4", frames=2, seed=n) for n in range(150)]
+    for part in entries:
+        store.append(part.record, part.features, part.windows)
+    store.optimise()
+    back = store.read_many([r.id for r in store.videos()])
+    for part, wanted in zip(back, entries, strict=True):
+        assert wanted.features is not None
+        assert same(part, wanted.features)
+    assert store.window_count() == 150
+
+
+# What only a store on disk can do.
+
+
+def test_everything_is_there_after_opening_again(disk: Callable[..., LanceStore]) -> None:
+    first = disk()
+    records = first.append_many([entry("/a.mp4", seed=1), entry("/b.mp4", seed=2)])
+    first.remove([records[1].id])
+    first.close()
+    again = disk()
+    assert again.videos() == [records[0]]
+    wanted = entry("/a.mp4", seed=1).features
+    assert wanted is not None
+    assert same(again.read(records[0].id), wanted)
+    assert again.append_many([entry("/c.mp4")])[0].id > records[1].id
+
+
+def test_a_reader_keeps_its_snapshot_until_it_refreshes(disk: Callable[..., LanceStore]) -> None:
+    writer = disk()
+    (a,) = writer.append_many([entry("/a.mp4", seed=1)])
+    reader = disk()
+    (b,) = writer.append_many([entry("/b.mp4")])
+    writer.remove([a.id])
+    assert [r.path for r in reader.videos()] == ["/a.mp4"]
+    assert len(reader.read(a.id)) == 3
+    assert set(reader.nearest(unit([1.0, 0, 0, 0]), 4).video_ids[0].tolist()) == {a.id, -1}
+    assert reader.refresh() is True
+    assert reader.refresh() is False
+    assert [r.path for r in reader.videos()] == ["/b.mp4"]
+    assert len(reader.read(b.id)) == 3
+
+
+def test_a_reader_whose_version_was_pruned_starts_again(disk: Callable[..., LanceStore]) -> None:
+    writer = disk(keep_versions=timedelta(microseconds=1))
+    records = writer.append_many([entry("/a.mp4", seed=1)])
+    records += writer.append_many([entry("/b.mp4", seed=2)])
+    reader = disk()
+    writer.optimise()
+    with pytest.raises(CollectionDamagedError, match=r"windows\.lance is missing or incomplete"):
+        reader._read_windows(records[1].id)
+    assert len(reader.read_windows(records[1].id)) == 1
+    wanted = entry("/b.mp4", seed=2).features
+    assert wanted is not None
+    assert same(reader.read(records[1].id), wanted)
+    assert reader.nearest(unit([1.0, 0, 0, 0]), 2).scores[0].tolist() == pytest.approx([1.0, 1.0], abs=1e-3)
+
+
+def test_features_without_a_record_are_not_seen_and_are_cleared_away(disk: Callable[..., LanceStore]) -> None:
+    store = disk()
+    (a,) = store.append_many([entry("/a.mp4")])
+    store._videos.append = lambda rows: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        store.append_many([entry("/b.mp4", seed=5)])
+    reader = disk()
+    assert [r.path for r in reader.videos()] == ["/a.mp4"]
+    assert set(reader.nearest(unit([1.0, 0, 0, 0]), 4).video_ids[0].tolist()) == {a.id, -1}
+    (later,) = disk().append_many([entry("/c.mp4", seed=6)])
+    assert later.id > a.id + 1, "an orphan's id must not be given to another video"
+    writer = disk()
+    assert writer.recover() == 1
+    assert writer.recover() == 0
+    assert writer._stored_ids().tolist() == [a.id, later.id]
+    assert writer._windows.dataset.count_rows() == 2
+
+
+def test_files_of_removed_videos_outlive_the_readers_that_may_want_them(
+    disk: Callable[..., LanceStore],
+) -> None:
+    writer = disk()
+    (a,) = writer.append_many([entry("/a.mp4")])
+    reader = disk()
+    writer.remove([a.id])
+    writer.optimise()
+    assert len(reader.read(a.id)) == 3
+    assert disk().recover() == 1
+    with pytest.raises(NotIndexedError, match=f"no video with id {a.id}"):
+        reader.read(a.id)
+
+
+def test_features_lie_in_files_that_others_can_read(disk: Callable[..., LanceStore], tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    store = disk()
+    (a,) = store.append_many([entry("/a.mp4", seed=3)])
+    (path,) = (tmp_path / "store" / "features").rglob("*.safetensors")
+    assert int(path.stem) == a.id
+    content = load_file(path)
+    assert sorted(content) == ["baseline", "information", "timestamps", "values"]
+    assert torch.equal(content["values"], store.read(a.id).values)
+
+
+def test_the_approximate_index_agrees_with_exact_search(disk: Callable[..., LanceStore]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    centres = torch.randn(60, 32, generator=generator)
+
+    def batch(first: int, count: int) -> list[Entry]:
+        made = []
+        for n in range(first, first + count):
+            vectors = centres[torch.randint(60, (20,), generator=generator)]
+            vectors = vectors + 0.4 * torch.randn(20, 32, generator=generator)
+            vectors = torch.nn.functional.normalize(vectors, dim=-1)
+            made.append(entry(f"/{n}.mp4", frames=1, vectors=vectors))
+        return made
+
+    store = disk(exact_below=1000)
+    store.append_many(batch(0, 150))
+    queries = torch.nn.functional.normalize(centres[:20], dim=-1)
+    exact = store.nearest(queries, 10)
+    store.optimise()
+    assert store._window_search()._indexed
+    close = store.nearest(queries, 10)
+    hits = [len(set(zip(*a, strict=True)) & set(zip(*b, strict=True))) for a, b in _pairs(exact, close)]
+    assert sum(hits) / 200 > 0.95
+    assert torch.allclose(close.scores[:, 0], exact.scores[:, 0], atol=1e-6)
+    assert bool((close.scores.diff(dim=1) <= 0).all())
+    # Rows added after the index was built are found, removed ones are not, and both survive a rebuild.
+    (new,) = store.append_many([entry("/new.mp4", frames=1, vectors=queries[:1])])
+    assert store.nearest(queries[:1], 1).video_ids.tolist() == [[new.id]]
+    gone = int(exact.video_ids[1, 0])
+    store.remove([gone])
+    assert gone not in store.nearest(queries[1:2], 10).video_ids
+    store.optimise()
+    assert store.nearest(queries[:1], 1).video_ids.tolist() == [[new.id]]
+    assert gone not in store.nearest(queries[1:2], 10).video_ids
+
+
+def test_the_approximate_index_does_not_show_orphans(disk: Callable[..., LanceStore]) -> None:
+    store = disk(exact_below=100)
+    vectors = torch.nn.functional.normalize(
+        torch.randn(60, 8, generator=torch.Generator().manual_seed(1)), dim=-1
+    )
+    store.append_many([entry(f"/{n}.mp4", frames=1, vectors=vectors) for n in range(5)])
+    store.optimise()
+    query = vectors[:1]
+    store._records.pop(1)
+    store._records.pop(2)
+    store._drop_caches()
+    found = store.nearest(query, 100)
+    assert {1, 2}.isdisjoint(found.video_ids[0].tolist())
+    assert int((found.video_ids >= 0).sum()) == 100
+
+
+def _pairs(exact: object, close: object) -> list[tuple[tuple[list[int], ...], tuple[list[int], ...]]]:
+    def rows(table: object) -> list[tuple[list[int], ...]]:
+        ids, numbers = table.video_ids.tolist(), table.windows.tolist()  # type: ignore[attr-defined]
+        return list(zip(ids, numbers, strict=True))
+
+    return list(zip(rows(exact), rows(close), strict=True))
+
+
+def _fields(given: VideoRecord) -> dict[str, object]:
+    return {name: getattr(given, name) for name in VideoRecord.__dataclass_fields__}

@@ -1,0 +1,99 @@
+"""Models in other runtimes give the same numbers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.conftest import missing_part
+from tests.models.conftest import clips, pictures, small
+from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin.models import export_model
+from vidkin.models.networks.encoder import Encoder
+
+KINDS = ["clip", "image", "c3d"]
+
+
+def made(kind: str) -> Encoder:
+    """Few frames, as exporters write a recurrent network out frame by frame."""
+    return small(kind, frames=3)
+
+
+def batch_for(model: Encoder, count: int) -> tuple[torch.Tensor, ...]:
+    config = model.config
+    if not config.takes_clips:
+        return (pictures(count, config.size, seed=count),)
+    batch = clips(count, config.frames, config.size, seed=count)
+    if config.kind != "clip":
+        return (batch,)
+    return batch, torch.arange(count) % config.frames + 1
+
+
+def expected(model: Encoder, inputs: tuple[torch.Tensor, ...]) -> torch.Tensor:
+    with torch.no_grad():
+        return model.embed(*inputs)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_torch_program_gives_the_same(kind: str, tmp_path: Path) -> None:
+    model = made(kind).train()
+    model.class_names = ("a", "b")
+    path = export_model(model, tmp_path / "model.pt2", format="torch")
+    assert model.training  # left as it was
+    model.eval()
+    extra = {"vidkin.json": ""}
+    program = torch.export.load(path, extra_files=extra).module()
+    assert json.loads(extra["vidkin.json"]) == {**model.config.to_mapping(), "class_names": ["a", "b"]}
+    for count in (1, 2, 5):
+        inputs = batch_for(model, count)
+        found: Any = program(*inputs)
+        embedding = found[0] if model.config.is_classifier else found
+        torch.testing.assert_close(embedding, expected(model, inputs), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_onnx_gives_the_same(kind: str, tmp_path: Path) -> None:
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        missing_part(f"{error.name} is not installed")
+    model = made(kind)
+    path = export_model(model, tmp_path / "model.onnx")
+    assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
+    session = onnxruntime.InferenceSession(path)
+    about = json.loads(session.get_modelmeta().custom_metadata_map["vidkin"])
+    assert about == {**model.config.to_mapping(), "class_names": []}
+    names = [item.name for item in session.get_inputs()]
+    assert names == (["clips", "lengths"] if kind == "clip" else ["clips"] if kind == "c3d" else ["pictures"])
+    outputs = [item.name for item in session.get_outputs()]
+    assert outputs == (["embedding", "logits"] if kind == "c3d" else ["embedding"])
+    for count in (1, 2, 5):
+        inputs = batch_for(model, count)
+        found = session.run(None, {name: item.numpy() for name, item in zip(names, inputs, strict=True)})
+        torch.testing.assert_close(torch.from_numpy(found[0]), expected(model, inputs), atol=2e-6, rtol=0)
+        if kind == "c3d":
+            logits = model(inputs[0].transpose(1, 2)).detach()
+            torch.testing.assert_close(torch.from_numpy(found[1]), logits, atol=1e-5, rtol=1e-5)
+
+
+def test_what_cannot_be_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small("image")
+    with pytest.raises(InvalidArgumentError, match="format is 'tflite', allowed are onnx and torch"):
+        export_model(model, tmp_path / "m", format="tflite")  # type: ignore[arg-type]
+    for format in ("onnx", "torch"):
+        with pytest.raises(InvalidArgumentError, match="is a folder; give the name of a file"):
+            export_model(small("image"), tmp_path, format=format)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match=r"there is no folder .*missing; make it first"):
+        export_model(model, tmp_path / "missing" / "m.onnx")
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    with pytest.raises(
+        MissingPartError, match=r"onnxscript is not installed; .* pip install 'vidkin\[export\]'"
+    ):
+        export_model(model, tmp_path / "m.onnx")

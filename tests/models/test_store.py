@@ -1,0 +1,140 @@
+"""A model as a folder."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+
+from tests.models.conftest import clips, pictures, small
+from vidkin._base.toml import toml_text
+from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin.models import EncoderConfig, build_model, load_model, model_digest, read_model_info, save_model
+
+
+@pytest.mark.parametrize("kind", ["clip", "image", "c3d", "deep_sbd", "deep_ranking"])
+def test_what_is_loaded_is_what_was_saved(kind: str, tmp_path: Path) -> None:
+    model = small(kind)
+    model.class_names = ("apple/braeburn", 'cherry/"rainier" ü')
+    folder = save_model(model, tmp_path / "a model", metrics={"qp": 0.911}, notes={"seed": 3, "data": ["x"]})
+    assert sorted(path.name for path in folder.iterdir()) == ["config.toml", "model.safetensors"]
+    loaded = load_model(folder)
+    assert type(loaded) is type(model)
+    assert loaded.config == model.config
+    assert loaded.class_names == model.class_names
+    assert not loaded.training
+    assert model_digest(loaded) == model_digest(model)
+    inputs = clips(2, 8) if model.config.takes_clips else pictures(2, model.config.size)
+    assert torch.equal(loaded.embed(inputs), model.embed(inputs))
+    info = read_model_info(folder)
+    assert info.metrics == {"qp": 0.911}
+    assert info.notes == {"seed": 3, "data": ["x"]}
+
+
+def test_a_frozen_backbone_is_in_the_folder(tiny_weights: Path, tmp_path: Path) -> None:
+    config = EncoderConfig(kind="image", backbone="timm:test_resnet", trainable="head", size=64, hidden=8)
+    weights = tmp_path / "weights.safetensors"
+    weights.write_bytes(tiny_weights.read_bytes())
+    model = build_model(config, weights=weights).eval()
+    folder = save_model(model, tmp_path / "model")
+    weights.unlink()
+    loaded = load_model(folder)
+    assert torch.equal(loaded.embed(pictures(2, 64)), model.embed(pictures(2, 64)))
+    assert not any(p.requires_grad for p in loaded.backbone.parameters())  # type: ignore[union-attr]
+
+
+def test_saving_again_replaces_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    save_model(small("image"), tmp_path)
+    other = build_model(small("image").config, seed=4)
+    save_model(other, tmp_path)
+    assert model_digest(load_model(tmp_path)) == model_digest(other)
+    assert len({path.stat().st_mode for path in tmp_path.iterdir()}) == 1  # both readable to the same people
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_the_digest_names_weights_and_configuration() -> None:
+    model = small("clip")
+    digest = model_digest(model)
+    assert digest == model_digest(small("clip"))
+    assert digest != model_digest(small("clip", rate=5.0))
+    with torch.no_grad():
+        next(model.parameters())[0] += 1e-6
+    assert digest != model_digest(model)
+
+
+def test_a_folder_without_a_model(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(
+            UnknownExtractorError, match=r"there is no model in .*: config.toml cannot be read"
+        ):
+            load_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("format = [", "config.toml is damaged"),
+        ("a = 1", "does not describe a model: it lacks 'format' or"),
+        (
+            "format = 2\n[model]\nkind = 'image'",
+            "has format 2; this vidkin reads formats up to 1: upgrade vidkin",
+        ),
+        (
+            "format = 1\n[model]\nkind = 'image'\nwheels = 4",
+            "a model has no setting wheels; allowed are kind",
+        ),
+        ("format = 1\nnotes = 3\n[model]\nkind = 'image'", r"is damaged: \[notes\] is no table"),
+        ("format = 1\n[model]\nkind = 'image'\n[classes]\nnames = 3", "is damaged: 'names' in .* is no list"),
+        ("format = 1\n[model]\nkind = 'image'\nmean = 3", "mean is 3, allowed is a list of three numbers"),
+    ],
+)
+def test_a_damaged_description(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(text)
+    with pytest.raises(InvalidArgumentError, match=message):
+        read_model_info(tmp_path)
+
+
+def test_weights_of_another_model(tmp_path: Path) -> None:
+    folder = save_model(small("image"), tmp_path)
+    state = load_file(folder / "model.safetensors")
+    del state["fully_connected.bias"]
+    state["extra"] = torch.zeros(1)
+    save_file(state, folder / "model.safetensors")
+    with pytest.raises(
+        InvalidArgumentError,
+        match=r"are not those of the model in .*: missing 1 \(fully_connected.bias\); unexpected 1 \(extra\)",
+    ):
+        load_model(folder)
+    (folder / "model.safetensors").write_bytes(b"not weights")
+    with pytest.raises(InvalidArgumentError, match=r"the weights .*model.safetensors cannot be read"):
+        load_model(folder)
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidArgumentError, match=r"the model cannot be written to .*file/model"):
+        save_model(small("image"), tmp_path / "file" / "model")
+
+
+def test_a_note_that_toml_does_not_hold(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"when is \{1\} \(set\), which TOML does not hold"):
+        save_model(small("image"), tmp_path / "model", notes={"when": {1}})
+    assert not (tmp_path / "model").exists()
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+VALUES = st.recursive(
+    TEXT | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@given(st.dictionaries(TEXT, VALUES | st.dictionaries(TEXT, VALUES, max_size=3), max_size=5))
+def test_toml_is_read_as_it_was_written(tables: dict[str, object]) -> None:
+    assert tomllib.loads(toml_text(tables)) == tables

@@ -1,0 +1,166 @@
+"""Pictures of comparisons, looked at through their pixels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from tests.shots.made import detection
+from tests.support.videos import encode
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.index import Comparison
+from vidkin.rendering.pictures import draw_curve, draw_map, draw_pairs, frame_pairs, require_picture_name
+from vidkin.similarity import Segment
+
+
+def comparison(rows: int, columns: int, *segments: Segment) -> Comparison:
+    values = torch.zeros(rows, columns)
+    for step in range(min(rows, columns)):
+        values[step, step] = 1.0
+    return Comparison(
+        0.8,
+        segments,
+        values,
+        torch.arange(rows, dtype=torch.float64),
+        torch.arange(columns, dtype=torch.float64),
+    )
+
+
+def pixels(path: Path) -> np.ndarray:
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB")).astype(int)
+
+
+def orange(image: np.ndarray) -> np.ndarray:
+    """Where the colour of segments (#ff7f0e) is, [K, 2] rows and columns."""
+    return np.argwhere(np.abs(image - np.array([255, 127, 14])).sum(-1) < 12)
+
+
+def test_a_segment_is_drawn_downwards_to_the_right(tmp_path: Path) -> None:
+    target = tmp_path / "map.png"
+    draw_map(comparison(10, 20, Segment(0, 10, 0, 10, 0.9)), target, query="q.mp4", target="t.mp4")
+    found = orange(pixels(target))
+    assert len(found) > 100
+    top, bottom = found[found[:, 0].argmin()], found[found[:, 0].argmax()]
+    assert bottom[0] - top[0] > 50
+    assert bottom[1] - top[1] > 100
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_no_segment_draws_no_line(tmp_path: Path) -> None:
+    draw_map(comparison(4, 6), tmp_path / "map.png", query="q.mp4", target="t.mp4")
+    assert len(orange(pixels(tmp_path / "map.png"))) == 0
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (2500, 30)])
+def test_maps_of_any_size_can_be_drawn(tmp_path: Path, shape: tuple[int, int]) -> None:
+    name = "price $5 山 $6.mp4"  # neither a formula nor a missing letter is a reason to fail
+    draw_map(comparison(*shape), tmp_path / "map.png", query=name, target=name)
+    assert pixels(tmp_path / "map.png").shape[1] == 960
+
+
+def test_a_thin_diagonal_survives_pooling() -> None:
+    from vidkin.rendering.pictures import _pool
+
+    found = comparison(2500, 1500)
+    values, rows, columns = _pool(found.map.numpy(), found.query_times.numpy(), found.target_times.numpy())
+    assert values.shape == (834, 750)  # three rows and two columns to a cell
+    assert (rows[1], columns[1]) == (3.0, 2.0)
+    assert values[:500].max(axis=1).min() == 1.0
+
+
+@pytest.mark.parametrize("name", ["map.xyz", "map", "map.mp4"])
+def test_a_name_that_is_no_picture_says_what_is_allowed(name: str) -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"cannot be written as .*; end its name in one of .*\.png"
+    ):
+        require_picture_name(name)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"there is no folder .*nowhere"):
+        require_picture_name(tmp_path / "nowhere" / "map.png")
+
+
+def test_frame_pairs_lie_on_the_segments() -> None:
+    found = comparison(30, 30, Segment(0, 8, 10, 18, 0.9), Segment(10, 12, 10, 12, 0.5, mirrored=True))
+    pairs = frame_pairs(found, count=5)
+    # Nothing is alike on the first segment's line, so the partners are the earliest frames around it.
+    assert [pair.query_time for pair in pairs] == [1, 3, 5, 7, 11]
+    assert all(abs(pair.target_time - pair.query_time - 10) <= 1 for pair in pairs[:4])
+    assert pairs[4].target_time == 11
+    assert [pair.mirrored for pair in pairs] == [False] * 4 + [True]
+    assert [pair.similarity for pair in pairs] == [0, 0, 0, 0, 1]
+    assert frame_pairs(comparison(3, 3)) == ()
+
+
+def test_the_partner_of_a_frame_is_the_most_alike_around_the_line() -> None:
+    found = comparison(10, 10, Segment(0, 9, 0.6, 9.6, 0.9))  # the line runs 0.6 s beside the diagonal
+    pairs = frame_pairs(found, count=3)
+    assert [(pair.query_time, pair.target_time, pair.similarity) for pair in pairs] == [
+        (1, 1, 1),
+        (4, 4, 1),
+        (7, 7, 1),
+    ]
+
+
+def test_no_more_pairs_than_asked_for_and_none_twice() -> None:
+    many = comparison(30, 30, *(Segment(i, i + 0.5, i, i + 0.5, 0.5) for i in range(9)))
+    assert len(frame_pairs(many, count=6)) == 6
+    short = comparison(30, 30, Segment(4, 6, 4, 6, 0.9))
+    assert [pair.query_time for pair in frame_pairs(short, count=6)] == [4, 5, 6]
+    assert frame_pairs(comparison(30, 30, Segment(4.2, 4.8, 4.2, 4.8, 0.9))) == ()
+
+
+def test_pairs_show_the_frames_of_both_videos(tmp_path: Path) -> None:
+    red = np.zeros((96, 128, 3), np.uint8)
+    red[..., 0] = 255
+    green = np.zeros((96, 128, 3), np.uint8)
+    green[..., 1] = 255
+    first = encode(tmp_path / "red.mp4", [red] * 20)
+    second = encode(tmp_path / "green.mp4", [green] * 20)
+    pairs = frame_pairs(comparison(2, 2, Segment(0, 2, 0, 2, 0.9)), count=2)
+    target = tmp_path / "pairs.png"
+    draw_pairs(pairs, target, query=first, target=second)
+    image = pixels(target)
+    reds = np.argwhere((image[..., 0] > 200) & (image[..., 1:] < 60).all(-1))
+    greens = np.argwhere((image[..., 1] > 200) & (image[..., ::2] < 60).all(-1))
+    assert len(reds) > 10_000
+    assert len(greens) > 10_000
+    assert reds[:, 0].max() < greens[:, 0].min()  # the query stands above the target
+
+
+def test_a_mirrored_pair_is_flipped_back(tmp_path: Path) -> None:
+    half = np.zeros((96, 128, 3), np.uint8)
+    half[:, :64, 0] = 255  # red on the left
+    first = encode(tmp_path / "a.mp4", [half] * 10)
+    pairs = frame_pairs(comparison(1, 1, Segment(0, 1, 0, 1, 0.9, mirrored=True)), count=1)
+    draw_pairs(pairs, tmp_path / "pairs.png", query=first, target=first)
+    image = pixels(tmp_path / "pairs.png")
+    reds = np.argwhere((image[..., 0] > 200) & (image[..., 1:] < 60).all(-1))
+    middle = image.shape[0] // 2
+    upper, lower = reds[reds[:, 0] < middle], reds[reds[:, 0] >= middle]
+    assert upper[:, 1].mean() > lower[:, 1].mean() + 20
+
+
+def test_pairs_of_nothing_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="no segment matches, so there are no frames"):
+        draw_pairs((), tmp_path / "pairs.png", query="a.mp4", target="b.mp4")
+
+
+def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
+    pairs = frame_pairs(comparison(1, 1, Segment(0, 1, 0, 1, 0.9)))
+    with pytest.raises(MediaError, match=r"missing\.mp4"):
+        draw_pairs(pairs, tmp_path / "pairs.png", query=tmp_path / "missing.mp4", target=tmp_path / "b.mp4")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_format_that_needs_another_program_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InvalidArgumentError, match="cannot be written"):
+        draw_curve(detection(), tmp_path / "curve.pgf")
+    assert list(tmp_path.iterdir()) == []

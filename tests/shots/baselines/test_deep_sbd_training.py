@@ -1,0 +1,97 @@
+"""Segments for DeepSBD: their classes by hand, and a network that learns them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model
+from vidkin.shots.baselines.deep_sbd_training import LabelledFrames, segment_class, train_on_segments
+
+CONFIG = EncoderConfig(
+    kind="deep_sbd", width=0.1, size=16, frames=16, classes=3, batch_norm=True, fit="stretch"
+)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    """Steps as small as these only get slower from a second thread."""
+    torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        (84, 0),  # 84 ... 99: the cut at 100 lies behind
+        (85, 2),  # 85 ... 100: one frame of the new shot
+        (99, 2),
+        (100, 0),  # the new shot alone
+        (187, 0),  # 187 ... 202 shares three frames with 200 ... 210
+        (188, 1),
+        (207, 1),
+        (208, 0),
+        (290, 1),  # a transition of two frames, 300 and 301, is in it whole
+        (285, 0),
+    ],
+)
+def test_class_of_a_segment(first: int, expected: int) -> None:
+    assert segment_class(first, 16, [100], [(200, 210), (300, 301)]) == expected
+
+
+def film(seed: int) -> LabelledFrames:
+    """Plain colours: 40 frames, a cut, 40 frames, a dissolve of 10, 40 frames."""
+    random = np.random.default_rng(seed)
+    colours = np.array([[230, 40, 40], [40, 220, 60], [50, 40, 225]])[random.permutation(3)]
+    share = (np.arange(1, 11) / 11)[:, None]
+    rows = [
+        np.repeat(colours[:1], 40, 0),
+        np.repeat(colours[1:2], 40, 0),
+        (1 - share) * colours[1] + share * colours[2],
+        np.repeat(colours[2:], 40, 0),
+    ]
+    values = np.concatenate(rows)[:, None, None] + random.normal(size=(130, 16, 16, 3)) * 2
+    return LabelledFrames(values.clip(0, 255).astype(np.uint8), (40,), ((80, 89),))
+
+
+def network(seed: int = 0) -> DeepSBDNetwork:
+    model = build_model(CONFIG, seed=seed)
+    assert isinstance(model, DeepSBDNetwork)
+    return model
+
+
+def test_a_small_network_learns_the_classes() -> None:
+    model = network()
+    seen: list[int] = []
+    report = train_on_segments(
+        model,
+        [film(seed) for seed in range(12)],
+        steps=60,
+        batch=18,
+        learning_rate=1e-3,
+        on_progress=lambda step, loss: seen.append(step),
+    )
+    assert seen == list(range(1, 61))
+    assert report.right > 0.6
+    assert np.mean(report.losses[-6:]) < 0.5 * np.mean(report.losses[:6])
+    assert model.class_names == ("none", "gradual", "sharp")
+    assert not model.training
+
+
+def test_the_same_seed_gives_the_same_weights() -> None:
+    models = [network(), network()]
+    for model in models:
+        train_on_segments(model, [film(1), film(2)], steps=2, batch=4, seed=5)
+    assert torch.equal(models[0].classifier.weight, models[1].classifier.weight)
+
+
+def test_mistakes_are_told() -> None:
+    video = film(0)
+    with pytest.raises(InvalidArgumentError, match="no segment of 16 frames is of class gradual"):
+        train_on_segments(network(), [LabelledFrames(video.images, (40,))])
+    wide = LabelledFrames(np.zeros((30, 16, 20, 3), dtype=np.uint8), ())
+    with pytest.raises(
+        InvalidArgumentError, match=r"video 0 has pictures \[16, 20, 3\], the network takes \[16"
+    ):
+        train_on_segments(network(), [wide])

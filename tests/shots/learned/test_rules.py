@@ -1,0 +1,107 @@
+"""The learned detector's arithmetic end to end on features made by hand, and its file of rules."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.shots.learned.test_slope import dissolve, mean_direction, scene
+from vidkin.errors import InvalidArgumentError
+from vidkin.shots.fitted_rule import FittedRule
+from vidkin.shots.learned.rules import ShotRules, find_shots, fit_shot_rules
+
+Array = NDArray[np.float32]
+Shots = list[tuple[int, int]]
+
+
+def event(seed: int, calm: int, rising: int) -> Array:
+    """A calm scene that turns into another direction over its last frames."""
+    old, new = scene(seed, calm + rising), scene(seed + 500, calm + rising)
+    share = np.clip((np.arange(calm + rising) - calm + 1) / (2 * rising), 0, None)[:, None]
+    part: Array = ((1 - share) * old + share * new).astype(np.float32)
+    return part
+
+
+def video(seed: int) -> tuple[Array, Shots, list[bool]]:
+    """Calm, event | calm | calm, dissolve, calm: two hard cuts, one gradual transition, one critical shot."""
+    parts = [event(seed, 24, 12), scene(seed + 1, 30), dissolve(scene(seed + 2, 40), scene(seed + 3, 40), 10)]
+    return np.concatenate(parts), [(0, 36), (36, 66), (66, 106), (116, 156)], [True, False, False, False]
+
+
+def fitted() -> ShotRules:
+    videos = [video(1000 + 10 * n) for n in range(6)]
+    return fit_shot_rules(
+        [features for features, _, _ in videos],
+        [shots for _, shots, _ in videos],
+        mean_direction,
+        window=8,
+        critical=[critical for _, _, critical in videos],
+        fitted_on="six videos made by hand",
+    )
+
+
+def test_rules_fitted_on_some_videos_cut_another() -> None:
+    features, shots, _ = video(7)
+    found = find_shots(features, mean_direction, fitted())
+    assert [frame for frame, _ in found.cuts] == [36, 66]
+    (gradual,) = found.gradual
+    assert abs(gradual.first - 106) <= 3
+    assert abs(gradual.last - 115) <= 3
+    assert len(found.stretches) == 4
+    assert found.stretches[0] == shots[0]
+    assert found.critical is not None
+    assert [score >= 0.5 for score in found.critical] == [True, False, False, False]
+    # The curve is 0 in a shot's first window, and jumps in the frame of a cut.
+    assert found.curve.shape == (156,)
+    assert found.curve[7] == 0.0
+    assert found.curve[36] > found.curve[20] + 0.1
+    assert found.curve[37:44].tolist() == [0.0] * 7
+
+
+def test_rules_survive_their_file(tmp_path: Path) -> None:
+    rules = fitted()
+    assert rules.save(tmp_path) == tmp_path / "shots.json"
+    assert ShotRules.load(tmp_path) == rules
+    only_cuts = ShotRules(window=4, rate=12.5, cut=FittedRule({"jump": 1.0}, -3.0))
+    only_cuts.save(tmp_path)
+    assert ShotRules.load(tmp_path) == only_cuts
+    found = find_shots(video(7)[0], mean_direction, only_cuts)
+    assert found.gradual == ()
+    assert found.critical is None
+    assert [path.name for path in tmp_path.iterdir()] == ["shots.json"]
+
+
+def test_labels_without_transitions_or_criticals_give_rules_without() -> None:
+    videos = [np.concatenate([scene(n, 30), scene(n + 50, 30)]) for n in range(4)]
+    rules = fit_shot_rules(videos, [[(0, 30), (30, 60)]] * 4, mean_direction, window=4, cut_numbers=("jump",))
+    assert rules.gradual is None
+    assert rules.critical is None
+    assert set(rules.cut.weights) == {"jump"}
+
+
+def test_mistakes_are_told(tmp_path: Path) -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"shots\.json cannot be read .*was not fitted to find shots"
+    ):
+        ShotRules.load(tmp_path)
+    (tmp_path / "shots.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(InvalidArgumentError, match="holds no rules of the format 'vidkin-shot-rules-1'"):
+        ShotRules.load(tmp_path)
+    (tmp_path / "shots.json").write_text("no", encoding="utf-8")
+    with pytest.raises(InvalidArgumentError, match=r"shots\.json is not JSON"):
+        ShotRules.load(tmp_path)
+    document = {"format": "vidkin-shot-rules-1", "window": 8}
+    (tmp_path / "shots.json").write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(InvalidArgumentError, match="is damaged: KeyError: 'rate'"):
+        ShotRules.load(tmp_path)
+    rule = FittedRule({"jump": 1.0}, 0.0)
+    with pytest.raises(InvalidArgumentError, match="window is 1 frames"):
+        ShotRules(window=1, cut=rule)
+    with pytest.raises(InvalidArgumentError, match="rate is 0 frames a second"):
+        ShotRules(window=4, cut=rule, rate=0)
+    with pytest.raises(InvalidArgumentError, match="labels for every video, given are 0 for 1 videos"):
+        fit_shot_rules([scene(1, 20)], [], mean_direction, window=4)

@@ -1,0 +1,85 @@
+"""Random changes of training pictures."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from vidkin.training.data.augment import augmented
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def ramp(count: int = 64, frames: int = 3, size: int = 16) -> torch.Tensor:
+    """Clips whose brightness rises from left to right, every frame the same."""
+    row = torch.linspace(0.2, 0.8, size)
+    return row.expand(count, frames, 3, size, size).contiguous()
+
+
+def test_a_flip_mirrors_whole_clips_every_second_time() -> None:
+    clips = ramp()
+    found = augmented(clips, ["flip"], generator())
+    mirrored = (found == clips.flip(-1)).flatten(1).all(dim=1)
+    same = (found == clips).flatten(1).all(dim=1)
+    assert bool((mirrored ^ same).all())
+    assert 20 < int(mirrored.sum()) < 44
+
+
+@pytest.mark.parametrize("name", ["flip", "crop", "colour"])
+def test_all_frames_of_a_clip_change_alike(name: str) -> None:
+    found = augmented(ramp(), [name], generator())
+    assert found.shape == (64, 3, 3, 16, 16)
+    torch.testing.assert_close(found[:, 0], found[:, 1])
+    torch.testing.assert_close(found[:, 0], found[:, 2])
+
+
+def test_clips_change_differently() -> None:
+    found = augmented(ramp(4), ["crop", "colour"], generator())
+    assert all(not torch.equal(found[0], found[place]) for place in (1, 2, 3))
+
+
+def test_a_cut_out_shows_a_part_of_the_picture() -> None:
+    found = augmented(ramp(), ["crop"], generator())
+    spans = found[:, 0, 0, 0, -1] - found[:, 0, 0, 0, 0]
+    # 70 to 100 % of a span of .6; up to a pixel is lost by scaling.
+    assert float(spans.min()) > 0.6 * 0.7 - 0.05
+    assert float(spans.max()) <= 0.6 + 1e-6
+    assert float(spans.max() - spans.min()) > 0.05
+    assert float(found.min()) >= 0.2 - 1e-6
+    assert float(found.max()) <= 0.8 + 1e-6
+
+
+def test_colours_stay_in_range_and_grey_stays_grey() -> None:
+    found = augmented(ramp() * 1.25, ["colour"], generator())
+    assert float(found.min()) >= 0.0
+    assert float(found.max()) <= 1.0
+    torch.testing.assert_close(found[:, :, 0], found[:, :, 2])
+    brightness = found.mean(dim=(1, 2, 3, 4)) / (ramp() * 1.25).mean(dim=(1, 2, 3, 4))
+    assert 0.65 < float(brightness.min()) < 0.9
+    assert 1.1 < float(brightness.max()) < 1.35
+
+
+def test_saturation_moves_colours_towards_grey_or_away() -> None:
+    red = torch.tensor([0.6, 0.4, 0.4])[:, None, None].expand(32, 1, 3, 8, 8)
+    found = augmented(red, ["colour"], generator())
+    strength = found[:, 0, 0, 0, 0] - found[:, 0, 1, 0, 0]
+    assert float(strength.min()) > 0
+    assert float(strength.min()) < 0.2 < float(strength.max())
+
+
+def test_single_pictures_are_taken_too() -> None:
+    pictures = ramp(8, 1)[:, 0]
+    found = augmented(pictures, ["flip", "crop", "colour"], generator())
+    assert found.shape == pictures.shape
+    torch.testing.assert_close(
+        found, augmented(pictures.unsqueeze(1), ["flip", "crop", "colour"], generator())[:, 0]
+    )
+
+
+def test_the_same_seed_gives_the_same_pictures_and_none_changes_nothing() -> None:
+    names = ["flip", "crop", "colour"]
+    assert torch.equal(augmented(ramp(), names, generator(3)), augmented(ramp(), names, generator(3)))
+    assert not torch.equal(augmented(ramp(), names, generator(3)), augmented(ramp(), names, generator(4)))
+    assert torch.equal(augmented(ramp(), [], generator()), ramp())

@@ -1,0 +1,115 @@
+"""What makes a run resumable: checkpoints, random states, and Ctrl-C between two steps."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.training.run.checkpoint import Checkpoint, load_optimiser, optimiser_tensors
+from vidkin.training.run.interrupt import deferred_interrupt
+from vidkin.training.run.randomness import random_state, restore_random_state, seeded
+
+
+class TestCheckpoint:
+    def test_comes_back_bit_by_bit_and_leaves_no_part_behind(self, tmp_path: Path) -> None:
+        tensors = {
+            "a": torch.rand(3, 2),
+            "b": torch.tensor([1, 2]),
+            "c": torch.tensor(0.1, dtype=torch.float64),
+        }
+        Checkpoint(7, tensors, {"x": 0.1 + 0.2, "y": None}).write(tmp_path / "file")
+        found = Checkpoint.read(tmp_path / "file")
+        assert (found.step, found.noted) == (7, {"x": 0.1 + 0.2, "y": None})
+        assert all(torch.equal(found.tensors[name], tensor) for name, tensor in tensors.items())
+        assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+    @pytest.mark.parametrize("kind", ["adamw", "sgd"])
+    def test_an_optimiser_goes_on_exactly(self, kind: str) -> None:
+        def made() -> tuple[torch.nn.Linear, torch.optim.Optimizer]:
+            torch.manual_seed(0)
+            layer = torch.nn.Linear(3, 2)
+            if kind == "sgd":
+                return layer, torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
+            return layer, torch.optim.AdamW(layer.parameters(), lr=0.1)
+
+        def step(layer: torch.nn.Linear, optimiser: torch.optim.Optimizer) -> None:
+            optimiser.zero_grad()
+            layer(torch.ones(1, 3)).square().sum().backward()
+            optimiser.step()
+
+        first, first_optimiser = made()
+        step(first, first_optimiser)
+        second, second_optimiser = made()
+        second.load_state_dict(first.state_dict())
+        load_optimiser(second_optimiser, optimiser_tensors(first_optimiser))
+        for _ in range(3):
+            step(first, first_optimiser)
+            step(second, second_optimiser)
+        assert torch.equal(first.weight, second.weight)
+
+    def test_a_newer_format_is_refused(self, tmp_path: Path) -> None:
+        from safetensors.torch import save_file
+
+        save_file(
+            {"a": torch.zeros(1)}, tmp_path / "file", metadata={"format": "99", "step": "1", "noted": "{}"}
+        )
+        with pytest.raises(InvalidArgumentError, match="was written by a newer vidkin"):
+            Checkpoint.read(tmp_path / "file")
+
+    def test_a_folder_that_is_none_is_told(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidArgumentError, match=r"the checkpoint .* cannot be written"):
+            Checkpoint(1, {"a": torch.zeros(1)}, {}).write(tmp_path / "nowhere" / "file")
+
+
+class TestRandomness:
+    @staticmethod
+    def drawn() -> tuple[float, float, float]:
+        return random.random(), float(np.random.rand()), float(torch.rand(()))
+
+    def test_states_survive_json(self) -> None:
+        tensors, noted = random_state()
+        expected = self.drawn()
+        restore_random_state(tensors, json.loads(json.dumps(noted)))
+        assert self.drawn() == expected
+
+    def test_inside_is_seeded_and_outside_goes_on(self) -> None:
+        tensors, noted = random_state()
+        expected = self.drawn()
+        restore_random_state(tensors, noted)
+        with seeded(3):
+            first = self.drawn()
+        assert self.drawn() == expected
+        with seeded(3):
+            assert self.drawn() == first
+
+
+class TestInterrupt:
+    def test_the_first_is_noted_and_the_second_interrupts(self) -> None:
+        before = signal.getsignal(signal.SIGINT)
+        with deferred_interrupt() as interrupt:
+            assert not interrupt
+            signal.raise_signal(signal.SIGINT)
+            assert interrupt
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is before
+
+    def test_outside_the_main_thread_it_stays_away(self) -> None:
+        found: list[bool] = []
+
+        def work() -> None:
+            with deferred_interrupt() as interrupt:
+                found.append(bool(interrupt))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert found == [False]
