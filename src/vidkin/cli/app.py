@@ -9,25 +9,11 @@ import typer
 from typer.core import TyperGroup
 
 from vidkin._version import __version__
-from vidkin.cli import (
-    benchmark,
-    demo,
-    doctor,
-    duplicates,
-    embed,
-    evaluate,
-    index,
-    info,
-    match,
-    remove,
-    search,
-    shots,
-    train,
-    train_shots,
-    whiten,
-)
+from vidkin.cli import benchmark, demo, doctor
 from vidkin.cli.console import WarningLines, error_line, note, write_safely
 from vidkin.cli.exit import Status, status_of
+from vidkin.cli.models import embed, evaluate, train, train_shots, whiten
+from vidkin.cli.videos import duplicates, index, info, match, remove, search, shots
 from vidkin.errors import VidkinError
 from vidkin.rendering.json_values import print_json
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from vidkin.cli.collection import opened_for_writing
 from vidkin.cli.console import meter, note, path_text, say
-from vidkin.cli.drawing import print_matches, print_segments
-from vidkin.cli.duplicates import find_groups, print_groups
 from vidkin.cli.exit import Status
-from vidkin.cli.index import fill, print_report
+from vidkin.cli.paths import open_index_for_writing
+from vidkin.cli.tables import print_matches, print_segments
+from vidkin.cli.videos.duplicates import find_groups, print_groups
+from vidkin.cli.videos.index import fill, print_report
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError
 from vidkin.rendering.text import clock, printable
 
@@ -89,7 +89,7 @@ def _run(show: _Show, folder: Path, threshold: float) -> bool:
     """All steps; whether the search found what the clip was made from first."""
     from vidkin.rendering.pictures import draw_map, draw_pairs, frame_pairs
 
-    with opened_for_writing(show.index) as collection:
+    with open_index_for_writing(show.index) as collection:
         say("")
         say(show.truth)
         _command("search", show.clip, "--index", show.index)
@@ -132,7 +132,7 @@ def _index(paths: tuple[Path, ...], index: Path) -> list[VideoRecord]:
 
 
 def _fill(paths: tuple[Path, ...], index: Path) -> list[VideoRecord]:
-    with opened_for_writing(index, create=True) as collection:
+    with open_index_for_writing(index, create=True) as collection:
         print_report(fill(collection, paths))
         return _usable(collection)
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin.cli.collection import opened
 from vidkin.cli.console import meter, note, path_text, say, table
-from vidkin.cli.drawing import print_facts
 from vidkin.cli.exit import Status
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
+from vidkin.cli.paths import open_index
+from vidkin.cli.tables import print_facts
 from vidkin.errors import CollectionDamagedError, CollectionNotFoundError, VidkinError
 from vidkin.rendering.json_values import as_json, print_json
 from vidkin.rendering.text import number, printable
@@ -88,11 +88,11 @@ def _examine(
 ) -> tuple[IndexInfo | None, RecallReport | None]:
     if not recall:
         try:
-            with opened(index) as collection:
+            with open_index(index) as collection:
                 return collection.info(), None
         except (CollectionNotFoundError, CollectionDamagedError):
             return None, None  # there is none, or a finding says what is wrong with it
-    with opened(index) as collection:
+    with open_index(index) as collection:
         health = collection.info()
         with meter("measuring recall") as bar:
             measured = collection.recall(
@@ -108,7 +108,7 @@ def _of_index(index: Path) -> list[Finding]:
     if not index.expanduser().exists():
         return []
     try:
-        with opened(index) as collection:
+        with open_index(index) as collection:
             return [_files_of(collection), *_model_of(collection)]
     except CollectionDamagedError as error:
         return [Finding(_FILES, "broken", str(error))]

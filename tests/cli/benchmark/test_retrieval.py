@@ -14,8 +14,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from tests.support.labelled import two_by_two
-from vidkin.cli import benchmark_retrieval
 from vidkin.cli.app import _Commands
+from vidkin.cli.benchmark import retrieval as benchmark_retrieval
 from vidkin.datasets import LabelledItem, LabelledSet
 from vidkin.rendering.retrieval_picture import FRAME_COLOURS, draw_retrieval
 

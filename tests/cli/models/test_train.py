@@ -122,7 +122,7 @@ class TestTrain:
         words = ["train", str(work / "shades.toml"), "-o", str(folder), "--no-picture"]
         words += ["--set", "schedule.steps=100000", "--set", "schedule.checkpoint_every=100000"]
         code = "import sys; from vidkin.cli import main; main()"
-        root = Path(__file__).resolve().parents[2]
+        root = Path(__file__).resolve().parents[3]
         process = subprocess.Popen(
             [sys.executable, "-c", code, *words], cwd=root, stderr=subprocess.PIPE, text=True
         )

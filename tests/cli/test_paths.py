@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vidkin.cli.written import check_written
+from vidkin.cli.paths import check_output_path
 from vidkin.errors import InvalidArgumentError
 
 
@@ -16,7 +16,7 @@ def test_new_and_old_files_may_be_written(tmp_path: Path) -> None:
     old.touch()
     source.touch()
     for path in (old, tmp_path / "new.bin"):
-        check_written(path, inputs=[source, None, tmp_path / "not there"])
+        check_output_path(path, inputs=[source, None, tmp_path / "not there"])
 
 
 def test_what_must_not_be_written_is_told(tmp_path: Path) -> None:
@@ -25,12 +25,12 @@ def test_what_must_not_be_written_is_told(tmp_path: Path) -> None:
     os.link(source, link)
     os.mkfifo(pipe)
     for path, cause in (
-        (source, "is one of the files to be read"),
-        (link, "is one of the files to be read"),
-        (tmp_path / "." / "source.mp4", "is one of the files to be read"),
-        (tmp_path, "it is a folder; name a file"),
-        (pipe, "it is a device or a pipe"),
-        (tmp_path / "no" / "x", "there is no folder"),
+        (source, "is also an input; choose another output file"),
+        (link, "is also an input; choose another output file"),
+        (tmp_path / "." / "source.mp4", "is also an input; choose another output file"),
+        (tmp_path, "cannot be written because it is a folder; name a file"),
+        (pipe, "because it is a device or a pipe"),
+        (tmp_path / "no" / "x", "no such folder; create it first"),
     ):
         with pytest.raises(InvalidArgumentError, match=cause):
-            check_written(path, inputs=[None, source])
+            check_output_path(path, inputs=[None, source])

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin.cli.collection import opened_for_writing
 from vidkin.cli.console import error_line, meter, note, path_text, say, table
 from vidkin.cli.exit import Status
 from vidkin.cli.options import (
@@ -23,6 +22,7 @@ from vidkin.cli.options import (
     WhiteningOption,
     extractor_name,
 )
+from vidkin.cli.paths import open_index_for_writing
 from vidkin.rendering.json_values import as_json, print_json
 from vidkin.rendering.text import number, printable
 
@@ -59,7 +59,7 @@ def index(
     Interrupted at any point, the same command goes on where it stopped.
     """
     name = extractor_name(extractor, model)
-    with opened_for_writing(
+    with open_index_for_writing(
         index, extractor=name, weights=weights, whitening=whitening, create=True
     ) as collection:
         report = fill(collection, paths, workers=workers, prune=prune, retry_broken=retry_broken, wait=wait)

@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-from vidkin.cli.collection import opened
 from vidkin.cli.console import note, path_text, say
-from vidkin.cli.drawing import matches_as_json, print_matches
 from vidkin.cli.options import (
     DEFAULT_INDEX,
     IndexOption,
@@ -21,6 +19,8 @@ from vidkin.cli.options import (
     extractor_name,
     parse_time,
 )
+from vidkin.cli.paths import open_index
+from vidkin.cli.tables import matches_as_json, print_matches
 from vidkin.rendering.json_values import print_json
 
 __all__ = ["search"]
@@ -49,7 +49,7 @@ def search(
     json: JsonOption = False,
 ) -> None:
     """Find the videos that match QUERY, best first, with the matching times."""
-    with opened(index, extractor=extractor_name(None, model), weights=weights) as collection:
+    with open_index(index, extractor=extractor_name(None, model), weights=weights) as collection:
         measure, held = collection.manifest.measure, collection.store.count()
         matches = collection.search(
             os.fspath(query), start=start, end=end, limit=limit, threshold=threshold, mirrored=mirror

@@ -13,7 +13,7 @@ from rich.text import Text
 from vidkin.cli.console import error_line, meter, note, path_text, say, table
 from vidkin.cli.exit import Status
 from vidkin.cli.options import JsonOption
-from vidkin.cli.shot_files import ShotFiles, Written
+from vidkin.cli.videos.shot_files import ShotFiles, Written
 from vidkin.errors import MediaError
 from vidkin.rendering.json_values import as_json, print_json
 from vidkin.rendering.text import clock, number

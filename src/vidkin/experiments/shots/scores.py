@@ -1,4 +1,4 @@
-"""Rows and tables of ``vidkin benchmark shots``."""
+"""Figures of ``vidkin benchmark shots``: a row for every detector, seed and set, and their means over seeds."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vidkin.cli.console import table
-from vidkin.experiments.heads import mean_and_deviation, plus_minus
+from vidkin.experiments.heads import mean_and_deviation
 from vidkin.experiments.shots.material import LabelledVideo
 
 if TYPE_CHECKING:
     from vidkin.shots import DetectedCut
 
-__all__ = ["RULES", "TOLERANCES", "counts_of", "print_summary", "rows_of", "summary_of"]
+__all__ = ["RULES", "TOLERANCES", "counts_of", "rows_of", "summary_of"]
 
 TOLERANCES = (0, 1, 2)
 RULES = ("nearest", "overlap")
@@ -105,29 +104,3 @@ def summary_of(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             }
             found.append(line)
     return found
-
-
-def print_summary(summary: Sequence[Mapping[str, Any]]) -> None:
-    columns = (
-        "f1_nearest_0",
-        "f1_nearest_1",
-        "f1_nearest_2",
-        "f1_overlap_2",
-        "hard_precision",
-        "hard_recall",
-    )
-    titles = ("F1, 0", "F1, 1", "F1, 2", "F1 overlap", "hard P", "hard R", "gradual")
-    for which in dict.fromkeys(line["set"] for line in summary):
-        table(
-            which,
-            [("detector", "left"), *((title, "right") for title in titles)],
-            [
-                [
-                    line["detector"],
-                    *(plus_minus(line[name]) for name in columns),
-                    f"{line['gradual_found']['mean']:.1f} of {line['gradual']}",
-                ]
-                for line in summary
-                if line["set"] == which
-            ],
-        )

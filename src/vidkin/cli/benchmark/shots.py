@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin.cli.benchmark_shot_tables import counts_of, print_summary, rows_of, summary_of
-from vidkin.cli.console import meter, note
+from vidkin.cli.console import meter, note, table
 from vidkin.cli.options import JsonOption
 from vidkin.experiments.heads import (
     HeadStore,
@@ -19,9 +18,11 @@ from vidkin.experiments.heads import (
     check_same_data,
     kept_run,
     machine_text,
+    plus_minus,
     write_figures,
 )
 from vidkin.experiments.shots.material import LabelledVideo, annotation_of, composed_part, edited_videos
+from vidkin.experiments.shots.scores import counts_of, rows_of, summary_of
 from vidkin.rendering.json_values import print_json
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def shots(
     if json:
         print_json(result)
     else:
-        print_summary(result["summary"])
+        _print(result["summary"])
         note("F1 over hard cuts and gradual transitions; tolerance in frames; nearest-first matching.")
 
 
@@ -311,3 +312,29 @@ def _pictures(path: Path, size: int) -> NDArray[np.uint8]:
             for image in batch.images
         ]
     )
+
+
+def _print(summary: Sequence[Mapping[str, Any]]) -> None:
+    columns = (
+        "f1_nearest_0",
+        "f1_nearest_1",
+        "f1_nearest_2",
+        "f1_overlap_2",
+        "hard_precision",
+        "hard_recall",
+    )
+    titles = ("F1, 0", "F1, 1", "F1, 2", "F1 overlap", "hard P", "hard R", "gradual")
+    for which in dict.fromkeys(line["set"] for line in summary):
+        table(
+            which,
+            [("detector", "left"), *((title, "right") for title in titles)],
+            [
+                [
+                    line["detector"],
+                    *(plus_minus(line[name]) for name in columns),
+                    f"{line['gradual_found']['mean']:.1f} of {line['gradual']}",
+                ]
+                for line in summary
+                if line["set"] == which
+            ],
+        )

@@ -13,8 +13,9 @@ import typer
 from typer.testing import CliRunner
 
 from tests.support.videos import encode, pan
-from vidkin.cli import benchmark_critical, benchmark_shots
 from vidkin.cli.app import _Commands
+from vidkin.cli.benchmark import critical as benchmark_critical
+from vidkin.cli.benchmark import shots as benchmark_shots
 from vidkin.experiments import heads as benchmark_models
 from vidkin.experiments.shots import material as benchmark_composed
 from vidkin.shots import ShotRules

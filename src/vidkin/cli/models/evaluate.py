@@ -161,7 +161,7 @@ def _split_of_training(model: Path, recipe: DataRecipe | None, labelled: Labelle
 
 
 def _options(given: list[str]) -> dict[str, Any]:
-    from vidkin.cli.train import toml_or_text
+    from vidkin.cli.models.train import toml_or_text
 
     found = {}
     for option in given:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from vidkin.cli import benchmark_critical, benchmark_retrieval, benchmark_shots
+from vidkin.cli.benchmark import critical, retrieval, shots
 
 __all__ = ["app"]
 
@@ -17,7 +17,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command("fgvr")(benchmark_retrieval.fgvr)
-app.command("fgir")(benchmark_retrieval.fgir)
-app.command("shots")(benchmark_shots.shots)
-app.command("critical")(benchmark_critical.critical)
+app.command("fgvr")(retrieval.fgvr)
+app.command("fgir")(retrieval.fgir)
+app.command("shots")(shots.shots)
+app.command("critical")(critical.critical)

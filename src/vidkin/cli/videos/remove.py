@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from vidkin.cli.collection import opened_for_writing
 from vidkin.cli.console import path_text, say
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
+from vidkin.cli.paths import open_index_for_writing
 from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import number
 
@@ -25,7 +25,7 @@ def remove(
     json: JsonOption = False,
 ) -> None:
     """Forget videos. The files themselves are never touched."""
-    with opened_for_writing(index) as collection:
+    with open_index_for_writing(index) as collection:
         removed = collection.remove([os.fspath(path) for path in paths])
         left = collection.info().videos
     if json:

@@ -21,7 +21,7 @@ from tests.cli.conftest import Outcome
 from tests.shots.made import cut_video, detection
 from tests.support.videos import encode, pan
 from vidkin.cli.app import _Commands
-from vidkin.cli.shots import shots
+from vidkin.cli.videos.shots import shots
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.pictures import draw_curve
 
@@ -373,6 +373,6 @@ def test_interrupted_it_begins_anew(film: Path, monkeypatch: pytest.MonkeyPatch)
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("vidkin.cli.shots._found", interrupt)
+    monkeypatch.setattr("vidkin.cli.videos.shots._found", interrupt)
     outcome = run(film, status=130)
     assert outcome.err == "Interrupted. What was finished is kept; the same command begins anew.\n"

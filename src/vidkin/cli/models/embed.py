@@ -19,7 +19,7 @@ from vidkin.cli.options import (
     WhiteningOption,
     extractor_name,
 )
-from vidkin.cli.written import check_written
+from vidkin.cli.paths import check_output_path
 from vidkin.errors import MediaError
 from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import number
@@ -52,7 +52,7 @@ def embed(
     """
     from vidkin.features import open_extractor
 
-    check_written(output, inputs=[*files, weights, whitening])
+    check_output_path(output, inputs=[*files, weights, whitening])
     maker = open_extractor(
         extractor_name(extractor, model) or "classical", weights=weights, whitening=whitening
     )

@@ -12,7 +12,7 @@ import typer
 from vidkin.cli.console import error_line, meter, path_text, say
 from vidkin.cli.exit import Status
 from vidkin.cli.options import ExtractorOption, WeightsOption
-from vidkin.cli.written import check_written
+from vidkin.cli.paths import check_output_path
 from vidkin.errors import InvalidArgumentError, MediaError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def whiten(
     from vidkin.features import fit_edit_whitening, open_extractor
 
     files = _files(paths)
-    check_written(output, inputs=[*files, weights])
+    check_output_path(output, inputs=[*files, weights])
     maker = open_extractor(extractor or "classical", weights=weights)
     random.Random(seed).shuffle(files)
     broken: list[MediaError] = []

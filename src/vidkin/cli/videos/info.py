@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from vidkin.cli.collection import opened
 from vidkin.cli.console import path_text, table
-from vidkin.cli.drawing import print_facts
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
+from vidkin.cli.paths import open_index
+from vidkin.cli.tables import print_facts
 from vidkin.rendering.json_values import as_json, print_json
 from vidkin.rendering.text import clock, printable
 
@@ -26,7 +26,7 @@ def info(
     json: JsonOption = False,
 ) -> None:
     """Show what the index holds and what made it."""
-    with opened(index) as collection:
+    with open_index(index) as collection:
         found = collection.info()
         records = collection.videos() if videos else []
     if json:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from tests.support.videos import encode, pan
 from vidkin.cli.app import _Commands
-from vidkin.cli.train_shots import train_shots
+from vidkin.cli.models.train_shots import train_shots
 from vidkin.datasets import ShotAnnotation, VideoAnnotation, write_shot_annotations
 from vidkin.shots import ShotRules, detect
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from vidkin.cli.collection import opened, opened_for_writing
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
+from vidkin.cli.paths import open_index, open_index_for_writing
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import clock, file_size, number
@@ -51,7 +51,7 @@ def duplicates(
     if not_a_match is not None or is_a_match is not None:
         _decide(index, not_a_match, is_a_match, json=json)
         return
-    with opened(index) as collection:
+    with open_index(index) as collection:
         groups = find_groups(collection, threshold)
     if csv_file is not None:
         _write_csv(groups, csv_file)
@@ -100,7 +100,7 @@ def print_groups(groups: Sequence[DuplicateGroup]) -> None:
 def _decide(
     index: Path, rejected: tuple[Path, Path] | None, confirmed: tuple[Path, Path] | None, *, json: bool
 ) -> None:
-    with opened_for_writing(index) as collection:
+    with open_index_for_writing(index) as collection:
         if rejected is not None:
             collection.reject(os.fspath(rejected[0]), os.fspath(rejected[1]))
         if confirmed is not None:

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vidkin.cli.collection import opened
 from vidkin.cli.console import note, path_text, say
-from vidkin.cli.drawing import print_segments
 from vidkin.cli.options import (
     DEFAULT_INDEX,
     ExtractorOption,
@@ -22,7 +20,8 @@ from vidkin.cli.options import (
     WhiteningOption,
     extractor_name,
 )
-from vidkin.cli.written import check_written
+from vidkin.cli.paths import check_output_path, open_index
+from vidkin.cli.tables import print_segments
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import clock
@@ -61,7 +60,7 @@ def match(
     for wanted in (picture, frames):
         if wanted is not None:
             require_picture_name(wanted)
-            check_written(wanted, inputs=[first, second, weights, whitening])
+            check_output_path(wanted, inputs=[first, second, weights, whitening])
     if picture is not None and frames is not None and picture.absolute() == frames.absolute():
         raise InvalidArgumentError("--picture and --frames name one file; give each its own")
     name = extractor_name(extractor, model)
@@ -119,7 +118,7 @@ def compared(
     from vidkin.index import compare
 
     if extractor is None and whitening is None and index.expanduser().is_dir():
-        with opened(index, weights=weights) as collection:
+        with open_index(index, weights=weights) as collection:
             try:
                 return collection.match(os.fspath(first), os.fspath(second), mirrored=mirrored)
             except NotIndexedError:

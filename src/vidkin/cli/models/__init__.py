@@ -1,0 +1,1 @@
+"""Commands that train, fit, judge and use models."""

@@ -1,0 +1,77 @@
+"""What a command opens and writes: an index by its folder, and a check of output files before any work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.rendering.text import printable
+
+if TYPE_CHECKING:
+    from vidkin.index import Index
+
+__all__ = ["check_output_path", "open_index", "open_index_for_writing"]
+
+
+def open_index(folder: Path, *, extractor: str | None = None, weights: Path | None = None) -> Index:
+    """The index in this folder, read-only, with the extractor that made it. Use it in a ``with`` block.
+
+    Args:
+        folder: Folder of the index.
+        extractor: New place of the model that made the index, if it has moved.
+        weights: New place of its weights, if they have moved.
+
+    Raises:
+        CollectionNotFoundError: There is no index in the folder.
+        CollectionMismatchError: Another extractor made the index.
+    """
+    from vidkin.index import Index
+
+    return Index.open(folder.expanduser(), extractor=extractor, weights=weights, create=False, read_only=True)
+
+
+def open_index_for_writing(
+    folder: Path,
+    *,
+    extractor: str | None = None,
+    weights: Path | None = None,
+    whitening: Path | None = None,
+    create: bool = False,
+) -> Index:
+    """The index in this folder, writable; a new one if ``create`` is set and there is none.
+
+    Raises:
+        CollectionNotFoundError: There is no index in the folder and ``create`` is not set.
+        CollectionMismatchError: The index was made with another extractor.
+    """
+    from vidkin.index import Index
+
+    return Index.open(
+        folder.expanduser(), extractor=extractor, weights=weights, whitening=whitening, create=create
+    )
+
+
+def check_output_path(path: Path, *, inputs: Iterable[Path | None]) -> None:
+    """Raise an error before any work if an output file cannot be written or is one of the inputs.
+
+    Args:
+        path: The output file; it may exist already.
+        inputs: Files that the command reads; None and files that do not exist are ignored.
+
+    Raises:
+        InvalidArgumentError: The path is an input, a folder or a device, or its folder does not exist.
+    """
+    name = printable(os.fspath(path))
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise InvalidArgumentError(f"{printable(os.fspath(folder))}: no such folder; create it first")
+    if not path.exists():
+        return
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "a device or a pipe"
+        raise InvalidArgumentError(f"{name}: cannot be written because it is {kind}; name a file")
+    if any(item is not None and item.exists() and item.samefile(path) for item in inputs):
+        raise InvalidArgumentError(f"{name}: is also an input; choose another output file")

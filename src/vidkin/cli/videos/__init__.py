@@ -1,0 +1,1 @@
+"""Commands on videos and on an index of them."""
