@@ -1,0 +1,96 @@
+"""An index that vidkin 0.1.0 made, before the rooms were rearranged: opened, searched, added to.
+
+``answers.json`` holds what that version itself answered. One of the six records is of a file that cannot be read, and
+one of a video whose features were lost, so that its file is to be read again. The description of the background is
+left out, as it is large; it is made again when it is first needed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.index.helpers import video
+from vidkin.index import Index, Match, SerialExecutor, WorkerSpec
+
+FIXTURE = Path(__file__).resolve().parents[1] / "fixtures" / "index-0.1"
+CLIPS = FIXTURE / "clips"
+ANSWERS: dict[str, Any] = json.loads((FIXTURE / "answers.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return shutil.copytree(FIXTURE / "collection", tmp_path_factory.mktemp("older") / "collection")
+
+
+@pytest.fixture
+def index(folder: Path) -> Iterator[Index]:
+    with Index.open(folder, create=False) as opened:
+        yield opened
+
+
+def near(answer: Any) -> Any:
+    """The answer with every number allowed to be off by a millionth."""
+    if isinstance(answer, float):
+        return pytest.approx(answer, abs=1e-6)
+    if isinstance(answer, dict):
+        return {key: near(value) for key, value in answer.items()}
+    return [near(value) for value in answer] if isinstance(answer, list) else answer
+
+
+def described(match: Match) -> dict[str, Any]:
+    segments = [asdict(segment) for segment in match.segments]
+    return {"name": os.path.basename(match.path), "score": match.score, "segments": segments}
+
+
+def test_all_records_are_there(index: Index) -> None:
+    assert index.manifest.fingerprint == index.extractor.fingerprint == ANSWERS["fingerprint"]
+    for record, answer in zip(index.videos(), ANSWERS["videos"], strict=True):
+        facts = {**asdict(record), "path": os.path.basename(record.path)}
+        assert facts == answer
+
+
+def test_searches_answer_as_they_did(index: Index) -> None:
+    for name, answer in ANSWERS["searches"].items():
+        matches = index.search(CLIPS / f"{name}.mp4")
+        assert [described(match) for match in matches] == near(answer)
+
+
+def test_match_and_duplicates_answer_as_they_did(index: Index) -> None:
+    target = next(record.path for record in index.videos() if record.path.endswith("/coffee.mp4"))
+    comparison = index.match(CLIPS / "coffee-copy.mp4", target)
+    answer = {"score": comparison.score, "segments": [asdict(s) for s in comparison.segments]}
+    assert answer == near(ANSWERS["matches"])
+    groups = [
+        [{**asdict(member), "path": os.path.basename(member.path)} for member in group.members]
+        for group in index.duplicates(threshold=0.3)
+    ]
+    assert groups == near(ANSWERS["duplicates"])
+
+
+def test_what_was_lost_is_still_known_to_be_lost(index: Index) -> None:
+    assert list(index.store.missing().values()) == ANSWERS["missing"]
+
+
+def test_videos_are_added_and_moved_ones_recognized(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "collection")
+    added = video(tmp_path / "new.mp4", seed=4)
+    with Index.open(copy) as index:
+        report = index.add([CLIPS, added], executor=SerialExecutor(WorkerSpec("classical")))
+        assert [outcome.path for outcome in report.added] == [str(added)]
+        assert [os.path.basename(outcome.path) for outcome in report.moved] == [
+            "chelsea.mp4",
+            "coffee-copy.mp4",
+            "coffee.mp4",
+            "rocket.mp4",
+        ]
+        best = index.search(added)[0]
+        assert (best.path, best.score, best.video_id) == (str(added), 1.0, 7)
+        assert index.search(CLIPS / "coffee.mp4")[0].path == str(CLIPS / "coffee.mp4")
