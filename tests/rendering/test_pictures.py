@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.shots.made import detection
+from tests.support.detections import detection
 from tests.support.videos import encode
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import Comparison

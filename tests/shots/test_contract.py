@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.shots.made import cut_video
+from tests.support.detections import cut_video
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.shots import (
     Curve,

@@ -92,7 +92,7 @@ class HeadStore:
     def _features(self, path: Path) -> NDArray[np.float32]:
         import numpy as np
 
-        from vidkin.shots import video_features
+        from vidkin.shots.learned import video_features
 
         network = self._frame_network()
         # The name says what the features are of: these bytes, through this network.

@@ -32,14 +32,14 @@ _DETECTORS: dict[str, _Entry] = {
         False,
     ),
     "content": (f"{_ROOM}.pyscenedetect:ContentBaseline", {"threshold": float, "min_scene_len": int}, False),
-    "deepsbd": (f"{_ROOM}.deep_sbd:open_deep_sbd", {"similarity": float}, True),
+    "deepsbd": (f"{_ROOM}.deep_sbd.detector:open_deep_sbd", {"similarity": float}, True),
     "learned": ("vidkin.shots.learned.detector:open_learned", {}, True),
     "shotdetect": (
         f"{_ROOM}.shotdetect:ShotDetectBaseline",
         {"threshold": float, "min_scene_len": int},
         False,
     ),
-    "svd": (f"{_ROOM}.svd_sbd:SvdBaseline", {}, False),
+    "svd": (f"{_ROOM}.svd.detector:SvdBaseline", {}, False),
 }
 
 

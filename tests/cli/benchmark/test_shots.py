@@ -18,7 +18,7 @@ from vidkin.cli.benchmark import critical as benchmark_critical
 from vidkin.cli.benchmark import shots as benchmark_shots
 from vidkin.experiments import heads as benchmark_models
 from vidkin.experiments.shots import material as benchmark_composed
-from vidkin.shots import ShotRules
+from vidkin.shots.learned import ShotRules
 
 app = typer.Typer(cls=_Commands)
 app.command("shots")(benchmark_shots.shots)
@@ -211,7 +211,7 @@ def test_runs_of_other_data_are_not_taken_for_these(clips: Path, edited: Path, t
 
 
 def test_shots_between_cuts_and_transitions() -> None:
-    from vidkin.shots import BoundaryLabels
+    from vidkin.shots.judging import BoundaryLabels
 
     video = benchmark_composed.LabelledVideo(Path("a.mp4"), BoundaryLabels((10, 40), ((0, 3), (20, 29))))
     found = benchmark_composed.annotation_of(video, 50)

@@ -16,7 +16,8 @@ from tests.support.videos import encode, pan
 from vidkin.cli.app import _Commands
 from vidkin.cli.models.train_shots import train_shots
 from vidkin.datasets import ShotAnnotation, VideoAnnotation, write_shot_annotations
-from vidkin.shots import ShotRules, detect
+from vidkin.shots import detect
+from vidkin.shots.learned import ShotRules
 
 app = typer.Typer(cls=_Commands)
 app.command("train-shots")(train_shots)

@@ -18,7 +18,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from tests.cli.conftest import Outcome
-from tests.shots.made import cut_video, detection
+from tests.support.detections import cut_video, detection
 from tests.support.videos import encode, pan
 from vidkin.cli.app import _Commands
 from vidkin.cli.videos.shots import shots

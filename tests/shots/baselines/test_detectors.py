@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.shots.made import CUTS, cut_video
+from tests.support.detections import CUTS, cut_video
 from tests.support.videos import encode, pan, photograph
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.metric.measures import boundary_scores

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlparse
 import av
 import pytest
 
-from tests.shots.made import cut_video, detection
+from tests.support.detections import cut_video, detection
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.shots import write_chapters, write_edl, write_otio
 

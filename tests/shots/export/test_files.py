@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.shots.made import cut_video, detection
+from tests.support.detections import cut_video, detection
 from tests.support.videos import encode, pan
 from vidkin.errors import MediaError
 from vidkin.media import read_frames

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shots.made import detection
+from tests.support.detections import detection
 from vidkin.errors import MediaError
 from vidkin.shots import detection_as_dict, write_shots_csv, write_stats_csv
 

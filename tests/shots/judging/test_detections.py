@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots import BoundaryLabels, DetectedCut, evaluate_cuts, read_boundary_labels
+from vidkin.shots import DetectedCut
+from vidkin.shots.judging import BoundaryLabels, evaluate_cuts, read_boundary_labels
 
 LABELS = BoundaryLabels((50, 100, 150), ((200, 220), (300, 310)))
 

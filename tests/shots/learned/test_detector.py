@@ -18,8 +18,8 @@ from vidkin.shots.detect import detect
 from vidkin.shots.fitted_rule import FittedRule
 from vidkin.shots.learned.clips import ShotClips
 from vidkin.shots.learned.detector import LearnedDetector, head_of, open_learned, squared, video_features
-from vidkin.shots.learned.fit import ShotRecipe, train_on_shots
 from vidkin.shots.learned.rules import ShotRules, fit_shot_rules
+from vidkin.shots.learned.training import ShotRecipe, train_on_shots
 
 CONFIG = EncoderConfig(
     kind="clip", backbone="small", width=0.5, hidden=32, lstm=32, frames=6, size=32, fit="stretch"

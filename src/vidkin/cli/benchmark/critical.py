@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from vidkin.datasets import VideoAnnotation
     from vidkin.models import ClipEncoder
-    from vidkin.shots import Encode, ShotRules, TrendTest
+    from vidkin.shots import TrendTest
+    from vidkin.shots.learned import Encode, ShotRules
 
 __all__ = ["critical"]
 
@@ -142,7 +143,7 @@ def _runs(
     show: Callable[[int, int, str], None],
 ) -> list[dict[str, Any]]:
     """A row for every split, loss and seed, and one of the control."""
-    from vidkin.shots import CUT_NUMBERS
+    from vidkin.shots.learned import CUT_NUMBERS
 
     def run(split: str, loss: str, seed: int) -> dict[str, Any]:
         train, test = splits[split]
@@ -210,7 +211,7 @@ def _trained(
     import torch
 
     from vidkin.shots.learned.clips import ShotClips
-    from vidkin.shots.learned.fit import ShotRecipe, train_on_shots
+    from vidkin.shots.learned.training import ShotRecipe, train_on_shots
 
     model = store.model(seed)
     if loss == "untrained":
@@ -228,7 +229,7 @@ def _trained(
 
 def _rules(part: _Part, model: ClipEncoder) -> ShotRules:
     """Rules for cuts and critical shots, fitted on the training part."""
-    from vidkin.shots import fit_shot_rules, head_of
+    from vidkin.shots.learned import fit_shot_rules, head_of
 
     return fit_shot_rules(
         part.features,
@@ -250,7 +251,9 @@ def _save(model: ClipEncoder, rules: ShotRules, folder: Path) -> None:
 
 def _judged(model: ClipEncoder, rules: ShotRules, train: _Part, test: _Part) -> dict[str, Any]:
     """Scores on the test part; everything that has a threshold is fitted on the training part."""
-    from vidkin.shots import TREND_TESTS, head_of, score_critical
+    from vidkin.shots import TREND_TESTS
+    from vidkin.shots.judging import score_critical
+    from vidkin.shots.learned import head_of
 
     encode = head_of(model)
     fit, judge = _windows(train, encode), _windows(test, encode)
@@ -269,7 +272,9 @@ def _judged(model: ClipEncoder, rules: ShotRules, train: _Part, test: _Part) -> 
 def _found(test: _Part, encode: Encode, rules: ShotRules) -> dict[str, Any]:
     """The whole way: cuts are found first, and the shots between them judged."""
     from vidkin.metric.measures import DetectionScores, boundary_scores
-    from vidkin.shots import JudgedShot, find_shots, rise_moment, score_found_critical
+    from vidkin.shots import rise_moment
+    from vidkin.shots.judging import JudgedShot, score_found_critical
+    from vidkin.shots.learned import find_shots
 
     cuts = DetectionScores(0, 0, 0)
     judged = []
@@ -309,7 +314,7 @@ def _by_length(train: _Part, test: _Part) -> dict[str, Any]:
 
 
 def _windows(part: _Part, encode: Encode) -> list[Any]:
-    from vidkin.shots import ShotWindows
+    from vidkin.shots.learned import ShotWindows
 
     return [ShotWindows(rows, WINDOW, encode) for rows in part.features]
 
@@ -326,13 +331,13 @@ def _trend_rule(windows: Sequence[Any], part: _Part, trend: TrendTest) -> Any:
 
 
 def _judge(windows: Any, shots: Sequence[tuple[int, int]], rule: Any) -> Any:
-    from vidkin.shots import judge_shots
+    from vidkin.shots.judging import judge_shots
 
     return judge_shots(windows, shots, rule, rate=RATE)
 
 
 def _truth(part: _Part) -> list[list[Any]]:
-    from vidkin.shots import TrueShot
+    from vidkin.shots.judging import TrueShot
 
     return [
         [

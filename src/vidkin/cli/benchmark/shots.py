@@ -108,7 +108,7 @@ def shots(
     of single-shot clips: one part trains and fits, clips of the other part are judged.
     """
     began = time.monotonic()
-    from vidkin.shots import CUT_NUMBERS
+    from vidkin.shots.learned import CUT_NUMBERS
 
     seeds = 1 if quick else seeds
     check_output(output)
@@ -223,10 +223,10 @@ def _learned(
     import torch
 
     from vidkin.models import save_model
-    from vidkin.shots import find_shots, fit_shot_rules, head_of
+    from vidkin.shots.learned import find_shots, fit_shot_rules, head_of
     from vidkin.shots.learned.clips import ShotClips
     from vidkin.shots.learned.detector import as_cuts
-    from vidkin.shots.learned.fit import ShotRecipe, train_on_shots
+    from vidkin.shots.learned.training import ShotRecipe, train_on_shots
 
     loss = name.rpartition(" ")[2]
     composed = store.features([video.path for video in judged.train], on_progress=show)
@@ -273,8 +273,8 @@ def _deep_sbd(judged: _Judged, seed: int, steps: int) -> tuple[dict[Path, Cuts],
     """Train the reduced network on the composed videos, and find cuts with its detector."""
     from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model
     from vidkin.shots import detect
-    from vidkin.shots.baselines.deep_sbd import DeepSbdBaseline
-    from vidkin.shots.baselines.deep_sbd_training import LabelledFrames, train_on_segments
+    from vidkin.shots.baselines.deep_sbd.detector import DeepSbdBaseline
+    from vidkin.shots.baselines.deep_sbd.training import LabelledFrames, train_on_segments
 
     config = EncoderConfig(
         kind="deep_sbd",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from vidkin.datasets import VideoAnnotation
     from vidkin.models import ClipEncoder
-    from vidkin.shots import ShotRules
+    from vidkin.shots.learned import ShotRules
     from vidkin.shots.learned.recipes import ShotPlan
 
 __all__ = ["train_shots"]
@@ -141,7 +141,7 @@ def _trained(plan: ShotPlan, annotations: list[VideoAnnotation], labels: str, ou
 
 
 def _features(model: ClipEncoder, annotation: VideoAnnotation) -> NDArray[np.float32]:
-    from vidkin.shots import video_features
+    from vidkin.shots.learned import video_features
 
     rows, _ = video_features(model, annotation.video, size=model.config.size, fit=model.config.fit)
     if annotation.shots and annotation.shots[-1].end > len(rows):
@@ -162,7 +162,7 @@ def _train(
     import torch
 
     from vidkin.shots.learned.clips import ShotClips
-    from vidkin.shots.learned.fit import train_on_shots
+    from vidkin.shots.learned.training import train_on_shots
 
     own = [place for place in range(len(annotations)) if place not in kept]
     clips = ShotClips(
@@ -186,7 +186,7 @@ def _fit(
     annotations: list[VideoAnnotation],
     features: list[NDArray[np.float32]],
 ) -> ShotRules:
-    from vidkin.shots import fit_shot_rules, head_of
+    from vidkin.shots.learned import fit_shot_rules, head_of
 
     critical = [[shot.critical is not None for shot in one.shots] for one in annotations]
     return fit_shot_rules(

@@ -12,7 +12,7 @@ from vidkin.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from vidkin.datasets import VideoAnnotation
-    from vidkin.shots import BoundaryLabels
+    from vidkin.shots.judging import BoundaryLabels
 
 __all__ = ["HELD_OUT", "LabelledVideo", "annotation_of", "composed_part", "edited_videos"]
 
@@ -55,7 +55,7 @@ def edited_videos(folder: Path) -> list[LabelledVideo]:
     Raises:
         InvalidArgumentError: There are no labels, or a video is missing.
     """
-    from vidkin.shots import read_boundary_labels
+    from vidkin.shots.judging import read_boundary_labels
 
     labels = read_boundary_labels(folder / "truth.json")
     if not labels:
@@ -82,7 +82,7 @@ def composed_part(
     videos the training part; of photographs every fifth file is for the test part.
     """
     from vidkin.datasets import COMPOSED_LABELS, build_composed, read_footage
-    from vidkin.shots import read_boundary_labels
+    from vidkin.shots.judging import read_boundary_labels
 
     settings = {"test": test, "videos": videos, "frames": frames, "photographs": photographs is not None}
     made = folder / "made.json"

@@ -28,7 +28,7 @@ def rows_of(
     trained: Mapping[str, Any] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """A row for every set that is judged, with the scores by matching rule and tolerance."""
-    from vidkin.shots import evaluate_cuts
+    from vidkin.shots.judging import evaluate_cuts
 
     for which, videos in sets.items():
         pairs = [(found[video.path], video.labels) for video in videos]

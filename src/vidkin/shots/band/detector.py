@@ -10,7 +10,7 @@ import numpy as np
 from vidkin.media import FramePlanes
 from vidkin.shots.band.features import BandFeatures
 from vidkin.shots.band.network import TransitionNetwork, TransitionThresholds
-from vidkin.shots.band.transitions import cuts_of_probabilities
+from vidkin.shots.band.rules import cuts_of_probabilities
 from vidkin.shots.contract import DetectedCuts
 from vidkin.shots.shot import Curve
 

@@ -14,7 +14,7 @@ from vidkin.media import FramePlanes
 from vidkin.metric.measures import Boundary, DetectionScores, boundary_scores
 from vidkin.shots.band.features import band_features
 from vidkin.shots.band.network import TransitionNetwork, TransitionThresholds
-from vidkin.shots.band.transitions import cuts_of_probabilities
+from vidkin.shots.band.rules import cuts_of_probabilities
 from vidkin.shots.judging.detections import boundaries_of_cuts
 
 __all__ = ["LabelledSequence", "fit_thresholds", "sequence_scores", "train_transitions"]

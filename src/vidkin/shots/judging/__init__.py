@@ -1,1 +1,31 @@
 """Detections and critical clips against their labels."""
+
+from vidkin.shots.judging.critical_clips import (
+    CriticalScores,
+    JudgedShot,
+    TrueShot,
+    judge_shots,
+    score_critical,
+    score_found_critical,
+)
+from vidkin.shots.judging.detections import (
+    BoundaryLabels,
+    ShotScores,
+    boundaries_of_cuts,
+    evaluate_cuts,
+    read_boundary_labels,
+)
+
+__all__ = [
+    "BoundaryLabels",
+    "CriticalScores",
+    "JudgedShot",
+    "ShotScores",
+    "TrueShot",
+    "boundaries_of_cuts",
+    "evaluate_cuts",
+    "judge_shots",
+    "read_boundary_labels",
+    "score_critical",
+    "score_found_critical",
+]

@@ -12,7 +12,7 @@ from typing import Any
 from vidkin._base.tables import known_names, toml_lines
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
-from vidkin.shots.learned.fit import ShotRecipe
+from vidkin.shots.learned.training import ShotRecipe
 
 __all__ = ["ShotPlan", "load_shot_recipe", "show_shot_recipe"]
 

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from vidkin._base.tables import from_table
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.learned.clip_objectives import SHOT_LOSSES, ShotLoss, ShotObjective
 from vidkin.shots.learned.clips import ShotClips
+from vidkin.shots.learned.objectives import SHOT_LOSSES, ShotLoss, ShotObjective
 
 __all__ = ["ShotRecipe", "ShotTraining", "train_on_shots"]
 

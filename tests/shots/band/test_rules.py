@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots import TransitionThresholds
-from vidkin.shots.band.transitions import cuts_of_probabilities
+from vidkin.shots.band import TransitionThresholds
+from vidkin.shots.band.rules import cuts_of_probabilities
 
 HALF = TransitionThresholds(hard=0.5, gradual=0.5)
 

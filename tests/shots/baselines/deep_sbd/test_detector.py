@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from tests.shots.made import cut_video
+from tests.support.detections import cut_video
 from tests.support.videos import encode, pan, photograph
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.models import EncoderConfig, build_model, save_model
 from vidkin.shots import available_detectors, detect, open_detector
-from vidkin.shots.baselines.deep_sbd import DeepSbdBaseline
+from vidkin.shots.baselines.deep_sbd.detector import DeepSbdBaseline
 
 
 class ByDifference:

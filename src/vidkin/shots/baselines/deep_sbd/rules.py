@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CLASSES", "SEGMENT", "STRIDE", "Run", "bhattacharyya", "largest_difference", "runs"]
+__all__ = ["CLASSES", "SEGMENT", "STRIDE", "SegmentRun", "bhattacharyya", "largest_difference", "runs"]
 
 CLASSES = ("none", "gradual", "sharp")
 """Order of the network's outputs."""
@@ -23,7 +23,7 @@ STRIDE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SegmentRun:
     """Neighbouring segments of one class other than ``none``.
 
     Attributes:
@@ -39,7 +39,7 @@ class Run:
     probability: float
 
 
-def runs(probabilities: NDArray[np.floating], frames: int) -> Iterator[Run]:
+def runs(probabilities: NDArray[np.floating], frames: int) -> Iterator[SegmentRun]:
     """Join neighbouring segments of the same most probable class.
 
     Args:
@@ -53,7 +53,7 @@ def runs(probabilities: NDArray[np.floating], frames: int) -> Iterator[Run]:
         places = list(members)
         last = min(places[-1] * STRIDE + SEGMENT, frames) - 1
         if last > places[0] * STRIDE:
-            yield Run(
+            yield SegmentRun(
                 "hard" if label == 2 else "gradual",
                 places[0] * STRIDE,
                 last,
@@ -66,7 +66,7 @@ def bhattacharyya(first: NDArray[np.floating], second: NDArray[np.floating]) -> 
     return float(np.sqrt(first * second).sum())
 
 
-def largest_difference(differences: NDArray[np.floating], run: Run, used: Iterable[int] = ()) -> int:
+def largest_difference(differences: NDArray[np.floating], run: SegmentRun, used: Iterable[int] = ()) -> int:
     """The first frame of the new shot: where in the run a frame differs most from the one before it.
 
     Args:

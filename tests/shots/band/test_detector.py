@@ -12,20 +12,17 @@ from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import FramePlanes, iter_planes, write_video
 from vidkin.metric.measures import boundary_scores
-from vidkin.shots import (
+from vidkin.shots import detect, open_detector
+from vidkin.shots.band import (
     LabelledSequence,
     TransitionNetwork,
     TransitionThresholds,
     band_features,
-    boundaries_of_cuts,
-    detect,
-    evaluate_cuts,
     fit_thresholds,
-    open_detector,
-    read_boundary_labels,
     train_transitions,
 )
 from vidkin.shots.band.features import BAND_CHANNELS, BAND_LAGS, BandFeatures
+from vidkin.shots.judging import boundaries_of_cuts, evaluate_cuts, read_boundary_labels
 
 
 def planes_of(luma: np.ndarray) -> FramePlanes:
@@ -134,13 +131,13 @@ def test_training_learns_and_repeats() -> None:
 
 
 def open_cuts(network: TransitionNetwork, sequence: LabelledSequence) -> list:
-    from vidkin.shots.band.transitions import cuts_of_probabilities
+    from vidkin.shots.band.rules import cuts_of_probabilities
 
     return list(cuts_of_probabilities(network.probabilities(sequence.features).numpy(), network.thresholds))
 
 
 def labels_of(sequence: LabelledSequence):
-    from vidkin.shots import BoundaryLabels
+    from vidkin.shots.judging import BoundaryLabels
 
     return BoundaryLabels(sequence.hard, sequence.gradual)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vidkin.shots.baselines.svd_steps import (
+from vidkin.shots.baselines.svd.rules import (
     Candidate,
     candidate_segments,
     cosines_to,

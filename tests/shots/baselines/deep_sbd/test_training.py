@@ -8,7 +8,7 @@ import torch
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model
-from vidkin.shots.baselines.deep_sbd_training import LabelledFrames, segment_class, train_on_segments
+from vidkin.shots.baselines.deep_sbd.training import LabelledFrames, segment_class, train_on_segments
 
 CONFIG = EncoderConfig(
     kind="deep_sbd", width=0.1, size=16, frames=16, classes=3, batch_norm=True, fit="stretch"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.shots.baselines.histograms import HistogramStore
-from vidkin.shots.baselines.svd_steps import (
+from vidkin.shots.baselines.svd.rules import (
     Candidate,
     candidate_segments,
     find_cut,

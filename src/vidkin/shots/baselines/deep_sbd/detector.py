@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.baselines.deep_sbd_steps import (
+from vidkin.shots.baselines.deep_sbd.rules import (
     CLASSES,
     SEGMENT,
     STRIDE,
-    Run,
+    SegmentRun,
     bhattacharyya,
     largest_difference,
     runs,
@@ -123,11 +123,11 @@ class DeepSbdBaseline:
         self._probabilities.append(probabilities.cpu().numpy())
         self._waiting.clear()
 
-    def _is_transition(self, run: Run) -> bool:
+    def _is_transition(self, run: SegmentRun) -> bool:
         ends = self._histograms.rows(run.first, run.first), self._histograms.rows(run.last, run.last)
         return bhattacharyya(ends[0][0], ends[1][0]) <= self._similarity
 
-    def _cut(self, run: Run, used: dict[int, DetectedCut]) -> DetectedCut:
+    def _cut(self, run: SegmentRun, used: dict[int, DetectedCut]) -> DetectedCut:
         if run.kind == "hard":
             frame = largest_difference(np.array(self._differences), run, used)
             return DetectedCut(frame, "hard", run.probability)

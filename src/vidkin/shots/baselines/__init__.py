@@ -1,0 +1,1 @@
+"""Detectors from publications and other tools, to compare with."""

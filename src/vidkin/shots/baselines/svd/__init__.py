@@ -1,0 +1,1 @@
+"""SVD-SBD: segment selection, singular value decomposition, pattern matching."""
