@@ -32,15 +32,15 @@ def extractor() -> ClassicalExtractor:
 
 
 def similarity(extractor: ClassicalExtractor, first: Image.Image, second: Image.Image) -> float:
-    a = extractor.extract(frames_of(first)).values
-    b = extractor.extract(frames_of(second)).values
+    a = extractor.extract(frames_of(first)).whole
+    b = extractor.extract(frames_of(second)).whole
     return float(frame_similarity(a, b, symmetric=True))
 
 
 def test_shape_unit_length_and_registry(extractor: ClassicalExtractor) -> None:
     features = open_extractor("classical").extract(frames_of(picture("coffee"), picture("chelsea")))
-    assert features.values.shape == (2, 10, 128)
-    torch.testing.assert_close(features.values.norm(dim=-1), torch.ones(2, 10))
+    assert features.whole.shape == (2, 10, 128)
+    torch.testing.assert_close(features.whole.norm(dim=-1), torch.ones(2, 10))
     assert features.fingerprint == extractor.fingerprint
     assert features.fingerprint.startswith("classical-1-")
     assert features.information.min() > 0.8
@@ -79,8 +79,8 @@ def test_mirror_is_the_mirror(extractor: ClassicalExtractor) -> None:
     frames = frames_of(*(picture(name) for name in NAMES[:3]))
     flipped = Frames(np.ascontiguousarray(frames.images[:, :, ::-1]), frames.timestamps)
     torch.testing.assert_close(
-        extractor.extract(frames, mirror=True).values,
-        extractor.extract(flipped).values,
+        extractor.extract(frames, mirror=True).whole,
+        extractor.extract(flipped).whole,
         atol=1e-4,
         rtol=0,
     )
@@ -89,20 +89,20 @@ def test_mirror_is_the_mirror(extractor: ClassicalExtractor) -> None:
 
 def test_batches_do_not_matter(extractor: ClassicalExtractor) -> None:
     frames = background_frames()[:40]
-    whole = extractor.extract(frames).values
-    single = torch.cat([extractor.extract(frames[i : i + 1]).values for i in (0, 17, 39)])
+    whole = extractor.extract(frames).whole
+    single = torch.cat([extractor.extract(frames[i : i + 1]).whole for i in (0, 17, 39)])
     torch.testing.assert_close(whole[[0, 17, 39]], single, atol=1e-4, rtol=0)
 
 
 def test_no_frames_give_no_features(extractor: ClassicalExtractor) -> None:
     empty = Frames(np.zeros((0, 240, 320, 3), np.uint8), np.zeros(0))
-    assert extractor.extract(empty).values.shape == (0, 10, 128)
+    assert extractor.extract(empty).whole.shape == (0, 10, 128)
 
 
 def test_flat_frames_have_finite_features_and_no_information(extractor: ClassicalExtractor) -> None:
     black = Frames(np.zeros((1, 240, 320, 3), np.uint8), np.zeros(1))
     features = extractor.extract(black)
-    assert torch.isfinite(features.values).all()
+    assert torch.isfinite(features.whole).all()
     assert features.information.tolist() == [0.0]
 
 
@@ -112,7 +112,7 @@ def test_own_whitening_changes_the_fingerprint(tmp_path: Path, extractor: Classi
     Whitening.fit([raw], dimension=32).save(path)
     own = ClassicalExtractor(path)
     assert own.fingerprint != extractor.fingerprint
-    assert own.extract(frames_of(picture("coffee"))).values.shape == (1, 10, 32)
+    assert own.extract(frames_of(picture("coffee"))).whole.shape == (1, 10, 32)
 
 
 def test_a_whitening_of_other_descriptors_is_refused(tmp_path: Path) -> None:

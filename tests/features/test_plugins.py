@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import UnknownExtractorError
-from vidkin.features import ClassicalExtractor, available_extractors, measure_of, open_extractor, sees_clips
+from vidkin.features import ClassicalExtractor, ClipExtractor, available_extractors, open_extractor
 
 PLUGIN = """
 class Grey:
     name = fingerprint = "grey"
     short_side = 32
+    scorer = "copies"
 
     def __init__(self, name, weights):
         self.name = name
@@ -43,8 +44,8 @@ def test_an_installed_plugin_answers_to_its_prefix(plugin: Path) -> None:
     extractor = open_extractor("grey:light?x=1", weights="file")
     assert extractor.name == "grey:light?x=1"
     assert extractor.weights == "file"  # type: ignore[attr-defined]
-    assert measure_of(extractor) == "copies"  # unless it says otherwise
-    assert not sees_clips(extractor)
+    assert extractor.scorer == "copies"
+    assert not isinstance(extractor, ClipExtractor)
 
 
 def test_another_process_finds_it_too(plugin: Path) -> None:
@@ -78,5 +79,5 @@ def test_a_registered_name_comes_before_a_folder(tmp_path: Path, monkeypatch: py
 
 def test_what_classical_means() -> None:
     extractor = open_extractor("classical")
-    assert measure_of(extractor) == "copies"
-    assert not sees_clips(extractor)
+    assert extractor.scorer == "copies"
+    assert not isinstance(extractor, ClipExtractor)

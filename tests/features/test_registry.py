@@ -11,7 +11,6 @@ import torch
 
 from vidkin.errors import ExtractorError, InvalidArgumentError, UnknownExtractorError
 from vidkin.features import (
-    FrameFeatures,
     available_extractors,
     better_extractor_hint,
     open_extractor,
@@ -19,6 +18,7 @@ from vidkin.features import (
     registry,
 )
 from vidkin.media import Frames
+from vidkin.similarity import FrameFeatures
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +31,7 @@ class Brightness:
     """Mean brightness: a whole extractor in a dozen lines, as an extension would write it."""
 
     fingerprint = "brightness-1"
+    scorer = "copies"
     short_side = 8
 
     def __init__(self, name: str) -> None:
@@ -39,7 +40,7 @@ class Brightness:
     def extract(self, frames: Frames, *, mirror: bool = False) -> FrameFeatures:
         values = torch.from_numpy(frames.images.mean(axis=(1, 2), dtype=np.float32))[:, None]
         times = torch.from_numpy(frames.timestamps)
-        return FrameFeatures(values, times, torch.ones(len(frames)), self.fingerprint)
+        return FrameFeatures.of_whole(values, times, torch.ones(len(frames)), self.fingerprint)
 
 
 def open_brightness(name: str, *, weights: object, whitening: object, device: str) -> Brightness:
@@ -67,7 +68,7 @@ def test_an_extension_answers_to_its_prefix() -> None:
         extractor = open_extractor(name, weights="w", device="cpu")
         assert extractor.name == name
         frames = Frames(np.full((1, 4, 4, 3), 7, dtype=np.uint8), np.zeros(1))
-        assert extractor.extract(frames).values.tolist() == [[[7.0, 7.0, 7.0]]]
+        assert extractor.extract(frames).whole.tolist() == [[[7.0, 7.0, 7.0]]]
 
 
 def test_a_prefix_must_be_free_and_well_formed() -> None:

@@ -10,8 +10,9 @@ import torch
 from safetensors.torch import save_file
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.features import FrameFeatures, Whitening, fit_whitening
+from vidkin.features import Whitening, fit_whitening
 from vidkin.media import Frames
+from vidkin.similarity import FrameFeatures
 
 
 def correlated(count: int = 4000, seed: int = 0) -> torch.Tensor:
@@ -235,13 +236,14 @@ class ColourExtractor:
 
     name = "colour"
     fingerprint = "colour-1"
+    scorer = "copies"
     short_side = 8
 
     def extract(self, frames: Frames, *, mirror: bool = False) -> FrameFeatures:
         halves = np.stack(np.array_split(frames.images.astype(np.float32), 2, axis=2), axis=1)
         values = torch.from_numpy(halves.mean(axis=(2, 3)))
         times = torch.from_numpy(frames.timestamps)
-        return FrameFeatures(values, times, torch.ones(len(frames)), self.fingerprint)
+        return FrameFeatures.of_whole(values, times, torch.ones(len(frames)), self.fingerprint)
 
 
 def test_fits_an_extractor_from_batches_of_frames() -> None:
@@ -250,5 +252,5 @@ def test_fits_an_extractor_from_batches_of_frames() -> None:
     frames = Frames(images, np.arange(40.0))
     extractor = ColourExtractor()
     whitening = fit_whitening(extractor, (frames[i : i + 8] for i in range(0, 40, 8)), dimension=2)
-    torch.testing.assert_close(whitening.mean, extractor.extract(frames).values.mean(dim=(0, 1)))
+    torch.testing.assert_close(whitening.mean, extractor.extract(frames).whole.mean(dim=(0, 1)))
     assert whitening.dimension == 2

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from tests.support.videos import encode, pan
-from vidkin.features import FrameFeatures
 from vidkin.index import WorkerSpec
 from vidkin.media import Frames
+from vidkin.similarity import FrameFeatures
 
 NAMES = ("astronaut", "coffee", "chelsea", "rocket", "brick", "grass")
 COLOURS = {
@@ -30,6 +30,7 @@ class Plain:
 
     name = "plain"
     fingerprint = "plain-1"
+    scorer = "copies"
     short_side = 64
 
     def extract(self, frames: Frames, *, mirror: bool = False) -> FrameFeatures:
@@ -39,7 +40,7 @@ class Plain:
         small = torch.nn.functional.adaptive_avg_pool2d(images[:, None], 8)[:, 0]
         quadrants = small.reshape(-1, 2, 4, 2, 4).permute(0, 1, 3, 2, 4).reshape(-1, 4, 16)
         centred = quadrants - quadrants.mean(dim=-1, keepdim=True)
-        return FrameFeatures(
+        return FrameFeatures.of_whole(
             torch.nn.functional.normalize(centred, dim=-1),
             torch.from_numpy(frames.timestamps.copy()),
             (images.std(dim=(1, 2)) / 64).clamp(0, 1),

@@ -14,17 +14,16 @@ from tests.support.videos import encode, pan
 from vidkin.datasets import LabelledItem, read_item
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features import (
-    FrameFeatures,
+    ClipExtractor,
     absolute_name,
-    iter_clip_features,
-    measure_of,
+    describe_file,
     open_extractor,
-    sees_clips,
 )
 from vidkin.media import Frames, probe, read_frames
 from vidkin.models import ClipModelExtractor, ModelExtractor, save_model
 from vidkin.models.images import encoder_input
 from vidkin.models.networks.clip_encoder import ClipEncoder
+from vidkin.similarity import FrameFeatures
 
 
 @pytest.fixture(scope="module")
@@ -38,18 +37,11 @@ def item(path: Path) -> LabelledItem:
 
 
 def described(path: Path, extractor: ClipModelExtractor, **stretch: float) -> FrameFeatures:
-    assert sees_clips(extractor)
-    parts = list(
-        iter_clip_features(
-            path, extractor, duration=probe(path).duration, rate=stretch.pop("rate", 2.0), **stretch
-        )
+    assert isinstance(extractor, ClipExtractor)
+    parts = describe_file(
+        path, extractor, duration=probe(path).duration, rate=stretch.pop("rate", 2.0), **stretch
     )
-    return FrameFeatures(
-        torch.cat([part.values for part in parts]),
-        torch.cat([part.timestamps for part in parts]),
-        torch.cat([part.information for part in parts]),
-        parts[0].fingerprint,
-    )
+    return FrameFeatures.concatenate([part for (part,) in parts])
 
 
 def clip_extractor(folder: Path, **settings: object) -> ClipModelExtractor:
@@ -66,7 +58,7 @@ def test_a_folder_is_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         extractor = open_extractor(name)
         assert isinstance(extractor, ModelExtractor)
         assert extractor.name == name
-        assert measure_of(extractor) == "kinds"
+        assert extractor.scorer == "kinds"
         assert absolute_name(name) == f"model:{folder}"
     assert absolute_name("classical") == "classical"
     with pytest.raises(
@@ -103,7 +95,7 @@ def test_pictures_are_described_as_labelled_pictures_are_read(kind: str, tmp_pat
     extractor = open_extractor(str(save_model(model, tmp_path / "model")), device="cpu")
     frames = Frames(np.stack(list(pan("coffee", 7))), np.arange(7.0))
     found = extractor.extract(frames)
-    assert found.values.shape == (7, 1, model.dimension)
+    assert found.whole.shape == (7, 1, model.dimension)
     assert torch.equal(found.timestamps, torch.arange(7.0, dtype=torch.float64))
     path = tmp_path / "frame.png"
     Image.fromarray(frames.images[4]).save(path)
@@ -113,7 +105,7 @@ def test_pictures_are_described_as_labelled_pictures_are_read(kind: str, tmp_pat
         .float()
         / 255
     )
-    torch.testing.assert_close(found.values[4, 0], model.embed(picture[None])[0].detach(), atol=1e-5, rtol=0)
+    torch.testing.assert_close(found.whole[4, 0], model.embed(picture[None])[0].detach(), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("kind", ["image", "clip"])
@@ -121,9 +113,9 @@ def test_batches_do_not_matter_to_the_last_bit(kind: str, tmp_path: Path) -> Non
     extractor = open_extractor(str(save_model(small(kind), tmp_path)), device="cpu")
     frames = Frames(np.stack(list(pan("coffee", 7))), np.arange(7.0))
     if kind == "image":
-        whole = extractor.extract(frames).values
+        whole = extractor.extract(frames).whole
         for size in (1, 3, 5):
-            parts = [extractor.extract(frames[first : first + size]).values for first in range(0, 7, size)]
+            parts = [extractor.extract(frames[first : first + size]).whole for first in range(0, 7, size)]
             assert torch.equal(torch.cat(parts), whole)
     else:
         assert isinstance(extractor, ClipModelExtractor)
@@ -131,7 +123,7 @@ def test_batches_do_not_matter_to_the_last_bit(kind: str, tmp_path: Path) -> Non
         found = [
             torch.cat(
                 [
-                    part.values
+                    part.whole
                     for part in extractor.describe_clips(
                         (frames[first : first + size] for first in range(0, 7, size)), plan
                     )
@@ -147,12 +139,12 @@ def test_batches_do_not_matter_to_the_last_bit(kind: str, tmp_path: Path) -> Non
 def test_a_clip_spread_over_the_video_is_read_as_in_training(fit: str, video: Path, tmp_path: Path) -> None:
     extractor = clip_extractor(tmp_path, fit=fit)
     found = described(video, extractor)
-    assert found.values.shape == (1, 1, 16)
+    assert found.whole.shape == (1, 1, 16)
     assert found.timestamps.tolist() == pytest.approx([1.5])
     pictures = read_item(item(video), "video", size=32, frames=6, fit=fit)  # type: ignore[arg-type]
     clip = torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255
     expected = extractor.model.embed(clip[None])[0]
-    torch.testing.assert_close(found.values[0, 0], expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(found.whole[0, 0], expected, atol=1e-5, rtol=0)
 
 
 def test_clips_at_a_rate_are_read_as_in_training(video: Path, tmp_path: Path) -> None:
@@ -164,7 +156,7 @@ def test_clips_at_a_rate_are_read_as_in_training(video: Path, tmp_path: Path) ->
     clip = torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255
     assert len(clip) == 15
     expected = extractor.model.embed(torch.stack([clip[:6], clip[5:11], clip[9:]]))
-    torch.testing.assert_close(found.values[:, 0], expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(found.whole[:, 0], expected, atol=1e-5, rtol=0)
 
 
 def test_pieces_of_a_length(video: Path, tmp_path: Path) -> None:
@@ -179,7 +171,7 @@ def test_a_stretch(video: Path, tmp_path: Path) -> None:
     frames = read_frames(video, rate=None, short_side=32)
     shown = [10, 12, 14, 15, 17, 19]  # of 10 a second at 1 + (k + .5) / 6 s
     clip = encoder_input(frames.images[shown], extractor.model.config)
-    torch.testing.assert_close(found.values[0, 0], extractor.model.embed(clip[None])[0], atol=1e-5, rtol=0)
+    torch.testing.assert_close(found.whole[0, 0], extractor.model.embed(clip[None])[0], atol=1e-5, rtol=0)
 
 
 def test_a_picture_is_a_clip_that_stands_still(tmp_path: Path) -> None:
@@ -190,8 +182,8 @@ def test_a_picture_is_a_clip_that_stands_still(tmp_path: Path) -> None:
     pictures = read_item(item(path), "video", size=32, frames=6)
     assert (pictures == pictures[0]).all()
     clip = torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255
-    torch.testing.assert_close(found.values[0, 0], extractor.model.embed(clip[None])[0], atol=1e-5, rtol=0)
-    assert described(path, clip_extractor(tmp_path / "other", rate=5.0)).values.shape == (1, 1, 16)
+    torch.testing.assert_close(found.whole[0, 0], extractor.model.embed(clip[None])[0], atol=1e-5, rtol=0)
+    assert described(path, clip_extractor(tmp_path / "other", rate=5.0)).whole.shape == (1, 1, 16)
 
 
 def test_each_frame_goes_through_the_frame_network_once(
@@ -208,7 +200,7 @@ def test_each_frame_goes_through_the_frame_network_once(
 
     monkeypatch.setattr(extractor.model, "frame_features", counted)
     found = described(video, extractor, rate=10.0)
-    assert len(found.values) == 25  # windows of six of 30 frames, one a frame
+    assert len(found.whole) == 25  # windows of six of 30 frames, one a frame
     assert sum(seen) == 30
 
 
@@ -220,7 +212,7 @@ def test_3d_networks_describe_clips(kind: str, video: Path, tmp_path: Path) -> N
     found = described(video, extractor)
     pictures = read_item(item(video), "video", size=32, frames=8)
     clip = torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255
-    torch.testing.assert_close(found.values[0, 0], model.embed(clip[None])[0].detach(), atol=1e-5, rtol=0)
+    torch.testing.assert_close(found.whole[0, 0], model.embed(clip[None])[0].detach(), atol=1e-5, rtol=0)
 
 
 def test_the_mirror_image(video: Path, tmp_path: Path) -> None:
@@ -228,18 +220,18 @@ def test_the_mirror_image(video: Path, tmp_path: Path) -> None:
     frames = read_frames(video, rate=2.0)
     flipped = Frames(frames.images[:, :, ::-1].copy(), frames.timestamps)
     mirrored = extractor.extract(frames, mirror=True)
-    assert torch.equal(mirrored.values, extractor.extract(flipped).values)
-    assert not torch.equal(mirrored.values, extractor.extract(frames).values)
+    assert torch.equal(mirrored.whole, extractor.extract(flipped).whole)
+    assert not torch.equal(mirrored.whole, extractor.extract(frames).whole)
 
 
 def test_single_frames_get_the_clip_around_them(video: Path, tmp_path: Path) -> None:
     extractor = clip_extractor(tmp_path)
     frames = read_frames(video, rate=5.0)
     found = extractor.extract(frames)
-    assert found.values.shape == (15, 1, 16)
+    assert found.whole.shape == (15, 1, 16)
     pictures = encoder_input(frames.images, extractor.model.config)
     clips = torch.stack([pictures[0:6], pictures[4:10], pictures[9:15]])
-    torch.testing.assert_close(found.values[[0, 7, 14], 0], extractor.model.embed(clips), atol=1e-5, rtol=0)
+    torch.testing.assert_close(found.whole[[0, 7, 14], 0], extractor.model.embed(clips), atol=1e-5, rtol=0)
 
 
 def test_a_plain_picture_still_has_some_weight(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from vidkin.errors import InvalidArgumentError
-from vidkin.similarity import FrameSet, ScoreSettings, background_baseline, calibrated_map, score_pairs
+from vidkin.similarity import CopyScorer, FrameFeatures, ScoreSettings, background_baseline, calibrated_map
 
 
 def random_values(frames: int, *, seed: int, regions: int = 4, dimension: int = 64) -> torch.Tensor:
@@ -18,18 +17,20 @@ def random_values(frames: int, *, seed: int, regions: int = 4, dimension: int = 
     return torch.nn.functional.normalize(values, dim=-1)
 
 
-def frame_set(values: torch.Tensor, *, rate: float = 1.0, weights: torch.Tensor | None = None) -> FrameSet:
-    return FrameSet(
+def frame_set(
+    values: torch.Tensor, *, rate: float = 1.0, weights: torch.Tensor | None = None
+) -> FrameFeatures:
+    return FrameFeatures.of_whole(
         values,
         torch.arange(len(values), dtype=torch.float64) / rate,
         torch.ones(len(values)) if weights is None else weights,
-        torch.full((len(values),), 0.3),
+        baseline=torch.full((len(values),), 0.3),
     )
 
 
 def test_identical_videos_score_one_over_their_whole_length() -> None:
     video = frame_set(random_values(12, seed=1))
-    result = score_pairs(video, [video])[0]
+    result = CopyScorer().score(video, [video])[0]
     assert result.score == pytest.approx(1.0, abs=1e-6)
     assert len(result.segments) == 1
     segment = result.segments[0]
@@ -44,21 +45,21 @@ def test_no_segment_reaches_beyond_the_end_of_a_video() -> None:
     """The last of 12 frames a second stands for the second after it, of which there are .2 s."""
     values = random_values(12, seed=1)
     short = replace(frame_set(values), end=11.2)
-    (segment,) = score_pairs(short, [short])[0].segments
+    (segment,) = CopyScorer().score(short, [short])[0].segments
     assert (segment.query_start, segment.query_end) == (0.0, 11.2)
     assert (segment.target_start, segment.target_end) == (0.0, 11.2)
     # Of two videos each is cut at its own end, also where the roles are changed for a coarse target.
     long = random_values(200, seed=3)
     coarse = replace(frame_set(long[::4], rate=0.25), end=400.0)
-    (segment,) = score_pairs(replace(frame_set(long[188:]), end=11.5), [coarse])[0].segments
+    (segment,) = CopyScorer().score(replace(frame_set(long[188:]), end=11.5), [coarse])[0].segments
     assert segment.query_end <= 11.5
-    (segment,) = score_pairs(frame_set(long[188:]), [replace(frame_set(long), end=199.5)])[0].segments
+    (segment,) = CopyScorer().score(frame_set(long[188:]), [replace(frame_set(long), end=199.5)])[0].segments
     assert (segment.query_end, segment.target_end) == (12.0, 199.5)
 
 
 def test_unrelated_videos_score_zero_and_match_nowhere() -> None:
     query, target = frame_set(random_values(20, seed=1)), frame_set(random_values(30, seed=2))
-    result = score_pairs(query, [target])[0]
+    result = CopyScorer().score(query, [target])[0]
     assert result.score == 0.0
     assert result.segments == ()
 
@@ -66,14 +67,14 @@ def test_unrelated_videos_score_zero_and_match_nowhere() -> None:
 def test_the_order_of_targets_is_kept_and_each_stands_for_itself() -> None:
     query = frame_set(random_values(8, seed=1))
     others = [frame_set(random_values(5 + k, seed=10 + k)) for k in range(3)]
-    scores = [result.score for result in score_pairs(query, [others[0], query, *others[1:]])]
+    scores = [result.score for result in CopyScorer().score(query, [others[0], query, *others[1:]])]
     assert scores == [0.0, pytest.approx(1.0, abs=1e-6), 0.0, 0.0]
-    assert score_pairs(query, []) == []
+    assert CopyScorer().score(query, []) == []
 
 
 def test_an_excerpt_in_a_long_video_is_covered_by_the_query() -> None:
     long = random_values(200, seed=3)
-    result = score_pairs(frame_set(long[90:96]), [frame_set(long)])[0]
+    result = CopyScorer().score(frame_set(long[90:96]), [frame_set(long)])[0]
     assert result.score == pytest.approx(1.0, abs=1e-6)
     assert result.segments[0].target_start == pytest.approx(90, abs=0.51)
     assert result.segments[0].target_end == pytest.approx(96, abs=0.51)
@@ -82,14 +83,14 @@ def test_an_excerpt_in_a_long_video_is_covered_by_the_query() -> None:
 def test_a_short_common_part_of_two_long_videos_counts_by_its_news() -> None:
     first, second = random_values(60, seed=4), random_values(60, seed=5)
     second[20:25] = first[40:45]
-    score = score_pairs(frame_set(first), [frame_set(second)])[0].score
+    score = CopyScorer().score(frame_set(first), [frame_set(second)])[0].score
     believed = 1 - math.exp(-5 / ScoreSettings().evidence)
     assert score == pytest.approx(1 - (1 - believed) ** 2, abs=0.02)
     # One still frame held for as long is one second of news.
     still = second.clone()
     still[20:25] = first[40]
     first[40:45] = first[40]
-    held = score_pairs(frame_set(first), [frame_set(still)])[0].score
+    held = CopyScorer().score(frame_set(first), [frame_set(still)])[0].score
     believed = 1 - math.exp(-1 / ScoreSettings().evidence)
     assert held == pytest.approx(1 - (1 - believed) ** 2, abs=0.02)
 
@@ -101,21 +102,21 @@ def test_frames_without_weight_make_no_match_alone_and_cost_nothing_in_company()
     other = random_values(20, seed=7)
     other[:8] = values[:8]
     query = frame_set(values, weights=weights)
-    assert score_pairs(query, [frame_set(other)])[0].score == 0.0
-    assert score_pairs(query, [query])[0].score == pytest.approx(1.0, abs=1e-6)
+    assert CopyScorer().score(query, [frame_set(other)])[0].score == 0.0
+    assert CopyScorer().score(query, [query])[0].score == pytest.approx(1.0, abs=1e-6)
     nothing = frame_set(values, weights=torch.zeros(20))
-    assert score_pairs(nothing, [nothing])[0].score == 0.0
+    assert CopyScorer().score(nothing, [nothing])[0].score == 0.0
 
 
 def test_two_moments_before_one_camera_are_not_copies() -> None:
     scene = random_values(1, seed=8).expand(20, -1, -1)
     first = torch.nn.functional.normalize(scene + 0.5 * random_values(20, seed=9), dim=-1)
     second = torch.nn.functional.normalize(scene + 0.5 * random_values(20, seed=10), dim=-1)
-    same = score_pairs(frame_set(first), [frame_set(first)])[0].score
-    moment = score_pairs(frame_set(first), [frame_set(second)])[0].score
-    careless = score_pairs(frame_set(first), [frame_set(second)], settings=ScoreSettings(change_share=0.0))[
-        0
-    ].score
+    same = CopyScorer().score(frame_set(first), [frame_set(first)])[0].score
+    moment = CopyScorer().score(frame_set(first), [frame_set(second)])[0].score
+    careless = (
+        CopyScorer(ScoreSettings(change_share=0.0)).score(frame_set(first), [frame_set(second)])[0].score
+    )
     assert same == pytest.approx(1.0, abs=1e-6)
     assert careless > 0.8
     assert moment < 0.6
@@ -124,21 +125,21 @@ def test_two_moments_before_one_camera_are_not_copies() -> None:
 def test_empty_regions_have_no_say() -> None:
     values = random_values(10, seed=11)
     values[:, 2:] = 0
-    assert score_pairs(frame_set(values), [frame_set(values)])[0].score == pytest.approx(1.0, abs=1e-6)
+    assert CopyScorer().score(frame_set(values), [frame_set(values)])[0].score == pytest.approx(1.0, abs=1e-6)
 
 
 def test_speed_and_mirror_are_reported() -> None:
     values = random_values(40, seed=12)
     fast = frame_set(values[::2])
-    result = score_pairs(fast, [frame_set(values)], mirrored=True)[0]
+    result = CopyScorer().score(fast, [frame_set(values)], mirrored=True)[0]
     assert result.segments[0].speed == pytest.approx(2.0, abs=0.1)
     assert result.segments[0].mirrored
 
 
 def test_half_precision_targets_of_a_store_score_the_same() -> None:
     values = random_values(15, seed=13)
-    exact = score_pairs(frame_set(values), [frame_set(values)])[0].score
-    stored = score_pairs(frame_set(values), [frame_set(values.half())])[0].score
+    exact = CopyScorer().score(frame_set(values), [frame_set(values)])[0].score
+    stored = CopyScorer().score(frame_set(values), [frame_set(values.half())])[0].score
     assert stored == pytest.approx(exact, abs=2e-3)
 
 
@@ -157,15 +158,3 @@ def test_the_baseline_is_a_quantile_over_the_background() -> None:
     background[:5] = frame[0]
     assert background_baseline(frame, background)[0] < expected + 0.1
     assert background_baseline(frame[:0], background).shape == (0,)
-
-
-def test_malformed_sets_are_refused() -> None:
-    values = random_values(3, seed=1)
-    with pytest.raises(InvalidArgumentError, match=r"values must be \[T, R, D\] with at least one frame"):
-        frame_set(values[:0])
-    with pytest.raises(InvalidArgumentError, match=r"weights must be \[3\], given is \[2\]"):
-        FrameSet(values, torch.arange(3.0), torch.ones(2), torch.zeros(3))
-    with pytest.raises(
-        InvalidArgumentError, match=r"end must be at or after the last frame, at 2.0 s, given is 1"
-    ):
-        FrameSet(values, torch.arange(3.0), torch.ones(3), torch.zeros(3), 1.0)

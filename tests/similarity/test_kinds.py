@@ -7,28 +7,29 @@ import math
 import pytest
 import torch
 
-from vidkin.similarity import FrameSet, ScoreSettings, score_kinds, score_pairs
+from vidkin.errors import InvalidArgumentError
+from vidkin.similarity import FrameFeatures, KindScorer, open_scorer
 
 
-def frames(angles: list[float], weights: list[float] | None = None) -> FrameSet:
+def frames(angles: list[float], weights: list[float] | None = None) -> FrameFeatures:
     """Frames with one region, unit vectors in the plane at these angles in degrees."""
     radians = torch.tensor([math.radians(angle) for angle in angles])
     count = len(angles)
-    return FrameSet(
+    return FrameFeatures.of_whole(
         torch.stack([radians.cos(), radians.sin()], dim=1)[:, None],
         torch.arange(float(count), dtype=torch.float64),
         torch.tensor(weights or [1.0] * count),
-        torch.zeros(count),
+        baseline=torch.zeros(count),
     )
 
 
-def score(query: FrameSet, target: FrameSet) -> float:
-    return score_kinds(query, [target])[0].score
+def score(query: FrameFeatures, target: FrameFeatures) -> float:
+    return KindScorer().score(query, [target])[0].score
 
 
 @pytest.mark.parametrize(("angle", "expected"), [(0, 1.0), (60, 0.75), (90, 0.5), (120, 0.25), (180, 0.0)])
 def test_the_score_of_two_vectors(angle: float, expected: float) -> None:
-    found = score_kinds(frames([0]), [frames([angle])])[0]
+    found = KindScorer().score(frames([0]), [frames([angle])])[0]
     assert found.score == pytest.approx(expected, abs=1e-6)
     # The same from the distance: 1 - d^2 / 4.
     distance = 2 * math.sin(math.radians(angle) / 2)
@@ -53,14 +54,18 @@ def test_weights_say_what_counts() -> None:
 def test_the_order_is_that_of_the_distances() -> None:
     query = frames([0])
     targets = [frames([angle]) for angle in (5, 30, 80, 175)]
-    scores = [found.score for found in score_kinds(query, targets)]
+    scores = [found.score for found in KindScorer().score(query, targets)]
     assert scores == sorted(scores, reverse=True)
     assert all(found > 0 for found in scores)
 
 
-def test_score_pairs_gives_it_on_request() -> None:
+def test_scorers_are_opened_by_name() -> None:
     query, target = frames([0, 10, 20]), frames([100, 110, 120])
-    settings = ScoreSettings(measure="kinds")
-    assert score_pairs(query, [target], settings=settings)[0].score == score(query, target) > 0
-    assert score_pairs(query, [target])[0].score == 0.0  # as copies the two have nothing in common
-    assert score_pairs(query, [], settings=settings) == []
+    kinds, copies = open_scorer("kinds"), open_scorer("copies")
+    assert (kinds.name, kinds.needs_background, kinds.has_segments) == ("kinds", False, False)
+    assert (copies.name, copies.needs_background, copies.has_segments) == ("copies", True, True)
+    assert kinds.score(query, [target])[0].score == score(query, target) > 0
+    assert copies.score(query, [target])[0].score == 0.0  # as copies the two have nothing in common
+    assert kinds.score(query, []) == copies.score(query, []) == []
+    with pytest.raises(InvalidArgumentError, match="scorer must be one of copies, kinds, got 'likes'"):
+        open_scorer("likes")

@@ -9,14 +9,12 @@ import torch
 
 from tests.similarity.test_chamfer import features, naive
 from vidkin.errors import InvalidArgumentError
+from vidkin.similarity import video as video_module
 from vidkin.similarity import (
-    MirroredSimilarity,
-    best_of_mirror,
     video_similarity,
     video_similarity_many,
     video_similarity_pairwise,
 )
-from vidkin.similarity import video as video_module
 
 
 def naive_score(
@@ -88,33 +86,9 @@ def test_gradients_of_the_pairwise_form(symmetric: bool) -> None:
     )
 
 
-def test_best_of_mirror() -> None:
-    # Regions side by side change places in a mirror image; here the features themselves differ.
-    query, mirrored = features(4, 2, 8), features(4, 2, 8, seed=1)
-    other = features(5, 2, 8, seed=2)
-    found = best_of_mirror(query, mirrored, [query, mirrored, other])
-    assert found.mirrored[:2].tolist() == [False, True]
-    assert found.scores[:2].tolist() == pytest.approx([1.0, 1.0])
-    assert found.scores[2].item() == pytest.approx(
-        max(video_similarity(query, other).item(), video_similarity(mirrored, other).item()), abs=1e-6
-    )
-    single = best_of_mirror(query, mirrored, mirrored)
-    assert single.scores.shape == ()
-    assert bool(single.mirrored)
-    assert not bool(best_of_mirror(query, query, other).mirrored)  # equal scores: not mirrored
-
-
 def test_refusals() -> None:
     video = features(3, 2, 4)
     with pytest.raises(InvalidArgumentError, match="queries is empty, at least one is needed"):
         video_similarity_pairwise([], [video])
     with pytest.raises(InvalidArgumentError, match="targets is empty, at least one is needed"):
         video_similarity_pairwise([video], [])
-    with pytest.raises(
-        InvalidArgumentError, match=r"query_mirrored must have the shape of query, \[3, 2, 4\]"
-    ):
-        best_of_mirror(video, video[:2], video)
-    with pytest.raises(
-        InvalidArgumentError, match=r"scores \[2\] and mirrored \[3\] torch.bool must have one shape"
-    ):
-        MirroredSimilarity(torch.zeros(2), torch.zeros(3, dtype=torch.bool))

@@ -2,15 +2,8 @@
 
 from vidkin.features.background import background_frames
 from vidkin.features.classical import ClassicalExtractor
-from vidkin.features.clips import (
-    ClipExtractor,
-    ClipPlan,
-    Measure,
-    iter_clip_features,
-    measure_of,
-    sees_clips,
-)
-from vidkin.features.contracts import FrameExtractor, FrameFeatures
+from vidkin.features.contracts import ClipExtractor, ClipPlan, FrameExtractor
+from vidkin.features.describe import describe_file
 from vidkin.features.fitting import FITTING_EDITS, DescribesImages, fit_edit_whitening, pictures_of
 from vidkin.features.information import bar_boxes, frame_information
 from vidkin.features.networks.backbone import BackboneExtractor, resolve_device
@@ -36,8 +29,6 @@ __all__ = [
     "DescribesImages",
     "ExtractorFactory",
     "FrameExtractor",
-    "FrameFeatures",
-    "Measure",
     "PooledNetwork",
     "Whitening",
     "absolute_name",
@@ -45,18 +36,16 @@ __all__ = [
     "background_frames",
     "bar_boxes",
     "better_extractor_hint",
+    "describe_file",
     "fit_edit_whitening",
     "fit_whitening",
     "frame_information",
     "import_timm",
     "import_torchvision",
-    "iter_clip_features",
-    "measure_of",
     "open_extractor",
     "open_pooled_network",
     "pictures_of",
     "region_max_pool",
     "register_extractor",
     "resolve_device",
-    "sees_clips",
 ]

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.features.contracts import FrameFeatures
 from vidkin.features.descriptors import SIDE, describe_regions, raw_dimension
 from vidkin.features.information import bar_boxes, frame_information
 from vidkin.features.whitening import Whitening
+from vidkin.similarity import FrameFeatures
 
 if TYPE_CHECKING:
     from vidkin.media import Frames
@@ -45,6 +45,7 @@ class ClassicalExtractor:
 
     name = "classical"
     short_side = 240
+    scorer = "copies"
 
     def __init__(self, whitening: str | os.PathLike[str] | None = None) -> None:
         self._whitening = shipped_whitening() if whitening is None else Whitening.load(whitening)
@@ -62,7 +63,7 @@ class ClassicalExtractor:
     def extract(self, frames: Frames, *, mirror: bool = False) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; of their left-right mirror images when ``mirror``."""
         values = self._whitening.apply(self.describe(frames.images, mirror=mirror))
-        return FrameFeatures(
+        return FrameFeatures.of_whole(
             values,
             torch.from_numpy(frames.timestamps.copy()),
             frame_information(frames.images),

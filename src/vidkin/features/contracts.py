@@ -1,60 +1,21 @@
-"""What an extractor makes of frames."""
+"""The contracts of extractors: frames or clips in, regional descriptors out."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-import torch
-
-from vidkin.errors import InvalidArgumentError
+from vidkin.similarity import FrameFeatures
 
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-__all__ = ["FrameExtractor", "FrameFeatures"]
-
-
-@dataclass(frozen=True, slots=True)
-class FrameFeatures:
-    """Regional descriptors of the frames of one video.
-
-    Attributes:
-        values: [T, R, D] floating point, unit vectors along D (a region without content may be all zero).
-        timestamps: [T] float64, seconds.
-        information: [T] float32 in [0, 1], how much there is to see in each frame: 0 for black, white and
-            other featureless frames, 1 for a frame full of detail. Independent of the extractor.
-        fingerprint: Names the extractor, its settings and its weights; features with different
-            fingerprints cannot be compared.
-    """
-
-    values: torch.Tensor
-    timestamps: torch.Tensor
-    information: torch.Tensor
-    fingerprint: str
-
-    def __post_init__(self) -> None:
-        if self.values.ndim != 3 or not self.values.is_floating_point():
-            raise InvalidArgumentError(
-                f"values must be [T, R, D] floating point, given is {list(self.values.shape)} {self.values.dtype}"
-            )
-        length = self.values.shape[0]
-        for name in ("timestamps", "information"):
-            given = getattr(self, name)
-            if tuple(given.shape) != (length,):
-                raise InvalidArgumentError(
-                    f"{name} must be [{length}] as values has that many frames, given is {list(given.shape)}"
-                )
-
-    def __len__(self) -> int:
-        return int(self.values.shape[0])
-
-    def __repr__(self) -> str:
-        return f"FrameFeatures(values={list(self.values.shape)} {self.values.dtype}, fingerprint={self.fingerprint!r})"
+__all__ = ["ClipExtractor", "ClipPlan", "FrameExtractor"]
 
 
 class FrameExtractor(Protocol):
-    """Frames in, regional descriptors out. Two methods, so that a new one is one small file.
+    """Frames in, regional descriptors out. One method, so that a new one is one small file.
 
     Implementations hold their own resizing and whitening and are deterministic: the same frames give the
     same features, whatever batch they came in.
@@ -75,6 +36,56 @@ class FrameExtractor(Protocol):
         """Frames may be decoded at this length of their short side, pixels; larger ones are accepted too."""
         ...
 
+    @property
+    def scorer(self) -> str:
+        """The scorer that these features are made for: ``copies`` or ``kinds`` (:func:`vidkin.similarity.open_scorer`).
+
+        ``copies``: equal material is similar, everything else is unrelated. ``kinds``: similarity is graded, and the
+        order is what counts: the same thing, the same kind of thing, something else.
+        """
+        ...
+
     def extract(self, frames: Frames, *, mirror: bool = False) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; of their left-right mirror images when ``mirror``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ClipPlan:
+    """Which frames of a file an extractor needs, in the terms of :func:`vidkin.media.iter_frames`.
+
+    Attributes:
+        start: First sample, seconds.
+        end: Samples before this time only, seconds; None goes to the end.
+        rate: Samples a second; None is every frame.
+        clips: Of each clip the times of its frames, seconds; empty where clips are consecutive samples.
+        step: Where they are: seconds from the start of one clip to that of the next.
+    """
+
+    start: float
+    end: float | None
+    rate: float | None
+    clips: tuple[tuple[float, ...], ...] = ()
+    step: float = 1.0
+
+
+@runtime_checkable
+class ClipExtractor(FrameExtractor, Protocol):
+    """An extractor whose descriptors are of clips: it says which frames it needs and takes them as they come."""
+
+    def plan(self, duration: float, *, rate: float, start: float = 0.0, end: float | None = None) -> ClipPlan:
+        """What to read of a file, or of the stretch from ``start`` to ``end``.
+
+        Args:
+            duration: Of the file, seconds; 0 where it is not known and for images.
+            rate: Descriptors a second.
+            start: Seconds.
+            end: Seconds; None is the end of the file.
+        """
+        ...
+
+    def describe_clips(
+        self, batches: Iterator[Frames], plan: ClipPlan, *, mirror: bool = False
+    ) -> Iterator[FrameFeatures]:
+        """Features of the clips, as soon as their frames are there; at least one clip of any video."""
         ...

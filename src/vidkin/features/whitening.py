@@ -266,7 +266,7 @@ def fit_whitening(extractor: FrameExtractor, frames: Iterable[Frames], *, dimens
 
     def batches() -> Iterator[torch.Tensor]:
         for batch in frames:
-            yield extractor.extract(batch).values
+            yield extractor.extract(batch).whole
 
     return Whitening.fit(batches(), dimension=dimension)
 

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vidkin.index.manifest import Manifest
 from vidkin.index.storage.contract import VectorStore
-
-if TYPE_CHECKING:
-    from vidkin.features import Measure
 
 __all__ = ["IndexInfo", "collection_info"]
 
@@ -37,7 +33,7 @@ class IndexInfo:
     path: str
     extractor: str
     fingerprint: str
-    measure: Measure
+    measure: str
     sampling_rate: float
     videos: int
     broken: int

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vidkin.errors import (
     CollectionDamagedError,
@@ -20,9 +20,6 @@ from vidkin.errors import (
 from vidkin.index.ingest.worker import WorkerSpec
 from vidkin.index.lock import HOLDER_FILE, LOCK_FILE, writer_lock
 from vidkin.index.storage.files import write_whole
-
-if TYPE_CHECKING:
-    from vidkin.features import Measure
 
 __all__ = ["FORMAT_VERSION", "MANIFEST_FILE", "Manifest", "create_collection"]
 
@@ -51,7 +48,7 @@ class Manifest:
         weights: Absolute path of the network's weights, if a file was given.
         whitening: Absolute path of the whitening, if a file was given.
         sampling_rate: Frames per second of ordinary videos.
-        measure: What similarity means to the extractor, see :func:`vidkin.features.measure_of`.
+        measure: What similarity means to the extractor, see :func:`vidkin.similarity.open_scorer`.
         created: ISO 8601 time.
         vidkin_version: That made it.
         format_version: Of the layout on disk.
@@ -62,7 +59,7 @@ class Manifest:
     weights: str | None = None
     whitening: str | None = None
     sampling_rate: float = 1.0
-    measure: Measure = "copies"
+    measure: str = "copies"
     created: str = ""
     vidkin_version: str = ""
     format_version: int = FORMAT_VERSION
@@ -142,7 +139,6 @@ def create_collection(folder: Path, spec: WorkerSpec) -> None:
         ExtractorError: The extractor cannot be opened.
     """
     from vidkin._version import __version__
-    from vidkin.features import measure_of
 
     extractor = spec.open()
     try:
@@ -166,7 +162,7 @@ def create_collection(folder: Path, spec: WorkerSpec) -> None:
                 weights=spec.weights,
                 whitening=spec.whitening,
                 sampling_rate=spec.base_rate,
-                measure=measure_of(extractor),
+                measure=extractor.scorer,
                 created=datetime.now().astimezone().isoformat(timespec="seconds"),
                 vidkin_version=__version__,
             ).write(folder)

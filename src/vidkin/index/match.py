@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 
@@ -49,7 +48,7 @@ class Comparison:
         map: [Tq, Tt] float32 in [0, 1], calibrated similarity of every frame with every frame.
         query_times: [Tq] float64 seconds.
         target_times: [Tt] float64 seconds.
-        measure: What the score means, see :func:`vidkin.features.measure_of`; for ``kinds`` there are no segments.
+        measure: What the score means, see :func:`vidkin.similarity.open_scorer`; for ``kinds`` there are no segments.
     """
 
     score: float
@@ -57,7 +56,7 @@ class Comparison:
     map: torch.Tensor
     query_times: torch.Tensor
     target_times: torch.Tensor
-    measure: Literal["copies", "kinds"] = "copies"
+    measure: str = "copies"
 
     def __post_init__(self) -> None:
         expected = (len(self.query_times), len(self.target_times))

@@ -10,8 +10,8 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index.storage.contract import WindowVectors
 
 if TYPE_CHECKING:
-    from vidkin.features import FrameFeatures
     from vidkin.index.storage.contract import StoredFeatures
+    from vidkin.similarity import FrameFeatures
 
 __all__ = ["frame_vectors", "query_rate", "sampling_rate", "window_vectors"]
 
@@ -81,7 +81,8 @@ def window_vectors(
         longest: Seconds.
         least_information: In [0, 1]; 0 gives black frames windows too.
     """
-    vectors = frame_vectors(features.values)
+    values = features.values if features.values.ndim == 3 else features.values[:, 0]
+    vectors = frame_vectors(values)
     starts = features.timestamps.double()
     ends = _frame_ends(starts)
     usable = ((features.information >= least_information) & (vectors.norm(dim=-1) > 0.5)).tolist()

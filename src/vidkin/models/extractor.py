@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Literal
 
 import torch
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.features import ClipPlan, FrameFeatures, frame_information, resolve_device
+from vidkin.features import ClipPlan, frame_information, resolve_device
 from vidkin.models.clip_buffer import Clip, ClipBuffer
 from vidkin.models.images import Pictures, encoder_input
 from vidkin.models.networks.clip_encoder import ClipEncoder
 from vidkin.models.networks.encoder import Encoder
 from vidkin.models.store import load_model, model_digest
+from vidkin.similarity import FrameFeatures
 
 __all__ = ["ClipModelExtractor", "ModelExtractor", "open_model_extractor"]
 
@@ -35,7 +35,7 @@ class ModelExtractor:
         device: Where it computes.
     """
 
-    measure: Literal["kinds"] = "kinds"
+    scorer = "kinds"
 
     def __init__(self, model: Encoder, *, name: str, device: torch.device) -> None:
         self.model = model.eval().requires_grad_(False).to(device)
@@ -61,7 +61,7 @@ class ModelExtractor:
     def extract(self, frames: Pictures, *, mirror: bool = False) -> FrameFeatures:
         """Embeddings of frames [T, H, W, 3], each for itself; of their mirror images when ``mirror``."""
         pictures = encoder_input(frames.images, self.model.config, mirror=mirror)
-        return FrameFeatures(
+        return FrameFeatures.of_whole(
             self._in_chunks(pictures, self.model.embed)[:, None],
             torch.from_numpy(frames.timestamps.copy()),
             frame_information(frames.images).clamp(min=_LEAST_INFORMATION),
@@ -157,7 +157,7 @@ class ClipModelExtractor(ModelExtractor):
             items = torch.stack([clips[row].items for row in rows])
             head = self.model.head if isinstance(self.model, ClipEncoder) else self.model.embed
             values[rows, 0] = self._in_chunks(items, head)
-        return FrameFeatures(
+        return FrameFeatures.of_whole(
             values,
             torch.tensor([clip.time for clip in clips], dtype=torch.float64),
             torch.tensor([clip.information for clip in clips]).clamp(min=_LEAST_INFORMATION),

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, replace
 
 import torch
 
 from vidkin.similarity.alignment import align
 from vidkin.similarity.chamfer import frame_similarity, frame_similarity_many
-from vidkin.similarity.frame_set import FrameSet, PairScore
-from vidkin.similarity.kinds import score_kinds
+from vidkin.similarity.frame_features import FrameFeatures
+from vidkin.similarity.scorer import PairScore
 from vidkin.similarity.segment import Segment
 
-__all__ = ["ScoreSettings", "background_baseline", "calibrated_map", "score_pairs"]
+__all__ = ["CopyScorer", "ScoreSettings", "background_baseline", "calibrated_map"]
 
 _UNRELATED = 0.2
 # From this ratio of periods on the coarser side leads the alignment.
@@ -30,8 +29,6 @@ class ScoreSettings:
     """Constants of the score; how they were chosen is in docs/scoring.md.
 
     Attributes:
-        measure: What similarity means: ``copies`` (all of what follows), or ``kinds``, a measure that was trained to
-            order videos, where :func:`~vidkin.similarity.score_kinds` is the score and nothing else counts.
         threshold: Calibrated frame similarity from which on two frames speak for a match.
         evidence: Seconds of moving, informative, matching video that make a match believable by itself. A
             match that covers one of the two videos needs no such length.
@@ -43,7 +40,6 @@ class ScoreSettings:
         maximum_segments: Segments reported per pair.
     """
 
-    measure: Literal["copies", "kinds"] = "copies"
     threshold: float = 0.3
     evidence: float = 2.0
     still: float = 0.15
@@ -90,53 +86,64 @@ def calibrated_map(
     return ((similarities - floor) / (1 - floor)).clamp(0, 1)
 
 
-def score_pairs(
-    query: FrameSet,
-    targets: Sequence[FrameSet],
-    *,
-    mirrored: bool = False,
-    settings: ScoreSettings | None = None,
-) -> list[PairScore]:
-    """Exact scores of one query against any number of targets.
+@dataclass(frozen=True, slots=True)
+class CopyScorer:
+    """How sure it is that two videos hold the same material, and where.
 
     Per pair: symmetric TopK-Chamfer map, calibrated by both sides' baselines, aligned to segments. Along the
-    segments, with w the frames' weights: ``s`` = weighted mean of the map; ``g = max(coverage of the query,
+    segments, with w the frames' information: ``s`` = weighted mean of the map; ``g = max(coverage of the query,
     coverage of the target, 1 - exp(-news / evidence))`` where news are the weighted seconds that differ from
     the second before; ``c`` = correlation of what changes in both (1 where too little changes to tell).
     ``score = 1 - (1 - s g c)^2``.
 
-    Args:
-        query: The query; of mirrored frames when ``mirrored``, which is only passed on to the segments.
-        targets: Any lengths.
-
-    Returns:
-        One PairScore for each target, in their order.
+    Attributes:
+        settings: Constants of the score.
     """
-    settings = settings or ScoreSettings()
-    if settings.measure == "kinds":
-        return score_kinds(query, targets)
-    if not targets:
-        return []
-    maps = frame_similarity_many(
-        query.values,
-        [target.values.to(query.values.dtype) for target in targets],
-        symmetric=True,
-        spatial_share=settings.spatial_share,
-        query_mask=_content(query.values),
-        target_masks=_contents(targets),
-    )
-    scores = []
-    for target, raw in zip(targets, maps, strict=True):
-        if query.period * _DENSER < target.period:
-            # Between two frames of a coarse target nothing is known: each of its frames looks for the query's nearest.
-            found = _score(target, query, raw.float().T, mirrored, settings)
-            segments, frame_map = tuple(map(_swapped, found.segments)), found.map.T.contiguous()
-        else:
-            found = _score(query, target, raw.float(), mirrored, settings)
-            segments, frame_map = found.segments, found.map
-        inside = tuple(_inside(segment, query.end, target.end) for segment in segments)
-        scores.append(PairScore(found.score, inside, frame_map))
-    return scores
+
+    settings: ScoreSettings = field(default_factory=ScoreSettings)
+
+    @property
+    def name(self) -> str:
+        """``copies``."""
+        return "copies"
+
+    @property
+    def needs_background(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def has_segments(self) -> bool:
+        """True."""
+        return True
+
+    def score(
+        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
+    ) -> list[PairScore]:
+        """Scores, segments and calibrated maps; see :class:`vidkin.similarity.Scorer`."""
+        if not targets:
+            return []
+        maps = frame_similarity_many(
+            query.whole,
+            [target.whole.to(query.values.dtype) for target in targets],
+            symmetric=True,
+            spatial_share=self.settings.spatial_share,
+            query_mask=_content(query.whole),
+            target_masks=_contents(targets),
+        )
+        scores = []
+        for target, raw in zip(targets, maps, strict=True):
+            if query.period * _DENSER < target.period:
+                # Between two frames of a coarse target nothing is known: each of its frames looks for the nearest
+                # frame of the query.
+                pair = _score(target, query, raw.float().T, mirrored, self.settings)
+                segments, frame_map = tuple(map(_swapped, pair.segments)), pair.map.T.contiguous()
+            else:
+                pair = _score(query, target, raw.float(), mirrored, self.settings)
+                segments, frame_map = pair.segments, pair.map
+            inside = tuple(_inside(segment, query.end, target.end) for segment in segments)
+            scores.append(PairScore(pair.score, inside, frame_map))
+        return scores
 
 
 def _inside(segment: Segment, query_end: float | None, target_end: float | None) -> Segment:
@@ -164,15 +171,15 @@ def _swapped(segment: Segment) -> Segment:
 
 
 def _score(
-    query: FrameSet, target: FrameSet, raw: torch.Tensor, mirrored: bool, settings: ScoreSettings
+    query: FrameFeatures, target: FrameFeatures, raw: torch.Tensor, mirrored: bool, settings: ScoreSettings
 ) -> PairScore:
-    frame_map = calibrated_map(raw, query.baseline, target.baseline)
+    frame_map = calibrated_map(raw, query.baselines[:, 0], target.baselines[:, 0])
     segments = align(
         frame_map,
-        query.times,
-        target.times,
-        query_weights=query.weights,
-        target_weights=target.weights,
+        query.timestamps,
+        target.timestamps,
+        query_weights=query.information,
+        target_weights=target.information,
         threshold=settings.threshold,
         maximum_segments=settings.maximum_segments,
         mirrored=mirrored,
@@ -185,7 +192,7 @@ def _score(
     best = 0.0
     for segment in segments:
         rows, columns = _matched_frames(segment, query, target)
-        agreement = _change_agreement(query.values[rows], target.values[columns], settings)
+        agreement = _change_agreement(query.whole[rows], target.whole[columns], settings)
         part = _Evidence.of(frame_map, query, target, rows, columns, query_news, target_news)
         alone = part.score(agreement, settings)
         total = total.plus(part, agreement)
@@ -215,11 +222,11 @@ class _Evidence:
     news: float
     query_seen: torch.Tensor  # [Tq] bool
     target_seen: torch.Tensor  # [Tt] bool
-    query: FrameSet
-    target: FrameSet
+    query: FrameFeatures
+    target: FrameFeatures
 
     @classmethod
-    def empty(cls, query: FrameSet, target: FrameSet) -> _Evidence:
+    def empty(cls, query: FrameFeatures, target: FrameFeatures) -> _Evidence:
         return cls(
             0.0,
             0.0,
@@ -234,14 +241,14 @@ class _Evidence:
     def of(
         cls,
         frame_map: torch.Tensor,
-        query: FrameSet,
-        target: FrameSet,
+        query: FrameFeatures,
+        target: FrameFeatures,
         rows: torch.Tensor,
         columns: torch.Tensor,
         query_news: torch.Tensor,
         target_news: torch.Tensor,
     ) -> _Evidence:
-        weights = torch.minimum(query.weights[rows], target.weights[columns]).float()
+        weights = torch.minimum(query.information[rows], target.information[columns]).float()
         seconds = query.period * weights
         # The first matching frame is news however still the video is.
         news = torch.maximum(query_news[rows], target_news[columns])
@@ -275,7 +282,8 @@ class _Evidence:
         if self.seconds <= 0:
             return 0.0
         covered = max(
-            _covered(self.query.weights, self.query_seen), _covered(self.target.weights, self.target_seen)
+            _covered(self.query.information, self.query_seen),
+            _covered(self.target.information, self.target_seen),
         )
         # What lasts less than half a second of informative frames covers nothing worth the word.
         covered *= min(1.0, self.seconds / min(0.5, self.query.period * len(self.query)))
@@ -294,37 +302,39 @@ def _content(values: torch.Tensor) -> torch.Tensor | None:
     return None if bool(content.all()) else content
 
 
-def _contents(targets: Sequence[FrameSet]) -> list[torch.Tensor] | None:
-    masks = [_content(target.values) for target in targets]
+def _contents(targets: Sequence[FrameFeatures]) -> list[torch.Tensor] | None:
+    masks = [_content(target.whole) for target in targets]
     if all(mask is None for mask in masks):
         return None
     return [
-        torch.ones(target.values.shape[:2], dtype=torch.bool) if mask is None else mask
+        torch.ones(target.whole.shape[:2], dtype=torch.bool) if mask is None else mask
         for target, mask in zip(targets, masks, strict=True)
     ]
 
 
-def _news(frames: FrameSet, still: float) -> torch.Tensor:
+def _news(frames: FrameFeatures, still: float) -> torch.Tensor:
     """How much each frame differs from the one before, [T] in [0, 1]; 1 for the first."""
     news = torch.ones(len(frames))
     if len(frames) > 1:
-        values = frames.values.float()
+        values = frames.whole.float()
         empty = (values == 0).all(-1)
         alike = (values[1:] * values[:-1]).sum(-1) + (empty[1:] & empty[:-1])
         difference = 1.0 - alike.mean(1)
-        allowed = still * frames.times.diff().clamp(0.25, 1.0).float()
+        allowed = still * frames.timestamps.diff().clamp(0.25, 1.0).float()
         news[1:] = (difference / allowed).clamp(0, 1)
     return news
 
 
-def _matched_frames(segment: Segment, query: FrameSet, target: FrameSet) -> tuple[torch.Tensor, torch.Tensor]:
+def _matched_frames(
+    segment: Segment, query: FrameFeatures, target: FrameFeatures
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Indices of the query's frames in a segment and of the target's frames beside them."""
-    inside = (query.times >= segment.query_start - 1e-6) & (query.times <= segment.query_end + 1e-6)
+    inside = (query.timestamps >= segment.query_start - 1e-6) & (query.timestamps <= segment.query_end + 1e-6)
     rows = inside.nonzero()[:, 0]
-    wanted = segment.target_start + segment.speed * (query.times[rows] - segment.query_start)
-    after = torch.searchsorted(target.times, wanted).clamp(max=len(target) - 1)
+    wanted = segment.target_start + segment.speed * (query.timestamps[rows] - segment.query_start)
+    after = torch.searchsorted(target.timestamps, wanted).clamp(max=len(target) - 1)
     before = (after - 1).clamp(min=0)
-    nearer = (target.times[after] - wanted).abs() < (wanted - target.times[before]).abs()
+    nearer = (target.timestamps[after] - wanted).abs() < (wanted - target.timestamps[before]).abs()
     return rows, torch.where(nearer, after, before)
 
 

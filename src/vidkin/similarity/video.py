@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 
@@ -12,8 +11,6 @@ from vidkin.similarity.chamfer import frame_similarity, frame_similarity_many, s
 from vidkin.similarity.temporal import temporal_chamfer
 
 __all__ = [
-    "MirroredSimilarity",
-    "best_of_mirror",
     "video_similarity",
     "video_similarity_many",
     "video_similarity_pairwise",
@@ -21,26 +18,6 @@ __all__ = [
 
 # Maps of several queries with all targets are made together up to this size.
 _MAP_BYTES = 128 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class MirroredSimilarity:
-    """The better of a query and its mirror image.
-
-    Attributes:
-        scores: [] or [N], the larger of the two similarities.
-        mirrored: Boolean of the same shape, True where the mirror image was better (not where they are equal).
-    """
-
-    scores: torch.Tensor
-    mirrored: torch.Tensor
-
-    def __post_init__(self) -> None:
-        if self.scores.shape != self.mirrored.shape or self.mirrored.dtype != torch.bool:
-            raise InvalidArgumentError(
-                f"scores {list(self.scores.shape)} and mirrored {list(self.mirrored.shape)} {self.mirrored.dtype} "
-                f"must have one shape, mirrored boolean"
-            )
 
 
 def video_similarity(
@@ -153,51 +130,6 @@ def video_similarity_pairwise(
             _pairwise_chamfer(torch.cat(maps, dim=1), lengths, target_lengths, temporal_share, symmetric)
         )
     return torch.cat(rows)
-
-
-def best_of_mirror(
-    query: torch.Tensor,
-    query_mirrored: torch.Tensor,
-    target: torch.Tensor | Sequence[torch.Tensor],
-    *,
-    spatial_share: float | None = None,
-    temporal_share: float | None = None,
-    symmetric: bool = False,
-    precision: torch.dtype | None = None,
-    block_bytes: int | None = None,
-) -> MirroredSimilarity:
-    """The larger of the similarities of a query and of its left-right mirror image.
-
-    Args:
-        query: [Tq, Rq, D].
-        query_mirrored: Features of the mirrored frames, the same shape.
-        target: [Tt, Rt, D], or a sequence of such.
-        spatial_share, temporal_share, symmetric, precision, block_bytes: As in video_similarity.
-
-    Returns:
-        Scalars for one target, [N] for a sequence.
-
-    Raises:
-        InvalidArgumentError: The two queries differ in shape, or what video_similarity refuses.
-    """
-    if query.shape != query_mirrored.shape:
-        raise InvalidArgumentError(
-            f"query_mirrored must have the shape of query, {list(query.shape)}, given is {list(query_mirrored.shape)}"
-        )
-    targets = [target] if isinstance(target, torch.Tensor) else target
-    straight, flipped = video_similarity_pairwise(
-        [query, query_mirrored],
-        targets,
-        spatial_share=spatial_share,
-        temporal_share=temporal_share,
-        symmetric=symmetric,
-        precision=precision,
-        block_bytes=block_bytes,
-    )
-    scores, mirrored = torch.maximum(straight, flipped), flipped > straight
-    if isinstance(target, torch.Tensor):
-        return MirroredSimilarity(scores[0], mirrored[0])
-    return MirroredSimilarity(scores, mirrored)
 
 
 def _groups_of_frames(queries: Sequence[torch.Tensor], most: int) -> list[list[torch.Tensor]]:

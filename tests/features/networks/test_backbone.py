@@ -51,7 +51,7 @@ def test_descriptors_are_pooled_maps_of_the_prepared_picture(weights: Path) -> N
     frames = some_frames(2, width=160, height=160)
     features = extractor.extract(frames)
     assert extractor.channels == (32, 48, 192, 96)
-    assert features.values.shape == (2, 9, 368)
+    assert features.whole.shape == (2, 9, 368)
     assert features.timestamps.tolist() == [0, 1]
     assert features.information.tolist() == [1, 1]
     # By hand: a picture that already has the right size is only scaled.
@@ -59,8 +59,8 @@ def test_descriptors_are_pooled_maps_of_the_prepared_picture(weights: Path) -> N
     torch.testing.assert_close(extractor.prepare(frames.images), images)
     with torch.no_grad():
         maps = extractor.network.forward_intermediates(images, indices=4, intermediates_only=True)  # type: ignore[operator]
-    torch.testing.assert_close(features.values, region_max_pool(maps), atol=1e-5, rtol=0)
-    assert not features.values.is_inference()  # heads can be trained on it
+    torch.testing.assert_close(features.whole, region_max_pool(maps), atol=1e-5, rtol=0)
+    assert not features.whole.is_inference()  # heads can be trained on it
 
 
 def test_batches_do_not_matter_to_the_last_bit(weights: Path) -> None:
@@ -69,29 +69,29 @@ def test_batches_do_not_matter_to_the_last_bit(weights: Path) -> None:
     whole = extractor.extract(frames)
     for size in (1, 3, 5):
         parts = [extractor.extract(frames[first : first + size]) for first in range(0, 7, size)]
-        assert torch.equal(torch.cat([part.values for part in parts]), whole.values)
+        assert torch.equal(torch.cat([part.whole for part in parts]), whole.whole)
         assert torch.equal(torch.cat([part.information for part in parts]), whole.information)
-    assert torch.equal(extractor.extract(frames).values, whole.values)
+    assert torch.equal(extractor.extract(frames).whole, whole.whole)
     empty = extractor.extract(frames[:0])
-    assert empty.values.shape == (0, 9, 368)
+    assert empty.whole.shape == (0, 9, 368)
 
 
 def test_mirror_is_the_mirrored_picture(weights: Path) -> None:
     extractor = opened(weights)
     frames = some_frames(2)
     flipped = Frames(np.ascontiguousarray(frames.images[:, :, ::-1]), frames.timestamps)
-    assert torch.equal(extractor.extract(frames, mirror=True).values, extractor.extract(flipped).values)
-    assert not torch.allclose(extractor.extract(frames, mirror=True).values, extractor.extract(frames).values)
+    assert torch.equal(extractor.extract(frames, mirror=True).whole, extractor.extract(flipped).whole)
+    assert not torch.allclose(extractor.extract(frames, mirror=True).whole, extractor.extract(frames).whole)
 
 
 def test_bars_are_cut_off_unless_kept(weights: Path) -> None:
     frames = some_frames(2)
     boxed = Frames(np.pad(frames.images, ((0, 0), (24, 24), (0, 0), (0, 0))), frames.timestamps)
     trimming = opened(weights)
-    torch.testing.assert_close(trimming.extract(boxed).values, trimming.extract(frames).values)
+    torch.testing.assert_close(trimming.extract(boxed).whole, trimming.extract(frames).whole)
     keeping = opened(weights, "bars=keep")
-    assert not torch.allclose(keeping.extract(boxed).values, keeping.extract(frames).values, atol=1e-3)
-    torch.testing.assert_close(keeping.extract(frames).values, trimming.extract(frames).values)
+    assert not torch.allclose(keeping.extract(boxed).whole, keeping.extract(frames).whole, atol=1e-3)
+    torch.testing.assert_close(keeping.extract(frames).whole, trimming.extract(frames).whole)
 
 
 def corner(column: int) -> NDArray[np.uint8]:
@@ -143,8 +143,8 @@ def test_settings_of_the_input(weights: Path, tmp_path: Path) -> None:
 def test_whole_frame_and_stages(weights: Path) -> None:
     frames = some_frames(1)
     nine, ten = (
-        opened(weights).extract(frames).values,
-        opened(weights, "whole_frame=1").extract(frames).values,
+        opened(weights).extract(frames).whole,
+        opened(weights, "whole_frame=1").extract(frames).whole,
     )
     assert ten.shape == (1, 10, 368)
     torch.testing.assert_close(ten[:, :9], nine)
@@ -178,8 +178,8 @@ def test_whitening_is_applied(weights: Path, tmp_path: Path) -> None:
     whitening = fit_whitening(plain, (frames[i : i + 2] for i in range(0, 6, 2)), dimension=16)
     path = tmp_path / "whitening.safetensors"
     whitening.save(path)
-    values = opened(weights, whitening=path).extract(frames).values
-    torch.testing.assert_close(values, whitening.apply(plain.extract(frames).values), atol=1e-5, rtol=0)
+    values = opened(weights, whitening=path).extract(frames).whole
+    torch.testing.assert_close(values, whitening.apply(plain.extract(frames).whole), atol=1e-5, rtol=0)
     torch.testing.assert_close(values.norm(dim=-1), torch.ones(6, 9))
     Whitening.fit([torch.randn(50, 5)], dimension=2).save(path)
     with pytest.raises(
@@ -240,15 +240,15 @@ def test_devices(weights: Path) -> None:
             open_extractor("timm:test_resnet", weights=weights, device=wrong)
     frames = some_frames(1)
     if torch.cuda.is_available():
-        here = open_extractor("timm:test_resnet", weights=weights, device="cuda").extract(frames).values
-        torch.testing.assert_close(here, opened(weights).extract(frames).values, atol=1e-4, rtol=0)
+        here = open_extractor("timm:test_resnet", weights=weights, device="cuda").extract(frames).whole
+        torch.testing.assert_close(here, opened(weights).extract(frames).whole, atol=1e-4, rtol=0)
     else:
         with pytest.raises(
             InvalidArgumentError, match="there is no CUDA device here, given is 'cuda'; use cpu"
         ):
             open_extractor("timm:test_resnet", weights=weights, device="cuda")
-        automatic = open_extractor("timm:test_resnet", weights=weights).extract(frames).values
-        assert torch.equal(automatic, opened(weights).extract(frames).values)
+        automatic = open_extractor("timm:test_resnet", weights=weights).extract(frames).whole
+        assert torch.equal(automatic, opened(weights).extract(frames).whole)
 
 
 @pytest.fixture(scope="module")
@@ -283,7 +283,7 @@ def test_real_features_know_copies_from_strangers(imagenet: BackboneExtractor) -
     edited = Frames(
         np.stack([(image[8:-8, 12:-12] * 0.7 + 20).astype(np.uint8) for image in photographs]), np.arange(4.0)
     )
-    first, second = imagenet.extract(originals).values, imagenet.extract(edited).values
+    first, second = imagenet.extract(originals).whole, imagenet.extract(edited).whole
     similarity = torch.einsum("ard,brd->abr", first, second).mean(-1)
     same = similarity.diagonal()
     assert same.min() > 0.8

@@ -57,13 +57,12 @@ def test_scores_are_those_of_the_embeddings(kinds: Kinds, collection: Path) -> N
 
 
 def _embedding(index: Index, path: Path) -> torch.Tensor:
-    from vidkin.features import iter_clip_features, sees_clips
+    from vidkin.features import describe_file
     from vidkin.media import probe
 
     extractor = index.extractor
-    assert sees_clips(extractor)
-    found = next(iter_clip_features(path, extractor, duration=probe(path).duration, rate=1.0))
-    return found.values[0, 0]
+    (features,) = next(describe_file(path, extractor, duration=probe(path).duration, rate=1.0))
+    return features.whole[0, 0]
 
 
 def test_a_file_of_the_collection_finds_itself_first(kinds: Kinds, collection: Path) -> None:

@@ -25,7 +25,8 @@ from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import number
 
 if TYPE_CHECKING:
-    from vidkin.features import FrameExtractor, FrameFeatures
+    from vidkin.features import FrameExtractor
+    from vidkin.similarity import FrameFeatures
 
 __all__ = ["embed"]
 
@@ -72,8 +73,8 @@ def embed(
             {
                 "path": file,
                 "frames": len(found),
-                "regions": found.values.shape[1],
-                "dimension": found.values.shape[2],
+                "regions": found.values.shape[2],
+                "dimension": found.values.shape[3],
             }
             for file, found in done
         ]
@@ -87,7 +88,7 @@ def embed(
         )
     elif done:
         frames = sum(len(found) for _, found in done)
-        _, regions, dimension = done[0][1].values.shape
+        _, regions, dimension = done[0][1].whole.shape
         facts = f"{number(len(done), 'video')}, {number(frames, 'frame')} of {regions} x {dimension}"
         say(path_text(output).append(f": {facts}, {maker.fingerprint}"))
     for failure in broken:
@@ -98,28 +99,16 @@ def embed(
 
 def _features(file: Path, maker: FrameExtractor, rate: float | None) -> FrameFeatures:
     """Batch by batch (or clip by clip): pictures are dropped as soon as they are described."""
-    import torch
-
-    from vidkin.features import FrameFeatures, iter_clip_features, sees_clips
+    from vidkin.features import describe_file
     from vidkin.index import sampling_rate
-    from vidkin.media import iter_frames, probe
+    from vidkin.media import probe
+    from vidkin.similarity import FrameFeatures
 
     duration = probe(file).duration
     if rate is None:
         rate = sampling_rate(duration, 1.0)
-    if sees_clips(maker):
-        parts = list(iter_clip_features(os.fspath(file), maker, duration=duration, rate=rate))
-    else:
-        parts = [
-            maker.extract(frames)
-            for frames in iter_frames(os.fspath(file), rate=rate, short_side=maker.short_side)
-        ]
-    return FrameFeatures(
-        torch.cat([part.values for part in parts]),
-        torch.cat([part.timestamps for part in parts]),
-        torch.cat([part.information for part in parts]),
-        maker.fingerprint,
-    )
+    parts = describe_file(os.fspath(file), maker, duration=duration, rate=rate)
+    return FrameFeatures.concatenate([part for (part,) in parts])
 
 
 def _write(done: list[tuple[Path, FrameFeatures]], output: Path, maker: FrameExtractor) -> None:
@@ -129,7 +118,7 @@ def _write(done: list[tuple[Path, FrameFeatures]], output: Path, maker: FrameExt
     from vidkin.media import whole_file
 
     tensors = {
-        "values": torch.cat([found.values.float() for _, found in done]).contiguous(),
+        "values": torch.cat([found.whole.float() for _, found in done]).contiguous(),
         "timestamps": torch.cat([found.timestamps.double() for _, found in done]),
         "information": torch.cat([found.information.float() for _, found in done]),
         "lengths": torch.tensor([len(found) for _, found in done], dtype=torch.int64),

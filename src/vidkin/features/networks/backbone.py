@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
-from vidkin.features.contracts import FrameFeatures
 from vidkin.features.information import bar_boxes, frame_information
 from vidkin.features.networks.pooling import region_max_pool
 from vidkin.features.networks.pretrained import Network, open_timm_network, open_torchvision_network
 from vidkin.features.whitening import Whitening
+from vidkin.similarity import FrameFeatures
 
 if TYPE_CHECKING:
     from vidkin.media import Frames
@@ -115,6 +115,11 @@ class BackboneExtractor:
         return self._size if self._settings.fit == "whole" else round(self._size * _CROP_MARGIN)
 
     @property
+    def scorer(self) -> str:
+        """``copies``."""
+        return "copies"
+
+    @property
     def channels(self) -> tuple[int, ...]:
         """Channels of each stage; their sum is the length of a descriptor before whitening."""
         return self._channels
@@ -130,7 +135,7 @@ class BackboneExtractor:
         Memory is bounded by a chunk of 4 frames (CUDA: 32) and the result. Frames may come in any batches: the
         numbers are the same.
         """
-        return FrameFeatures(
+        return FrameFeatures.of_whole(
             self._values(frames.images, self._whitening, mirror=mirror),
             torch.from_numpy(frames.timestamps.copy()),
             frame_information(frames.images),

@@ -20,15 +20,15 @@ from vidkin.errors import MediaError, VidkinError
 from vidkin.index.windows import sampling_rate
 
 if TYPE_CHECKING:
-    from vidkin.features import FrameExtractor, FrameFeatures
-    from vidkin.media import Frames, VideoInfo
+    from vidkin.features import FrameExtractor
+    from vidkin.media import VideoInfo
+    from vidkin.similarity import FrameFeatures
 
 __all__ = ["FeatureChunk", "WorkerSpec", "cut_off_note", "describe_video", "main"]
 
 # Frames decoded between two signs of life, and frames described at a time: the first is small so that slow
 # decoding of large pictures is not mistaken for a hang, the second larger because networks like batches.
 _FRAMES_A_BEAT = 4
-_FRAMES_A_CHUNK = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,53 +92,29 @@ def describe_video(
     Raises:
         MediaError: It cannot be read as video.
     """
-    from vidkin.features import iter_clip_features, sees_clips
-    from vidkin.media import iter_frames, probe
+    from vidkin.features import describe_file
+    from vidkin.media import probe
 
     info = probe(path)
     beat()
     yield info
-    if sees_clips(extractor):
-        for found in iter_clip_features(
-            path,
-            extractor,
-            duration=info.duration,
-            rate=sampling_rate(info.duration, base_rate),
-            batch=_FRAMES_A_BEAT,
-            threads=1,
-            beat=beat,
-        ):
-            yield _chunk(found)
-        return
-    waiting: list[Frames] = []
-    rate = sampling_rate(info.duration, base_rate)
-    for frames in iter_frames(
-        path, rate=rate, short_side=extractor.short_side, batch=_FRAMES_A_BEAT, threads=1
+    for (features,) in describe_file(
+        path,
+        extractor,
+        duration=info.duration,
+        rate=sampling_rate(info.duration, base_rate),
+        batch=_FRAMES_A_BEAT,
+        threads=1,
+        beat=beat,
     ):
-        beat()
-        waiting.append(frames)
-        if sum(map(len, waiting)) >= _FRAMES_A_CHUNK:
-            yield _described(waiting, extractor)
-            waiting = []
-    if waiting:
-        yield _described(waiting, extractor)
-
-
-def _described(batches: list[Frames], extractor: FrameExtractor) -> FeatureChunk:
-    from vidkin.media import Frames
-
-    frames = Frames(
-        np.concatenate([batch.images for batch in batches]),
-        np.concatenate([batch.timestamps for batch in batches]),
-    )
-    return _chunk(extractor.extract(frames))
+        yield _chunk(features)
 
 
 def _chunk(found: FrameFeatures) -> FeatureChunk:
     import torch
 
     return FeatureChunk(
-        found.values.detach().to("cpu", torch.float16).numpy(),
+        found.whole.detach().to("cpu", torch.float16).numpy(),
         found.timestamps.detach().to("cpu", torch.float64).numpy(),
         found.information.detach().to("cpu", torch.float32).numpy(),
     )

@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 
 from vidkin.errors import CollectionError
-from vidkin.features import FrameExtractor, background_frames, measure_of
+from vidkin.features import FrameExtractor, background_frames
 from vidkin.index.storage.files import read_units, write_whole
-from vidkin.similarity import background_baseline
+from vidkin.similarity import background_baseline, open_scorer
 
 __all__ = ["Calibration"]
 
@@ -40,9 +40,9 @@ class Calibration:
     @classmethod
     def of_extractor(cls, extractor: FrameExtractor) -> Calibration:
         """Run the extractor over the background photographs (about a second for the classical one)."""
-        if measure_of(extractor) == "kinds":
+        if not open_scorer(extractor.scorer).needs_background:
             return cls(torch.zeros(0, 1, 1))
-        return cls(extractor.extract(background_frames()).values)
+        return cls(extractor.extract(background_frames()).whole)
 
     @classmethod
     def open(cls, folder: Path, extractor: FrameExtractor | None) -> Calibration:

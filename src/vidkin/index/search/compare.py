@@ -8,7 +8,7 @@ from vidkin.index.match import Comparison
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.query import Query, query_from_file
-from vidkin.similarity import FrameSet, ScoreSettings, score_pairs
+from vidkin.similarity import CopyScorer, FrameFeatures, Scorer, open_scorer
 
 __all__ = ["compare", "compare_query"]
 
@@ -34,20 +34,22 @@ def compare(
     Raises:
         MediaError: One of the files cannot be read.
     """
-    from vidkin.features import measure_of, open_extractor
+    from vidkin.features import open_extractor
 
     opened = open_extractor(extractor, weights=weights, whitening=whitening)
     calibration, common = Calibration.of_extractor(opened), CommonFrames()
     asked = query_from_file(query, opened, calibration, common, rate=rate, mirrored=mirrored)
     found = query_from_file(target, opened, calibration, common, rate=rate, mirrored=False)
-    return compare_query(asked, found.plain, ScoreSettings(measure=measure_of(opened)))
+    return compare_query(asked, found.plain, open_scorer(opened.scorer))
 
 
-def compare_query(query: Query, target: FrameSet, settings: ScoreSettings | None = None) -> Comparison:
+def compare_query(query: Query, target: FrameFeatures, scorer: Scorer | None = None) -> Comparison:
     """The better of the plain and the mirrored view of a query against one target."""
-    best = score_pairs(query.plain, [target], settings=settings)[0]
+    scorer = scorer or CopyScorer()
+    best = scorer.score(query.plain, [target])[0]
     if query.mirrored is not None:
-        flipped = score_pairs(query.mirrored, [target], mirrored=True, settings=settings)[0]
+        flipped = scorer.score(query.mirrored, [target], mirrored=True)[0]
         best = flipped if flipped.score > best.score else best
-    measure = "copies" if settings is None else settings.measure
-    return Comparison(best.score, best.segments, best.map, query.plain.times, target.times, measure)
+    return Comparison(
+        best.score, best.segments, best.map, query.plain.timestamps, target.timestamps, scorer.name
+    )

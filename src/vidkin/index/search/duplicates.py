@@ -11,7 +11,7 @@ from vidkin.index.search.decisions import Decisions
 from vidkin.index.search.query import query_from_stored
 from vidkin.index.search.stages import find_candidates, score_candidates
 from vidkin.index.storage.contract import VectorStore, VideoRecord
-from vidkin.similarity import ScoreSettings
+from vidkin.similarity import Scorer
 
 __all__ = ["DuplicateGroup", "DuplicateMember", "find_duplicates"]
 
@@ -64,7 +64,7 @@ def find_duplicates(
     *,
     threshold: float = 0.7,
     neighbours: int = 20,
-    settings: ScoreSettings | None = None,
+    scorer: Scorer | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[DuplicateGroup]:
     """Groups whose members are connected by pairs that score at least ``threshold``.
@@ -86,7 +86,7 @@ def find_duplicates(
     known = {record.id for record in records}
     links = _decided(records, decisions)
     for done, record in enumerate(records, start=1):
-        links |= _links_of(record.id, store, common, known, links, neighbours, settings)
+        links |= _links_of(record.id, store, common, known, links, neighbours, scorer)
         if on_progress is not None:
             on_progress(done, len(records))
     return _groups(records, {pair: score for pair, score in links.items() if score >= threshold}, decisions)
@@ -99,7 +99,7 @@ def _links_of(
     known: set[int],
     links: Mapping[tuple[int, int], float],
     neighbours: int,
-    settings: ScoreSettings | None,
+    scorer: Scorer | None,
 ) -> dict[tuple[int, int], float]:
     """Scores of one video with those nearest to it that have none yet."""
     for _ in range(_MOST_READINGS):
@@ -110,7 +110,7 @@ def _links_of(
                 for other in find_candidates(store, query, neighbours + 1)
                 if other != video_id and other in known and _pair(other, video_id) not in links
             ]
-            scored = score_candidates(store, query, wanted, common, settings=settings)
+            scored = score_candidates(store, query, wanted, common, scorer=scorer)
         except NotIndexedError:
             continue  # It, or one of those nearest to it, was removed by another process meanwhile.
         return {_pair(other, video_id): found.score for other, found in scored}

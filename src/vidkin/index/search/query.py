@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import torch
 
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.ingest.worker import cut_off_note
@@ -16,11 +13,10 @@ from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames
 from vidkin.index.storage.contract import StoredFeatures
 from vidkin.index.windows import query_rate, sampling_rate
-from vidkin.similarity import FrameSet
+from vidkin.similarity import FrameFeatures, open_scorer
 
 if TYPE_CHECKING:
-    from vidkin.features import ClipExtractor, FrameExtractor, FrameFeatures
-    from vidkin.media import Frames
+    from vidkin.features import FrameExtractor
 
 __all__ = ["Query", "frame_set", "query_from_file", "query_from_stored"]
 
@@ -36,8 +32,8 @@ class Query:
         mirrored: The frames flipped left to right; None where that was not asked for or is not to be had.
     """
 
-    plain: FrameSet
-    mirrored: FrameSet | None = None
+    plain: FrameFeatures
+    mirrored: FrameFeatures | None = None
 
 
 def query_from_file(
@@ -63,7 +59,7 @@ def query_from_file(
         MediaError: The file cannot be read, or has no frame between start and end.
         InvalidArgumentError: The end is not after the start.
     """
-    from vidkin.features import measure_of
+    from vidkin.features import describe_file
     from vidkin.media import probe
 
     first = start or 0.0
@@ -75,17 +71,27 @@ def query_from_file(
     duration = info.duration
     if info.cut_off:
         _logger.warning("%s: %s", os.fspath(path), cut_off_note(info))
-    kinds = measure_of(extractor) == "kinds"
+    kinds = not open_scorer(extractor.scorer).has_segments
     last = duration if end is None else min(end, duration) if duration > 0 else end
     length = last - first
-    stretch = _Stretch(
-        path, duration, first, end, sampling_rate(length, rate) if kinds else query_rate(length, rate)
-    )
     # To a measure of kinds the mirror image is another view of the same thing, not an edit to be undone.
-    views = [False, True] if mirrored and not kinds else [False]
-    return Query(
-        *(_prepared(found, calibration, common, last) for found in stretch.described(extractor, views))
+    mirrors = (False, True) if mirrored and not kinds else (False,)
+    parts = list(
+        describe_file(
+            path,
+            extractor,
+            duration=duration,
+            rate=sampling_rate(length, rate) if kinds else query_rate(length, rate),
+            start=first,
+            end=end,
+            mirrors=mirrors,
+        )
     )
+    if not parts:
+        stop = end if end is not None else "the end"
+        raise MediaError(path, f"there is no frame from {first:g} s to {stop}")
+    described = (FrameFeatures.concatenate(stretch) for stretch in zip(*parts, strict=True))
+    return Query(*(_prepared(features, calibration, common, last) for features in described))
 
 
 def query_from_stored(features: StoredFeatures, common: CommonFrames) -> Query:
@@ -93,7 +99,7 @@ def query_from_stored(features: StoredFeatures, common: CommonFrames) -> Query:
     return Query(frame_set(features, common))
 
 
-def frame_set(features: StoredFeatures, common: CommonFrames, end: float = 0.0) -> FrameSet:
+def frame_set(features: StoredFeatures, common: CommonFrames, end: float = 0.0) -> FrameFeatures:
     """Stored features with their weights: information, less what the whole collection shares.
 
     Args:
@@ -103,65 +109,14 @@ def frame_set(features: StoredFeatures, common: CommonFrames, end: float = 0.0) 
     weights = features.information * (1.0 - common.share(values))
     # A container may be wrong about its end; a frame that is there is not beyond it.
     known = max(end, float(times[-1])) if end > 0 else None
-    return FrameSet(values, times, weights, features.baseline, known)
+    return FrameFeatures.of_whole(values, times, weights, baseline=features.baseline, end=known)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stretch:
-    """The part of a file that a query consists of; ``rate`` in descriptors a second."""
-
-    path: str | os.PathLike[str]
-    duration: float
-    start: float
-    end: float | None
-    rate: float
-
-    def described(self, extractor: FrameExtractor, views: list[bool]) -> Iterator[FrameFeatures]:
-        """Its features, for each view of those wanted: mirrored or not."""
-        from vidkin.features import sees_clips
-
-        if sees_clips(extractor):
-            for view in views:
-                yield self._clips(extractor, mirror=view)
-            return
-        frames = self._frames(extractor.short_side)
-        for view in views:
-            yield extractor.extract(frames, mirror=view)
-
-    def _frames(self, short_side: int) -> Frames:
-        from vidkin.media import read_frames
-
-        frames = read_frames(self.path, rate=self.rate, start=self.start, end=self.end, short_side=short_side)
-        if len(frames) == 0:
-            end = self.end if self.end is not None else "the end"
-            raise MediaError(self.path, f"there is no frame from {self.start:g} s to {end}")
-        return frames
-
-    def _clips(self, extractor: ClipExtractor, *, mirror: bool) -> FrameFeatures:
-        from vidkin.features import FrameFeatures, iter_clip_features
-
-        parts = list(
-            iter_clip_features(
-                self.path,
-                extractor,
-                duration=self.duration,
-                rate=self.rate,
-                start=self.start,
-                end=self.end,
-                mirror=mirror,
-            )
-        )
-        return FrameFeatures(
-            torch.cat([part.values for part in parts]),
-            torch.cat([part.timestamps for part in parts]),
-            torch.cat([part.information for part in parts]),
-            extractor.fingerprint,
-        )
-
-
-def _prepared(found: FrameFeatures, calibration: Calibration, common: CommonFrames, end: float) -> FrameSet:
+def _prepared(
+    found: FrameFeatures, calibration: Calibration, common: CommonFrames, end: float
+) -> FrameFeatures:
     # Rounded as the store rounds, so that a video is exactly as similar to itself as to its stored form.
-    values = found.values.half().float()
+    values = found.whole.half().float()
     stored = StoredFeatures(
         values.half(),
         found.timestamps.double(),

@@ -13,7 +13,7 @@ from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.query import frame_set, query_from_stored
 from vidkin.index.search.stages import find_candidates, score_candidates
 from vidkin.index.storage.contract import VectorStore
-from vidkin.similarity import FrameSet, ScoreSettings, calibrated_map, frame_similarity_many
+from vidkin.similarity import FrameFeatures, Scorer, calibrated_map, frame_similarity_many
 
 __all__ = ["RecallReport", "measure_recall"]
 
@@ -52,7 +52,7 @@ def measure_recall(
     limit: int = 100,
     threshold: float = 0.2,
     seed: int = 0,
-    settings: ScoreSettings | None = None,
+    scorer: Scorer | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> RecallReport:
     """Recall@limit of the first stage.
@@ -78,7 +78,7 @@ def measure_recall(
         )
         truth = {
             other
-            for other, scored in score_candidates(store, query, nearest, common, settings=settings)
+            for other, scored in score_candidates(store, query, nearest, common, scorer=scorer)
             if scored.score >= threshold
         }
         candidates = [other for other in find_candidates(store, query, limit + 1) if other != video_id]
@@ -90,17 +90,17 @@ def measure_recall(
 
 
 def _exhaustive(
-    store: VectorStore, query: FrameSet, ids: list[int], common: CommonFrames, limit: int
+    store: VectorStore, query: FrameFeatures, ids: list[int], common: CommonFrames, limit: int
 ) -> list[int]:
     """Ids of the ``limit`` videos nearest by calibrated Chamfer similarity over all frames, best first."""
     similarity: list[tuple[float, int]] = []
     for first in range(0, len(ids), _CHUNK):
         chunk = ids[first : first + _CHUNK]
         targets = [frame_set(features, common) for features in store.read_many(chunk)]
-        maps = frame_similarity_many(query.values, [target.values for target in targets], symmetric=True)
+        maps = frame_similarity_many(query.whole, [target.whole for target in targets], symmetric=True)
         for video_id, target, raw in zip(chunk, targets, maps, strict=True):
-            frame_map = calibrated_map(raw.float(), query.baseline, target.baseline)
-            frame_map = frame_map * torch.minimum(query.weights[:, None], target.weights[None, :])
+            frame_map = calibrated_map(raw.float(), query.baselines[:, 0], target.baselines[:, 0])
+            frame_map = frame_map * torch.minimum(query.information[:, None], target.information[None, :])
             best = torch.maximum(frame_map.amax(1).mean(), frame_map.amax(0).mean())
             similarity.append((-float(best), video_id))
     return [video_id for _, video_id in sorted(similarity)[:limit]]

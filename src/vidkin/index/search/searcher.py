@@ -23,7 +23,7 @@ from vidkin.index.search.query import Query, frame_set, query_from_file
 from vidkin.index.search.recall import RecallReport, measure_recall
 from vidkin.index.search.stages import search, with_identical
 from vidkin.index.storage.contract import VectorStore, VideoRecord
-from vidkin.similarity import ScoreSettings
+from vidkin.similarity import Scorer, open_scorer
 
 if TYPE_CHECKING:
     from vidkin.features import FrameExtractor
@@ -75,7 +75,7 @@ class SearchingIndex(ABC):
         """The videos of the collection that match a file, best first, and where.
 
         A collection made with a trained model ranks all candidates by kind instead: the same, the same kind, something
-        else. Then scores have the model's own scale and matches no segments (:func:`vidkin.similarity.score_kinds`).
+        else. Then scores have the model's own scale and matches no segments (:class:`vidkin.similarity.KindScorer`).
 
         A file of the collection is read again like any other and finds itself first, with a score of 1. A file with
         the same bytes always has a score of 1, even one that shows nothing but black.
@@ -104,7 +104,7 @@ class SearchingIndex(ABC):
                     limit=limit,
                     threshold=threshold,
                     candidates=candidates,
-                    settings=self._settings,
+                    scorer=self._scorer,
                 )
                 break
             except NotIndexedError:
@@ -139,7 +139,7 @@ class SearchingIndex(ABC):
         common = CommonFrames.open(self.path)
         asked = self._query(query, start, end, mirrored)
         found = frame_set(self.store.read(record.id), common, record.duration)
-        return compare_query(asked, found, self._settings)
+        return compare_query(asked, found, self._scorer)
 
     def duplicates(
         self, *, threshold: float = 0.7, on_progress: Callable[[int, int], None] | None = None
@@ -154,7 +154,7 @@ class SearchingIndex(ABC):
             CollectionMismatchError: The collection was made with a measure of kinds, which does not tell copies from
                 others.
         """
-        if self.manifest.measure == "kinds":
+        if not self._scorer.has_segments:
             raise CollectionMismatchError(
                 f"{self.path} was made with {self.manifest.extractor}, a measure of kinds, which does not tell copies "
                 "from what is merely alike; index anew into another folder with --extractor classical"
@@ -196,7 +196,7 @@ class SearchingIndex(ABC):
             queries=queries,
             limit=limit,
             seed=seed,
-            settings=self._settings,
+            scorer=self._scorer,
             on_progress=on_progress,
         )
 
@@ -236,8 +236,8 @@ class SearchingIndex(ABC):
             )
 
     @property
-    def _settings(self) -> ScoreSettings:
-        return ScoreSettings(measure=self.manifest.measure)
+    def _scorer(self) -> Scorer:
+        return open_scorer(self.manifest.measure)
 
     def _query(self, query: PathLike, start: float | None, end: float | None, mirrored: bool) -> Query:
         return query_from_file(
@@ -253,7 +253,7 @@ class SearchingIndex(ABC):
 
     def _note_common(self, paths: list[str]) -> None:
         """Look for frames that these new videos share with many others; the caller holds the writer's lock."""
-        if not paths or self.manifest.measure == "kinds":
+        if not paths or not self._scorer.has_segments:
             return  # what many videos share is just what makes them of one kind
         ids = [record.id for path in paths if (record := self.store.find(path)) is not None]
         vectors = find_common(self.store, ids)

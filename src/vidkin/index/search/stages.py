@@ -12,7 +12,7 @@ from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.query import Query, frame_set
 from vidkin.index.storage.contract import VectorStore, VideoRecord
 from vidkin.index.windows import frame_vectors
-from vidkin.similarity import FrameSet, PairScore, ScoreSettings, Segment, score_pairs
+from vidkin.similarity import CopyScorer, FrameFeatures, PairScore, Scorer, Segment
 
 __all__ = ["find_candidates", "score_candidates", "search", "with_identical"]
 
@@ -28,7 +28,7 @@ def search(
     limit: int = 10,
     threshold: float = 0.0,
     candidates: int = 100,
-    settings: ScoreSettings | None = None,
+    scorer: Scorer | None = None,
     exclude: frozenset[int] = frozenset(),
 ) -> list[Match]:
     """The best matches of a query, best first; ties in the order of their paths.
@@ -50,7 +50,7 @@ def search(
         for candidate in find_candidates(store, query, candidates + len(exclude))
         if candidate not in exclude
     ]
-    scores = score_candidates(store, query, ids[:candidates], common, settings=settings)
+    scores = score_candidates(store, query, ids[:candidates], common, scorer=scorer)
     matches = [
         Match(store.get(video_id).path, scored.score, scored.segments, video_id)
         for video_id, scored in scores
@@ -85,19 +85,20 @@ def score_candidates(
     video_ids: Sequence[int],
     common: CommonFrames,
     *,
-    settings: ScoreSettings | None = None,
+    scorer: Scorer | None = None,
 ) -> list[tuple[int, PairScore]]:
     """Second stage: exact scores of these videos, the better of the plain and the mirrored view each."""
     readable = [video_id for video_id in video_ids if store.get(video_id).frames > 0]
     if not readable:
         return []
-    targets: list[FrameSet] = [
+    targets: list[FrameFeatures] = [
         frame_set(features, common, store.get(video_id).duration)
         for video_id, features in zip(readable, store.read_many(readable), strict=True)
     ]
-    best = score_pairs(query.plain, targets, settings=settings)
+    scorer = scorer or CopyScorer()
+    best = scorer.score(query.plain, targets)
     if query.mirrored is not None:
-        flipped = score_pairs(query.mirrored, targets, mirrored=True, settings=settings)
+        flipped = scorer.score(query.mirrored, targets, mirrored=True)
         best = [
             other if other.score > plain.score else plain for plain, other in zip(best, flipped, strict=True)
         ]
@@ -124,13 +125,13 @@ def with_identical(
     return [*sorted(same.values(), key=lambda match: match.path), *others][:limit]
 
 
-def _query_vectors(view: FrameSet) -> torch.Tensor:
+def _query_vectors(view: FrameFeatures) -> torch.Tensor:
     """Window-like vectors of the query's informative frames, at most 64, evenly spread."""
-    informative = (view.weights >= 0.05).nonzero()[:, 0]
+    informative = (view.information >= 0.05).nonzero()[:, 0]
     if len(informative) > _MOST_QUERY_VECTORS:
         steps = torch.linspace(0, len(informative) - 1, _MOST_QUERY_VECTORS).round().long()
         informative = informative[steps]
-    return frame_vectors(view.values[informative].float())
+    return frame_vectors(view.whole[informative].float())
 
 
 def _promises(video_ids: torch.Tensor, scores: torch.Tensor) -> dict[int, float]:

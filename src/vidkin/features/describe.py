@@ -1,0 +1,103 @@
+"""From a file to its features: the one place that knows whether an extractor sees frames or clips."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vidkin.features.contracts import ClipExtractor, FrameExtractor
+from vidkin.similarity import FrameFeatures
+
+if TYPE_CHECKING:
+    from vidkin.media import Frames
+
+__all__ = ["describe_file"]
+
+# Frames described at a time: networks like batches, and memory must not grow with the video.
+_FRAMES_A_CHUNK = 32
+
+
+def describe_file(
+    path: str | os.PathLike[str],
+    extractor: FrameExtractor,
+    *,
+    duration: float,
+    rate: float,
+    start: float = 0.0,
+    end: float | None = None,
+    mirrors: tuple[bool, ...] = (False,),
+    batch: int = 32,
+    threads: int = 0,
+    beat: Callable[[], None] = lambda: None,
+) -> Iterator[tuple[FrameFeatures, ...]]:
+    """Features of consecutive stretches of a file, in order; memory does not grow with its length.
+
+    Args:
+        path: A video or an image.
+        extractor: Of frames or of clips.
+        duration: Of the file, seconds; 0 where it is not known.
+        rate: Descriptors a second.
+        start, end: The stretch, seconds; an end of None is the end of the file.
+        mirrors: Each stretch comes once for each of these: as it is (False), flipped left to right (True).
+        batch: Frames decoded at a time, between two calls of ``beat``.
+        threads: Of the decoder, as of :func:`vidkin.media.iter_frames`.
+        beat: Called for each batch of decoded frames.
+
+    Returns:
+        For each stretch one FrameFeatures for each of ``mirrors``.
+
+    Raises:
+        MediaError: The file cannot be read.
+    """
+
+    def read(rate: float | None, start: float, end: float | None) -> Iterator[Frames]:
+        from vidkin.media import iter_frames
+
+        for frames in iter_frames(
+            path,
+            rate=rate,
+            start=start,
+            end=end,
+            short_side=extractor.short_side,
+            batch=batch,
+            threads=threads,
+        ):
+            beat()
+            yield frames
+
+    if isinstance(extractor, ClipExtractor):
+        plan = extractor.plan(duration, rate=rate, start=start, end=end)
+        streams = [
+            extractor.describe_clips(read(plan.rate, plan.start, plan.end), plan, mirror=mirror)
+            for mirror in mirrors
+        ]
+        yield from zip(*streams, strict=True)
+        return
+    for frames in _chunks(read(rate, start, end)):
+        yield tuple(extractor.extract(frames, mirror=mirror) for mirror in mirrors)
+
+
+def _chunks(batches: Iterator[Frames]) -> Iterator[Frames]:
+    """Batches joined until they have enough frames to be described together."""
+    from vidkin.media import Frames
+
+    waiting: list[Frames] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(map(len, waiting)) >= _FRAMES_A_CHUNK:
+            yield _join(waiting, Frames)
+            waiting = []
+    if waiting:
+        yield _join(waiting, Frames)
+
+
+def _join(batches: list[Frames], kind: type[Frames]) -> Frames:
+    if len(batches) == 1:
+        return batches[0]
+    return kind(
+        np.concatenate([batch.images for batch in batches]),
+        np.concatenate([batch.timestamps for batch in batches]),
+    )

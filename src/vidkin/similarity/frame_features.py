@@ -1,0 +1,153 @@
+"""What a video looks like: the one body that carries features from the decoder's process to the score.
+
+Shapes: T frames; V views of a frame; R regions of a view; D dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = ["WHOLE", "FrameFeatures"]
+
+WHOLE = (0.0, 0.0, 1.0, 1.0)
+"""The box of the whole picture: left, top, right, bottom as shares of its sides."""
+
+
+def _whole_box() -> torch.Tensor:
+    return torch.tensor([WHOLE])
+
+
+@dataclass(frozen=True, slots=True)
+class FrameFeatures:
+    """Descriptors of the frames of one video, seen in one or more views.
+
+    A view is a box of the picture. The first view is the whole picture; others hold parts of it, such as its columns
+    or the rectangle of an inset. A view that shows nothing in a frame has only zeros there.
+
+    Attributes:
+        values: [T, V, R, D] floating point, unit vectors along D, or zeros for a region without content.
+        timestamps: [T] float64, seconds, increasing.
+        information: [T] in [0, 1], how much each frame counts: 0 for black and other featureless frames, 1 for a
+            frame full of detail. Independent of the extractor.
+        fingerprint: Names the extractor, its settings and its weights; features with different fingerprints cannot be
+            compared. Empty where it does not matter.
+        baseline: [T, V] in [-1, 1], how similar unrelated pictures are to each view (`background_baseline`); None
+            stands for zeros.
+        boxes: [V, 4] left, top, right, bottom of each view, shares of the picture without its black bars.
+        end: Second at which the video (or the compared part of it) ends, at or after the last frame; no segment
+            reaches beyond. None where that is not known.
+    """
+
+    values: torch.Tensor
+    timestamps: torch.Tensor
+    information: torch.Tensor
+    fingerprint: str = ""
+    baseline: torch.Tensor | None = None
+    boxes: torch.Tensor = field(default_factory=_whole_box)
+    end: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 4 or not self.values.is_floating_point():
+            raise InvalidArgumentError(
+                f"values must be [T, V, R, D] floating point, got {list(self.values.shape)} {self.values.dtype}"
+            )
+        frames, views = self.values.shape[:2]
+        shapes = {"timestamps": (frames,), "information": (frames,), "boxes": (views, 4)}
+        if self.baseline is not None:
+            shapes["baseline"] = (frames, views)
+        for name, expected in shapes.items():
+            shape = tuple(getattr(self, name).shape)
+            if shape != expected:
+                raise InvalidArgumentError(
+                    f"{name} must be {list(expected)} as values has {frames} frames and {views} views, "
+                    f"got {list(shape)}"
+                )
+        if self.end is not None and frames and self.end < float(self.timestamps[-1]):
+            raise InvalidArgumentError(
+                f"end must be at or after the last frame, at {float(self.timestamps[-1])} s, got {self.end} s"
+            )
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    def __repr__(self) -> str:
+        return f"FrameFeatures(values={list(self.values.shape)} {self.values.dtype}, fingerprint={self.fingerprint!r})"
+
+    @classmethod
+    def of_whole(
+        cls,
+        values: torch.Tensor,
+        timestamps: torch.Tensor,
+        information: torch.Tensor | None = None,
+        fingerprint: str = "",
+        *,
+        baseline: torch.Tensor | None = None,
+        end: float | None = None,
+    ) -> FrameFeatures:
+        """Features with the whole picture as their only view.
+
+        Args:
+            values: [T, R, D].
+            timestamps: [T] seconds.
+            information: [T]; default ones.
+            fingerprint: Of the extractor.
+            baseline: [T] of the whole picture.
+            end: Seconds.
+        """
+        if information is None:
+            information = torch.ones(len(values))
+        column = None if baseline is None else baseline[:, None]
+        return cls(values[:, None], timestamps, information, fingerprint, column, end=end)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[FrameFeatures]) -> FrameFeatures:
+        """Consecutive stretches of one video, described alike, as one.
+
+        Raises:
+            InvalidArgumentError: There is no part.
+        """
+        if not parts:
+            raise InvalidArgumentError("parts must be at least one, got none")
+        if len(parts) == 1:
+            return parts[0]
+        baselines = [part.baseline for part in parts if part.baseline is not None]
+        return replace(
+            parts[0],
+            values=torch.cat([part.values for part in parts]),
+            timestamps=torch.cat([part.timestamps for part in parts]),
+            information=torch.cat([part.information for part in parts]),
+            baseline=torch.cat(baselines) if len(baselines) == len(parts) else None,
+            end=parts[-1].end,
+        )
+
+    @property
+    def whole(self) -> torch.Tensor:
+        """[T, R, D], the view of the whole picture."""
+        return self.values[:, 0]
+
+    @property
+    def baselines(self) -> torch.Tensor:
+        """[T, V], the baseline, zeros where there is none."""
+        if self.baseline is not None:
+            return self.baseline
+        return torch.zeros(self.values.shape[:2], device=self.values.device)
+
+    @property
+    def period(self) -> float:
+        """Median distance between frames, seconds; 1.0 for a single frame."""
+        return float(self.timestamps.diff().median()) if len(self) > 1 else 1.0
+
+    def views(self, indices: Sequence[int]) -> FrameFeatures:
+        """Only these views, in this order."""
+        chosen = list(indices)
+        return replace(
+            self,
+            values=self.values[:, chosen],
+            boxes=self.boxes[chosen],
+            baseline=None if self.baseline is None else self.baseline[:, chosen],
+        )

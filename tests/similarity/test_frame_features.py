@@ -1,0 +1,73 @@
+"""The one body of features: shapes, views, joining."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.similarity import FrameFeatures
+
+
+def features(frames: int, views: int = 2, *, start: float = 0.0, end: float | None = None) -> FrameFeatures:
+    return FrameFeatures(
+        torch.arange(float(frames * views)).reshape(frames, views, 1, 1),
+        start + torch.arange(float(frames), dtype=torch.float64),
+        torch.ones(frames),
+        "made-1",
+        torch.zeros(frames, views),
+        torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.5, 1.0]])[:views],
+        end,
+    )
+
+
+def test_the_first_view_is_the_whole_picture() -> None:
+    assert features(2).whole.flatten().tolist() == [0.0, 2.0]
+    whole = FrameFeatures.of_whole(torch.ones(2, 3, 4), torch.arange(2.0), baseline=torch.tensor([0.1, 0.2]))
+    assert whole.values.shape == (2, 1, 3, 4)
+    assert whole.boxes.tolist() == [[0.0, 0.0, 1.0, 1.0]]
+    assert whole.information.tolist() == [1.0, 1.0]
+    assert whole.baselines.flatten().tolist() == pytest.approx([0.1, 0.2])
+
+
+def test_views_are_chosen_with_their_boxes() -> None:
+    half = features(2).views([1])
+    assert half.values.flatten().tolist() == [1.0, 3.0]
+    assert half.boxes.tolist() == [[0.0, 0.0, 0.5, 1.0]]
+    assert half.baseline is not None
+    assert half.baseline.shape == (2, 1)
+
+
+def test_stretches_are_joined_in_order() -> None:
+    joined = FrameFeatures.concatenate([features(2), features(3, start=2.0, end=5.5)])
+    assert joined.timestamps.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert len(joined) == 5
+    assert joined.end == 5.5
+    assert joined.period == 1.0
+    assert FrameFeatures.concatenate([features(1)]).period == 1.0
+    with pytest.raises(InvalidArgumentError, match="parts must be at least one, got none"):
+        FrameFeatures.concatenate([])
+
+
+def test_malformed_features_are_refused() -> None:
+    times, ones = torch.arange(3.0), torch.ones(3)
+    with pytest.raises(
+        InvalidArgumentError, match=r"values must be \[T, V, R, D\] floating point, got \[3, 2\]"
+    ):
+        FrameFeatures(torch.zeros(3, 2), times, ones)
+    values = torch.zeros(3, 1, 2, 4)
+    with pytest.raises(
+        InvalidArgumentError,
+        match=r"information must be \[3\] as values has 3 frames and 1 views, got \[2\]",
+    ):
+        FrameFeatures(values, times, torch.ones(2))
+    with pytest.raises(InvalidArgumentError, match=r"boxes must be \[1, 4\]"):
+        FrameFeatures(values, times, ones, boxes=torch.zeros(2, 4))
+    with pytest.raises(
+        InvalidArgumentError, match=r"end must be at or after the last frame, at 2.0 s, got 1.0 s"
+    ):
+        FrameFeatures(values, times, ones, end=1.0)
+
+
+def test_its_repr_shows_shapes_only() -> None:
+    assert repr(features(2)) == "FrameFeatures(values=[2, 2, 1, 1] torch.float32, fingerprint='made-1')"
