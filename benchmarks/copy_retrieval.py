@@ -28,10 +28,10 @@ import numpy as np
 import torch
 
 from _copies import Families, Item, Piece, prepare
-from _machine import machine
 from vidkin.index import Index, sampling_rate
 from vidkin.media import EDITS, probe, read_frames
 from vidkin.metric.measures import mean_average_precision, micro_average_precision
+from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import Segment
 
 SIDE_EDITS = ("picture_in_picture", "mirror")
@@ -255,7 +255,7 @@ def main() -> None:
         arguments.output.mkdir(parents=True, exist_ok=True)
         (arguments.output / f"{arguments.name}.md").write_text(text)
         (arguments.output / f"{arguments.name}.json").write_text(
-            json.dumps({"machine": machine(), "results": results, "notes": notes}, indent=1) + "\n"
+            json.dumps({"machine": describe_machine(), "results": results, "notes": notes}, indent=1) + "\n"
         )
 
 
@@ -278,7 +278,7 @@ def _page(results: dict, pieces: list[Piece], items: list[Item], notes: list[str
         "",
         "Made by `python benchmarks/copy_retrieval.py`; its docstring is the protocol.",
         "",
-        f"{len(pieces)} queries against {len(items)} videos. {machine()}",
+        f"{len(pieces)} queries against {len(items)} videos. {describe_machine()}",
         "",
         "| system | strict mAP | strict micro-AP | neutral mAP | neutral micro-AP | unrelated 99th | copies median |",
         "|---|---|---|---|---|---|---|",

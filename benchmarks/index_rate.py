@@ -23,9 +23,9 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from _machine import machine
 from vidkin.index import Index
 from vidkin.media import probe, write_video
+from vidkin.rendering.machine import describe_machine
 
 SUFFIXES = {".mp4", ".mkv", ".webm", ".mov", ".avi"}
 
@@ -122,7 +122,7 @@ def main() -> None:
         write_video(tiny, noise_walk(2), rate=2)
         start = statistics.median(index_seconds([tiny])[0] for _ in range(arguments.repeat))
         result = {
-            "machine": machine(),
+            "machine": describe_machine(),
             "files": len(files),
             "video_seconds": video_seconds,
             "index_seconds": ours,

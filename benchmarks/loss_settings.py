@@ -15,12 +15,12 @@ from pathlib import Path
 
 import torch
 
-from _machine import machine
 from vidkin.experiments.retrieval import ComparisonPlan, Schedule, comparison_set, open_set
 from vidkin.experiments.retrieval.methods import Method
 from vidkin.experiments.retrieval.runs import Labelled, embedded, measure, train_method
 from vidkin.experiments.retrieval.sets import frame_features
 from vidkin.models import EncoderConfig, build_model
+from vidkin.rendering.machine import describe_machine
 from vidkin.training.recipe import ObjectiveRecipe
 
 SEEDS = (0, 1, 2)
@@ -93,7 +93,7 @@ def main() -> None:
     torch.set_num_threads(1)
     found = {name: measured(name, given.data, given.weights, given.work) for name in given.set}
     if given.output:
-        result = {"machine": machine(), "seeds": SEEDS, "validation QP": found}
+        result = {"machine": describe_machine(), "seeds": SEEDS, "validation QP": found}
         given.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 

@@ -26,11 +26,11 @@ from pathlib import Path
 import torch
 from torch.nn.functional import normalize
 
-from _machine import machine
 from vidkin.index import Entry, LanceStore, StoredFeatures, VideoRecord, window_vectors
 from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.query import Query, query_from_stored
 from vidkin.index.search.stages import find_candidates, score_candidates, search
+from vidkin.rendering.machine import describe_machine
 
 REGIONS, DIMENSION, FAMILY = 4, 128, 20
 BATCH = 512
@@ -175,7 +175,9 @@ def main() -> None:
         rows.append(measure(size, arguments.work / f"{size}.vidkin", arguments.queries))
         print(json.dumps(rows[-1]), flush=True)
     if arguments.output:
-        arguments.output.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n")
+        arguments.output.write_text(
+            json.dumps({"machine": describe_machine(), "rows": rows}, indent=1) + "\n"
+        )
 
 
 if __name__ == "__main__":

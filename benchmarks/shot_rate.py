@@ -22,9 +22,9 @@ from typing import Any
 
 import av
 
-from _machine import machine
 from vidkin.errors import MediaError
 from vidkin.media import probe
+from vidkin.rendering.machine import describe_machine
 from vidkin.shots import detect
 
 TARGETS = {"of_decoding": 0.85, "of_content": 1.5}
@@ -46,7 +46,7 @@ def main() -> int:
     rows = [measured(path, arguments.detector, arguments.repetitions) for path in files]
     result = {
         "what": f"frames a second of vidkin.shots.detect({arguments.detector!r}), decoding included",
-        "machine": machine(),
+        "machine": describe_machine(),
         "cores": len(os.sched_getaffinity(0)),
         "repetitions": arguments.repetitions,
         "files": rows,

@@ -25,11 +25,11 @@ from typing import Any
 
 import torch
 
-from _machine import machine
 from vidkin.datasets import LabelledSet, open_labelled
 from vidkin.index import Index
 from vidkin.metric.measures import mean_average_precision, quadlet_precision
 from vidkin.models import build_model, save_model
+from vidkin.rendering.machine import describe_machine
 from vidkin.training import load_recipe, train
 
 NETWORK = "timm:mobilenetv2_100?pad_type=same&mean=0.5&std=0.5"
@@ -117,7 +117,7 @@ def main() -> None:
     print(f"training: {report.seconds:.0f} s, {options.steps} steps")
     if options.output:
         found = {
-            "machine": machine(),
+            "machine": describe_machine(),
             "gallery": len(labelled.part("train")),
             "queries": len(labelled.part("test")),
             "steps": options.steps,

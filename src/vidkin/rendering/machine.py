@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib.metadata
 import os
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from vidkin._version import __version__
 from vidkin.errors import VidkinError
 
-__all__ = ["Finding", "inspect_machine"]
+__all__ = ["Finding", "describe_machine", "inspect_machine"]
 
 State = Literal["ok", "missing", "broken"]
 
@@ -27,6 +29,7 @@ _PACKAGES = (
     "scikit-learn",
     "matplotlib",
 )
+_MEASURED_WITH = ("vidkin", "torch", "av", "pylance")
 _DECODERS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif", "mjpeg")
 _ENCODERS = ("libx264", "libx265", "libvpx-vp9")
 
@@ -58,6 +61,25 @@ def inspect_machine() -> tuple[Finding, ...]:
         _try("torchvision", _torchvision, needed=False),
         _try("timm", _timm, needed=False),
         _try("sample photographs", _photographs, needed=False),
+    )
+
+
+def describe_machine() -> str:
+    """What figures were measured on, in one line: processor, cores, memory, versions and date."""
+    model = platform.processor() or platform.machine()
+    information = Path("/proc/cpuinfo")
+    if information.is_file():
+        for line in information.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                model = line.partition(":")[2].strip()
+                break
+    memory = ""
+    if hasattr(os, "sysconf"):
+        memory = f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB, "
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _MEASURED_WITH)
+    return (
+        f"{model}, {os.cpu_count()} cores, {memory}Python {platform.python_version()}, {versions}, "
+        f"{datetime.date.today()}"
     )
 
 

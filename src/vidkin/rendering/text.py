@@ -1,10 +1,10 @@
-"""Times, sizes, counts and file names as people read them."""
+"""Times, sizes, counts, percentages and file names as people read them."""
 
 from __future__ import annotations
 
 import os
 
-__all__ = ["clock", "file_size", "number", "printable"]
+__all__ = ["clock", "file_size", "number", "percent", "printable"]
 
 
 def clock(seconds: float) -> str:
@@ -34,6 +34,16 @@ def file_size(size: int) -> str:
 def number(count: int, singular: str, plural: str | None = None) -> str:
     """``1 video``, ``12 videos``."""
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
+
+
+def percent(share: float, deviation: float | None = None) -> str:
+    """A share in [0, 1] in percent, with its standard deviation where there is one.
+
+    >>> percent(0.912, 0.0134), percent(0.5)
+    ('91.2 ± 1.3', '50.0')
+    """
+    spread = "" if deviation is None else f" ± {100 * deviation:.1f}"
+    return f"{100 * share:.1f}{spread}"
 
 
 def printable(text: str) -> str:

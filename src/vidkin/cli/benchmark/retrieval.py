@@ -12,7 +12,6 @@ from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.exit import Status
 from vidkin.cli.options import JsonOption
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.experiments.heads import machine_text
 from vidkin.rendering.json_values import as_json, print_json
 
 if TYPE_CHECKING:
@@ -154,6 +153,7 @@ def _compare(
     command: str, plan: ComparisonPlan, data: Path, weights: Path | None, output: Path, json: bool
 ) -> None:
     from vidkin.experiments.retrieval import as_page, run_comparison, summarise
+    from vidkin.rendering.machine import describe_machine
 
     broken: list[MediaError] = []
     with meter(command) as bar:
@@ -166,11 +166,11 @@ def _compare(
             on_broken=broken.append,
         )
     summaries = summarise(runs, plan)
-    found = {"command": command, "machine": machine_text(), "plan": plan, "sets": summaries}
+    found = {"command": command, "machine": describe_machine(), "plan": plan, "sets": summaries}
     found["broken"] = [(error.path, error.cause) for error in broken]
     text = json_module.dumps(as_json(found), indent=1, ensure_ascii=False)
     (output / f"{command}.json").write_text(text + "\n", encoding="utf-8")
-    page = as_page(summaries, plan, title=_TITLES[command], machine=machine_text())
+    page = as_page(summaries, plan, title=_TITLES[command], machine=describe_machine())
     page += "\n".join(_pictures(command, plan, data, runs, summaries, output))
     (output / f"{command}.md").write_text(page.rstrip() + "\n", encoding="utf-8")
     if json:

@@ -1,1 +1,5 @@
 """The comparison of losses on critical clips."""
+
+from vidkin.experiments.critical.study import CriticalStudy, run_critical_study
+
+__all__ = ["CriticalStudy", "run_critical_study"]

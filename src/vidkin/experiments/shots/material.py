@@ -1,48 +1,53 @@
-"""What ``vidkin benchmark shots`` trains and judges on: composed videos of two parts, and edited ones with labels."""
+"""What the comparison of shot detectors trains and judges on: composed videos of two parts, and edited ones."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from vidkin.datasets import (
+    COMPOSED_LABELS,
+    ShotAnnotation,
+    VideoAnnotation,
+    build_composed,
+    read_footage,
+)
 from vidkin.errors import InvalidArgumentError
+from vidkin.experiments.runs import OnProgress
+from vidkin.shots.judging import BoundaryLabels, read_boundary_labels
 
-if TYPE_CHECKING:
-    from vidkin.datasets import VideoAnnotation
-    from vidkin.shots.judging import BoundaryLabels
+__all__ = ["TEST_CLIPS", "LabelledVideo", "annotation_of", "composed_part", "edited_videos"]
 
-__all__ = ["HELD_OUT", "LabelledVideo", "annotation_of", "composed_part", "edited_videos"]
-
-HELD_OUT = (
-    "pig",
-    "rabbit",
-    "pattern",
-    "doorknob",
-    "night",
-    "no",
-    "please",
-    "school",
-    "sister",
-    "sorry",
-    "student",
+TEST_CLIPS = (
+    *(
+        "pig",
+        "rabbit",
+        "pattern",
+        "doorknob",
+        "night",
+        "no",
+        "please",
+        "school",
+        "sister",
+        "sorry",
+        "student",
+    ),
     "thanks",
 )
-"""Clips whose names start so make the test part. The default detector was not trained on them either."""
+"""Clips whose names start with one of these make the test part; the default detector was not trained on them."""
 
-# Recordings in which highlight videos are trained on stay out of both composed parts.
+# Recordings that highlight videos are composed of stay out of both composed parts.
 _HIGHLIGHTS = ("one-by-one-person-detection", "bottle-detection")
 _VIDEOS = (".mp4", ".mkv", ".webm", ".mov", ".avi")
-_PICTURES = (".jpg", ".jpeg", ".png")
-_SIZE = (144, 256)
+_PHOTOGRAPHS = (".jpg", ".jpeg", ".png")
 _MOST_PHOTOGRAPHS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledVideo:
-    """A video and where it is cut."""
+    """A video and its labelled cuts."""
 
     path: Path
     labels: BoundaryLabels
@@ -50,20 +55,18 @@ class LabelledVideo:
 
 
 def edited_videos(folder: Path) -> list[LabelledVideo]:
-    """The videos of a folder with labels in ``truth.json``.
+    """The videos of a folder that have labels in its ``truth.json``.
 
     Raises:
         InvalidArgumentError: There are no labels, or a video is missing.
     """
-    from vidkin.shots.judging import read_boundary_labels
-
     labels = read_boundary_labels(folder / "truth.json")
     if not labels:
-        raise InvalidArgumentError(f"{folder / 'truth.json'} has labels of no video")
+        raise InvalidArgumentError(f"{folder / 'truth.json'}: has no labels")
     missing = [name for name in labels if not (folder / name).is_file()]
     if missing:
-        raise InvalidArgumentError(f"{folder} has labels but no video for {', '.join(missing)}")
-    return [LabelledVideo(folder / name, found) for name, found in labels.items()]
+        raise InvalidArgumentError(f"{folder}: labelled videos are missing: {', '.join(missing)}")
+    return [LabelledVideo(folder / name, own) for name, own in labels.items()]
 
 
 def composed_part(
@@ -74,35 +77,45 @@ def composed_part(
     test: bool,
     videos: int,
     frames: int,
-    show: Callable[[int, int, str], None],
+    size: tuple[int, int],
+    on_progress: OnProgress,
 ) -> list[LabelledVideo]:
-    """Composed videos of the training or the test part: those of an earlier call with the same settings, or new ones.
+    """Composed videos of the training or the test part; those of an earlier call with the same settings are reused.
 
-    Clips whose names start with one of `HELD_OUT` make the test part, all others but the recordings of the highlight
-    videos the training part; of photographs every fifth file is for the test part.
+    Clips whose names start with one of `TEST_CLIPS` make the test part, all others except the recordings of the
+    highlight videos the training part. Every fifth photograph belongs to the test part.
+
+    Args:
+        clips: Folder of single-shot clips.
+        photographs: Folder of photographs that add scenes; None for none.
+        folder: Where the composed videos are stored.
+        test: Compose the test part.
+        videos: How many videos.
+        frames: Frames of each.
+        size: Height and width.
+        on_progress: Called while clips are read and videos are written.
+
+    Raises:
+        InvalidArgumentError: There are no clips for this part.
     """
-    from vidkin.datasets import COMPOSED_LABELS, build_composed, read_footage
-    from vidkin.shots.judging import read_boundary_labels
-
     settings = {"test": test, "videos": videos, "frames": frames, "photographs": photographs is not None}
-    made = folder / "made.json"
-    if not made.is_file() or json.loads(made.read_text(encoding="utf-8")) != settings:
-        chosen = [path for path in _files(clips, _VIDEOS) if _is_test(path) == test]
+    record = folder / "made.json"
+    if not record.is_file() or json.loads(record.read_text(encoding="utf-8")) != settings:
+        chosen = [path for path in _files(clips, _VIDEOS) if path.name.startswith(TEST_CLIPS) == test]
         chosen = [path for path in chosen if not path.name.startswith(_HIGHLIGHTS)]
         if not chosen:
-            raise InvalidArgumentError(
-                f"{clips} holds no single-shot clips for the {'test' if test else 'training'} part"
-            )
-        pictures = _files(photographs, _PICTURES) if photographs is not None else []
-        own = [path for place, path in enumerate(pictures) if (place % 5 == 0) == test]
+            part = "test" if test else "training"
+            raise InvalidArgumentError(f"{clips}: has no single-shot clips for the {part} part")
+        stills = _files(photographs, _PHOTOGRAPHS) if photographs is not None else []
+        own = [path for place, path in enumerate(stills) if (place % 5 == 0) == test]
         step = max(1, len(own) // _MOST_PHOTOGRAPHS)
-        show(0, len(chosen), "reading clips")
+        on_progress(0, len(chosen), "reading clips")
         footage = read_footage(
             chosen,
             own[::step],
-            height=_SIZE[0],
-            width=_SIZE[1],
-            on_progress=lambda done, total: show(done, total, "reading clips and photographs"),
+            height=size[0],
+            width=size[1],
+            on_progress=lambda done, total: on_progress(done, total, "reading clips and photographs"),
         )
         build_composed(
             folder,
@@ -110,17 +123,15 @@ def composed_part(
             videos=videos,
             frames=frames,
             seed=int(test),
-            on_progress=lambda done, total: show(done, total, "composing videos"),
+            on_progress=lambda done, total: on_progress(done, total, "composing videos"),
         )
-        made.write_text(json.dumps(settings), encoding="utf-8")
+        record.write_text(json.dumps(settings), encoding="utf-8")
     labels = read_boundary_labels(folder / COMPOSED_LABELS)
-    return [LabelledVideo(folder / name, found) for name, found in labels.items()]
+    return [LabelledVideo(folder / name, own) for name, own in labels.items()]
 
 
 def annotation_of(video: LabelledVideo, frames: int) -> VideoAnnotation:
-    """Its shots: what lies between cuts and transitions."""
-    from vidkin.datasets import ShotAnnotation, VideoAnnotation
-
+    """The shots of a video with this many frames: what lies between its cuts and transitions."""
     edges = sorted(
         [(cut, cut) for cut in video.labels.hard]
         + [(first, last + 1) for first, last in video.labels.gradual]
@@ -136,9 +147,5 @@ def annotation_of(video: LabelledVideo, frames: int) -> VideoAnnotation:
     return VideoAnnotation(video.path, video.fps, tuple(shots))
 
 
-def _is_test(path: Path) -> bool:
-    return path.name.startswith(HELD_OUT)
-
-
-def _files(folder: Path, endings: Sequence[str]) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in endings)
+def _files(folder: Path, extensions: Sequence[str]) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in extensions)

@@ -1,37 +1,43 @@
-"""Figures of ``vidkin benchmark shots``: a row for every detector, seed and set, and their means over seeds."""
+"""Figures of the comparison of shot detectors: a row for every detector, seed and set, and means over seeds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from vidkin.experiments.heads import mean_and_deviation
 from vidkin.experiments.shots.material import LabelledVideo
+from vidkin.experiments.summary import spread
+from vidkin.metric.measures import DetectionScores
+from vidkin.shots import DetectedCut
+from vidkin.shots.judging import ShotScores, evaluate_cuts
 
-if TYPE_CHECKING:
-    from vidkin.shots import DetectedCut
-
-__all__ = ["RULES", "TOLERANCES", "counts_of", "rows_of", "summary_of"]
+__all__ = ["RULES", "TOLERANCES", "count_labels", "score_detector", "summarize_shots"]
 
 TOLERANCES = (0, 1, 2)
+"""Frames by which a cut may be off."""
 RULES = ("nearest", "overlap")
+"""How detected and labelled cuts are matched."""
 
-Cuts = list["DetectedCut"]
 
-
-def rows_of(
+def score_detector(
     name: str,
     seed: int | None,
     sets: Mapping[str, Sequence[LabelledVideo]],
-    found: Mapping[Path, Cuts],
-    trained: Mapping[str, Any] | None = None,
+    cuts: Mapping[Path, Sequence[DetectedCut]],
+    training: Mapping[str, Any] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """A row for every set that is judged, with the scores by matching rule and tolerance."""
-    from vidkin.shots.judging import evaluate_cuts
+    """A row of JSON values for every set: scores by matching rule and tolerance.
 
+    Args:
+        name: Name of the detector.
+        seed: Seed of its training; None for a detector that needs none.
+        sets: Name of a set -> its videos.
+        cuts: Video -> the cuts that were detected.
+        training: What is reported about the training.
+    """
     for which, videos in sets.items():
-        pairs = [(found[video.path], video.labels) for video in videos]
+        pairs = [(cuts[video.path], video.labels) for video in videos]
         scores = {
             rule: {
                 str(tolerance): _numbers(evaluate_cuts(pairs, tolerance=tolerance, rule=rule))  # type: ignore[arg-type]
@@ -45,62 +51,63 @@ def rows_of(
             "set": which,
             **scores,
             "reported": {
-                kind: sum(cut.kind == kind for cuts, _ in pairs for cut in cuts)
+                kind: sum(cut.kind == kind for detected, _ in pairs for cut in detected)
                 for kind in ("hard", "gradual")
             },
-            **({"training": dict(trained)} if trained else {}),
+            **({"training": dict(training)} if training else {}),
         }
 
 
-def _numbers(scores: Any) -> dict[str, Any]:
-    def counted(part: Any) -> dict[str, Any]:
-        return {
-            "precision": part.precision,
-            "recall": part.recall,
-            "f1": part.f1,
-            "right": part.true_positives,
-            "false": part.false_positives,
-            "missed": part.false_negatives,
-        }
-
+def count_labels(videos: Iterable[LabelledVideo]) -> dict[str, int]:
+    """How many videos, labelled hard cuts and labelled gradual transitions there are."""
+    listed = list(videos)
     return {
-        "all": counted(scores.every),
-        "hard": counted(scores.hard),
-        "gradual_found": scores.gradual_found,
-        "gradual": scores.gradual_total,
+        "videos": len(listed),
+        "hard": sum(len(video.labels.hard) for video in listed),
+        "gradual": sum(len(video.labels.gradual) for video in listed),
     }
 
 
-def counts_of(videos: Iterable[LabelledVideo]) -> dict[str, int]:
-    found = list(videos)
-    return {
-        "videos": len(found),
-        "hard": sum(len(video.labels.hard) for video in found),
-        "gradual": sum(len(video.labels.gradual) for video in found),
-    }
-
-
-def summary_of(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Means and deviations over seeds of what the tables show."""
-    found = []
+def summarize_shots(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Means and deviations over seeds, one entry for every set and detector."""
+    summary = []
     for which in dict.fromkeys(row["set"] for row in rows):
         for name in dict.fromkeys(row["detector"] for row in rows):
             runs = [row for row in rows if row["set"] == which and row["detector"] == name]
             line: dict[str, Any] = {"set": which, "detector": name}
             for rule in RULES:
                 for tolerance in TOLERANCES:
-                    line[f"f1_{rule}_{tolerance}"] = mean_and_deviation(
+                    line[f"f1_{rule}_{tolerance}"] = spread(
                         [run[rule][str(tolerance)]["all"]["f1"] for run in runs]
                     )
             two = [run["nearest"]["2"] for run in runs]
             for part in ("all", "hard"):
-                for measure in ("precision", "recall", "f1", "right", "false"):
-                    line[f"{part}_{measure}"] = mean_and_deviation([run[part][measure] for run in two])
-            line["gradual_found"] = mean_and_deviation([run["gradual_found"] for run in two])
+                for figure in ("precision", "recall", "f1", "right", "false"):
+                    line[f"{part}_{figure}"] = spread([run[part][figure] for run in two])
+            line["gradual_found"] = spread([run["gradual_found"] for run in two])
             line["gradual"] = two[0]["gradual"]
             line["reported"] = {
-                kind: mean_and_deviation([run["reported"][kind] for run in runs])
-                for kind in ("hard", "gradual")
+                kind: spread([run["reported"][kind] for run in runs]) for kind in ("hard", "gradual")
             }
-            found.append(line)
-    return found
+            summary.append(line)
+    return summary
+
+
+def _numbers(scores: ShotScores) -> dict[str, Any]:
+    return {
+        "all": _counts(scores.every),
+        "hard": _counts(scores.hard),
+        "gradual_found": scores.gradual_found,
+        "gradual": scores.gradual_total,
+    }
+
+
+def _counts(scores: DetectionScores) -> dict[str, float]:
+    return {
+        "precision": scores.precision,
+        "recall": scores.recall,
+        "f1": scores.f1,
+        "right": scores.true_positives,
+        "false": scores.false_positives,
+        "missed": scores.false_negatives,
+    }

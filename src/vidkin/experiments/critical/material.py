@@ -1,0 +1,114 @@
+"""What the comparison on critical clips trains and judges on: highlight videos composed of recordings, in parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.datasets import HIGHLIGHT_PLACES, VideoAnnotation, build_highlights, read_shot_annotations
+from vidkin.datasets.made.highlights import Part
+from vidkin.experiments.heads import HeadStore
+from vidkin.experiments.runs import OnProgress
+from vidkin.shots.judging import TrueShot
+
+__all__ = ["ALL_PLACES", "HighlightPart", "compose_splits"]
+
+ALL_PLACES = "all places"
+
+
+@dataclass(frozen=True, slots=True)
+class HighlightPart:
+    """Labelled videos with their features.
+
+    Attributes:
+        labels: One entry for every video.
+        features: Of each video [T, F].
+        rate: Frames per second of the videos.
+    """
+
+    labels: tuple[VideoAnnotation, ...]
+    features: tuple[NDArray[np.float32], ...]
+    rate: float
+
+    def stretches(self) -> list[list[tuple[int, int]]]:
+        """Frames [start, end) of every shot of every video."""
+        return [[(shot.start, shot.end) for shot in label.shots] for label in self.labels]
+
+    def critical(self) -> list[list[bool]]:
+        """Whether each shot is labelled critical."""
+        return [[shot.critical is not None for shot in label.shots] for label in self.labels]
+
+    def truth(self) -> list[list[TrueShot]]:
+        """The labelled shots with the seconds at which something begins to happen."""
+        return [
+            [
+                TrueShot(
+                    shot.start, shot.end, None if shot.critical is None else shot.critical[0] / self.rate
+                )
+                for shot in label.shots
+            ]
+            for label in self.labels
+        ]
+
+    def counts(self) -> dict[str, int]:
+        """How many shots there are, and how many are critical."""
+        flags = [flag for video in self.critical() for flag in video]
+        return {"shots": len(flags), "critical": sum(flags)}
+
+
+def compose_splits(
+    data: Path,
+    work: Path,
+    store: HeadStore,
+    *,
+    rate: int,
+    train: tuple[int, int],
+    test: tuple[int, int],
+    held_out_videos: int,
+    on_progress: OnProgress,
+) -> Mapping[str, tuple[HighlightPart, HighlightPart]]:
+    """Name of a split -> its training and test part: all places first, then each place held out from training.
+
+    Args:
+        data: Folder of the recordings.
+        work: Where composed videos are stored.
+        store: Makes the features.
+        rate: Frames per second of the composed videos.
+        train: (videos, seed) of the training part with all places.
+        test: (videos, seed) of the test part with all places.
+        held_out_videos: Videos of each part where one place is held out; 0 holds out none.
+        on_progress: Called while features are made.
+    """
+
+    def compose(
+        name: str, videos: int, seed: int, which: Part, places: Sequence[str] | None
+    ) -> HighlightPart:
+        labels = _stored_or_composed(data, work / "highlights" / name, which, videos, seed, rate, places)
+        features = store.features([label.video for label in labels], on_progress=on_progress)
+        return HighlightPart(tuple(labels), tuple(features), rate)
+
+    splits = {ALL_PLACES: (compose("train", *train, "train", None), compose("test", *test, "test", None))}
+    for number, place in enumerate(HIGHLIGHT_PLACES if held_out_videos else ()):
+        others = [other for other in HIGHLIGHT_PLACES if other != place]
+        splits[f"{place} held out"] = (
+            compose(f"train-without-{place}", held_out_videos, 10 + number, "train", others),
+            compose(f"test-{place}", held_out_videos, 20 + number, "test", [place]),
+        )
+    return splits
+
+
+def _stored_or_composed(
+    data: Path, folder: Path, part: Part, videos: int, seed: int, rate: int, places: Sequence[str] | None
+) -> list[VideoAnnotation]:
+    settings = {"part": part, "videos": videos, "seed": seed, "places": places, "rate": rate}
+    record = folder / "made.json"
+    if record.is_file() and json.loads(record.read_text(encoding="utf-8")) == settings:
+        return read_shot_annotations(folder / "labels.json")
+    labels = build_highlights(data, folder, part=part, videos=videos, seed=seed, rate=rate, places=places)
+    record.write_text(json.dumps(settings), encoding="utf-8")
+    return labels

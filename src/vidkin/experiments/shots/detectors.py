@@ -1,0 +1,136 @@
+"""The cuts that each kind of detector finds: by name, learned on labelled shots, and DeepSBD."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vidkin.datasets import VideoAnnotation
+from vidkin.experiments.heads import HeadStore
+from vidkin.experiments.runs import OnProgress
+from vidkin.experiments.shots.material import LabelledVideo, annotation_of
+from vidkin.media import iter_frames
+from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model, save_model
+from vidkin.shots import DetectedCut, detect
+from vidkin.shots.baselines.deep_sbd.detector import DeepSbdBaseline
+from vidkin.shots.baselines.deep_sbd.training import LabelledFrames, train_on_segments
+from vidkin.shots.learned import find_shots, fit_shot_rules, head_of
+from vidkin.shots.learned.clips import ShotClips
+from vidkin.shots.learned.detector import as_cuts, squared
+from vidkin.shots.learned.training import ShotRecipe, train_on_shots
+
+__all__ = ["TrainedCuts", "detect_by_name", "train_and_detect", "train_and_detect_segments"]
+
+# Peers that merge cuts closer than half a second would miss the composed ones on purpose.
+_KEEP_SHORT_SHOTS = "min_scene_len=1"
+_MERGING = ("content", "adaptive")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedCuts:
+    """Cuts of every video that is judged, and what is reported about the training that came before."""
+
+    cuts: dict[Path, list[DetectedCut]]
+    training: dict[str, Any]
+
+
+def detect_by_name(name: str, videos: Sequence[LabelledVideo]) -> dict[Path, list[DetectedCut]]:
+    """Cuts by a registered detector; peers that merge close cuts are told to keep them."""
+    address = f"{name}?{_KEEP_SHORT_SHOTS}" if name in _MERGING else name
+    return {video.path: list(detect(video.path, address).cuts) for video in videos}  # type: ignore[arg-type]
+
+
+def train_and_detect(
+    store: HeadStore,
+    recipe: ShotRecipe,
+    composed: Sequence[LabelledVideo],
+    highlights: Sequence[VideoAnnotation],
+    videos: Sequence[LabelledVideo],
+    *,
+    save: Path | None,
+    on_progress: OnProgress,
+) -> TrainedCuts:
+    """Cuts of ``videos`` by a detector that is trained on composed and highlight videos, with rules fitted on the
+    composed ones.
+
+    Args:
+        store: Makes features and heads.
+        recipe: Loss, window, steps and seed.
+        composed: Composed videos.
+        highlights: Highlight videos.
+        videos: What is judged.
+        save: Folder for the model, if it is to be saved.
+        on_progress: Called while features are made.
+    """
+    features = store.features([video.path for video in composed], on_progress=on_progress)
+    labels = [annotation_of(video, len(rows)) for video, rows in zip(composed, features, strict=True)]
+    others = store.features([label.video for label in highlights], on_progress=on_progress)
+    clips = ShotClips(
+        [torch.from_numpy(rows) for rows in (*features, *others)],
+        [*labels, *highlights],
+        window=recipe.window,
+    )
+    model = store.model(recipe.seed)
+    report = train_on_shots(model, clips, recipe)
+    encode = head_of(model)
+    rules = fit_shot_rules(
+        features,
+        [[(shot.start, shot.end) for shot in label.shots] for label in labels],
+        encode,
+        window=recipe.window,
+        fitted_on="training part of the composed videos of `vidkin benchmark shots`",
+    )
+    if save is not None:
+        save_model(model, save, notes={"trained_by": "vidkin benchmark shots", "loss": recipe.loss})
+        rules.save(save)
+    judged = store.features([video.path for video in videos], on_progress=on_progress)
+    cuts = {
+        video.path: list(as_cuts(find_shots(rows, encode, rules), list(range(len(rows))))[0])
+        for video, rows in zip(videos, judged, strict=True)
+    }
+    gradual = None if rules.gradual is None else rules.gradual.threshold
+    training = {
+        "seconds": report.seconds,
+        "collapsed": report.collapsed,
+        "distance": report.distance,
+        "thresholds": {"cut": rules.cut.threshold, "gradual": gradual},
+    }
+    return TrainedCuts(cuts, training)
+
+
+def train_and_detect_segments(
+    composed: Sequence[LabelledVideo],
+    videos: Sequence[LabelledVideo],
+    *,
+    size: int,
+    width: float,
+    steps: int,
+    seed: int,
+) -> TrainedCuts:
+    """Cuts of ``videos`` by DeepSBD, reduced to a share ``width`` of its channels and trained on composed videos."""
+    config = EncoderConfig(
+        kind="deep_sbd", width=width, size=size, frames=16, classes=3, batch_norm=True, fit="stretch"
+    )
+    network = build_model(config, seed=seed)
+    assert isinstance(network, DeepSBDNetwork)
+    films = [
+        LabelledFrames(_read_squared(video.path, size), video.labels.hard, video.labels.gradual)
+        for video in composed
+    ]
+    report = train_on_segments(network, films, steps=steps, seed=seed)
+    cuts = {
+        video.path: list(detect(video.path, DeepSbdBaseline(network, size=size)).cuts) for video in videos
+    }
+    return TrainedCuts(cuts, {"seconds": report.seconds, "right": report.right})  # type: ignore[arg-type]
+
+
+def _read_squared(path: Path, size: int) -> NDArray[np.uint8]:
+    """All frames [T, S, S, 3], squeezed to a square."""
+    batches = iter_frames(path, rate=None, short_side=size)
+    return np.stack([squared(image, size) for batch in batches for image in batch.images])

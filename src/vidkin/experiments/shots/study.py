@@ -1,0 +1,224 @@
+"""The comparison of shot detectors: peers, the default one, and detectors trained with every loss."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from vidkin.datasets import VideoAnnotation, build_highlights, read_shot_annotations
+from vidkin.experiments.heads import FRAME_NETWORK, HeadStore
+from vidkin.experiments.runs import OnProgress, Report, check_same_data, load_or_run, run_path
+from vidkin.experiments.shots.detectors import detect_by_name, train_and_detect, train_and_detect_segments
+from vidkin.experiments.shots.material import LabelledVideo, composed_part, edited_videos
+from vidkin.experiments.shots.scores import count_labels, score_detector, summarize_shots
+from vidkin.rendering.json_values import as_json
+from vidkin.rendering.machine import describe_machine
+from vidkin.shots.learned import CUT_NUMBERS
+from vidkin.shots.learned.training import ShotRecipe
+
+__all__ = ["ShotStudy", "run_shot_study"]
+
+_DEEP_SBD = "DeepSBD, 1/8 width"
+_DEEP_SBD_WIDTH = 0.125
+_LEARNED = "learned, "
+_SAVED_LOSS = "quadlet"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShotStudy:
+    """What is compared.
+
+    Attributes:
+        detectors: Registered detectors that need no training here.
+        losses: Losses that a detector is trained with.
+        seeds: Trainings of every loss and of DeepSBD.
+        steps: Steps of a training on shots.
+        segment_steps: Steps of a training of DeepSBD.
+        window: Frames of a clip.
+        train_videos: Composed videos of the training part.
+        test_videos: Composed videos of the test part.
+        frames: Frames of a composed video.
+        size: Height and width of composed videos.
+        segment_size: Pixels along each side of what DeepSBD sees.
+        highlight_videos: Highlight videos that are trained on as well.
+        network: The frozen frame network.
+    """
+
+    detectors: tuple[str, ...] = (
+        *("content", "adaptive", "shotdetect", "shotdetect?threshold=75", "svd", "default"),
+    )
+    losses: tuple[str, ...] = ("triplet", "quadlet", "radial", "radial_detached")
+    seeds: int = 3
+    steps: int = 250
+    segment_steps: int = 150
+    window: int = 10
+    train_videos: int = 16
+    test_videos: int = 12
+    frames: int = 400
+    size: tuple[int, int] = (144, 256)
+    segment_size: int = 48
+    highlight_videos: int = 12
+    network: str = FRAME_NETWORK
+
+
+@dataclass(frozen=True, slots=True)
+class _Material:
+    """The sets that detectors are judged on, and what the trained ones learn from."""
+
+    sets: Mapping[str, Sequence[LabelledVideo]]
+    composed: Sequence[LabelledVideo] = ()
+    highlights: Sequence[VideoAnnotation] = ()
+
+    @property
+    def videos(self) -> list[LabelledVideo]:
+        """Every video that is judged, once."""
+        return list(dict.fromkeys(video for videos in self.sets.values() for video in videos))
+
+
+def run_shot_study(
+    study: ShotStudy,
+    data: Path,
+    *,
+    videos: Path | None = None,
+    photographs: Path | None = None,
+    weights: Path | None = None,
+    work: Path,
+    save: Path | None = None,
+    output: Path | None = None,
+    on_progress: OnProgress = lambda done, total, what: None,
+) -> Report:
+    """Judge every detector; runs that need training are stored and not repeated.
+
+    Args:
+        study: What is compared.
+        data: Folder of edited videos with ``truth.json``.
+        videos: Folder of single-shot clips to compose videos of; None judges only what needs no training.
+        photographs: Folder of photographs that add scenes to the composed videos.
+        weights: Weights of the frame network, a safetensors file; None takes those of the hub.
+        work: Folder of composed videos, features and runs.
+        save: Folder for the model trained with quadlets by the first seed, unless that run was stored.
+        output: File that the caller writes the figures to: data may lie in the same folder.
+        on_progress: Called with the steps done, all steps (0 where unknown) and what is being done.
+
+    Raises:
+        InvalidArgumentError: Labels or clips are missing, or ``work`` has results on other data.
+    """
+    began = time.monotonic()
+    if videos is not None:
+        inputs = {"--data": data, "--videos": videos, "--photographs": photographs, "--weights": weights}
+        check_same_data(work, "shots", inputs, outputs=(output, save))
+    material = _gather(study, data, videos, photographs, work, on_progress)
+    rows: list[dict[str, Any]] = []
+    for name in study.detectors:
+        on_progress(len(rows), 0, name)
+        rows += score_detector(name, None, material.sets, detect_by_name(name, material.videos))
+    if material.composed:
+        rows += _train_all(study, material, weights, work, save, on_progress)
+    return Report(
+        what="shot boundaries",
+        machine=describe_machine(),
+        settings={
+            "window": study.window,
+            "seeds": study.seeds,
+            "steps": {"learned": study.steps, "DeepSBD": study.segment_steps},
+            "composed": {"train": study.train_videos, "test": study.test_videos, "frames": study.frames},
+            "sets": {name: count_labels(labelled) for name, labelled in material.sets.items()},
+        },
+        minutes=(time.monotonic() - began) / 60,
+        summary=summarize_shots(rows),
+        runs=rows,
+    )
+
+
+def _gather(
+    study: ShotStudy,
+    data: Path,
+    videos: Path | None,
+    photographs: Path | None,
+    work: Path,
+    on_progress: OnProgress,
+) -> _Material:
+    edited = edited_videos(data)
+    # A video without any labelled cut has only false alarms to count; they are reported separately.
+    cut = [video for video in edited if video.labels.boundaries]
+    sets: dict[str, Sequence[LabelledVideo]] = {"edited": cut} if cut else {}
+    for video in edited:
+        sets[video.path.name] = [video]
+    if videos is None:
+        return _Material(sets)
+    compose = partial(
+        composed_part, videos, photographs, frames=study.frames, size=study.size, on_progress=on_progress
+    )
+    train = compose(work / "composed-train", test=False, videos=study.train_videos)
+    sets["composed"] = compose(work / "composed-test", test=True, videos=study.test_videos)
+    folder = work / "highlights" / "train"
+    if (folder / "labels.json").is_file():
+        highlights = read_shot_annotations(folder / "labels.json")
+    else:
+        on_progress(0, 0, "composing highlight videos")
+        highlights = build_highlights(videos, folder, part="train", videos=study.highlight_videos, seed=0)
+    return _Material(sets, train, highlights)
+
+
+def _train_all(
+    study: ShotStudy,
+    material: _Material,
+    weights: Path | None,
+    work: Path,
+    save: Path | None,
+    on_progress: OnProgress,
+) -> list[dict[str, Any]]:
+    """Rows of every detector that is trained, for every seed."""
+    store = HeadStore(weights, work / "features", window=study.window, network=study.network)
+    rows: list[dict[str, Any]] = []
+    fixed = (study.window, study.train_videos, study.test_videos, study.frames, study.segment_size)
+    for name in (*(f"{_LEARNED}{loss}" for loss in study.losses), _DEEP_SBD):
+        for seed in range(study.seeds):
+            on_progress(len(rows), 0, f"{name}, seed {seed}")
+            settings: tuple[object, ...] = (name, seed, study.steps, study.segment_steps, *fixed)
+            if name != _DEEP_SBD:
+                settings += CUT_NUMBERS
+            keep = save if (name, seed) == (f"{_LEARNED}{_SAVED_LOSS}", 0) else None
+            run = partial(_train_and_score, study, store, material, name, seed, keep, on_progress)
+            rows += load_or_run(run_path(work / "runs", settings), run)
+    return rows
+
+
+def _train_and_score(
+    study: ShotStudy,
+    store: HeadStore,
+    material: _Material,
+    name: str,
+    seed: int,
+    save: Path | None,
+    on_progress: OnProgress,
+) -> Any:
+    videos = material.videos
+    if name == _DEEP_SBD:
+        trained = train_and_detect_segments(
+            material.composed,
+            videos,
+            size=study.segment_size,
+            width=_DEEP_SBD_WIDTH,
+            steps=study.segment_steps,
+            seed=seed,
+        )
+    else:
+        loss = name.removeprefix(_LEARNED)
+        recipe = ShotRecipe.from_mapping(
+            {"loss": loss, "window": study.window, "steps": study.steps, "seed": seed}
+        )
+        trained = train_and_detect(
+            store,
+            recipe,
+            material.composed,
+            material.highlights,
+            videos,
+            save=save,
+            on_progress=on_progress,
+        )
+    return as_json(list(score_detector(name, seed, material.sets, trained.cuts, trained.training)))

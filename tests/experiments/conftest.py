@@ -1,0 +1,55 @@
+"""Small stand-ins for the recordings and the edited videos that the comparisons of shots run on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.videos import encode, pan
+from vidkin.datasets import ACTIVITIES, HIGHLIGHT_PLACES
+
+LENGTHS = {
+    "one-by-one-person-detection.mp4": 139.4,
+    "car-detection.mp4": 30.1,
+    "bottle-detection.mp4": 39.9,
+    "crystal.mp4": 12.0,
+    "frog.mp4": 8.3,
+    "monster.mp4": 7.4,
+    "elf.mp4": 8.1,
+    "pig.mp4": 6.6,
+    "rabbit.mp4": 7.9,
+}
+
+
+@pytest.fixture(scope="package")
+def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Recordings of a colored room in which a white bar appears while something happens."""
+    folder = tmp_path_factory.mktemp("clips")
+    random = np.random.default_rng(0)
+    for name, seconds in LENGTHS.items():
+        events = [a for a in ACTIVITIES if HIGHLIGHT_PLACES[a.place] == name]
+        base = np.broadcast_to(
+            random.integers(40, 200, (48, 72, 3), dtype=np.uint8) // 8 * 2 + 60, (48, 72, 3)
+        )
+        frames = []
+        for number in range(int(seconds * 10)):
+            frame = base.copy()
+            if any(event.start <= number / 10 < event.end for event in events):
+                frame[:, 20:50] = 250
+            frames.append(frame)
+        encode(folder / name, frames, rate=10)
+    return folder
+
+
+@pytest.fixture(scope="package")
+def edited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``two.mp4`` with one hard cut, at frame 30, and ``one.mp4``, a single shot; labeled."""
+    folder = tmp_path_factory.mktemp("edited")
+    encode(folder / "two.mp4", [*pan("coffee", 30), *pan("rocket", 30)], rate=25)
+    encode(folder / "one.mp4", pan("chelsea", 30), rate=25)
+    labels = {"two.mp4": {"hard": [30], "gradual": []}, "one.mp4": {"hard": [], "gradual": []}}
+    (folder / "truth.json").write_text(json.dumps({"videos": labels}), encoding="utf-8")
+    return folder
