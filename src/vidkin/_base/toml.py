@@ -1,4 +1,4 @@
-"""Writing TOML: the standard library only reads it."""
+"""Write TOML, which the standard library only reads."""
 
 from __future__ import annotations
 
@@ -9,33 +9,53 @@ from typing import Any
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["toml_text"]
+__all__ = ["format_toml"]
 
 
-def toml_text(tables: Mapping[str, Any]) -> str:
-    """A TOML document of values and tables of values.
+def format_toml(document: Mapping[str, Any]) -> str:
+    """A mapping as the text of a TOML document.
 
     Args:
-        tables: Names to values (text, numbers, truth values, lists of such) or to mappings of names to such.
+        document: Names to values: text, numbers, booleans, and lists of these. A mapping becomes a table, a list of
+            mappings an array of tables. None becomes a comment, because TOML cannot express it.
 
     Raises:
-        InvalidArgumentError: A value is of another type.
+        InvalidArgumentError: A value has another type.
     """
-    lines = [f"{_key(name)} = {_value(name, v)}" for name, v in tables.items() if not isinstance(v, Mapping)]
-    for name, table in tables.items():
-        if isinstance(table, Mapping):
-            lines += ["", f"[{_key(name)}]"]
-            lines += [f"{_key(key)} = {_value(key, value)}" for key, value in table.items()]
-    return "\n".join(lines).lstrip("\n") + "\n"
+    return "\n".join(_lines(document, ())).lstrip("\n") + "\n"
+
+
+def _lines(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
+    lines: list[str] = []
+    # Plain values first: after a heading they would belong to the table below it.
+    for name, value in table.items():
+        if value is None:
+            lines.append(f"# {_key(name)} is not set")
+        elif not _tables(value):
+            lines.append(f"{_key(name)} = {_value(name, value)}")
+    for name, value in table.items():
+        heading = ".".join(map(_key, (*path, name)))
+        bracketed = f"[{heading}]" if isinstance(value, Mapping) else f"[[{heading}]]"
+        for part in _tables(value):
+            lines += ["", bracketed, *_lines(part, (*path, name))]
+    return lines
+
+
+def _tables(value: Any) -> list[Mapping[str, Any]]:
+    if isinstance(value, Mapping):
+        return [value]
+    if isinstance(value, list | tuple) and value and all(isinstance(item, Mapping) for item in value):
+        return list(value)
+    return []
 
 
 def _key(name: str) -> str:
-    bare = name.replace("_", "").replace("-", "")
-    return name if bare.isascii() and bare.isalnum() else _text(name)
+    is_bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if is_bare else _text(name)
 
 
 def _text(value: str) -> str:
-    # JSON's escapes are TOML's, but for the one control character that JSON leaves as it is.
+    # JSON's escapes are TOML's, except for one control character that JSON does not escape.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -53,6 +73,6 @@ def _value(name: str, value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(_value(name, item) for item in value)}]"
     raise InvalidArgumentError(
-        f"{name} is {value!r} ({type(value).__name__}), which TOML does not hold; allowed are text, numbers, "
-        "truth values and lists of these"
+        f"{name} must be text, a number, a boolean or a list of these to be written as TOML, "
+        f"got {value!r} ({type(value).__name__})"
     )

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from vidkin._base.toml import toml_text
+from vidkin._base.toml import format_toml
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.models.build import build_model
 from vidkin.models.config import EncoderConfig
@@ -82,7 +82,7 @@ def save_model(
     from safetensors.torch import save
 
     names = list(model.class_names if class_names is None else class_names)
-    text = toml_text(
+    text = format_toml(
         {
             "format": _FORMAT,
             "model": model.config.to_mapping(),

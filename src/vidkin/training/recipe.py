@@ -12,7 +12,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from vidkin._base.tables import from_table, known_names, toml_lines
+from vidkin._base.tables import check_names, from_table
+from vidkin._base.toml import format_toml
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
 
@@ -277,29 +278,32 @@ def load_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> Recipe:
 
 def show_recipe(recipe: Recipe) -> str:
     """The recipe as TOML with every default visible; :func:`load_recipe` reads it back to an equal recipe."""
-    options = recipe.data.options
-    data = {name: value for name, value in _plain(recipe.data).items() if name != "options"}
     config = recipe.config()
     model = {entry.name: getattr(config, entry.name) for entry in fields(config) if entry.name != "classes"}
-    lines = [*toml_lines({"name": recipe.name}), "", "[data]", *toml_lines(data)]
-    if options:
-        lines += ["", "[data.options]", *toml_lines(options)]
-    lines += ["", "[model]", *toml_lines({**model, "weights": recipe.weights})]
-    for part in recipe.objectives:
-        table = {"name": part.name, "weight": part.weight, **part.parameters}
-        lines += ["", "[[objective]]", *toml_lines(table)]
-    lines += ["", "[schedule]", *toml_lines(_plain(recipe.schedule))]
-    lines += ["", "[validation]", *toml_lines(_plain(recipe.validation))]
-    return "\n".join(lines) + "\n"
+    data = _plain(recipe.data)
+    if not data["options"]:
+        del data["options"]
+    return format_toml(
+        {
+            "name": recipe.name,
+            "data": data,
+            "model": {**model, "weights": recipe.weights},
+            "objective": [
+                {"name": part.name, "weight": part.weight, **part.parameters} for part in recipe.objectives
+            ],
+            "schedule": _plain(recipe.schedule),
+            "validation": _plain(recipe.validation),
+        }
+    )
 
 
 def _recipe(given: Mapping[str, Any], name: str) -> Recipe:
-    known_names(given, ("name", "data", "model", "objective", "schedule", "validation"), "recipe")
+    check_names(given, ("name", "data", "model", "objective", "schedule", "validation"), "recipe")
     if "data" not in given or "objective" not in given:
         raise InvalidArgumentError("a recipe needs [data] with a source and [[objective]] with a name")
     for table in ("data", "model"):
         if not isinstance(given.get(table, {}), Mapping):
-            raise InvalidArgumentError(f"[{table}] is {given[table]!r}, it must be a table of settings")
+            raise InvalidArgumentError(f"[{table}] must be a table of settings, got {given[table]!r}")
     if "source" not in given["data"]:
         raise InvalidArgumentError("[data] needs a source: the folder or file of the labelled collection")
     model = dict(given.get("model", {}))

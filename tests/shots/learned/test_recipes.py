@@ -40,7 +40,7 @@ def test_a_recipe_has_every_default_and_comes_back_as_shown(tmp_path: Path) -> N
     [
         (
             {"shots": {"loss": "quadlet"}, "data": {}},
-            r"\[recipe\] has no setting data; allowed are shots, model",
+            r"\[recipe\] has no setting data; choose from shots, model",
         ),
         ({}, r"\[shots\] needs a loss"),
         (

@@ -195,9 +195,9 @@ def test_mistakes_are_told() -> None:
     ("values", "message"),
     [
         ({"steps": 5}, "needs a loss: one of triplet, quadlet, radial, radial_detached"),
-        ({"loss": "quadlet", "lr": 1}, r"\[shots\] has no setting lr; allowed are loss, window"),
-        ({"loss": "quadlet", "steps": 2.5}, r"shots\.steps is 2\.5, it must be a whole number"),
-        ({"loss": "quadlet", "clip": True}, "shots.clip is True"),
+        ({"loss": "quadlet", "lr": 1}, r"\[shots\] has no setting lr; choose from loss, window"),
+        ({"loss": "quadlet", "steps": 2.5}, r"shots\.steps must be a whole number, got 2\.5"),
+        ({"loss": "quadlet", "clip": True}, "shots.clip must be a number, got True"),
         ({"loss": "quadlet", "window": 1}, "window must be 2 or more"),
         ({"loss": "quadlet", "quadlets": 0, "triplets": 0}, "needs quadlets or triplets"),
         ({"loss": "quadlet", "learning_rate": 0}, "learning_rate and clip must be above 0"),

@@ -9,7 +9,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from vidkin._base.tables import known_names, toml_lines
+from vidkin._base.tables import check_names
+from vidkin._base.toml import format_toml
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
 from vidkin.shots.learned.training import ShotRecipe
@@ -47,7 +48,7 @@ def load_shot_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> Shot
         InvalidArgumentError: There is no such file, it is no TOML, or a setting is unknown or not allowed.
     """
     content = source if isinstance(source, Mapping) else _read(Path(source).expanduser())
-    known_names(content, ("shots", "model"), "recipe")
+    check_names(content, ("shots", "model"), "recipe")
     shots = ShotRecipe.from_mapping(content.get("shots", {}))
     model = {**_DEFAULTS, "frames": shots.window, **content.get("model", {})}
     weights = model.pop("weights", "")
@@ -66,8 +67,7 @@ def show_shot_recipe(plan: ShotPlan) -> str:
     """The recipe as TOML with every default visible; :func:`load_shot_recipe` reads it back to an equal plan."""
     shots = {entry.name: getattr(plan.shots, entry.name) for entry in fields(plan.shots)}
     model = {entry.name: getattr(plan.model, entry.name) for entry in fields(plan.model)}
-    lines = ["[shots]", *toml_lines(shots), "", "[model]", *toml_lines({**model, "weights": plan.weights})]
-    return "\n".join(lines) + "\n"
+    return format_toml({"shots": shots, "model": {**model, "weights": plan.weights}})
 
 
 def _read(path: Path) -> dict[str, Any]:

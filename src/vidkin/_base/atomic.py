@@ -1,0 +1,105 @@
+"""Write files and folders whole or not at all: a crash leaves the old content or the new, never a part of it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+__all__ = ["replace_file", "replace_folder", "write_bytes", "write_text"]
+
+PathLike = str | os.PathLike[str]
+
+# Bytes of an ending that a temporary name may repeat; file systems allow 255 for the whole name.
+_LONGEST_ENDING = 200
+
+
+def write_bytes(path: PathLike, content: bytes) -> None:
+    """Write a file whole or not at all; see :func:`replace_file`."""
+    with replace_file(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_text(path: PathLike, text: str) -> None:
+    """Write a UTF-8 text file whole or not at all, line ends as they are; see :func:`replace_file`."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+@contextmanager
+def replace_file(path: PathLike) -> Iterator[Path]:
+    """A temporary file in the same folder that replaces ``path`` when the block succeeds.
+
+    The temporary file exists, is empty, is hidden, and keeps the ending of the name, from which libraries choose a
+    format. Its content reaches the disk before the name changes. If the block fails, it is removed and ``path`` stays
+    as it was. The file gets the usual permissions, also where a library creates files that only their owner can read.
+
+    Raises:
+        OSError: The folder does not exist, or the system refuses to write there.
+    """
+    target = Path(path)
+    temporary = _temporary_beside(target)
+    # O_EXCL and O_NOFOLLOW: nobody can make us write through a link that waits under this name.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(temporary, flags, 0o666)
+    try:
+        mode = os.fstat(descriptor).st_mode & 0o777
+    finally:
+        os.close(descriptor)
+    try:
+        yield temporary
+        if temporary.stat().st_mode & 0o777 != mode:
+            temporary.chmod(mode)
+        _sync(temporary)
+        temporary.replace(target)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    with suppress(OSError):  # some file systems cannot synchronize a folder
+        _sync(target.parent)
+
+
+@contextmanager
+def replace_folder(path: PathLike) -> Iterator[Path]:
+    """An empty temporary folder beside ``path`` that replaces it when the block succeeds.
+
+    If the block fails, the temporary folder is removed and ``path`` stays as it was. Files in the folder are
+    synchronized by whoever writes them.
+
+    Raises:
+        OSError: The parent folder does not exist, or the system refuses to write there.
+    """
+    target = Path(path)
+    temporary, old = _temporary_beside(target), _temporary_beside(target)
+    temporary.mkdir()
+    try:
+        yield temporary
+        if target.exists():
+            target.rename(old)
+        try:
+            temporary.rename(target)
+        except OSError:
+            if old.exists():
+                old.rename(target)
+            raise
+    finally:
+        for leftover in (temporary, old):
+            shutil.rmtree(leftover, ignore_errors=True)
+    with suppress(OSError):
+        _sync(target.parent)
+
+
+def _temporary_beside(target: Path) -> Path:
+    """A hidden random path in the folder of ``target``, with its ending."""
+    ending = target.suffix if len(os.fsencode(target.suffix)) <= _LONGEST_ENDING else ""
+    return target.with_name(f".{secrets.token_hex(8)}.part{ending}")
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

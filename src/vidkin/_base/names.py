@@ -1,0 +1,86 @@
+"""Parse names such as ``timm:resnet50?size=256`` and ``package.module:attribute``."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = ["Name", "load_attribute", "parse_name"]
+
+_TYPE_NAMES: Mapping[type, str] = {int: "a whole number", float: "a number"}
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name, ``prefix``, ``prefix:address`` or a path, with ``?setting=value&setting=value`` after it if need be.
+
+    Attributes:
+        text: The name as it was written.
+        path: All before the question mark.
+        prefix: All before the first colon of that.
+        address: All after that colon; None where there is no colon.
+        query: All after the question mark; None where there is no question mark.
+    """
+
+    text: str
+    path: str
+    prefix: str
+    address: str | None
+    query: str | None
+
+    def settings(self) -> dict[str, str]:
+        """The settings after the question mark, in their order.
+
+        Raises:
+            InvalidArgumentError: They are malformed, or one is there twice.
+        """
+        try:
+            pairs = parse_qsl(self.query or "", keep_blank_values=True, strict_parsing=bool(self.query))
+        except ValueError as error:
+            raise InvalidArgumentError(
+                f"settings must have the form name=value&name=value, got {self.query!r} in {self.text!r}"
+            ) from error
+        settings: dict[str, str] = {}
+        for setting, value in pairs:
+            if setting in settings:
+                raise InvalidArgumentError(f"{self.text!r} has the setting {setting} twice; keep one")
+            settings[setting] = value
+        return settings
+
+    def typed_settings(self, types: Mapping[str, type]) -> dict[str, Any]:
+        """The settings, each converted to its type (int, float or str).
+
+        Raises:
+            InvalidArgumentError: As `settings`; or a setting is unknown, or its value does not have the type.
+        """
+        settings: dict[str, Any] = {}
+        for setting, value in self.settings().items():
+            if setting not in types:
+                raise InvalidArgumentError(
+                    f"{self.text!r} has no setting {setting!r}; choose from {', '.join(sorted(types)) or 'none'}"
+                )
+            try:
+                settings[setting] = types[setting](value)
+            except ValueError as error:
+                raise InvalidArgumentError(
+                    f"{setting} must be {_TYPE_NAMES.get(types[setting], 'text')}, got {value!r} in {self.text!r}"
+                ) from error
+        return settings
+
+
+def parse_name(text: str) -> Name:
+    """The parts of a name; any text is one, and settings are checked when they are asked for."""
+    path, question, query = text.partition("?")
+    prefix, colon, address = path.partition(":")
+    return Name(text, path, prefix, address if colon else None, query if question else None)
+
+
+def load_attribute(place: str) -> Any:
+    """The object that ``package.module:attribute`` names; imports the module."""
+    module, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -1,0 +1,95 @@
+"""Registries: from a prefix to what makes the thing it names, open to other packages through entry points."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar, cast
+
+from vidkin._base.names import load_attribute
+from vidkin.errors import InvalidArgumentError, VidkinError
+
+__all__ = ["Registry"]
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Entries by prefix, loaded when they are first asked for.
+
+    Args:
+        noun: What the entries are, in the singular, for messages: ``"extractor"``.
+        entries: Prefix to an entry, or to ``"package.module:attribute"``, so that nothing heavy is imported early.
+        usages: Prefix to the way a name with it is written, for lists and messages: ``"timm:<model>"``.
+        usage: The same for all other prefixes, with ``{prefix}`` in it.
+        group: Entry point group in which other packages name entries of theirs; own entries come first.
+        error: The class of the error for an unknown name.
+    """
+
+    def __init__(
+        self,
+        noun: str,
+        entries: Mapping[str, T | str],
+        *,
+        usages: Mapping[str, str] | None = None,
+        usage: str = "{prefix}",
+        group: str | None = None,
+        error: type[VidkinError] = InvalidArgumentError,
+    ) -> None:
+        self._noun = noun
+        self._entries: dict[str, T | str] = dict(entries)
+        self._usages = dict(usages or {})
+        self._usage = usage
+        self._group = group
+        self._error = error
+
+    def __contains__(self, prefix: object) -> bool:
+        """Whether an entry was given or registered here; entry points are not looked at."""
+        return prefix in self._entries
+
+    def register(self, prefix: str, entry: T, *, usage: str | None = None) -> None:
+        """Add an entry.
+
+        Args:
+            prefix: Letters, digits, ``_`` and ``-``.
+            entry: What `find` returns for it.
+            usage: How a name with this prefix is written; default as for all others.
+
+        Raises:
+            InvalidArgumentError: The prefix is malformed or in use.
+        """
+        if not prefix.replace("_", "").replace("-", "").isalnum():
+            raise InvalidArgumentError(
+                f"the prefix of a {self._noun} must consist of letters, digits, '_' and '-', got {prefix!r}"
+            )
+        if prefix in self._entries:
+            raise InvalidArgumentError(
+                f"the prefix {prefix!r} is in use; choose one other than {', '.join(self._entries)}"
+            )
+        self._entries[prefix] = entry
+        if usage is not None:
+            self._usages[prefix] = usage
+
+    def find(self, prefix: str) -> T | None:
+        """The entry of a prefix, loaded; None if there is none."""
+        entry = self._entries.get(prefix)
+        if entry is None:
+            plugins = (plugin for plugin in self._plugins() if plugin.name == prefix)
+            plugin = next(plugins, None)
+            return None if plugin is None else cast("T", plugin.load())
+        if isinstance(entry, str):
+            entry = self._entries[prefix] = cast("T", load_attribute(entry))
+        return entry
+
+    def usages(self) -> tuple[str, ...]:
+        """How the names are written, entry points included, sorted."""
+        prefixes = {*self._entries, *(plugin.name for plugin in self._plugins())}
+        return tuple(sorted(self._usages.get(p, self._usage.format(prefix=p)) for p in prefixes))
+
+    def unknown(self, name: str) -> VidkinError:
+        """The error for a name that no entry answers to; it lists those that there are."""
+        article = "an" if self._noun[0] in "aeiou" else "a"
+        return self._error(f"{name!r} is not {article} {self._noun}; choose from {', '.join(self.usages())}")
+
+    def _plugins(self) -> Iterator[importlib.metadata.EntryPoint]:
+        return iter(() if self._group is None else importlib.metadata.entry_points(group=self._group))

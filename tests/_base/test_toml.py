@@ -1,0 +1,79 @@
+"""Writing TOML, read back by the standard library."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vidkin._base.toml import format_toml
+from vidkin.errors import InvalidArgumentError
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+VALUES = st.recursive(
+    TEXT | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=4,
+)
+TABLES = st.recursive(
+    st.dictionaries(TEXT, VALUES, max_size=3),
+    lambda inner: st.dictionaries(TEXT, VALUES | inner | st.lists(inner, min_size=1, max_size=2), max_size=3),
+    max_leaves=6,
+)
+
+
+@given(TABLES)
+def test_a_document_is_read_as_it_was_written(document: dict[str, object]) -> None:
+    assert tomllib.loads(format_toml(document)) == document
+
+
+def test_the_layout_of_a_document() -> None:
+    document = {
+        "data": {"source": "a b", "options": {"kind": "image"}},
+        "name": "first",
+        "objective": [{"name": "triplet", "margin": 0.2}, {"name": "quadlet", "margin": None}],
+        "on off": (True, False),
+    }
+    assert format_toml(document).splitlines() == [
+        'name = "first"',
+        '"on off" = [true, false]',
+        "",
+        "[data]",
+        'source = "a b"',
+        "",
+        "[data.options]",
+        'kind = "image"',
+        "",
+        "[[objective]]",
+        'name = "triplet"',
+        "margin = 0.2",
+        "",
+        "[[objective]]",
+        'name = "quadlet"',
+        "# margin is not set",
+    ]
+
+
+def test_a_table_alone_begins_without_an_empty_line() -> None:
+    assert format_toml({"shots": {"steps": 2}}) == "[shots]\nsteps = 2\n"
+
+
+def test_a_comment_cannot_break_out_of_its_line() -> None:
+    assert tomllib.loads(format_toml({"a\nb = 1": None, "c": 2})) == {"c": 2}
+
+
+def test_numbers_that_are_not_finite() -> None:
+    values = tomllib.loads(format_toml({"nan": math.nan, "up": math.inf, "down": -math.inf}))
+    assert math.isnan(values["nan"])
+    assert (values["up"], values["down"]) == (math.inf, -math.inf)
+
+
+def test_other_types_are_refused() -> None:
+    message = r"^when must be text, a number, a boolean or a list of these to be written as TOML, got \{1\} \(set\)$"
+    with pytest.raises(InvalidArgumentError, match=message):
+        format_toml({"notes": {"when": {1}}})
+    with pytest.raises(InvalidArgumentError, match=r"got None \(NoneType\)"):
+        format_toml({"list": [1, None]})
