@@ -17,8 +17,8 @@ from vidkin.training.recipe import (
     show_recipe,
 )
 from vidkin.training.report import OnProgress, TrainingInterrupted, TrainingProgress, TrainingReport
-from vidkin.training.run.loop import train
 from vidkin.training.run.state import open_data
+from vidkin.training.run.train import train
 
 __all__ = [
     "AUGMENTATIONS",

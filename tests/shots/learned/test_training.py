@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from vidkin.datasets import ShotAnnotation, VideoAnnotation
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import InvalidArgumentError, TrainingError
 from vidkin.metric.losses import quadlet_loss, radial_loss, triplet_loss
 from vidkin.shots.learned.clips import ShotBatch, ShotClips
 from vidkin.shots.learned.objectives import SHOT_LOSSES, ShotLoss, ShotObjective
@@ -168,7 +168,7 @@ def test_a_collapse_is_told() -> None:
 def test_a_loss_that_is_no_number_ends_the_training() -> None:
     features, labels = events(2, seed=3)
     clips = ShotClips([rows * math.nan for rows in features], labels, window=4)
-    with pytest.raises(InvalidArgumentError, match=r"the loss is nan at step 1: lower learning_rate"):
+    with pytest.raises(TrainingError, match=r"step 1: the loss is nan .* lower the learning rate"):
         train_on_shots(Head(), clips, ShotRecipe(loss="quadlet", window=4, steps=5))
 
 

@@ -8,13 +8,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.experiments.retrieval.geometry import order_and_distances
 from vidkin.experiments.retrieval.methods import Method, batch_sizes
 from vidkin.metric import measures
 from vidkin.models import Encoder
+from vidkin.models.collapse import collapse_threshold
+from vidkin.models.engine import read_terms, take_steps
 from vidkin.training.data.batch import Batch, DrawnItems
 from vidkin.training.data.streams import index_stream
 from vidkin.training.objectives import WeightedObjective, build_objective
@@ -23,8 +25,8 @@ __all__ = ["Labelled", "Run", "Schedule", "Training", "measure", "ranked", "trai
 
 OnStep = Callable[[int, float], None]
 
-# Unit vectors of an encoder that are, on the mean, this much nearer than at its start say little any more.
-_COLLAPSED = 1 / 3
+# Of the mean distance before the training; less is a collapse.
+_COLLAPSED_SHARE = 1 / 3
 _WATCHED = 256
 _SAMPLES = 15_000
 
@@ -89,7 +91,7 @@ class Training:
 
     @property
     def collapsed(self) -> bool:
-        return self.distance < _COLLAPSED * self.distance_before
+        return self.distance < collapse_threshold(self.distance_before, _COLLAPSED_SHARE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,19 +220,14 @@ def _optimise(
     objective = build_objective(method.objectives, model, classes=classes, seed=seed)
     parameters = [p for p in (*model.parameters(), *objective.parameters()) if p.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=schedule.learning_rate, weight_decay=schedule.weight_decay)
-    found = []
-    model.train()
-    for step, batch in enumerate(_batches(objective, method, train, schedule, seed), start=1):
-        loss = objective(model, batch)["loss"]
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(parameters, schedule.clip)
-        optimizer.step()
-        found.append(loss.item())
+    losses = []
+    batches = _batches(objective, method, train, schedule, seed)
+    for step in take_steps(model, objective, optimizer, batches, clip=schedule.clip):
+        losses.append(read_terms([step])[0]["loss"])
         if on_step is not None:
-            on_step(step, found[-1])
+            on_step(step.number, losses[-1])
     model.eval()
-    return found
+    return losses
 
 
 def _batches(

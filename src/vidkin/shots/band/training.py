@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,8 @@ from torch.nn import functional
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import FramePlanes
 from vidkin.metric.measures import Boundary, DetectionScores, boundary_scores
+from vidkin.models.engine import read_terms, take_steps
+from vidkin.models.schedules import OneCycle
 from vidkin.shots.band.features import band_features
 from vidkin.shots.band.network import TransitionNetwork, TransitionThresholds
 from vidkin.shots.band.rules import cuts_of_probabilities
@@ -80,28 +82,24 @@ def train_transitions(
             f"{sorted(lengths)[:5]}"
         )
     features = torch.stack([sequence.features for sequence in sequences])
-    wanted = torch.stack([_targets(sequence) for sequence in sequences])
+    targets = torch.stack([_targets(sequence) for sequence in sequences])
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         network = TransitionNetwork()
-        optimiser = torch.optim.AdamW(network.parameters(), _RATE, weight_decay=_DECAY)
-        steps = len(sequences) // _BATCH * epochs
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, _RATE, total_steps=steps)
-        for epoch in range(epochs):
-            total = 0.0
-            order = torch.randperm(len(features))
-            starts = range(0, len(features) - _BATCH + 1, _BATCH)
-            for start in starts:
-                chosen = order[start : start + _BATCH]
-                loss = _loss(network(features[chosen]), wanted[chosen])
-                optimiser.zero_grad()
-                torch.autograd.backward(loss)
-                torch.nn.utils.clip_grad_norm_(network.parameters(), _CLIP)
-                optimiser.step()
-                schedule.step()
-                total += loss.item()
-            if on_progress is not None:
-                on_progress(epoch + 1, epochs, total / len(starts))
+        optimizer = torch.optim.AdamW(network.parameters(), _RATE, weight_decay=_DECAY)
+        per_epoch = len(sequences) // _BATCH
+        losses: list[float] = []
+        for step in take_steps(
+            network,
+            _objective,
+            optimizer,
+            _batches(features, targets, epochs),
+            schedule=OneCycle(per_epoch * epochs),
+            clip=_CLIP,
+        ):
+            losses.append(read_terms([step])[0]["loss"])
+            if on_progress is not None and step.number % per_epoch == 0:
+                on_progress(step.number // per_epoch, epochs, sum(losses[-per_epoch:]) / per_epoch)
     return network.eval()
 
 
@@ -143,8 +141,22 @@ def _targets(sequence: LabelledSequence) -> torch.Tensor:
     return torch.from_numpy(wanted)
 
 
-def _loss(logits: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+def _batches(
+    features: torch.Tensor, targets: torch.Tensor, epochs: int
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Each epoch's sequences in a new order; the few that do not fill a batch wait for the next epoch."""
+    for _ in range(epochs):
+        for chosen in torch.split(torch.randperm(len(features)), _BATCH):
+            if len(chosen) == _BATCH:
+                yield features[chosen], targets[chosen]
+
+
+def _objective(
+    network: TransitionNetwork, batch: tuple[torch.Tensor, torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    features, targets = batch
+    logits = network(features)
     weight = torch.tensor(_CUT_WEIGHT, device=logits.device)
-    hard = functional.binary_cross_entropy_with_logits(logits[..., 0], wanted[..., 0], pos_weight=weight)
-    gradual = functional.binary_cross_entropy_with_logits(logits[..., 1], wanted[..., 1])
-    return _CUT_SHARE * hard + gradual
+    hard = functional.binary_cross_entropy_with_logits(logits[..., 0], targets[..., 0], pos_weight=weight)
+    gradual = functional.binary_cross_entropy_with_logits(logits[..., 1], targets[..., 1])
+    return {"loss": _CUT_SHARE * hard + gradual}

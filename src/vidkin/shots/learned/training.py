@@ -13,14 +13,16 @@ from torch import Tensor, nn
 
 from vidkin._base.tables import from_table
 from vidkin.errors import InvalidArgumentError
+from vidkin.models.collapse import collapse_threshold
+from vidkin.models.engine import check_finite, read_terms, take_steps
 from vidkin.shots.learned.clips import ShotClips
 from vidkin.shots.learned.objectives import SHOT_LOSSES, ShotLoss, ShotObjective
 
 __all__ = ["ShotRecipe", "ShotTraining", "train_on_shots"]
 
-# Unit vectors this close to each other on the mean no longer say anything.
-_COLLAPSED = 0.05
 _WATCHED = 64
+# Of the mean distance before the training; less is a collapse.
+_COLLAPSED_SHARE = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +89,7 @@ class ShotTraining:
     Attributes:
         losses: Loss of every step.
         distance: Mean distance of pairs of embeddings at the end, in [0, 2].
-        collapsed: All embeddings are at nearly one place: the model is of no use.
+        collapsed: All embeddings are at nearly one place (`collapse_threshold` of .2): the model is of no use.
         seconds: It took.
     """
 
@@ -115,8 +117,8 @@ def train_on_shots(
         on_progress: Called after every step with its number (from 1) and the terms of the loss.
 
     Raises:
-        InvalidArgumentError: The windows differ, the labels cannot give the tuples that the loss needs, or the loss is
-            no number any more.
+        InvalidArgumentError: The windows differ, or the labels cannot give the tuples that the loss needs.
+        TrainingError: The loss is not a finite number any more.
     """
     if clips.window != recipe.window:
         raise InvalidArgumentError(
@@ -131,31 +133,32 @@ def train_on_shots(
     generator = torch.Generator().manual_seed(recipe.seed)
     weights = [weight for weight in _head_parameters(model) if weight.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
-    losses = []
-    began = time.monotonic()
-    model.train()
-    for step in range(recipe.steps):
-        batch = clips.draw(
+    batches = (
+        clips.draw(
             quadlets=recipe.quadlets if objective.uses_quadlets else 0,
             triplets=recipe.triplets + (0 if objective.uses_quadlets else recipe.quadlets),
             generator=generator,
             critical_triplets=not objective.uses_quadlets,
         )
-        terms = objective(model, batch)  # type: ignore[arg-type]
-        optimizer.zero_grad()
-        terms["loss"].backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(weights, recipe.clip)
-        optimizer.step()
-        losses.append(terms["loss"].item())
-        if not math.isfinite(losses[-1]):
-            raise InvalidArgumentError(
-                f"the loss is {losses[-1]} at step {step + 1}: lower learning_rate (now {recipe.learning_rate:g})"
-            )
+        for _ in range(recipe.steps)
+    )
+    start = _mean_distance(model, clips, torch.Generator().manual_seed(recipe.seed))
+    losses = []
+    began = time.monotonic()
+    for step in take_steps(model, objective, optimizer, batches, clip=recipe.clip):  # type: ignore[arg-type]
+        (terms,) = read_terms([step])
+        check_finite(step.number, terms)
+        losses.append(terms["loss"])
         if on_progress is not None:
-            on_progress(step + 1, {name: term.item() for name, term in terms.items()})
+            on_progress(step.number, terms)
     model.eval()
     distance = _mean_distance(model, clips, generator)
-    return ShotTraining(tuple(losses), distance, distance < _COLLAPSED, time.monotonic() - began)
+    return ShotTraining(
+        losses=tuple(losses),
+        distance=distance,
+        collapsed=distance < collapse_threshold(start, _COLLAPSED_SHARE),
+        seconds=time.monotonic() - began,
+    )
 
 
 def _head_parameters(model: nn.Module) -> list[nn.Parameter]:
@@ -173,5 +176,6 @@ def _of(model: nn.Module, name: str) -> list[nn.Parameter]:
 def _mean_distance(model: nn.Module, clips: ShotClips, generator: torch.Generator) -> float:
     batch = clips.draw(quadlets=0, triplets=_WATCHED, generator=generator, critical_triplets=True)
     assert batch.triplets is not None
-    found: Tensor = model.head(batch.triplets[0])  # type: ignore[operator]
-    return float(torch.pdist(found).mean()) if len(found) > 1 else math.nan
+    model.eval()
+    embeddings: Tensor = model.head(batch.triplets[0])  # type: ignore[operator]
+    return float(torch.pdist(embeddings).mean())

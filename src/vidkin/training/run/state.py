@@ -14,8 +14,11 @@ import torch
 from torch import Tensor, nn, optim
 
 from vidkin.datasets import LabelledSet, excerpts, make_split, open_labelled, read_split, write_split
-from vidkin.errors import InvalidArgumentError, TrainingError
+from vidkin.errors import InvalidArgumentError
 from vidkin.models import Encoder, build_model, save_model
+from vidkin.models.collapse import CollapseWatch
+from vidkin.models.engine import Step, take_steps
+from vidkin.models.schedules import Decay
 from vidkin.training.data.batch import Batch, Draw, DrawnItems
 from vidkin.training.data.inputs import Inputs, OnItem, prepare_inputs
 from vidkin.training.data.streams import check_drawable, index_stream
@@ -29,9 +32,7 @@ from vidkin.training.run.checkpoint import (
     optimiser_tensors,
     trained_state,
 )
-from vidkin.training.run.collapse import CollapseWatch
 from vidkin.training.run.randomness import random_state, restore_random_state
-from vidkin.training.run.schedules import rate_factor
 
 __all__ = ["SPLIT_FILE", "TrainingRun", "open_data", "resolve_training_device"]
 
@@ -134,38 +135,21 @@ class TrainingRun:
             generator = torch.Generator().manual_seed(schedule.seed * 1_000_003 + step)
             yield Batch({draw: self._drawn(next(stream), generator) for draw, stream in streams.items()})
 
-    def take_step(self, batch: Batch) -> dict[str, float]:
-        """Minimise the objective by one step; its terms, the norm of the gradient among them.
-
-        Raises:
-            TrainingError: The loss or its gradient is no number.
-        """
+    def steps(self) -> Iterator[Step]:
+        """Take the steps that are left."""
         schedule = self.recipe.schedule
-        factor = rate_factor(schedule, self.step)
-        for group in self.optimiser.param_groups:
-            group["lr"] = group["full_rate"] * factor
-        self.model.train()
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=schedule.precision == "bfloat16"):
-            terms = self.objective(self.model, batch)
-        self.optimiser.zero_grad()
-        terms["loss"].backward()
-        weights = [weight for group in self.optimiser.param_groups for weight in group["params"]]
-        limit = schedule.clip or float("inf")
-        norm = nn.utils.clip_grad_norm_(weights, limit)
-        told = {name: float(term.detach()) for name, term in terms.items()} | {"gradient": float(norm)}
-        if not torch.isfinite(norm) or not torch.isfinite(terms["loss"]):
-            raise TrainingError(
-                f"step {self.step + 1} gives a loss of {told['loss']} with a gradient of {told['gradient']}; "
-                "lower schedule.learning_rate, or clip with schedule.clip"
-            )
-        self.optimiser.step()
-        self.step += 1
-        return told
-
-    @property
-    def learning_rate(self) -> float:
-        """Of the first group of weights, at the last step."""
-        return float(self.optimiser.param_groups[0]["lr"])
+        for step in take_steps(
+            self.model,
+            self.objective,
+            self.optimiser,
+            self.batches(),
+            schedule=_rates(schedule),
+            clip=schedule.clip,
+            precision=schedule.precision,
+            first=self.step,
+        ):
+            self.step = step.number
+            yield step
 
     def validate(self) -> float:
         """Measure the validation items, remember the best weights, and count the patience down."""
@@ -352,8 +336,6 @@ def _optimiser(schedule: ScheduleRecipe, model: Encoder, objective: nn.Module) -
     own = list(objective.parameters())
     if own:
         groups.append({"params": own, "lr": groups[-1]["lr"], "name": "objective"})
-    for group in groups:
-        group["full_rate"] = group["lr"]
     if schedule.optimiser == "sgd":
         return optim.SGD(
             groups,
@@ -362,6 +344,17 @@ def _optimiser(schedule: ScheduleRecipe, model: Encoder, objective: nn.Module) -
             weight_decay=schedule.weight_decay,
         )
     return optim.AdamW(groups, lr=schedule.learning_rate, weight_decay=schedule.weight_decay)
+
+
+def _rates(schedule: ScheduleRecipe) -> Decay:
+    return Decay(
+        kind=schedule.decay,
+        steps=schedule.steps,
+        warm_up=schedule.warm_up,
+        final_factor=schedule.final_factor,
+        step_every=schedule.step_every,
+        step_factor=schedule.step_factor,
+    )
 
 
 def _fingerprint(recipe: Recipe, model: Encoder, train: Inputs) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import DeepSBDNetwork
+from vidkin.models.engine import read_terms, take_steps
+from vidkin.models.schedules import OneCycle
 
 __all__ = ["SEGMENT_CLASSES", "LabelledFrames", "SegmentTraining", "segment_class", "train_on_segments"]
 
@@ -108,28 +110,22 @@ def train_on_segments(
         raise InvalidArgumentError(
             f"no segment of {frames} frames is of class {', '.join(lacking)}; add videos"
         )
-    random = np.random.default_rng(seed)
     optimizer = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, total_steps=max(steps, 1) + 1)
     losses, right = [], []
     began = time.monotonic()
-    network.train()
-    for step in range(steps):
-        labels = random.integers(len(SEGMENT_CLASSES), size=batch)
-        chosen = [places[label][random.integers(len(places[label]))] for label in labels]
-        inputs = torch.stack([_segment(videos[video], first, frames, random) for video, first in chosen])
-        target = torch.from_numpy(labels.astype(np.int64))
-        logits = network(inputs)
-        loss = nn.functional.cross_entropy(logits, target)
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(network.parameters(), 5.0)
-        optimizer.step()
-        schedule.step()
-        losses.append(loss.item())
-        right.append(float((logits.detach().argmax(dim=1) == target).float().mean()))
+    for step in take_steps(
+        network,
+        _classify,
+        optimizer,
+        _segments(videos, places, frames, steps=steps, batch=batch, seed=seed),
+        schedule=OneCycle(max(steps, 1) + 1),
+        clip=5.0,
+    ):
+        (terms,) = read_terms([step])
+        losses.append(terms["loss"])
+        right.append(terms["right"])
         if on_progress is not None:
-            on_progress(step + 1, losses[-1])
+            on_progress(step.number, losses[-1])
     network.eval()
     network.class_names = SEGMENT_CLASSES
     tail = right[-max(1, steps // 10) :]
@@ -143,6 +139,31 @@ def _places(videos: Sequence[LabelledFrames], frames: int) -> list[list[tuple[in
         for first in range(len(video.images) - frames + 1):
             found[segment_class(first, frames, video.hard, video.gradual)].append((number, first))
     return found
+
+
+def _segments(
+    videos: Sequence[LabelledFrames],
+    places: list[list[tuple[int, int]]],
+    frames: int,
+    *,
+    steps: int,
+    batch: int,
+    seed: int,
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Segments [batch, 3, frames, S, S] and their classes [batch] for each step, drawn evenly from the classes."""
+    random = np.random.default_rng(seed)
+    for _ in range(steps):
+        labels = random.integers(len(SEGMENT_CLASSES), size=batch)
+        chosen = [places[label][random.integers(len(places[label]))] for label in labels]
+        inputs = torch.stack([_segment(videos[video], first, frames, random) for video, first in chosen])
+        yield inputs, torch.from_numpy(labels.astype(np.int64))
+
+
+def _classify(network: DeepSBDNetwork, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+    segments, classes = batch
+    logits = network(segments)
+    right = (logits.detach().argmax(dim=1) == classes).float().mean()
+    return {"loss": nn.functional.cross_entropy(logits, classes), "right": right}
 
 
 def _segment(video: LabelledFrames, first: int, frames: int, random: np.random.Generator) -> Tensor:

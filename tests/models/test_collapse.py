@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import pytest
 
-from vidkin.training.run.collapse import CollapseWatch
+from vidkin.models.collapse import CollapseWatch, collapse_threshold
 
 
 def fed(watch: CollapseWatch, distances: list[float], first: int = 1) -> list[int]:
@@ -17,8 +17,9 @@ def fed(watch: CollapseWatch, distances: list[float], first: int = 1) -> list[in
 def test_start_is_the_mean_of_the_first_ten_steps() -> None:
     watch = CollapseWatch(0.2)
     fed(watch, [1.0] * 5 + [0.8] * 5 + [0.1])
+    assert watch.start is not None
     assert watch.start == pytest.approx(0.9)
-    assert watch.threshold == pytest.approx(0.18)
+    assert collapse_threshold(watch.start, watch.below) == pytest.approx(0.18)
 
 
 def test_one_odd_batch_is_no_collapse_a_lasting_one_is_and_is_told_once() -> None:
@@ -57,3 +58,9 @@ def test_state_goes_on_from_a_mapping() -> None:
     later = CollapseWatch(**asdict(cut))
     fed(later, distances[9:], first=10)
     assert later == whole
+
+
+def test_the_threshold_is_a_share_of_the_start_but_never_below_the_floor() -> None:
+    assert collapse_threshold(1.2, 0.25) == pytest.approx(0.3)
+    assert collapse_threshold(0.05, 0.2) == 0.02
+    assert collapse_threshold(1.2, 0.0) == 0.02

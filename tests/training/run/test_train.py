@@ -283,7 +283,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
 
         def begin_another(told: TrainingProgress) -> None:
             if told.phase == "training" and told.done == 5:
-                with pytest.raises(InvalidArgumentError, match="another training is writing to") as caught:
+                with pytest.raises(InvalidArgumentError, match="another training is writing here") as caught:
                     train(recipe, output=tmp_path / "shared")
                 refused.append(str(caught.value))
 
@@ -295,7 +295,9 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
 
     def test_a_folder_that_cannot_be_written_is_told(self, pictures: Path, tmp_path: Path) -> None:
         (tmp_path / "recipe.toml").mkdir()
-        with pytest.raises(InvalidArgumentError, match=r"the output .* cannot be written: Is a directory"):
+        with pytest.raises(
+            InvalidArgumentError, match=r"Is a directory; choose an output folder that can be written"
+        ):
             train(recipe_for(pictures), output=tmp_path)
 
     def test_how_often_it_is_logged_does_not_make_another_run(self, pictures: Path, tmp_path: Path) -> None:
@@ -352,7 +354,9 @@ class TestCollapse:
         assert report.distance_start is not None
         warnings = [warning for warning in told if warning]
         assert len(warnings) == 1
-        assert warnings[0].startswith(f"the embeddings collapse: at step {report.collapsed_at} their mean")
+        assert warnings[0].startswith(
+            f"the embeddings have collapsed: at step {report.collapsed_at} their mean"
+        )
         assert caplog.messages == warnings
         assert [line["step"] for line in lines(tmp_path) if line["kind"] == "warning"] == [
             report.collapsed_at
@@ -360,7 +364,7 @@ class TestCollapse:
 
     def test_a_loss_that_is_no_number_ends_the_run(self, pictures: Path, tmp_path: Path) -> None:
         recipe = recipe_for(pictures, schedule={"learning_rate": 1e30, "clip": 0, "optimiser": "sgd"})
-        with pytest.raises(TrainingError, match=r"step \d+ gives a loss of .* lower schedule.learning_rate"):
+        with pytest.raises(TrainingError, match=r"step \d+: the loss is .* lower the learning rate"):
             train(recipe, output=tmp_path)
 
 

@@ -1,0 +1,62 @@
+"""The one definition of a collapse: all embeddings at nearly one place, where every order-preserving loss is easy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["CollapseWatch", "collapse_threshold"]
+
+# Unit vectors whose mean distance is below this are of no use, wherever they started.
+_FLOOR = 0.02
+# One batch is noisy: the start is the mean of this many steps, and is compared with a running mean over as many.
+_STEPS = 10
+
+
+def collapse_threshold(start: float, share: float) -> float:
+    """Mean distance of pairs of unit vectors under which a model counts as collapsed.
+
+    Args:
+        start: Mean distance before the training, in [0, 2].
+        share: Of ``start``, below which too little is left; 0 looks at the absolute distance alone (.02).
+    """
+    return max(_FLOOR, share * start)
+
+
+@dataclass
+class CollapseWatch:
+    """Compares the mean distance of pairs of embeddings with its value at the start.
+
+    Attributes:
+        below: Share of the start, see :func:`collapse_threshold`.
+        start: Mean over the first 10 steps; None before the first.
+        seen: Steps that ``start`` is the mean of.
+        now: Mean over about the last 10 steps.
+        lowest: Lowest value that ``now`` has had.
+        collapsed_at: First step at which ``now`` was too low; None: never.
+    """
+
+    below: float
+    start: float | None = None
+    seen: int = 0
+    now: float | None = None
+    lowest: float | None = None
+    collapsed_at: int | None = None
+
+    @property
+    def is_collapsed(self) -> bool:
+        """The mean distance is too low now."""
+        if self.seen < _STEPS or self.now is None or self.start is None:
+            return False
+        return self.now < collapse_threshold(self.start, self.below)
+
+    def add(self, distance: float, step: int) -> bool:
+        """Note the distance of a step; True when this is the first step with a collapse."""
+        if self.seen < _STEPS:
+            self.start = ((self.start or 0.0) * self.seen + distance) / (self.seen + 1)
+            self.seen += 1
+        self.now = distance if self.now is None else self.now + (distance - self.now) / _STEPS
+        self.lowest = self.now if self.lowest is None else min(self.lowest, self.now)
+        if self.collapsed_at is None and self.is_collapsed:
+            self.collapsed_at = step
+            return True
+        return False

@@ -1,0 +1,119 @@
+"""The step engine: the one loop behind every training of vidkin.
+
+Recipes, the retrieval comparison, shot metrics and the networks of the shot detectors supply batches and an objective
+and read the steps. The engine opens no file, knows no recipe and never waits for the device: terms of a step are
+tensors until `read_terms` brings those of several steps to the CPU in one transfer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from vidkin.errors import TrainingError
+from vidkin.models.schedules import Decay, Schedule
+
+__all__ = ["Precision", "Step", "check_finite", "read_terms", "take_steps"]
+
+M = TypeVar("M", bound=nn.Module)
+B = TypeVar("B")
+
+Precision = Literal["float32", "bfloat16"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """A step that was taken.
+
+    Attributes:
+        number: From 1.
+        terms: Scalars on the training device, without gradients: what the objective returned, and ``gradient``, the
+            norm of the gradient before clipping.
+        learning_rate: Of the first group of parameters.
+    """
+
+    number: int
+    terms: Mapping[str, Tensor]
+    learning_rate: float
+
+
+def take_steps(
+    model: M,
+    objective: Callable[[M, B], Mapping[str, Tensor]],
+    optimizer: Optimizer,
+    batches: Iterable[B],
+    *,
+    schedule: Schedule | None = None,
+    clip: float = 0.0,
+    precision: Precision = "float32",
+    first: int = 0,
+) -> Iterator[Step]:
+    """Train a model by one optimizer step per batch and yield each step.
+
+    Between two steps the caller may validate, store everything, or leave: nothing is half done then, and a batch is
+    taken from ``batches`` only when its step begins. The model is put into training mode before every step; what has to
+    stay in eval mode (a frozen backbone, frozen batch norms) is decided by its own ``train``.
+
+    Args:
+        model: Trained in place.
+        objective: Of (model, batch) to named scalar terms; ``loss`` is minimized, the others are only reported.
+        optimizer: Of all parameters that learn. The rates of its groups are their full rates.
+        batches: One batch per step, on the device of the model.
+        schedule: Rate and momentum of each step; None: constant.
+        clip: Largest norm of the gradient; 0 does not clip.
+        precision: ``bfloat16`` runs the objective under automatic mixed precision.
+        first: Steps that an earlier call has taken: numbering and schedule go on from there.
+
+    Yields:
+        The steps, numbered from ``first + 1``.
+    """
+    schedule = schedule or Decay()
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    device = weights[0].device.type
+    for group in optimizer.param_groups:
+        group.setdefault("initial_lr", group["lr"])
+    for number, batch in enumerate(batches, start=first):
+        for group in optimizer.param_groups:
+            group["lr"] = schedule.rate(number, group["initial_lr"])
+            momentum = schedule.momentum(number)
+            if momentum is not None and "betas" in group:
+                group["betas"] = (momentum, *group["betas"][1:])
+            elif momentum is not None:
+                group["momentum"] = momentum
+        model.train()
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
+            terms = objective(model, batch)
+        optimizer.zero_grad()
+        torch.autograd.backward(terms["loss"])
+        norm = nn.utils.clip_grad_norm_(weights, clip or math.inf)
+        optimizer.step()
+        detached = {name: term.detach() for name, term in terms.items()}
+        yield Step(number + 1, {**detached, "gradient": norm}, optimizer.param_groups[0]["lr"])
+
+
+def read_terms(steps: Sequence[Step]) -> list[dict[str, float]]:
+    """The terms of steps as numbers, with a single transfer from the device."""
+    if not steps:
+        return []
+    values = torch.stack([term.double() for step in steps for term in step.terms.values()]).tolist()
+    numbers = iter(values)
+    return [{name: next(numbers) for name in step.terms} for step in steps]
+
+
+def check_finite(number: int, terms: Mapping[str, float]) -> None:
+    """Stop a training whose weights are lost.
+
+    Raises:
+        TrainingError: The loss of this step or the norm of its gradient is not a finite number.
+    """
+    if not (math.isfinite(terms["loss"]) and math.isfinite(terms["gradient"])):
+        raise TrainingError(
+            f"step {number}: the loss is {terms['loss']} and the norm of its gradient {terms['gradient']}; lower "
+            "the learning rate, or clip the gradient"
+        )

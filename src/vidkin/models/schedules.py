@@ -1,0 +1,95 @@
+"""Learning rates as functions of the step: nothing to store, nothing to get out of step when a run resumes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+__all__ = ["Decay", "OneCycle", "Schedule"]
+
+
+class Schedule(Protocol):
+    """Learning rate and momentum of every step; steps count from 0."""
+
+    def rate(self, step: int, full: float) -> float:
+        """Learning rate of a step, where ``full`` is the full rate of a group of parameters."""
+        ...
+
+    def momentum(self, step: int) -> float | None:
+        """Momentum (AdamW: first beta) of a step; None leaves the optimizer's own."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decay:
+    """A warm-up, then a rate that stays or falls.
+
+    ``rate = full * warm * decay`` with ``warm = (step + 1) / warm_up`` while that is below 1.
+
+    Attributes:
+        kind: ``constant``: decay is 1. ``cosine``: ``f + (1 - f) (1 + cos(pi t)) / 2`` with t the share of the steps
+            after the warm-up that are over and f ``final_factor``. ``step``: ``step_factor ** floor(step /
+            step_every)``.
+        steps: Of the whole run; only ``cosine`` looks at it.
+        warm_up: Steps in which the rate rises; 0 starts at the full rate.
+        final_factor: Of ``cosine``: share of the full rate at the last step.
+        step_every: Of ``step``: steps between two falls.
+        step_factor: Of ``step``: factor of each fall.
+    """
+
+    kind: Literal["constant", "cosine", "step"] = "constant"
+    steps: int = 1
+    warm_up: int = 0
+    final_factor: float = 0.01
+    step_every: int = 200
+    step_factor: float = 0.1
+
+    def rate(self, step: int, full: float) -> float:
+        """See :class:`Schedule`."""
+        factor = min(1.0, (step + 1) / self.warm_up) if self.warm_up else 1.0
+        if self.kind == "cosine":
+            span = max(1, self.steps - 1 - self.warm_up)
+            over = min(1.0, max(0.0, (step - self.warm_up) / span))
+            low = self.final_factor
+            factor *= low + (1.0 - low) * (1.0 + math.cos(math.pi * over)) / 2.0
+        elif self.kind == "step":
+            factor *= self.step_factor ** (step // self.step_every)
+        return full * factor
+
+    def momentum(self, step: int) -> None:
+        """The optimizer's own."""
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class OneCycle:
+    """One cycle of rate and momentum (Smith and Topin, 2018): up for 30 % of the steps, then down to next to nothing.
+
+    The rate goes along half cosines from ``full / 25`` to ``full`` and to ``full / 250,000``, the momentum from .95 to
+    .85 and back. Equal to ``torch.optim.lr_scheduler.OneCycleLR`` with its defaults.
+
+    Attributes:
+        steps: Of the whole cycle.
+    """
+
+    steps: int
+
+    def rate(self, step: int, full: float) -> float:
+        """See :class:`Schedule`."""
+        start = full / 25.0
+        return self._cycle(step, start, full, start / 1e4)
+
+    def momentum(self, step: int) -> float:
+        """See :class:`Schedule`."""
+        return self._cycle(step, 0.95, 0.85, 0.95)
+
+    def _cycle(self, step: int, start: float, middle: float, end: float) -> float:
+        top, last = 0.3 * self.steps - 1, self.steps - 1
+        if step <= top:
+            return _half_cosine(start, middle, step / top)
+        return _half_cosine(middle, end, (step - top) / (last - top))
+
+
+def _half_cosine(start: float, end: float, share: float) -> float:
+    return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)

@@ -1,0 +1,241 @@
+"""Train a model by a recipe: data in, steps of the engine, and a folder with the model out."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from vidkin.errors import InvalidArgumentError, VidkinError
+from vidkin.models.engine import Step, check_finite, read_terms
+from vidkin.training.recipe import Recipe, load_recipe, show_recipe
+from vidkin.training.report import OnProgress, TrainingInterrupted, TrainingProgress, TrainingReport
+from vidkin.training.run.checkpoint import CHECKPOINT_FILE
+from vidkin.training.run.interrupt import Interrupt, deferred_interrupt
+from vidkin.training.run.log import RunLog
+from vidkin.training.run.output import output_folder
+from vidkin.training.run.randomness import seeded
+from vidkin.training.run.state import TrainingRun
+
+__all__ = ["RECIPE_FILE", "REPORT_FILE", "train"]
+
+logger = logging.getLogger(__name__)
+
+RECIPE_FILE = "recipe.toml"
+REPORT_FILE = "report.json"
+LOCK_FILE = ".training.lock"
+
+# The report's terms are means over this many steps.
+_LAST = 20
+
+
+def train(
+    recipe: str | os.PathLike[str] | Mapping[str, Any] | Recipe,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    resume: bool = True,
+    on_progress: OnProgress | None = None,
+) -> TrainingReport:
+    """Train a model by a recipe.
+
+    The folder gets ``model.safetensors`` and ``config.toml`` (the model), ``recipe.toml`` with every default,
+    ``run.jsonl``, ``report.json``, ``checkpoint.safetensors``, ``features/`` of a frozen backbone and, if the split was
+    made here, ``split.json``. Deterministic: on one machine with one number of threads, the same recipe and data give
+    the same weights, bit for bit, also when the run was killed in between and called again.
+
+    Args:
+        recipe: A recipe, its TOML file, its content, or the name of one that comes with the package.
+        output: Folder of the run, made if missing; None: ``<name of the recipe>-model`` in the current folder.
+        resume: Continue from the folder's checkpoint; False starts over.
+        on_progress: Called after items, steps and validations; on a GPU the steps are told in groups.
+
+    Returns:
+        The report; a run that is complete already is only reported.
+
+    Raises:
+        InvalidArgumentError: A setting is not allowed, the folder holds another run, or another process trains in it.
+        DatasetError: The data are not as the reader needs them, or not one item can be read.
+        TrainingError: The loss is not a finite number any more.
+        TrainingInterrupted: Ctrl-C; the state has been stored.
+    """
+    recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    folder = output_folder(Path(output or f"{recipe.name}-model").expanduser())
+    tell = on_progress or (lambda progress: None)
+    began = time.monotonic()
+
+    with _lock(folder), deferred_interrupt() as interrupt, seeded(recipe.schedule.seed):
+
+        def on_item(done: int, total: int) -> None:
+            if interrupt:
+                raise TrainingInterrupted(
+                    TrainingReport(output=folder, steps=0, planned=recipe.schedule.steps)
+                )
+            tell(TrainingProgress(phase="reading", done=done, total=total))
+
+        run = TrainingRun.prepare(recipe, folder, on_item=on_item)
+        # Only now is anything of an earlier run replaced: a refusal or a wrong setting costs nothing.
+        resumed = resume and run.restore()
+        _write_start(run, resumed=resumed)
+        first = run.step
+        log = RunLog(folder, resume_after=first if resumed else None, tensorboard=recipe.schedule.tensorboard)
+        recorder = _Recorder(run, log, tell)
+        try:
+            _follow(run, recorder, interrupt)
+            run.checkpoint()
+            if interrupt:
+                raise TrainingInterrupted(_report(run, recorder, first, began))
+            run.save()
+        finally:
+            log.close()
+        report = _report(run, recorder, first, began)
+        # A call that found nothing left to do knows less than the one that did it.
+        if run.step > first or not (folder / REPORT_FILE).is_file():
+            _write_report(report)
+    return report
+
+
+class _Recorder:
+    """Reads the terms of steps, watches them for a collapse, and writes and tells what happened."""
+
+    def __init__(self, run: TrainingRun, log: RunLog, tell: OnProgress) -> None:
+        self.run, self.log, self.tell = run, log, tell
+        self.planned = run.recipe.schedule.steps
+        self.last: deque[dict[str, float]] = deque(maxlen=_LAST)
+
+    def record(self, steps: list[Step]) -> None:
+        """Steps in their order, after which nothing may be stored that a loss which is not a number has spoiled."""
+        for step, terms in zip(steps, read_terms(steps), strict=True):
+            check_finite(step.number, terms)
+            self.last.append(terms)
+            warning = self._watch(step.number, terms)
+            if step.number % self.run.recipe.schedule.log_every == 0 or step.number == self.planned:
+                self.log.write(step.number, "step", {**terms, "learning_rate": step.learning_rate})
+            self.tell(
+                TrainingProgress(
+                    phase="training",
+                    done=step.number,
+                    total=self.planned,
+                    terms=terms,
+                    learning_rate=step.learning_rate,
+                    warning=warning,
+                )
+            )
+
+    def validate(self) -> None:
+        """Measure the validation items and tell the result."""
+        measured: dict[str, float] = {self.run.recipe.validation.measure: self.run.validate()}
+        self.log.write(self.run.step, "validation", measured)
+        self.tell(
+            TrainingProgress(phase="validating", done=self.run.step, total=self.planned, terms=measured)
+        )
+
+    def _watch(self, step: int, terms: Mapping[str, float]) -> str:
+        watch = self.run.watch
+        if "distance" not in terms or not watch.add(terms["distance"], step):
+            return ""
+        warning = (
+            f"the embeddings have collapsed: at step {step} their mean distance is {watch.now:.3f}, at the start it "
+            f"was {watch.start:.3f}; lower the learning rate, or choose an objective that pushes negatives away "
+            "(radial_detached instead of radial)"
+        )
+        logger.warning("%s", warning)
+        self.log.write(step, "warning", {"text": warning})
+        return warning
+
+
+def _follow(run: TrainingRun, recorder: _Recorder, interrupt: Interrupt) -> None:
+    """Take the steps that are left, with what is due after each; Ctrl-C ends it after a whole step."""
+    schedule, every = run.recipe.schedule, run.recipe.validation.every
+    if run.stopped_early:
+        return
+    unread: list[Step] = []
+    for step in run.steps():
+        unread.append(step)
+        validate = every > 0 and step.number % every == 0
+        checkpoint = step.number % schedule.checkpoint_every == 0
+        # Reading waits for the device: on a GPU only where something depends on it.
+        due = validate or checkpoint or step.number == schedule.steps
+        if run.device.type == "cpu" or due or interrupt or step.number % schedule.log_every == 0:
+            recorder.record(unread)
+            unread = []
+        if validate:
+            recorder.validate()
+        if interrupt or run.stopped_early:
+            return
+        if checkpoint:
+            run.checkpoint()
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """One training at a time in a folder; the system's lock is gone the moment its process is, however that ended."""
+    lock = FileLock(folder / LOCK_FILE, thread_local=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise InvalidArgumentError(
+            f"{folder}: another training is writing here; wait until it has finished, or choose another output folder"
+        ) from None
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"{folder}: {error.strerror or error}; choose an output folder that can be written"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _write_start(run: TrainingRun, *, resumed: bool) -> None:
+    """Write what is known before the first step, and drop the checkpoint of a run that this one replaces."""
+    try:
+        if not resumed:
+            (run.folder / CHECKPOINT_FILE).unlink(missing_ok=True)
+        run.store_split()
+        (run.folder / RECIPE_FILE).write_text(show_recipe(run.recipe), encoding="utf-8")
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"{run.folder}: {error.strerror or error}; choose an output folder that can be written"
+        ) from error
+
+
+def _report(run: TrainingRun, recorder: _Recorder, first: int, began: float) -> TrainingReport:
+    last = recorder.last
+    broken = run.train.broken + (run.validation.broken if run.validation is not None else ())
+    return TrainingReport(
+        output=run.folder,
+        steps=run.step,
+        planned=run.recipe.schedule.steps,
+        resumed_from=first,
+        stopped_early=run.stopped_early,
+        terms={name: sum(step[name] for step in last) / len(last) for name in last[-1]} if last else {},
+        measure=run.recipe.validation.measure if run.best is not None else "",
+        best=run.best,
+        best_step=run.best_step,
+        distance_start=run.watch.start,
+        distance_end=run.watch.now,
+        collapsed_at=run.watch.collapsed_at,
+        recovered=run.watch.collapsed_at is not None and not run.watch.is_collapsed,
+        broken=tuple((error.path, error.cause) for error in broken),
+        seconds=time.monotonic() - began,
+    )
+
+
+def _write_report(report: TrainingReport) -> None:
+    values = {**asdict(report), "output": os.fspath(report.output), "collapsed": report.collapsed}
+    path = report.output / REPORT_FILE
+    partial = path.with_name(f".{path.name}.part")
+    try:
+        partial.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise VidkinError(f"{path}: cannot be written: {error.strerror or error}") from error
