@@ -17,6 +17,7 @@ class Grey:
     name = fingerprint = "grey"
     short_side = 32
     scorer = "copies"
+    views = "none"
 
     def __init__(self, name, weights):
         self.name = name

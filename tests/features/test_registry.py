@@ -32,12 +32,15 @@ class Brightness:
 
     fingerprint = "brightness-1"
     scorer = "copies"
+    views = "none"
     short_side = 8
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def extract(self, frames: Frames, *, mirror: bool = False) -> FrameFeatures:
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
+    ) -> FrameFeatures:
         values = torch.from_numpy(frames.images.mean(axis=(1, 2), dtype=np.float32))[:, None]
         times = torch.from_numpy(frames.timestamps)
         return FrameFeatures.of_whole(values, times, torch.ones(len(frames)), self.fingerprint)

@@ -237,9 +237,12 @@ class ColourExtractor:
     name = "colour"
     fingerprint = "colour-1"
     scorer = "copies"
+    views = "none"
     short_side = 8
 
-    def extract(self, frames: Frames, *, mirror: bool = False) -> FrameFeatures:
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
+    ) -> FrameFeatures:
         halves = np.stack(np.array_split(frames.images.astype(np.float32), 2, axis=2), axis=1)
         values = torch.from_numpy(halves.mean(axis=(2, 3)))
         times = torch.from_numpy(frames.timestamps)

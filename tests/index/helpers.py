@@ -31,9 +31,12 @@ class Plain:
     name = "plain"
     fingerprint = "plain-1"
     scorer = "copies"
+    views = "none"
     short_side = 64
 
-    def extract(self, frames: Frames, *, mirror: bool = False) -> FrameFeatures:
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
+    ) -> FrameFeatures:
         images = torch.from_numpy(frames.images.copy()).float().mean(dim=-1)
         if mirror:
             images = images.flip(-1)
@@ -51,12 +54,14 @@ class Plain:
 class Fatal(Plain):
     """Plain, but frames of certain colours end the process, hang it, or show a bug."""
 
-    def extract(self, frames: Frames, *, mirror: bool = False) -> FrameFeatures:
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
+    ) -> FrameFeatures:
         colour = frames.images[0].reshape(-1, 3).astype(float).mean(axis=0)
         for what, wanted in COLOURS.items():
             if np.abs(colour - wanted).max() < 40:
                 self.fail(what)
-        return super().extract(frames, mirror=mirror)
+        return super().extract(frames, mirror=mirror, boxes=boxes)
 
     def fail(self, what: str) -> None:
         if what == "segfault":

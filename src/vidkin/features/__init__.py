@@ -2,6 +2,7 @@
 
 from vidkin.features.background import background_frames
 from vidkin.features.classical import ClassicalExtractor
+from vidkin.features.content_boxes import find_content_boxes
 from vidkin.features.contracts import ClipExtractor, ClipPlan, FrameExtractor
 from vidkin.features.describe import describe_file
 from vidkin.features.fitting import FITTING_EDITS, DescribesImages, fit_edit_whitening, pictures_of
@@ -18,10 +19,12 @@ from vidkin.features.registry import (
     open_extractor,
     register_extractor,
 )
+from vidkin.features.views import GRID, Views, check_views
 from vidkin.features.whitening import Whitening, fit_whitening
 
 __all__ = [
     "FITTING_EDITS",
+    "GRID",
     "BackboneExtractor",
     "ClassicalExtractor",
     "ClipExtractor",
@@ -30,13 +33,16 @@ __all__ = [
     "ExtractorFactory",
     "FrameExtractor",
     "PooledNetwork",
+    "Views",
     "Whitening",
     "absolute_name",
     "available_extractors",
     "background_frames",
     "bar_boxes",
     "better_extractor_hint",
+    "check_views",
     "describe_file",
+    "find_content_boxes",
     "fit_edit_whitening",
     "fit_whitening",
     "frame_information",

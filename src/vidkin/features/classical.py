@@ -14,7 +14,8 @@ from torch.nn import functional
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.descriptors import SIDE, describe_regions, raw_dimension
-from vidkin.features.information import bar_boxes, frame_information
+from vidkin.features.information import bar_boxes
+from vidkin.features.views import Views, features_of_views
 from vidkin.features.whitening import Whitening
 from vidkin.similarity import FrameFeatures
 
@@ -46,6 +47,7 @@ class ClassicalExtractor:
     name = "classical"
     short_side = 240
     scorer = "copies"
+    views: Views = "none"
 
     def __init__(self, whitening: str | os.PathLike[str] | None = None) -> None:
         self._whitening = shipped_whitening() if whitening is None else Whitening.load(whitening)
@@ -60,14 +62,16 @@ class ClassicalExtractor:
         """``classical-<revision>-<digest of the whitening>``."""
         return f"classical-{_REVISION}-{self._whitening.digest()[:12]}"
 
-    def extract(self, frames: Frames, *, mirror: bool = False) -> FrameFeatures:
-        """Features of frames [T, H, W, 3]; of their left-right mirror images when ``mirror``."""
-        values = self._whitening.apply(self.describe(frames.images, mirror=mirror))
-        return FrameFeatures.of_whole(
-            values,
-            torch.from_numpy(frames.timestamps.copy()),
-            frame_information(frames.images),
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
+    ) -> FrameFeatures:
+        """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
+        return features_of_views(
+            lambda images: self._whitening.apply(self.describe(images)),
+            frames,
             self.fingerprint,
+            mirror=mirror,
+            boxes=boxes,
         )
 
     def describe(self, images: NDArray[np.uint8], *, mirror: bool = False) -> torch.Tensor:

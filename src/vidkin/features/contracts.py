@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+import torch
+
+from vidkin.features.views import Views
 from vidkin.similarity import FrameFeatures
 
 if TYPE_CHECKING:
@@ -45,8 +48,22 @@ class FrameExtractor(Protocol):
         """
         ...
 
-    def extract(self, frames: Frames, *, mirror: bool = False) -> FrameFeatures:
-        """Features of frames [T, H, W, 3]; of their left-right mirror images when ``mirror``."""
+    @property
+    def views(self) -> Views:
+        """Which side of a comparison is best described in views, see :mod:`vidkin.features.views`."""
+        ...
+
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
+    ) -> FrameFeatures:
+        """Features of frames [T, H, W, 3]; of their left-right mirror images when ``mirror``.
+
+        Args:
+            frames: T frames.
+            mirror: Flip the frames first.
+            boxes: [V, 4] views of the (flipped) picture, the whole first; None for the whole alone. An extractor of
+                clips knows only the whole.
+        """
         ...
 
 

@@ -12,6 +12,8 @@ from vidkin.features.contracts import ClipExtractor, FrameExtractor
 from vidkin.similarity import FrameFeatures
 
 if TYPE_CHECKING:
+    import torch
+
     from vidkin.media import Frames
 
 __all__ = ["describe_file"]
@@ -29,6 +31,7 @@ def describe_file(
     start: float = 0.0,
     end: float | None = None,
     mirrors: tuple[bool, ...] = (False,),
+    boxes: torch.Tensor | None = None,
     batch: int = 32,
     threads: int = 0,
     beat: Callable[[], None] = lambda: None,
@@ -42,6 +45,7 @@ def describe_file(
         rate: Descriptors a second.
         start, end: The stretch, seconds; an end of None is the end of the file.
         mirrors: Each stretch comes once for each of these: as it is (False), flipped left to right (True).
+        boxes: [V, 4] views to describe, the whole picture first; None for the whole alone.
         batch: Frames decoded at a time, between two calls of ``beat``.
         threads: Of the decoder, as of :func:`vidkin.media.iter_frames`.
         beat: Called for each batch of decoded frames.
@@ -77,7 +81,7 @@ def describe_file(
         yield from zip(*streams, strict=True)
         return
     for frames in _chunks(read(rate, start, end)):
-        yield tuple(extractor.extract(frames, mirror=mirror) for mirror in mirrors)
+        yield tuple(extractor.extract(frames, mirror=mirror, boxes=boxes) for mirror in mirrors)
 
 
 def _chunks(batches: Iterator[Frames]) -> Iterator[Frames]:

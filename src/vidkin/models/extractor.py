@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.features import ClipPlan, frame_information, resolve_device
+from vidkin.features import ClipPlan, Views, frame_information, resolve_device
 from vidkin.models.clip_buffer import Clip, ClipBuffer
 from vidkin.models.images import Pictures, encoder_input
 from vidkin.models.networks.clip_encoder import ClipEncoder
@@ -36,6 +36,7 @@ class ModelExtractor:
     """
 
     scorer = "kinds"
+    views: Views = "none"
 
     def __init__(self, model: Encoder, *, name: str, device: torch.device) -> None:
         self.model = model.eval().requires_grad_(False).to(device)
@@ -58,8 +59,13 @@ class ModelExtractor:
         """Side of the model's input, pixels."""
         return self.model.config.size
 
-    def extract(self, frames: Pictures, *, mirror: bool = False) -> FrameFeatures:
-        """Embeddings of frames [T, H, W, 3], each for itself; of their mirror images when ``mirror``."""
+    def extract(
+        self, frames: Pictures, *, mirror: bool = False, boxes: torch.Tensor | None = None
+    ) -> FrameFeatures:
+        """Embeddings of frames [T, H, W, 3], each for itself; of their mirror images when ``mirror``.
+
+        A measure of kinds compares whole pictures: ``boxes`` other than the whole are not described.
+        """
         pictures = encoder_input(frames.images, self.model.config, mirror=mirror)
         return FrameFeatures.of_whole(
             self._in_chunks(pictures, self.model.embed)[:, None],
@@ -128,7 +134,9 @@ class ClipModelExtractor(ModelExtractor):
         if waiting:
             yield self._described(waiting)
 
-    def extract(self, frames: Pictures, *, mirror: bool = False) -> FrameFeatures:
+    def extract(
+        self, frames: Pictures, *, mirror: bool = False, boxes: torch.Tensor | None = None
+    ) -> FrameFeatures:
         """For each frame the embedding of the clip around it, out of these frames.
 
         The clip has the model's number of frames, the given ones nearest in order, or all where they are fewer. Whole

@@ -3,7 +3,7 @@
 from vidkin.similarity.alignment import align
 from vidkin.similarity.chamfer import frame_similarity, frame_similarity_many
 from vidkin.similarity.copies import CopyScorer, ScoreSettings, background_baseline, calibrated_map
-from vidkin.similarity.frame_features import FrameFeatures
+from vidkin.similarity.frame_features import WHOLE, FrameFeatures
 from vidkin.similarity.kinds import KindScorer
 from vidkin.similarity.scorer import PairScore, Scorer
 from vidkin.similarity.scorers import available_scorers, open_scorer
@@ -16,6 +16,7 @@ from vidkin.similarity.video import (
 )
 
 __all__ = [
+    "WHOLE",
     "CopyScorer",
     "FrameFeatures",
     "KindScorer",

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
-from vidkin.features.information import bar_boxes, frame_information
+from vidkin.features.information import bar_boxes
 from vidkin.features.networks.pooling import region_max_pool
 from vidkin.features.networks.pretrained import Network, open_timm_network, open_torchvision_network
+from vidkin.features.views import Views, features_of_views
 from vidkin.features.whitening import Whitening
 from vidkin.similarity import FrameFeatures
 
@@ -129,17 +130,25 @@ class BackboneExtractor:
         """The whole network in eval mode, on its device; its classifier is there if the weights had one."""
         return self._network.module
 
-    def extract(self, frames: Frames, *, mirror: bool = False) -> FrameFeatures:
-        """Features of frames [T, H, W, 3]; of their left-right mirror images when ``mirror``.
+    @property
+    def views(self) -> Views:
+        """``none``: views make a network slower by their number; ask for them where that is worth it."""
+        return "none"
+
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
+    ) -> FrameFeatures:
+        """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
 
         Memory is bounded by a chunk of 4 frames (CUDA: 32) and the result. Frames may come in any batches: the
         numbers are the same.
         """
-        return FrameFeatures.of_whole(
-            self._values(frames.images, self._whitening, mirror=mirror),
-            torch.from_numpy(frames.timestamps.copy()),
-            frame_information(frames.images),
+        return features_of_views(
+            lambda images: self._values(images, self._whitening, mirror=False),
+            frames,
             self._fingerprint,
+            mirror=mirror,
+            boxes=boxes,
         )
 
     def describe(self, images: NDArray[np.uint8], *, mirror: bool = False) -> torch.Tensor:

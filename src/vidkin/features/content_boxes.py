@@ -1,0 +1,118 @@
+"""Boxes that are found: the picture inside borders, the parts of a split screen, the rectangle of an inset.
+
+What was put around a picture, or beside it, meets it in straight lines that stay where they are while the picture
+changes. A box is a rectangle each side of which is such a line or a border of the frame.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+__all__ = ["find_content_boxes"]
+
+_SIDE = 128
+_MOST_FRAMES = 24
+# Gray levels that an edge of a box has at least, after blurring along it.
+_EDGE = 5.0
+# Share of frames in which a pixel of a line shows an edge, averaged along the side of a box.
+_LEAST_COVERAGE = 0.5
+# Lines looked at in either direction, and boxes reported.
+_MOST_LINES = 9
+_MOST_BOXES = 4
+_SMALLEST_SIDE = 0.18
+_SAME = 0.8
+
+
+def find_content_boxes(images: NDArray[np.uint8]) -> torch.Tensor:
+    """Boxes [N, 4] (left, top, right, bottom; shares of the picture) that may hold a video of their own, best first.
+
+    Luma at 128 x 128; in each of up to 24 frames a pixel is an edge of a column where the difference across it is the
+    largest among its neighbors and at least 5 gray levels; its persistence is the share of frames in which it is one.
+    Boxes are made of the lines with the most persistent pixels and of the frame's borders; the coverage of a side is
+    the mean persistence along it (1 for a border of the frame). A box counts if every side has a coverage of at least
+    .5 and is at least 18 % of the picture's long.
+
+    Args:
+        images: [T, H, W, 3] uint8, frames of one video.
+
+    Returns:
+        At most 4 boxes, none of them nearly the whole picture or nearly another one (intersection over union .8).
+    """
+    if len(images) < 2:
+        return torch.zeros(0, 4)
+    chosen = images[np.unique(np.linspace(0, len(images) - 1, _MOST_FRAMES).round().astype(int))]
+    luma = torch.from_numpy(chosen @ np.array([0.299, 0.587, 0.114], dtype=np.float32))[:, None]
+    small = functional.interpolate(luma, (_SIDE, _SIDE), mode="area")[:, 0]
+    across, down = _persistence(small), _persistence(small.transpose(1, 2))
+    boxes = []
+    for (left, right), (top, bottom) in product(_spans(_lines(across)), _spans(_lines(down))):
+        sides = [
+            _coverage(across, left, top, bottom),
+            _coverage(across, right, top, bottom),
+            _coverage(down, top, left, right),
+            _coverage(down, bottom, left, right),
+        ]
+        inner = [side for side in sides if side is not None]
+        if inner and min(inner) >= _LEAST_COVERAGE:
+            boxes.append((min(inner) + 0.1 * len(inner), (left, top, right, bottom)))
+    return torch.tensor(_distinct(boxes)).reshape(-1, 4) / _SIDE
+
+
+def _persistence(luma: torch.Tensor) -> torch.Tensor:
+    """[T, S, S] to [S + 1, S]: of each line between two columns the share of frames in which each row has an edge."""
+    smooth = functional.avg_pool2d(luma[:, None], (5, 1), 1, (2, 0), count_include_pad=False)[:, 0]
+    difference = smooth.diff(dim=2).abs()
+    largest = functional.max_pool1d(difference, 3, 1, 1)
+    edge = (difference >= _EDGE) & (difference >= largest)
+    share = edge.float().mean(0)
+    # A line may lie between two columns in one row and beside it in the next.
+    share = functional.max_pool1d(share[None], 3, 1, 1)[0]
+    return functional.pad(share.T, (0, 0, 1, 1))
+
+
+def _lines(persistence: torch.Tensor) -> list[int]:
+    """Positions of the lines with the most persistent pixels, and of the borders."""
+    strength = (persistence * (persistence >= _LEAST_COVERAGE / 2)).sum(1)
+    peak = (strength >= functional.max_pool1d(strength[None], 5, 1, 2)[0]) & (
+        strength >= _SMALLEST_SIDE * _SIDE * 0.5
+    )
+    places = peak.nonzero()[:, 0]
+    best = places[strength[places].argsort(descending=True)[:_MOST_LINES]].tolist()
+    return sorted({0, _SIDE, *best})
+
+
+def _spans(lines: list[int]) -> list[tuple[int, int]]:
+    return [(first, last) for first, last in combinations(lines, 2) if last - first >= _SMALLEST_SIDE * _SIDE]
+
+
+def _coverage(persistence: torch.Tensor, line: int, start: int, stop: int) -> float | None:
+    """Mean persistence of a side; None for a border of the frame."""
+    if line in (0, _SIDE):
+        return None
+    return float(persistence[line, start:stop].mean())
+
+
+def _distinct(
+    boxes: list[tuple[float, tuple[int, int, int, int]]],
+) -> list[tuple[int, int, int, int]]:
+    chosen = [(0, 0, _SIDE, _SIDE)]
+    for _, box in sorted(boxes, reverse=True):
+        if len(chosen) <= _MOST_BOXES and all(_overlap(box, other) < _SAME for other in chosen):
+            chosen.append(box)
+    return chosen[1:]
+
+
+def _overlap(one: tuple[int, int, int, int], other: tuple[int, int, int, int]) -> float:
+    """Intersection over union."""
+    width = min(one[2], other[2]) - max(one[0], other[0])
+    height = min(one[3], other[3]) - max(one[1], other[1])
+    if width <= 0 or height <= 0:
+        return 0.0
+    both = width * height
+    areas = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other))
+    return both / (areas - both)

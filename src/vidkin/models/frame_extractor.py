@@ -1,0 +1,177 @@
+"""The default extractor: the small frame encoder of our own, over views of every frame."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin.features import Views, bar_boxes, frame_information, resolve_device
+from vidkin.models.networks.frame_encoder import FrameEncoder, FrameEncoderSettings
+from vidkin.similarity import WHOLE, FrameFeatures
+
+if TYPE_CHECKING:
+    from vidkin.media import Frames
+
+__all__ = ["FrameEncoderExtractor", "load_frame_encoder", "open_frame_extractor"]
+
+PathLike = str | os.PathLike[str]
+
+# Part of the fingerprint: raise it when the same frame would get other numbers.
+_REVISION = 1
+_SHIPPED = "data/frame_encoder.safetensors"
+# Side of the square that views are cut from: a view of half a side still has all pixels that the encoder looks at.
+_CANVAS = 128
+# Squares a pass: enough to keep the processor busy, few enough to stay in its cache.
+_SQUARES_A_PASS = 64
+
+
+class FrameEncoderExtractor:
+    """Unit vectors of the views of frames: [T, V, 1, D].
+
+    Black bars are cut off first. The picture is brought to one square, every view is cut from it and brought to the
+    encoder's input, so each frame is resized only once whatever the number of views.
+
+    Args:
+        encoder: The network.
+        name: As it was opened.
+        device: Where it computes.
+    """
+
+    scorer = "copies"
+    views: Views = "both"
+    short_side = 160
+
+    def __init__(
+        self, encoder: FrameEncoder, *, name: str = "vidkin", device: torch.device | None = None
+    ) -> None:
+        self._device = device or torch.device("cpu")
+        self._network = encoder.fold().to(self._device).requires_grad_(False)
+        self._settings = encoder.settings
+        self._name = name
+        self._fingerprint = f"frame-encoder-{_REVISION}-{_digest(encoder)[:12]}"
+
+    @property
+    def name(self) -> str:
+        """As it was opened."""
+        return self._name
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of the network's settings and weights, wherever they come from."""
+        return self._fingerprint
+
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
+    ) -> FrameFeatures:
+        """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
+        boxes = torch.tensor([WHOLE]) if boxes is None else boxes
+        canvas = self._canvas(frames, mirror=mirror)
+        squares = torch.stack([self._cut(canvas, box) for box in boxes.tolist()], dim=1).flatten(0, 1)
+        return FrameFeatures(
+            self.encode(squares).reshape(len(frames), len(boxes), 1, self._settings.dimension),
+            torch.from_numpy(frames.timestamps.copy()),
+            frame_information(frames.images),
+            self._fingerprint,
+            boxes=boxes,
+        )
+
+    def encode(self, squares: torch.Tensor) -> torch.Tensor:
+        """Unit vectors [N, D] of squares [N, 3, side, side] with values in 0..255."""
+        parts = [
+            self._network((part / 255).to(self._device).contiguous(memory_format=torch.channels_last)).cpu()
+            for part in torch.split(squares, _SQUARES_A_PASS)
+        ]
+        return torch.cat(parts) if parts else torch.zeros(0, self._settings.dimension)
+
+    @property
+    def side(self) -> int:
+        """Side of the squares that :meth:`encode` takes, pixels."""
+        return self._settings.side
+
+    def _canvas(self, frames: Frames, *, mirror: bool) -> torch.Tensor:
+        """[T, 3, 128, 128] float: the pictures without their bars as squares."""
+        squares = []
+        for image, (top, bottom, left, right) in zip(
+            frames.images, bar_boxes(frames.images).tolist(), strict=True
+        ):
+            picture = image[top:bottom, left:right]
+            picture = picture[:, ::-1] if mirror else picture
+            tensor = torch.from_numpy(np.ascontiguousarray(picture)).permute(2, 0, 1)[None].float()
+            squares.append(_resize(tensor, _CANVAS))
+        return torch.cat(squares) if squares else torch.zeros(0, 3, _CANVAS, _CANVAS)
+
+    def _cut(self, canvas: torch.Tensor, box: tuple[float, float, float, float]) -> torch.Tensor:
+        left, top, right, bottom = (round(share * _CANVAS) for share in box)
+        return _resize(canvas[:, :, top:bottom, left:right], self._settings.side)
+
+
+def load_frame_encoder(path: PathLike | None = None) -> FrameEncoder:
+    """The frame encoder in a safetensors file whose metadata has its settings; default: the shipped one.
+
+    Raises:
+        InvalidArgumentError: The file is damaged or holds something else.
+    """
+    if path is None:
+        with as_file(files("vidkin.models") / _SHIPPED) as shipped:
+            return load_frame_encoder(shipped)
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(os.fspath(path), framework="pt") as file:
+            settings = json.loads((file.metadata() or {}).get("settings", "null"))
+            tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118
+        if settings is None:
+            raise InvalidArgumentError("its metadata has no settings")
+        encoder = FrameEncoder(FrameEncoderSettings.from_table(settings))
+        encoder.load_state_dict(tensors)
+    except (OSError, SafetensorError, ValueError, RuntimeError, InvalidArgumentError) as error:
+        raise InvalidArgumentError(
+            f"{os.fspath(path)} must be the weights of a frame encoder: {str(error).splitlines()[0]}"
+        ) from error
+    if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
+        raise InvalidArgumentError(f"{os.fspath(path)} must hold finite weights, got NaN or infinity")
+    return encoder.eval()
+
+
+def open_frame_extractor(
+    name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
+) -> FrameEncoderExtractor:
+    """The extractor ``vidkin``; what the entry point ``vidkin.extractors: vidkin`` names.
+
+    Args:
+        name: ``vidkin``.
+        weights: Of another frame encoder; default the shipped ones.
+        whitening: Not accepted: the encoder's vectors need none.
+        device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
+
+    Raises:
+        UnknownExtractorError: The name has settings or a model.
+        InvalidArgumentError: The weights are damaged, or a whitening is given.
+    """
+    if name != "vidkin":
+        raise UnknownExtractorError(f"extractor 'vidkin' takes neither a model nor settings, got {name!r}")
+    if whitening is not None:
+        raise InvalidArgumentError(f"extractor 'vidkin' takes no whitening, got {os.fspath(whitening)!r}")
+    path = None if weights is None else Path(weights).expanduser()
+    return FrameEncoderExtractor(load_frame_encoder(path), name=name, device=resolve_device(device))
+
+
+def _resize(images: torch.Tensor, side: int) -> torch.Tensor:
+    return functional.interpolate(images, (side, side), mode="bilinear", antialias=True, align_corners=False)
+
+
+def _digest(encoder: FrameEncoder) -> str:
+    digest = hashlib.sha256(json.dumps(encoder.settings.to_table(), sort_keys=True).encode())
+    for name, tensor in sorted(encoder.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().float().cpu().numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,153 @@
+"""The small network that turns a square of a frame into a unit vector; search and shots share it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.nn.utils import fuse_conv_bn_eval
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = ["FrameEncoder", "FrameEncoderSettings"]
+
+NORMALIZATIONS = ("fixed", "image")
+
+# Usual mean and deviation of values in 0..1, the same for all channels.
+_MEAN = 0.45
+_DEVIATION = 0.25
+# Added to the deviation of an image (as variances): without it, compression of plain skies and roads is blown up.
+_LEAST_DEVIATION = 0.15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameEncoderSettings:
+    """What a `FrameEncoder` is made of.
+
+    Attributes:
+        side: Side of the input in pixels.
+        widths: Channels after the stem and after each block.
+        strides: Stride of each block, one fewer than widths.
+        grid: Side of the grid that features are averaged to before the last layer, which so knows what is where.
+        dimension: Length of the vectors.
+        normalization: ``"image"`` subtracts each image's mean and divides by its deviation, so that brightness
+            changes nothing and contrast little; ``"fixed"`` uses the same numbers for all images.
+    """
+
+    side: int = 64
+    widths: tuple[int, ...] = (24, 48, 48, 96, 96, 192, 192)
+    strides: tuple[int, ...] = (2, 1, 2, 1, 2, 1)
+    grid: int = 4
+    dimension: int = 128
+    normalization: str = "image"
+
+    def __post_init__(self) -> None:
+        if self.normalization not in NORMALIZATIONS:
+            raise InvalidArgumentError(
+                f"normalization must be one of {', '.join(NORMALIZATIONS)}, got {self.normalization!r}"
+            )
+        if len(self.widths) != len(self.strides) + 1 or not self.strides:
+            raise InvalidArgumentError(
+                f"widths must be one more than strides, got {len(self.widths)} widths and {len(self.strides)} strides"
+            )
+        numbers = (*self.widths, *self.strides, self.grid, self.dimension)
+        if min(numbers) < 1:
+            raise InvalidArgumentError(f"widths, strides, grid and dimension must be at least 1, got {self}")
+        if self.side < self.grid:
+            raise InvalidArgumentError(f"side must be at least grid ({self.grid}), got {self.side}")
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> Self:
+        """Settings from a table as JSON or TOML gives it."""
+        known: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in table.items()
+        }
+        try:
+            return cls(**known)
+        except TypeError as error:
+            names = ", ".join(sorted(cls.__dataclass_fields__))
+            raise InvalidArgumentError(f"settings must be among {names}, got {', '.join(known)}") from error
+
+    def to_table(self) -> dict[str, Any]:
+        """The settings as a table for JSON or TOML."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
+        }
+
+
+class FrameEncoder(nn.Module):
+    """Unit vectors [N, D] of squares [N, 3, side, side]: a stem, depthwise-separable blocks, one linear layer.
+
+    Args:
+        settings: What it is made of; the defaults have 474 thousand parameters.
+    """
+
+    def __init__(self, settings: FrameEncoderSettings | None = None) -> None:
+        super().__init__()
+        self.settings = settings or FrameEncoderSettings()
+        widths = self.settings.widths
+        self.stem = _convolution(3, widths[0], stride=2)
+        self.blocks = nn.Sequential(
+            *(
+                _separable(before, after, stride)
+                for before, after, stride in zip(widths[:-1], widths[1:], self.settings.strides, strict=True)
+            )
+        )
+        self.pool = nn.AdaptiveAvgPool2d(self.settings.grid)
+        self.head = nn.Linear(widths[-1] * self.settings.grid**2, self.settings.dimension)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Vectors of unit length, [N, D], of images [N, 3, side, side] with values in 0..1."""
+        features = self.blocks(self.stem(self._normalize(images)))
+        return functional.normalize(self.head(self.pool(features).flatten(1)), dim=1)
+
+    def _normalize(self, images: torch.Tensor) -> torch.Tensor:
+        if self.settings.normalization == "fixed":
+            return (images - _MEAN) / _DEVIATION
+        variance, mean = torch.var_mean(images, dim=(1, 2, 3), keepdim=True, correction=0)
+        return (images - mean) * (variance + _LEAST_DEVIATION**2).rsqrt()
+
+    def fold(self) -> FrameEncoder:
+        """A copy for inference: batch norms folded into the convolutions, memory layout channels last."""
+        folded = copy.deepcopy(self).eval()
+        for module in list(folded.modules()):
+            if isinstance(module, nn.Sequential) and isinstance(module[0], nn.Conv2d):
+                _fold_layers(module)
+        return folded.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+
+    @property
+    def parameter_count(self) -> int:
+        """Number of trained values."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+
+def _convolution(before: int, after: int, *, stride: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU(inplace=True)
+    )
+
+
+def _separable(before: int, after: int, stride: int) -> nn.Sequential:
+    """A convolution of each channel by itself, then one across channels."""
+    return nn.Sequential(
+        nn.Conv2d(before, before, 3, stride, 1, groups=before, bias=False),
+        nn.BatchNorm2d(before),
+        nn.ReLU(inplace=True),
+        nn.Conv2d(before, after, 1, bias=False),
+        nn.BatchNorm2d(after),
+        nn.ReLU(inplace=True),
+    )
+
+
+def _fold_layers(layers: nn.Sequential) -> None:
+    """Merge every batch norm of the sequence into the convolution before it; nothing takes its place."""
+    for index in range(len(layers) - 1):
+        convolution, norm = layers[index], layers[index + 1]
+        if isinstance(convolution, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d):
+            layers[index] = fuse_conv_bn_eval(convolution, norm)
+            layers[index + 1] = nn.Identity()
