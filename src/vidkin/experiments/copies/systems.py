@@ -1,0 +1,153 @@
+"""Scores of every query against the whole gallery: by `vidkin search`, and by two public kinds of frame hashes."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from vidkin.errors import MediaError, MissingPartError
+from vidkin.experiments.copies.material import CopyMaterial, GalleryVideo
+from vidkin.index import Index, sampling_rate
+from vidkin.media import probe, read_frames
+from vidkin.similarity import Segment
+
+__all__ = ["SearchScores", "has_vpdq", "phash_scores", "search_scores", "vpdq_scores"]
+
+Scores = NDArray[np.float64]
+Bits = NDArray[np.float64]
+
+_SHORT_SIDE = 240
+_HASH_BITS = 64
+# vPDQ's own rules: hashes of this quality count, and frames this many bits apart are the same.
+_PDQ_QUALITY = 50
+_PDQ_DISTANCE = 31
+
+
+@dataclass(frozen=True)
+class SearchScores:
+    """What `vidkin search` says about every pair.
+
+    Attributes:
+        scores: [Q, G] in [0, 1]; 0 where the video is not reported.
+        segments: [Q][G] matching segments, best first.
+        index_seconds: Seconds to index the gallery.
+        search_seconds: Median seconds of a query.
+        recall: Share of the matches of an exhaustive search that the first stage keeps among 100 candidates.
+        identical: The lowest score of a video searched with itself.
+    """
+
+    scores: Scores
+    segments: list[list[tuple[Segment, ...]]]
+    index_seconds: float
+    search_seconds: float
+    recall: float
+    identical: float
+
+
+def search_scores(
+    material: CopyMaterial,
+    folder: Path,
+    *,
+    extractor: str = "classical",
+    weights: Path | None = None,
+    whitening: Path | None = None,
+) -> SearchScores:
+    """Index the gallery and search it with every query, every video being a candidate.
+
+    Raises:
+        MediaError: A video of the gallery cannot be indexed.
+    """
+    queries, gallery = material.queries, material.gallery
+    with Index.open(folder, extractor=extractor, weights=weights, whitening=whitening) as index:
+        started = time.perf_counter()
+        report = index.add([video.path for video in gallery])
+        if report.broken:
+            raise MediaError(report.broken[0].path, report.broken[0].cause)
+        index_seconds = time.perf_counter() - started
+        column = {os.path.abspath(video.path): number for number, video in enumerate(gallery)}
+        scores = np.zeros((len(queries), len(gallery)))
+        segments: list[list[tuple[Segment, ...]]] = [[() for _ in gallery] for _ in queries]
+        times = []
+        for row, query in enumerate(queries):
+            started = time.perf_counter()
+            for match in index.search(query.path, limit=len(gallery), candidates=len(gallery)):
+                scores[row, column[match.path]] = match.score
+                segments[row][column[match.path]] = match.segments
+            times.append(time.perf_counter() - started)
+        recall = index.recall(queries=len(queries), limit=100).recall
+        identical = min(_score_with_itself(index, video) for video in gallery if video.edit == "reencode")
+    return SearchScores(scores, segments, index_seconds, statistics.median(times), recall, identical)
+
+
+def phash_scores(material: CopyMaterial) -> Scores:
+    """[Q, G]: mean over a video's frames of the nearest frame of the other (1 - 2 * Hamming / 64), the larger
+    direction. One pHash a second, more in short videos, as vidkin samples them.
+
+    Raises:
+        MissingPartError: The package imagehash is not installed.
+    """
+    try:
+        import imagehash
+    except ImportError as error:
+        raise MissingPartError(
+            "pHash needs the package imagehash; run pip install 'vidkin[bench]'"
+        ) from error
+
+    def hashes(path: Path) -> Bits:
+        frames = read_frames(path, rate=sampling_rate(probe(path).duration), short_side=_SHORT_SIDE)
+        bits = [imagehash.phash(Image.fromarray(image)).hash.ravel() for image in frames.images]
+        return 2 * np.stack(bits).astype(np.float64) - 1
+
+    def score(query: Bits, target: Bits) -> float:
+        alike = query @ target.T / _HASH_BITS
+        return float(max(alike.max(1).mean(), alike.max(0).mean()))
+
+    return _score_all(material, hashes, score)
+
+
+def vpdq_scores(material: CopyMaterial) -> Scores:
+    """[Q, G]: share of frames with a PDQ distance of at most 31, the larger direction: vPDQ's own rule."""
+    import vpdq
+
+    def hashes(path: Path) -> Bits:
+        features = vpdq.computeHash(str(path), seconds_per_hash=1)
+        good = [feature for feature in features if feature.quality >= _PDQ_QUALITY] or features
+        return np.stack(
+            [np.unpackbits(np.frombuffer(bytes.fromhex(feature.hex), np.uint8)) for feature in good]
+        ).astype(np.float64)
+
+    def score(query: Bits, target: Bits) -> float:
+        near = (query @ (1 - target.T) + (1 - query) @ target.T) <= _PDQ_DISTANCE
+        return float(max(near.any(1).mean(), near.any(0).mean()))
+
+    return _score_all(material, hashes, score)
+
+
+def has_vpdq() -> bool:
+    """Whether the package vpdq, which is built with FFmpeg's development files, is installed."""
+    return find_spec("vpdq") is not None
+
+
+def _score_with_itself(index: Index, video: GalleryVideo) -> float:
+    matches = index.search(video.path, limit=5, mirrored=False)
+    return next(match.score for match in matches if match.path == os.path.abspath(video.path))
+
+
+def _score_all(
+    material: CopyMaterial, hashes: Callable[[Path], Bits], score: Callable[[Bits, Bits], float]
+) -> Scores:
+    gallery: Sequence[Bits] = [hashes(video.path) for video in material.gallery]
+    scores = np.zeros((len(material.queries), len(gallery)))
+    for row, query in enumerate(material.queries):
+        bits = hashes(query.path)
+        scores[row] = [score(bits, target) for target in gallery]
+    return scores
