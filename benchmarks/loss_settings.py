@@ -16,9 +16,10 @@ from pathlib import Path
 import torch
 
 from vidkin.experiments.retrieval import ComparisonPlan, Schedule, comparison_set, open_set
+from vidkin.experiments.retrieval.inputs import frame_features
 from vidkin.experiments.retrieval.methods import Method
-from vidkin.experiments.retrieval.runs import Labelled, embedded, measure, train_method
-from vidkin.experiments.retrieval.sets import frame_features
+from vidkin.experiments.retrieval.scores import score_retrieval
+from vidkin.experiments.retrieval.training import Labelled, embed_inputs, train_method
 from vidkin.models import EncoderConfig, build_model
 from vidkin.rendering.machine import describe_machine
 from vidkin.training.recipe import ObjectiveRecipe
@@ -73,8 +74,8 @@ def measured(name: str, data: Path, weights: Path, work: Path) -> dict[str, list
         for seed in SEEDS:
             model = build_model(config, weights=weights, seed=seed)
             train_method(model, method, train, Schedule(), seed=seed)
-            gallery, queries = embedded(model, train.inputs), embedded(model, kept.inputs)
-            qp = measure(queries, kept.labels, gallery, train.labels)["qp"]
+            gallery, queries = embed_inputs(model, train.inputs), embed_inputs(model, kept.inputs)
+            qp = score_retrieval(queries, kept.labels, gallery, train.labels)["qp"]
             found.setdefault(title, []).append(qp)
         print(f"{name}: {title}: {statistics.mean(found[title]):.1f}", flush=True)
     return found

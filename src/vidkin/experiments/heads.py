@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.atomic import replace_file
 from vidkin.experiments.runs import OnProgress
-from vidkin.media import whole_file
 from vidkin.models import ClipEncoder, EncoderConfig, build_model
 from vidkin.shots.learned import video_features
 
@@ -85,7 +85,7 @@ class HeadStore:
             return loaded
         rows, _ = video_features(network, path, size=self._config.size)
         self._folder.mkdir(parents=True, exist_ok=True)
-        with whole_file(stored) as partial, partial.open("wb") as file:
+        with replace_file(stored) as temporary, temporary.open("wb") as file:
             np.save(file, rows, allow_pickle=False)
         return rows
 

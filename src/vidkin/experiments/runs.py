@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vidkin._base.atomic import write_text
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import whole_file
 from vidkin.rendering.json_values import as_json
@@ -68,8 +69,7 @@ def load_or_run(
             return stored
     result = run()
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as partial:
-        partial.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(result, indent=1) + "\n")
     return json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -137,7 +137,7 @@ def check_same_data(
                 )
         else:
             work.mkdir(parents=True, exist_ok=True)
-            record.write_text(json.dumps(contents), encoding="utf-8")
+            write_text(record, json.dumps(contents))
     except OSError as error:
         raise InvalidArgumentError(f"--work {work} cannot be used: {error.strerror or error}") from error
 

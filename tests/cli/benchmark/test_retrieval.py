@@ -94,7 +94,7 @@ def test_a_set_of_the_other_kind_is_refused(collection: Path) -> None:
     result = run("fgvr", "--data", collection, "-s", "grocery", status=2)
     assert "set grocery is not for fgvr; run `vidkin benchmark fgir --set grocery`" in result.stderr
     result = run("fgir", "--data", collection, "-s", "cats", status=2)
-    assert "no set is called 'cats'" in result.stderr
+    assert "a set must be one of fruit, strokes" in result.stderr
 
 
 def test_frames_of_the_picture_tell_relevance(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def test_both_forms_of_radial_stand_beside_the_published_figure() -> None:
 
 def test_unknown_methods_are_told_with_all_that_there_are() -> None:
     with pytest.raises(
-        InvalidArgumentError, match="no method is called 'radial2', allowed are backbone, untr"
+        InvalidArgumentError, match=r"a method must be one of backbone, untr.*; got 'radial2'"
     ):
         method_named("radial2")
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from vidkin.experiments.retrieval import ComparisonPlan, Run, Summary, as_page, summarise
+from vidkin.experiments.retrieval import ComparisonPlan, ComparisonRun, Summary, as_page, summarize
 
 QP = {
     # method: QP of three seeds at the common rate
@@ -21,7 +21,9 @@ QP = {
 }
 
 
-def run_of(method: str, seed: int, qp: float, *, rate: float = 1e-3, validation: float | None = None) -> Run:
+def run_of(
+    method: str, seed: int, qp: float, *, rate: float = 1e-3, validation: float | None = None
+) -> ComparisonRun:
     names = ("qp", "qp_sampled", "qp_inside", "ndcg", "tp", "map", "map_subcategory", "recall_at_1")
     geometry = {
         "order_inside": 90.0,
@@ -31,7 +33,7 @@ def run_of(method: str, seed: int, qp: float, *, rate: float = 1e-3, validation:
         "distance_negative": 1.5,
         "unreachable": 7.0,
     }
-    return Run(
+    return ComparisonRun(
         set="fruit",
         method=method,
         seed=seed,
@@ -50,7 +52,7 @@ def plan() -> ComparisonPlan:
 
 
 @pytest.fixture
-def runs() -> list[Run]:
+def runs() -> list[ComparisonRun]:
     found = [run_of(name, seed, qp) for name, values in QP.items() for seed, qp in enumerate(values)]
     # Validation likes all_quadlets better, although hierarchical_ap is better on the test.
     return [
@@ -60,8 +62,8 @@ def runs() -> list[Run]:
 
 
 @pytest.fixture
-def summary(plan: ComparisonPlan, runs: list[Run]) -> Summary:
-    (found,) = summarise(runs, plan)
+def summary(plan: ComparisonPlan, runs: list[ComparisonRun]) -> Summary:
+    (found,) = summarize(runs, plan)
     return found
 
 
@@ -92,11 +94,11 @@ def test_the_verdict_by_hand(summary: Summary) -> None:
     )
 
 
-def test_validation_chooses_the_rate_of_every_method(plan: ComparisonPlan, runs: list[Run]) -> None:
+def test_validation_chooses_the_rate_of_every_method(plan: ComparisonPlan, runs: list[ComparisonRun]) -> None:
     slow = [run_of("radial", seed, 75.0, rate=1e-4) for seed in range(3)]
     tried = [run_of(name, 0, 10.0, rate=1e-4) for name in QP if name not in ("radial", "backbone")]
     both = ComparisonPlan(sets=("fruit",), learning_rates=(1e-3, 1e-4))
-    (found,) = summarise([*runs, *slow, *tried], both)
+    (found,) = summarize([*runs, *slow, *tried], both)
     common = {row.method: row for row in found.common}
     chosen = {row.method: row for row in found.chosen}
     assert common["radial"].mean["qp"] == 40.0
@@ -106,7 +108,7 @@ def test_validation_chooses_the_rate_of_every_method(plan: ComparisonPlan, runs:
 
 
 def test_few_methods_have_no_verdict(plan: ComparisonPlan) -> None:
-    (found,) = summarise([run_of("triplet", 0, 60.0)], plan)
+    (found,) = summarize([run_of("triplet", 0, 60.0)], plan)
     verdict = found.verdict
     assert verdict.radial_over_triplet is verdict.ours is verdict.ours_over_radial is verdict.order is None
 

@@ -10,13 +10,8 @@ import torch
 from tests.support.labelled import two_by_two
 from vidkin.datasets import check_split
 from vidkin.errors import DatasetError, InvalidArgumentError
-from vidkin.experiments.retrieval.sets import (
-    COMPARISON_SETS,
-    comparison_set,
-    frame_features,
-    open_set,
-    read_pictures,
-)
+from vidkin.experiments.retrieval.inputs import frame_features, read_pixels
+from vidkin.experiments.retrieval.sets import COMPARISON_SETS, comparison_set, open_set
 from vidkin.models import EncoderConfig, build_model
 
 
@@ -33,7 +28,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_names_are_unique_and_unknown_ones_are_told() -> None:
     names = [known.name for known in COMPARISON_SETS]
     assert len(set(names)) == len(names)
-    with pytest.raises(InvalidArgumentError, match="no set is called 'cats', allowed are fruit, strokes"):
+    with pytest.raises(InvalidArgumentError, match=r"a set must be one of fruit, strokes, .*; got 'cats'"):
         comparison_set("cats")
 
 
@@ -49,7 +44,7 @@ def test_own_pictures_are_divided_into_three_parts(pictures: Path) -> None:
 def test_a_collection_that_is_absent_or_of_another_kind_is_refused(pictures: Path) -> None:
     with pytest.raises(DatasetError, match="Grocery"):
         open_set(comparison_set("grocery"), pictures)
-    with pytest.raises(InvalidArgumentError, match="items of kind image; set videos is for videos"):
+    with pytest.raises(InvalidArgumentError, match="items of kind image, but set videos is for videos"):
         open_set(comparison_set("videos"), pictures)
 
 
@@ -65,7 +60,7 @@ def test_features_are_made_once_and_are_those_of_the_backbone(pictures: Path, tm
     second = frame_features(model, labelled, cache=tmp_path, on_item=lambda *done: again.append(done))
     assert torch.equal(first, second)
     assert not again
-    inputs = read_pictures(labelled, size=32, frames=1).float() / 255
+    inputs = read_pixels(labelled, size=32, frames=1).float() / 255
     assert inputs.shape == (32, 3, 32, 32)
     with torch.no_grad():
         expected = model.eval().frame_features(inputs)  # type: ignore[operator]

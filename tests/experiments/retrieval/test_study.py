@@ -16,8 +16,8 @@ from PIL import Image
 from tests.support.labelled import two_by_two
 from tests.support.videos import encode
 from vidkin.errors import InvalidArgumentError
-from vidkin.experiments.retrieval import ComparisonPlan, Run, Schedule, read_runs, run_comparison
-from vidkin.experiments.retrieval.study import chosen_rate
+from vidkin.experiments.retrieval import ComparisonPlan, ComparisonRun, Schedule, read_runs, run_comparison
+from vidkin.experiments.retrieval.study import choose_rate
 
 METHODS = ("backbone", "untrained", "triplet", "radial_detached", "all_quadlets")
 
@@ -46,8 +46,8 @@ def plan() -> ComparisonPlan:
     )
 
 
-def run_of(qp: float, rate: float, *, seed: int = 0) -> Run:
-    return Run(
+def run_of(qp: float, rate: float, *, seed: int = 0) -> ComparisonRun:
+    return ComparisonRun(
         set="pictures",
         method="triplet",
         seed=seed,
@@ -69,7 +69,7 @@ def test_every_method_runs_and_is_stored(plan: ComparisonPlan, pictures: Path, t
     for method in METHODS[2:]:
         own = [run for run in runs if run.method == method]
         assert {(run.seed, run.learning_rate) for run in own} >= {(0, 1e-3), (0, 1e-5), (1, 1e-3)}
-        assert {run.seed for run in own if run.learning_rate == chosen_rate(own, plan)} == {0, 1}
+        assert {run.seed for run in own if run.learning_rate == choose_rate(own, plan)} == {0, 1}
     for run in runs:
         assert 0 <= run.test["qp"] <= 100
         assert 0 <= run.validation["map"] <= 100
@@ -160,22 +160,22 @@ def test_a_collapse_is_warned_of(
 
 def test_the_learning_rate_is_chosen_by_validation_alone() -> None:
     plan = ComparisonPlan(sets=("grocery",), learning_rates=(1e-3, 1e-4))
-    assert chosen_rate([run_of(50.0, 1e-3), run_of(60.0, 1e-4)], plan) == 1e-4
-    assert chosen_rate([run_of(50.0, 1e-3), run_of(50.0, 1e-4)], plan) == 1e-3  # the first on a tie
-    assert chosen_rate([run_of(50.0, 1e-3), run_of(60.0, 1e-4, seed=1)], plan) == 1e-3  # first seed only
+    assert choose_rate([run_of(50.0, 1e-3), run_of(60.0, 1e-4)], plan) == 1e-4
+    assert choose_rate([run_of(50.0, 1e-3), run_of(50.0, 1e-4)], plan) == 1e-3  # the first on a tie
+    assert choose_rate([run_of(50.0, 1e-3), run_of(60.0, 1e-4, seed=1)], plan) == 1e-3  # first seed only
 
 
 def test_plans_that_cannot_be_are_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="no set is called 'x'"):
+    with pytest.raises(InvalidArgumentError, match=r"a set must be one of fruit, .*; got 'x'"):
         ComparisonPlan(sets=("x",))
-    with pytest.raises(InvalidArgumentError, match="no method is called 'x'"):
+    with pytest.raises(InvalidArgumentError, match=r"a method must be one of backbone, .*; got 'x'"):
         ComparisonPlan(sets=("fruit",), methods=("x",))
-    with pytest.raises(InvalidArgumentError, match="a comparison needs seeds, none are given"):
+    with pytest.raises(InvalidArgumentError, match="seeds must have at least one entry, got none"):
         ComparisonPlan(sets=("fruit",), seeds=())
-    with pytest.raises(InvalidArgumentError, match="methods are triplet, triplet: one is given twice"):
+    with pytest.raises(InvalidArgumentError, match="methods must be different, got triplet, triplet"):
         ComparisonPlan(sets=("fruit",), methods=("triplet", "triplet"))
     for rate in (0.0, float("nan")):
-        with pytest.raises(InvalidArgumentError, match=r"a learning rate is .* allowed is a number above 0"):
+        with pytest.raises(InvalidArgumentError, match="a learning rate must be a number above 0, got"):
             ComparisonPlan(sets=("fruit",), learning_rates=(1e-3, rate))
 
 

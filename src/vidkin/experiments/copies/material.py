@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from vidkin.media import EDITS, apply_edit, iter_frames, probe, whole_file, write_clip, write_video
+from vidkin._base.atomic import write_text
+from vidkin.media import EDITS, apply_edit, iter_frames, probe, write_clip, write_video
 
 __all__ = ["CopyMaterial", "Families", "GalleryVideo", "QueryClip", "make_copies"]
 
@@ -195,8 +196,7 @@ def _edit_copies(
                 filler=filler,
                 short_side=_COPY_SIDE,
             )
-            with whole_file(record) as partial:
-                partial.write_text(json.dumps(made.segments[0]))
+            write_text(record, json.dumps(made.segments[0]))
         segment = tuple(json.loads(record.read_text()))
         yield GalleryVideo(target, query.family, query.scene, name, query, segment)
 

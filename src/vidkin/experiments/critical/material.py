@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.atomic import write_text
 from vidkin.datasets import HIGHLIGHT_PLACES, VideoAnnotation, build_highlights, read_shot_annotations
 from vidkin.datasets.made.highlights import Part
 from vidkin.experiments.heads import HeadStore
@@ -110,5 +111,5 @@ def _stored_or_composed(
     if record.is_file() and json.loads(record.read_text(encoding="utf-8")) == settings:
         return read_shot_annotations(folder / "labels.json")
     labels = build_highlights(data, folder, part=part, videos=videos, seed=seed, rate=rate, places=places)
-    record.write_text(json.dumps(settings), encoding="utf-8")
+    write_text(record, json.dumps(settings))
     return labels

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vidkin.experiments.critical.material import HighlightPart
-from vidkin.experiments.summary import spread
+from vidkin.experiments.spread import spread
 from vidkin.metric.measures import DetectionScores, boundary_scores, clip_scores
 from vidkin.models import ClipEncoder
 from vidkin.shots import TREND_TESTS, FittedRule, TrendTest, fit_rule, fit_trend, rise_moment

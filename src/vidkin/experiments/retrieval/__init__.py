@@ -1,19 +1,21 @@
 """The comparison of retrieval losses on labelled collections: sets, methods, runs, tables."""
 
 from vidkin.experiments.retrieval.methods import METHODS, Method, method_named
-from vidkin.experiments.retrieval.page import Row, Summary, Verdict, as_page, summarise
-from vidkin.experiments.retrieval.runs import Run, Schedule
+from vidkin.experiments.retrieval.page import as_page, write_report
+from vidkin.experiments.retrieval.plan import ComparisonPlan, ComparisonRun
 from vidkin.experiments.retrieval.sets import COMPARISON_SETS, ComparisonSet, comparison_set, open_set
-from vidkin.experiments.retrieval.study import ComparisonPlan, read_runs, run_comparison
+from vidkin.experiments.retrieval.study import read_runs, run_comparison
+from vidkin.experiments.retrieval.summary import Row, Summary, Verdict, summarize
+from vidkin.experiments.retrieval.training import Schedule
 
 __all__ = [
     "COMPARISON_SETS",
     "METHODS",
     "ComparisonPlan",
+    "ComparisonRun",
     "ComparisonSet",
     "Method",
     "Row",
-    "Run",
     "Schedule",
     "Summary",
     "Verdict",
@@ -23,5 +25,6 @@ __all__ = [
     "open_set",
     "read_runs",
     "run_comparison",
-    "summarise",
+    "summarize",
+    "write_report",
 ]

@@ -1,4 +1,4 @@
-"""What lies behind a QP: which of its two orders holds, and how far apart the embeddings of a kind are."""
+"""What lies behind a QP: which of its two orders holds, and how far apart embeddings are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vidkin.metric.sampling import sample_quadlets
 
 __all__ = ["order_and_distances"]
 
-# c of the Radial loss in the source: the negative has to lie c times as far from the centre as q, p and i.
+# c of the Radial loss in the source: the negative must be c times as far from the center as q, p and i.
 _RADIAL = 3.0
 _QUADLETS = 5_000
 
@@ -28,7 +28,7 @@ def order_and_distances(
         with d(q, i) < d(q, n). ``distance_positive``, ``distance_intermediate``, ``distance_negative``: mean squared
         distance to p, i and n, in [0, 4]. ``unreachable``: percent of 5,000 drawn (q, p, i) of the gallery for which
         no unit vector n satisfies the constraint of the Radial loss, ``(3R)^2 <= ||n - X||^2 <= (1 + ||X||)^2``; NaN
-        where the gallery has no such triplets.
+        if the gallery has no such triplets.
     """
     squared = torch.cdist(queries, gallery).square()
     relevance = measures.graded_relevance(query_labels, labels)
@@ -39,10 +39,10 @@ def order_and_distances(
     across = measures.triplet_precision(
         -squared, 2 * kinds["intermediate"].long(), weighting="triplets", valid=~kinds["positive"]
     )
-    found = {"order_inside": 100.0 * float(inside), "order_across": 100.0 * float(across)}
+    figures = {"order_inside": 100.0 * float(inside), "order_across": 100.0 * float(across)}
     for name, kind in kinds.items():
-        found[f"distance_{name}"] = float(squared[kind].double().mean())
-    return found | {"unreachable": 100.0 * _unreachable(gallery, labels)}
+        figures[f"distance_{name}"] = float(squared[kind].double().mean())
+    return figures | {"unreachable": 100.0 * _unreachable(gallery, labels)}
 
 
 def _unreachable(embeddings: Tensor, labels: Tensor) -> float:
@@ -51,6 +51,6 @@ def _unreachable(embeddings: Tensor, labels: Tensor) -> float:
     except InvalidArgumentError:
         return math.nan
     members = torch.stack([embeddings[part] for part in (drawn.query, drawn.positive, drawn.intermediate)])
-    centre = members.mean(dim=0)
-    radius = (members - centre).norm(dim=-1).amax(dim=0)
-    return float((_RADIAL * radius > 1.0 + centre.norm(dim=-1)).double().mean())
+    center = members.mean(dim=0)
+    radius = (members - center).norm(dim=-1).amax(dim=0)
+    return float((_RADIAL * radius > 1.0 + center.norm(dim=-1)).double().mean())

@@ -1,4 +1,4 @@
-"""The methods that `vidkin benchmark fgvr` and `fgir` compare, as objectives of the training loop."""
+"""The methods that `vidkin benchmark fgvr` and `fgir` compare, as training objectives."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Method:
 
     Attributes:
         name: Short name, part of file names.
-        title: In tables.
+        title: Name in tables.
         input: ``features``: an encoder's head on the frozen network's features. ``pixels``: C3D. ``frozen``: those
             features as they are.
-        objectives: Terms that are minimised, with the published constants; none for what is not trained.
-        published: QP of the source in percent: of its videos, and the mean of its three sets of pictures; None where
-            it has none.
-        ours: Not in the source.
+        objectives: Terms that are minimized, with the published constants; none for a method that is not trained.
+        published: QP of the source in percent: on its videos, and the mean of its three sets of images; None if it
+            has none.
+        ours: The source does not have it.
     """
 
     name: str
@@ -93,24 +93,24 @@ METHODS: tuple[Method, ...] = (
 
 
 def method_named(name: str) -> Method:
-    """The method of a name.
+    """The method with this name.
 
     Raises:
-        InvalidArgumentError: There is none; the message lists all.
+        InvalidArgumentError: No method has it; the message lists the names.
     """
     for method in METHODS:
         if method.name == name:
             return method
     raise InvalidArgumentError(
-        f"no method is called {name!r}, allowed are {', '.join(method.name for method in METHODS)}"
+        f"a method must be one of {', '.join(method.name for method in METHODS)}; got {name!r}"
     )
 
 
 def batch_sizes(labels: Tensor, items: int) -> tuple[int, int, int]:
-    """(P, S, K) of batches with at most ``items`` items.
+    """(P, S, K): categories, subcategories of each and items of each of those in batches of at most ``items`` items.
 
-    All categories up to 8, then items of a subcategory up to 4 (no more than the median one has: few items stand twice
-    in a batch), then as many subcategories as fit.
+    All categories up to 8, then items of a subcategory up to 4 (no more than the median one has, so that few items
+    are in a batch twice), then as many subcategories as fit.
 
     Raises:
         InvalidArgumentError: There are no two categories of two subcategories each, or most subcategories have one
@@ -122,7 +122,7 @@ def batch_sizes(labels: Tensor, items: int) -> tuple[int, int, int]:
     fewest = int(subcategories.min())
     if len(categories) < 2 or each < 2 or fewest < 2:
         raise InvalidArgumentError(
-            f"batches of quadlets need 2 categories, 2 subcategories in each and 2 items in each of those; found are "
+            f"batches of quadlets need 2 categories, 2 subcategories in each and 2 items in each of those; got "
             f"{len(categories)} categories, at least {fewest} subcategories and mostly {int(counts.median())} items"
         )
     wanted = min(len(categories), _MOST_CATEGORIES)

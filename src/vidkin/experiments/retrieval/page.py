@@ -1,140 +1,77 @@
-"""From the runs of a comparison to tables, to the published order beside the found one, and to a page."""
+"""The page of a comparison: tables, sentences that read them, and pictures of what each method ranks first."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import mean, stdev
+from pathlib import Path
+from typing import Any
 
-from vidkin.experiments.retrieval.methods import METHODS, Method, method_named
-from vidkin.experiments.retrieval.runs import Run
-from vidkin.experiments.retrieval.sets import comparison_set
-from vidkin.experiments.retrieval.study import ComparisonPlan, chosen_rate
+from vidkin._base.atomic import write_text
+from vidkin.errors import MediaError
+from vidkin.experiments.retrieval.methods import method_named
+from vidkin.experiments.retrieval.plan import ComparisonPlan, ComparisonRun
+from vidkin.experiments.retrieval.sets import comparison_set, open_set
+from vidkin.experiments.retrieval.summary import GEOMETRY, MEASURES, Row, Summary
+from vidkin.rendering.json_values import as_json
+from vidkin.rendering.machine import describe_machine
+from vidkin.rendering.retrieval_picture import draw_retrieval
 
-__all__ = ["Row", "Summary", "Verdict", "as_page", "summarise"]
+__all__ = ["as_page", "write_report"]
 
-MEASURES = ("qp", "qp_sampled", "qp_inside", "ndcg", "tp", "map", "map_subcategory", "recall_at_1")
-GEOMETRY = (
-    "order_inside",
-    "order_across",
-    "distance_positive",
-    "distance_intermediate",
-    "distance_negative",
-    "unreachable",
-)
 _HEADINGS = ("QP", "QP 15,000", "QP inside", "NDCG", "TP", "MAP", "MAP subcategory", "R@1")
+# Methods that the picture shows beside the one of ours that validation chose.
+_PICTURED = ("triplet", "quadlet", "radial_detached")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One method on one collection, over the seeds.
+def write_report(
+    name: str,
+    plan: ComparisonPlan,
+    data: Path,
+    runs: Sequence[ComparisonRun],
+    summaries: Sequence[Summary],
+    output: Path,
+    *,
+    title: str,
+    broken: Sequence[MediaError] = (),
+) -> dict[str, Any]:
+    """Write ``name.json``, ``name.md`` and a picture for every collection; the figures, as in the JSON file.
 
-    Attributes:
-        method: Its name.
-        title: Its title.
-        learning_rate: It was trained with; 0 for what is not trained.
-        seeds: How many runs.
-        mean: Of every measure on the test part, percent.
-        deviation: Standard deviation over the seeds (n - 1), 0 where there is one.
-        validation: Mean QP on the validation part.
-        collapsed: How many runs ended with nearly all embeddings at one place.
-        distance: Mean distance of two embeddings at the end.
-        seconds: Mean processor time of a training.
+    Args:
+        name: Name of the files.
+        plan: What was compared.
+        data: Folder of the collections.
+        runs: All runs.
+        summaries: Their means, from `summarize`.
+        output: Folder of the files.
+        title: Title of the page.
+        broken: Items that were left out.
     """
-
-    method: str
-    title: str
-    learning_rate: float
-    seeds: int
-    mean: dict[str, float]
-    deviation: dict[str, float]
-    validation: float
-    collapsed: int
-    distance: float
-    seconds: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """What was to be shown, in points of QP.
-
-    Attributes:
-        radial_over_triplet: Radial without gradient through R minus Triplet.
-        needed: Two standard deviations of that difference.
-        ours: The method of ours with the best QP on the validation part.
-        ours_over_radial: Its QP on the test part minus that of Radial without gradient through R.
-        order: Spearman's correlation of QP here with the published QP, over the methods that have both; None where
-            there are fewer than three.
-        reversed_pairs: (better here, better in the source) of such pairs further apart here than two standard
-            deviations.
-    """
-
-    radial_over_triplet: float | None
-    needed: float | None
-    ours: str | None
-    ours_over_radial: float | None
-    order: float | None
-    reversed_pairs: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Summary:
-    """All about one collection.
-
-    Attributes:
-        set: Its name.
-        about: What it is.
-        video: Its items are videos.
-        common: Every method at the first learning rate.
-        chosen: Every method at the rate that the validation part chose; empty where only one was tried.
-        verdict: About ``chosen``, or about ``common`` where that is empty.
-    """
-
-    set: str
-    about: str
-    video: bool
-    common: tuple[Row, ...]
-    chosen: tuple[Row, ...]
-    verdict: Verdict
-
-
-def summarise(runs: Sequence[Run], plan: ComparisonPlan) -> list[Summary]:
-    """Means and deviations over the seeds of every collection that has runs."""
-    found = []
-    for name in plan.sets:
-        own = [run for run in runs if run.set == name]
-        if not own:
-            continue
-        groups = [
-            [run for run in own if run.method == method.name]
-            for method in METHODS
-            if any(run.method == method.name for run in own)
-        ]
-        first = plan.learning_rates[0]
-        common = tuple(_row([run for run in group if run.learning_rate in (0.0, first)]) for group in groups)
-        chosen: tuple[Row, ...] = ()
-        if len(plan.learning_rates) > 1:
-            chosen = tuple(
-                _row([run for run in group if run.learning_rate == chosen_rate(group, plan)])
-                for group in groups
-            )
-        known = comparison_set(name)
-        verdict = _verdict(chosen or common, video=known.video)
-        found.append(
-            Summary(
-                set=name,
-                about=known.about,
-                video=known.video,
-                common=common,
-                chosen=chosen,
-                verdict=verdict,
-            )
-        )
-    return found
+    machine = describe_machine()
+    report = {
+        "command": name,
+        "machine": machine,
+        "plan": plan,
+        "sets": summaries,
+        "broken": [(error.path, error.cause) for error in broken],
+    }
+    figures: dict[str, Any] = as_json(report)
+    write_text(output / f"{name}.json", json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
+    page = as_page(summaries, plan, title=title, machine=machine)
+    page += "\n".join(_draw_pictures(name, plan, data, runs, summaries, output))
+    write_text(output / f"{name}.md", page.rstrip() + "\n")
+    return figures
 
 
 def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, machine: str) -> str:
-    """The report as Markdown."""
+    """The tables and what they say as Markdown.
+
+    Args:
+        summaries: From `summarize`.
+        plan: What was compared.
+        title: Title of the page.
+        machine: What it ran on.
+    """
     rates = ", ".join(f"{rate:g}" for rate in plan.learning_rates)
     lines = [
         f"# {title}",
@@ -143,10 +80,10 @@ def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, m
         f"{plan.schedule.quadlets} quadlets (methods on batches see as many items), AdamW, weight decay "
         f"{plan.schedule.weight_decay:g}, gradient clipped at {plan.schedule.clip:g}; margins as published, for "
         f"all. Learning rates tried for every method: {rates}. Frozen `{plan.backbone}`, fully connected "
-        f"{plan.hidden}, then {plan.units} units (LSTM over {plan.frames} frames; of pictures a second layer), L2.",
+        f"{plan.hidden}, then {plan.units} units (LSTM over {plan.frames} frames; for images a second layer), L2.",
         "",
-        "Queries are the test part, p, i and n the train part, which shows other recordings. QP and TP count every "
-        "such quadlet; QP 15,000 draws that many, QP inside takes all four from the "
+        "Queries are items of the test part; p, i and n are items of the train part, which shows other recordings. QP "
+        "and TP count every such quadlet; QP 15,000 draws that many, QP inside takes all four from the "
         "test part. MAP takes positives and intermediates as relevant, MAP subcategory and "
         f"R@1 positives only. {machine}",
         "",
@@ -162,77 +99,33 @@ def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, m
     return "\n".join(lines)
 
 
-def _row(runs: list[Run]) -> Row:
-    method = method_named(runs[0].method)
-    values = {name: [run.test[name] for run in runs] for name in (*MEASURES, *GEOMETRY)}
-    return Row(
-        method=method.name,
-        title=method.title,
-        learning_rate=runs[0].learning_rate,
-        seeds=len(runs),
-        mean={name: mean(found) for name, found in values.items()},
-        deviation={name: stdev(found) if len(found) > 1 else 0.0 for name, found in values.items()},
-        validation=mean(run.validation["qp"] for run in runs),
-        collapsed=sum(run.collapsed for run in runs),
-        distance=mean(run.training["distance"] or 0.0 for run in runs),
-        seconds=mean(run.training["seconds"] or 0.0 for run in runs),
-    )
-
-
-def _verdict(rows: Sequence[Row], *, video: bool) -> Verdict:
-    by_name = {row.method: row for row in rows}
-    radial, triplet = by_name.get("radial_detached"), by_name.get("triplet")
-    ours = max(
-        (row for row in rows if method_named(row.method).ours), key=lambda row: row.validation, default=None
-    )
-    # The source has one Radial: here the form that does not collapse stands for it.
-    known = [row for row in rows if _published(row, video) is not None and row.method != "radial"]
-    reversed_pairs = [
-        (better.title, worse.title)
-        for better in known
-        for worse in known
-        if (_published(better, video) or 0.0) < (_published(worse, video) or 0.0)
-        and better.mean["qp"] - worse.mean["qp"] > _two_deviations(better, worse)
-    ]
-    return Verdict(
-        radial_over_triplet=radial.mean["qp"] - triplet.mean["qp"] if radial and triplet else None,
-        needed=_two_deviations(radial, triplet) if radial and triplet else None,
-        ours=ours.method if ours else None,
-        ours_over_radial=ours.mean["qp"] - radial.mean["qp"] if ours and radial else None,
-        order=_rank_correlation(
-            [row.mean["qp"] for row in known], [_published(row, video) or 0.0 for row in known]
-        ),
-        reversed_pairs=tuple(reversed_pairs),
-    )
-
-
 def _sentences(summary: Summary) -> list[str]:
     verdict = summary.verdict
-    found = []
+    sentences = []
     if verdict.radial_over_triplet is not None and verdict.needed is not None:
         word = "more" if verdict.radial_over_triplet > verdict.needed else "not more"
-        found.append(
+        sentences.append(
             f"* Radial (no gradient through R) minus Triplet: {verdict.radial_over_triplet:+.1f} points of QP, {word} "
             f"than two standard deviations of the difference ({verdict.needed:.1f})."
         )
     if verdict.ours is not None and verdict.ours_over_radial is not None:
-        found.append(
+        sentences.append(
             f"* Ours, chosen on the validation part: {method_named(verdict.ours).title}; "
             f"{verdict.ours_over_radial:+.1f} points of QP against Radial (no gradient through R)."
         )
     if verdict.order is not None:
         pairs = "; ".join(f"{better} above {worse}" for better, worse in verdict.reversed_pairs) or "none"
-        found.append(
+        sentences.append(
             f"* Order against the published one: Spearman {verdict.order:+.2f}; pairs the other way round by more "
             f"than two standard deviations: {pairs}."
         )
     for row in summary.common:
         if row.collapsed:
-            found.append(
+            sentences.append(
                 f"* Collapse warning: {row.title} at rate {row.learning_rate:g}, {row.collapsed} of {row.seeds} runs; "
                 f"mean distance of two embeddings at the end {row.distance:.2f}."
             )
-    return found
+    return sentences
 
 
 def _table(rows: Sequence[Row]) -> list[str]:
@@ -261,7 +154,7 @@ def _table(rows: Sequence[Row]) -> list[str]:
 def _geometry(rows: Sequence[Row]) -> list[str]:
     lines = [
         "What lies behind QP (test part; the same runs as the last table): how often each of its two orders holds, "
-        "the mean squared distances, and the share of (q, p, i) of the train part for which no n on the unit sphere "
+        "mean squared distances, and the share of (q, p, i) in the train part for which no n on the unit sphere "
         "can satisfy Radial's (3R)^2 <= d(n, X).",
         "",
         "| method | QP | d(q,p) < d(q,i) | d(q,i) < d(q,n) | d(q,p) | d(q,i) | d(q,n) | unreachable |",
@@ -276,29 +169,37 @@ def _geometry(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _published(row: Row, video: bool) -> float | None:
-    method: Method = method_named(row.method)
-    return method.published[0 if video else 1]
-
-
-def _two_deviations(one: Row, other: Row) -> float:
-    variance: float = one.deviation["qp"] ** 2 + other.deviation["qp"] ** 2
-    return float(2.0 * variance**0.5)
-
-
-def _rank_correlation(one: list[float], other: list[float]) -> float | None:
-    """Spearman's; ranks of ties are their mean."""
-    if len(one) < 3:
-        return None
-    first, second = _ranks(one), _ranks(other)
-    middle = (len(one) - 1) / 2
-    products = sum((a - middle) * (b - middle) for a, b in zip(first, second, strict=True))
-    squares = [sum((a - middle) ** 2 for a in ranks) for ranks in (first, second)]
-    return float(products / (squares[0] * squares[1]) ** 0.5) if all(squares) else None
-
-
-def _ranks(values: list[float]) -> list[float]:
-    return [
-        sum(other < value for other in values) + (sum(other == value for other in values) - 1) / 2
-        for value in values
-    ]
+def _draw_pictures(
+    name: str,
+    plan: ComparisonPlan,
+    data: Path,
+    runs: Sequence[ComparisonRun],
+    summaries: Sequence[Summary],
+    output: Path,
+) -> list[str]:
+    """Draw one picture for each collection; the lines that show them on the page."""
+    lines = []
+    for summary in summaries:
+        pictured = [*_PICTURED, *([summary.verdict.ours] if summary.verdict.ours else [])]
+        rates = {row.method: row.learning_rate for row in summary.chosen or summary.common}
+        ranked = {
+            method_named(run.method).title: {int(number): row for number, row in run.ranked.items()}
+            for method in pictured
+            for run in runs
+            if run.set == summary.set
+            and run.method == method
+            and run.seed == plan.seeds[0]
+            and run.learning_rate == rates[method]
+        }
+        if not ranked:
+            continue
+        picture = output / f"{name}-{summary.set}.png"
+        draw_retrieval(open_set(comparison_set(summary.set), data), ranked, picture)
+        lines += [
+            "",
+            f"Retrieval on {summary.set}: queries on the left (evenly spaced test items, not picked), results of the "
+            "first seed; green: same subcategory, blue: same category, red: another category.",
+            "",
+            f"![Retrieval on {summary.set}]({picture.name})",
+        ]
+    return lines

@@ -1,9 +1,7 @@
-"""The labelled collections that the comparison runs on, and their frame features, kept on disk."""
+"""The labelled collections that the comparison runs on, divided into train, validation and test."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections import defaultdict
 from collections.abc import Callable
@@ -11,30 +9,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-from torch import Tensor, nn
-
 from vidkin.datasets import LabelledSet, make_excerpts, make_split, open_labelled, read_item
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
-from vidkin.models import Encoder
 
-__all__ = [
-    "COMPARISON_SETS",
-    "ComparisonSet",
-    "collection_key",
-    "comparison_set",
-    "frame_features",
-    "open_set",
-    "read_pictures",
-]
+__all__ = ["COMPARISON_SETS", "ComparisonSet", "comparison_set", "open_set"]
 
 PathLike = str | os.PathLike[str]
-OnItem = Callable[[int, int], None]
 
 _EXCERPTS = 3
 _EXCERPT_FRAMES = 10
-_FRAME_BATCH = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +25,12 @@ class ComparisonSet:
     """A collection of the comparison.
 
     Attributes:
-        name: Its name.
-        video: Items are videos (or strokes shown as video) and not pictures.
-        folder: Where it lies in the folder of the data; empty for that folder itself.
-        reader: Of :func:`vidkin.datasets.open_labelled`.
-        options: Of the reader.
-        size: Side of the pictures that the frame network sees.
+        name: Name on the command line.
+        video: Items are videos (or strokes shown as video), not images.
+        folder: Folder of the collection inside the folder of the data; empty for that folder itself.
+        reader: Reader of :func:`vidkin.datasets.open_labelled`.
+        options: Options of the reader.
+        size: Pixels along each side of what the frame network sees.
         about: Categories, subcategories and split in one sentence.
     """
 
@@ -76,7 +59,7 @@ COMPARISON_SETS: tuple[ComparisonSet, ...] = (
         reader="omniglot",
         options={"kind": "strokes"},
         size=96,
-        about="films of a hand writing 242 characters of 8 alphabets; drawers 1-12 train and gallery, 13-15 "
+        about="videos of a hand writing 242 characters of 8 alphabets; drawers 1-12 train and gallery, 13-15 "
         "validation, 16-20 test",
     ),
     ComparisonSet(
@@ -106,59 +89,59 @@ COMPARISON_SETS: tuple[ComparisonSet, ...] = (
         video=True,
         folder="",
         reader="tree",
-        about="own videos, category/subcategory/file",
+        about="your own videos, category/subcategory/file",
     ),
     ComparisonSet(
         name="pictures",
         video=False,
         folder="",
         reader="tree",
-        about="own pictures, category/subcategory/file",
+        about="your own images, category/subcategory/file",
     ),
 )
 
 
 def comparison_set(name: str) -> ComparisonSet:
-    """The collection of a name.
+    """The collection with this name.
 
     Raises:
-        InvalidArgumentError: There is none; the message lists all.
+        InvalidArgumentError: No collection has it; the message lists the names.
     """
     for known in COMPARISON_SETS:
         if known.name == name:
             return known
     raise InvalidArgumentError(
-        f"no set is called {name!r}, allowed are {', '.join(known.name for known in COMPARISON_SETS)}"
+        f"a set must be one of {', '.join(known.name for known in COMPARISON_SETS)}; got {name!r}"
     )
 
 
 def open_set(
     chosen: ComparisonSet, data: PathLike, *, on_broken: Callable[[MediaError], None] | None = None
 ) -> LabelledSet:
-    """The items, divided into train, validation and test.
+    """The items of a collection, divided into train, validation and test.
 
-    Fruit: the third axis, which 28 varieties have, is validation, so that the test is never looked at to choose; every
-    video gives three excerpts of ten frames. Of an own collection (reader ``tree``) items that cannot be read are left
+    Fruit: the third axis, which 28 varieties have, is validation, so that no choice looks at the test; every video
+    gives three excerpts of ten frames. Of your own collection (reader ``tree``) items that cannot be read are left
     out; without a split it is divided 60 : 10 : 30, by group.
 
     Args:
-        chosen: Which.
+        chosen: The collection.
         data: The folder that holds ``chosen.folder``.
-        on_broken: Called with what is wrong with each item that is left out; ``path`` is its file.
+        on_broken: Called with the error of each item that is left out.
 
     Raises:
-        DatasetError: The collection is not there, not as its reader needs it, or no item of it can be read.
-        InvalidArgumentError: The kind of the items is not that of the set, or a part is empty.
+        DatasetError: The collection is missing or incomplete, or no item of it can be read.
+        InvalidArgumentError: The set is for another kind of items, or a part is empty.
     """
     folder = Path(data)
     nested = folder / chosen.folder
-    # A folder that holds the collections themselves will do as well as one above it.
+    # A folder that holds the collections themselves is as good as one above it.
     source = nested if nested.is_dir() else folder / Path(chosen.folder).name
     labelled = open_labelled(source, reader=chosen.reader, **chosen.options)
     if (labelled.kind != "image") is not chosen.video:
         raise InvalidArgumentError(
-            f"{source} holds items of kind {labelled.kind}; set {chosen.name} is for "
-            f"{'videos' if chosen.video else 'pictures'}"
+            f"{source}: has items of kind {labelled.kind}, but set {chosen.name} is for "
+            f"{'videos' if chosen.video else 'images'}"
         )
     if chosen.reader == "tree":
         labelled = _readable(labelled, on_broken)
@@ -171,111 +154,9 @@ def open_set(
     return labelled
 
 
-def read_pictures(labelled: LabelledSet, *, size: int, frames: int, on_item: OnItem | None = None) -> Tensor:
-    """All items as uint8 pictures: [N, T, 3, S, S], of images [N, 3, S, S]."""
-    found = []
-    for number, item in enumerate(labelled.items, start=1):
-        pictures = read_item(
-            item, labelled.kind, size=size, frames=None if labelled.kind == "image" else frames
-        )
-        found.append(torch.from_numpy(np.moveaxis(pictures, -1, -3).copy()))
-        if on_item is not None:
-            on_item(number, len(labelled))
-    return torch.stack(found)
-
-
-def frame_features(
-    model: Encoder, labelled: LabelledSet, *, cache: Path, on_item: OnItem | None = None
-) -> Tensor:
-    """What the frozen backbone sees in every item: [N, T, F], of images [N, F].
-
-    Kept in ``cache`` under a name made of the weights, the input's size and the items with size and time of their
-    files, so that other models or items never meet old features.
-
-    Args:
-        model: With a backbone; its ``config`` says frames, size and fit.
-        labelled: The items.
-        cache: Folder, made where it is missing.
-        on_item: Called with the number of items done and all items.
-    """
-    from safetensors.torch import load_file, save_file
-
-    config = model.config
-    path = cache / f"{labelled.name}-{_features_key(model, labelled)}.safetensors"
-    if path.is_file():
-        return load_file(path)["features"]
-    found: list[Tensor] = []
-    waiting: list[Tensor] = []
-    frames = 1 if labelled.kind == "image" else config.frames
-    model.eval()
-    for number, item in enumerate(labelled.items, start=1):
-        pictures = read_item(
-            item,
-            labelled.kind,
-            size=config.size,
-            frames=None if labelled.kind == "image" else config.frames,
-            fit=config.fit,
-        )
-        waiting.append(torch.from_numpy(pictures.reshape(frames, config.size, config.size, 3).copy()))
-        if len(waiting) * frames >= _FRAME_BATCH or number == len(labelled):
-            found.append(_backbone(model, torch.cat(waiting)))
-            waiting.clear()
-            if on_item is not None:
-                on_item(number, len(labelled))
-    features = torch.cat(found)
-    if labelled.kind != "image":
-        features = features.reshape(len(labelled), frames, -1)
-    cache.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    save_file({"features": features}, part)
-    part.replace(path)
-    return features
-
-
-@torch.inference_mode()
-def _backbone(model: Encoder, images: Tensor) -> Tensor:
-    backbone = model.get_submodule("backbone")
-    pictures = images.permute(0, 3, 1, 2).float() / 255.0
-    features: Tensor = backbone(model.normalised(pictures))
-    return features
-
-
-def collection_key(model: Encoder, labelled: LabelledSet) -> str:
-    """A name for everything that a run is given: files, labels, split and the frozen weights."""
-    told = [(item.label, item.split) for item in labelled.items]
-    return hashlib.sha256(json.dumps([_features_key(model, labelled), told]).encode()).hexdigest()[:16]
-
-
-def _features_key(model: Encoder, labelled: LabelledSet) -> str:
-    config = model.config
-    parts = {
-        "backbone": _digest(model.get_submodule("backbone")),
-        "input": [config.size, config.frames, config.fit, config.mean, config.std],
-        "items": [(item.key(labelled.root), *_file_state(item.path)) for item in labelled.items],
-    }
-    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:16]
-
-
-def _file_state(path: Path) -> tuple[int, int]:
-    """(size, time of the last change) of a file; a missing one is told of when it is read."""
-    try:
-        state = path.stat()
-    except OSError:
-        return 0, 0
-    return state.st_size, state.st_mtime_ns
-
-
-def _digest(module: nn.Module) -> str:
-    digest = hashlib.sha256()
-    for name, tensor in sorted(module.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
-
-
 def _readable(labelled: LabelledSet, on_broken: Callable[[MediaError], None] | None) -> LabelledSet:
-    """The items that one small picture can be read of."""
-    kept, last = [], None
+    """The items of which one small frame can be read."""
+    readable, last = [], None
     for item in labelled.items:
         try:
             read_item(item, labelled.kind, size=16, frames=None if labelled.kind == "image" else 1)
@@ -284,14 +165,16 @@ def _readable(labelled: LabelledSet, on_broken: Callable[[MediaError], None] | N
             if on_broken is not None:
                 on_broken(error)
         else:
-            kept.append(item)
-    if not kept:
-        raise DatasetError(f"no item of {labelled.name} can be read; the last of {len(labelled)}: {last}")
-    return labelled.with_items(kept)
+            readable.append(item)
+    if not readable:
+        raise DatasetError(
+            f"{labelled.name}: none of {len(labelled)} items can be read; the last error was: {last}"
+        )
+    return labelled.with_items(readable)
 
 
 def _fruit_split(labelled: LabelledSet) -> LabelledSet:
-    """The first axis of a variety is train, the second test, a third one validation."""
+    """Make the first axis of a variety train, the second test and the third validation."""
     axes: defaultdict[str, int] = defaultdict(int)
     items = []
     for item in labelled.items:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vidkin._base.atomic import write_text
 from vidkin.datasets import (
     COMPOSED_LABELS,
     ShotAnnotation,
@@ -125,7 +126,7 @@ def composed_part(
             seed=int(test),
             on_progress=lambda done, total: on_progress(done, total, "composing videos"),
         )
-        record.write_text(json.dumps(settings), encoding="utf-8")
+        write_text(record, json.dumps(settings))
     labels = read_boundary_labels(folder / COMPOSED_LABELS)
     return [LabelledVideo(folder / name, own) for name, own in labels.items()]
 

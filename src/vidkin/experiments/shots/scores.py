@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vidkin.experiments.shots.material import LabelledVideo
-from vidkin.experiments.summary import spread
+from vidkin.experiments.spread import spread
 from vidkin.metric.measures import DetectionScores
 from vidkin.shots import DetectedCut
 from vidkin.shots.judging import ShotScores, evaluate_cuts

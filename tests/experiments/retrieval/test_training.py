@@ -9,14 +9,8 @@ import torch
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.experiments.retrieval.methods import METHODS, method_named
-from vidkin.experiments.retrieval.runs import (
-    Labelled,
-    Schedule,
-    embedded,
-    measure,
-    ranked,
-    train_method,
-)
+from vidkin.experiments.retrieval.scores import nearest_items, score_retrieval
+from vidkin.experiments.retrieval.training import Labelled, Schedule, embed_inputs, train_method
 from vidkin.models import Encoder, EncoderConfig, build_model
 
 
@@ -69,7 +63,7 @@ def test_every_method_trains_and_is_deterministic(name: str, config: EncoderConf
         assert training.loss is not None
         assert math.isfinite(training.loss)
         assert not model.training
-        found.append(embedded(model, made(1).inputs))
+        found.append(embed_inputs(model, made(1).inputs))
     torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
     norms = found[0].norm(dim=1)
     torch.testing.assert_close(norms, torch.ones_like(norms))
@@ -83,8 +77,8 @@ def test_training_raises_the_quadlet_precision_of_new_items(name: str, config: E
         model = head(config, 0)
         method = method_named(name if steps else "untrained")
         train_method(model, method, train, Schedule(steps=60, quadlets=16, learning_rate=3e-3), seed=0)
-        vectors = [embedded(model, part.inputs) for part in (test, train)]
-        values.append(measure(vectors[0], test.labels, vectors[1], train.labels)["qp"])
+        vectors = [embed_inputs(model, part.inputs) for part in (test, train)]
+        values.append(score_retrieval(vectors[0], test.labels, vectors[1], train.labels)["qp"])
     assert values[1] > values[0] + 10
 
 
@@ -129,7 +123,7 @@ def test_the_steps_are_told() -> None:
     )
     assert steps == [1, 2]
     assert training.loss is not None
-    assert embedded(model, train.inputs).shape == (24, model.dimension)
+    assert embed_inputs(model, train.inputs).shape == (24, model.dimension)
 
 
 def test_measures_by_hand() -> None:
@@ -137,7 +131,7 @@ def test_measures_by_hand() -> None:
     angles = torch.tensor([0.1, 0.5, 0.3, 2.0])
     gallery = torch.stack([angles.cos(), angles.sin()], dim=1)
     labels = torch.tensor([[0, 0], [0, 1], [1, 2], [1, 3]])
-    found = measure(torch.tensor([[1.0, 0.0]]), torch.tensor([[0, 0]]), gallery, labels)
+    found = score_retrieval(torch.tensor([[1.0, 0.0]]), torch.tensor([[0, 0]]), gallery, labels)
     assert found["qp"] == 50.0  # (p, i, n at 0.3) is out of order, (p, i, n at 2.0) in order
     assert found["tp"] == 75.0  # of (p, n), (i, n) for both n three are in order
     assert found["map"] == pytest.approx(100 * (1 / 1 + 2 / 3) / 2)
@@ -155,9 +149,9 @@ def test_measures_by_hand() -> None:
 
 def test_the_nearest_come_first() -> None:
     gallery = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.8, 0.6]])
-    assert ranked(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), gallery, count=5) == [[1, 2, 0], [0, 2, 1]]
+    assert nearest_items(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), gallery, count=5) == [[1, 2, 0], [0, 2, 1]]
 
 
 def test_labels_must_fit_the_inputs() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"labels must be \[3, 2\] for that many inputs"):
+    with pytest.raises(InvalidArgumentError, match=r"labels must be \[3, 2\] for 3 inputs, got \[2, 2\]"):
         Labelled(torch.zeros(3, 4), torch.zeros(2, 2, dtype=torch.int64))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vidkin.experiments.summary import spread
+from vidkin.experiments.spread import spread
 
 
 def test_one_value_has_no_deviation() -> None:

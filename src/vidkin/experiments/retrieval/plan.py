@@ -1,0 +1,98 @@
+"""What a comparison consists of: its settings, and one run of it as it is stored."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass, field, replace
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.experiments.retrieval.methods import METHODS, method_named
+from vidkin.experiments.retrieval.sets import comparison_set
+from vidkin.experiments.retrieval.training import Schedule
+
+__all__ = ["ComparisonPlan", "ComparisonRun"]
+
+# Part of the protocol: a run that was stored before something was measured has to be made again.
+_MEASURED = "orders and distances"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonPlan:
+    """What is compared. Every method gets the same frozen features, head, steps, items per step and learning rates.
+
+    Attributes:
+        sets: Names of collections, see `COMPARISON_SETS`.
+        methods: Names of methods, see `METHODS`; 3D-CNN is left out for images.
+        seeds: Seeds of weights and draws.
+        schedule: Steps and so on; its learning rate is ignored.
+        learning_rates: All seeds are run at the first. The first seed is also run at the others; the rate with the
+            best QP on the validation part is chosen, and all seeds are run at that.
+        backbone: The frozen frame network.
+        hidden: Units of the fully connected layer.
+        units: Units of the LSTM (of a second layer for images), the length of an embedding.
+        frames: Frames of a clip.
+
+    Raises:
+        InvalidArgumentError: A name is unknown or repeated, or there is no seed, set, method or learning rate.
+    """
+
+    sets: tuple[str, ...]
+    methods: tuple[str, ...] = tuple(method.name for method in METHODS)
+    seeds: tuple[int, ...] = (0, 1, 2)
+    schedule: Schedule = field(default_factory=Schedule)
+    learning_rates: tuple[float, ...] = (1e-3, 3e-3, 3e-4, 1e-4)
+    backbone: str = "timm:mobilenetv2_100?pad_type=same&mean=0.5&std=0.5"
+    hidden: int = 128
+    units: int = 128
+    frames: int = 10
+
+    def __post_init__(self) -> None:
+        for name in self.sets:
+            comparison_set(name)
+        for name in self.methods:
+            method_named(name)
+        for what in ("sets", "methods", "seeds", "learning_rates"):
+            values = getattr(self, what)
+            if not values:
+                raise InvalidArgumentError(f"{what} must have at least one entry, got none")
+            if len(set(values)) < len(values):
+                # Each would count as one more training.
+                raise InvalidArgumentError(f"{what} must be different, got {', '.join(map(str, values))}")
+        for rate in self.learning_rates:
+            if not (rate > 0 and math.isfinite(rate)):
+                raise InvalidArgumentError(f"a learning rate must be a number above 0, got {rate}")
+
+    def protocol(self) -> str:
+        """A digest of all settings that change the result of a run, so that other runs are not mixed in."""
+        schedule = asdict(replace(self.schedule, learning_rate=0.0))
+        parts = [_MEASURED, schedule, self.backbone, self.hidden, self.units, self.frames]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonRun:
+    """One method on one collection from one seed, as it is stored.
+
+    Attributes:
+        set: Name of the collection.
+        method: Name of the method.
+        seed: Seed of weights and draws.
+        learning_rate: Learning rate of the training; 0 for a method that is not trained.
+        validation: Measures of validation items against the train part; the only ones that choices are made by.
+        test: Measures of test items against the train part.
+        training: The fields of `Training`.
+        collapsed: Nearly all embeddings ended at one place.
+        ranked: Number of a test item -> numbers of the nearest train items, for the picture.
+    """
+
+    set: str
+    method: str
+    seed: int
+    learning_rate: float
+    validation: dict[str, float]
+    test: dict[str, float]
+    training: dict[str, float | None]
+    collapsed: bool
+    ranked: dict[str, list[int]]

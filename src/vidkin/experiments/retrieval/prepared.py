@@ -1,0 +1,129 @@
+"""A collection made ready for training: encoder configuration, features, labels and parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from vidkin.datasets import LabelledSet
+from vidkin.experiments.retrieval.inputs import collection_key, frame_features, read_pixels
+from vidkin.experiments.retrieval.methods import Method
+from vidkin.experiments.retrieval.plan import ComparisonPlan
+from vidkin.experiments.retrieval.sets import ComparisonSet, PathLike
+from vidkin.experiments.retrieval.training import Labelled
+from vidkin.models import Encoder, EncoderConfig, build_model
+
+__all__ = ["PreparedSet"]
+
+_VOLUME_SIZE = 32
+_VOLUME_WIDTH = 0.125
+
+
+class PreparedSet:
+    """A collection, ready for training; features and pixels are made when they are first needed.
+
+    Args:
+        plan: Encoder, frames and frozen network.
+        chosen: The collection.
+        labelled: Its items.
+        weights: Weights of the frozen network, a safetensors file; None takes those of the hub.
+        folder: Folder of features and runs.
+        on_progress: Called with what is being done and the share of it that is done, in [0, 1].
+    """
+
+    def __init__(
+        self,
+        plan: ComparisonPlan,
+        chosen: ComparisonSet,
+        labelled: LabelledSet,
+        weights: PathLike | None,
+        folder: Path,
+        on_progress: Callable[[str, float], None] | None,
+    ) -> None:
+        self.plan, self.chosen, self.labelled, self.folder = plan, chosen, labelled, folder
+        self._on_progress = on_progress
+        config = EncoderConfig(
+            kind="clip" if chosen.video else "image",
+            backbone=plan.backbone,
+            trainable="head",
+            hidden=plan.hidden,
+            lstm=plan.units,
+            embedding=0 if chosen.video else plan.units,
+            frames=plan.frames,
+            size=chosen.size,
+        )
+        # One frozen backbone serves all runs; each gets only a new head.
+        self._encoder = build_model(config, weights=weights)
+        self.key = collection_key(self._encoder, labelled)
+        coarse, fine = labelled.labels()
+        self._labels = torch.stack([torch.from_numpy(coarse), torch.from_numpy(fine)], dim=1)
+        self._splits = [item.split for item in labelled.items]
+        self._features: Tensor | None = None
+        self._pixels: Tensor | None = None
+
+    def parts(self, *, pixels: bool = False) -> dict[str, Labelled]:
+        """Inputs and labels of train, validation and test: frozen features, or pixels for C3D."""
+        everything = Labelled(self._read_pixels() if pixels else self._make_features(), self._labels)
+        return {
+            split: everything.part(
+                torch.tensor([place for place, own in enumerate(self._splits) if own == split])
+            )
+            for split in ("train", "validation", "test")
+        }
+
+    def new_encoder(self, method: Method, seed: int) -> Encoder:
+        """A fresh C3D, or the shared backbone with a fresh head."""
+        if method.input == "pixels":
+            config = EncoderConfig(
+                kind="c3d",
+                width=_VOLUME_WIDTH,
+                batch_norm=True,
+                classes=len(self.labelled.subcategories()),
+                frames=self.plan.frames,
+                size=_VOLUME_SIZE,
+            )
+            return build_model(config, seed=seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            _reset_head(self._encoder)
+        return self._encoder.train()
+
+    def report(self, text: str, share: float) -> None:
+        """Report what is being done, and the share of it that is done."""
+        if self._on_progress is not None:
+            self._on_progress(f"{self.chosen.name}: {text}", share)
+
+    def _make_features(self) -> Tensor:
+        if self._features is None:
+            self._features = frame_features(
+                self._encoder,
+                self.labelled,
+                cache=self.folder / "features",
+                on_item=lambda done, count: self.report("frame features", done / count),
+            )
+        return self._features
+
+    def _read_pixels(self) -> Tensor:
+        if self._pixels is None:
+            self._pixels = read_pixels(
+                self.labelled,
+                size=_VOLUME_SIZE,
+                frames=self.plan.frames,
+                on_item=lambda done, count: self.report("frames", done / count),
+            )
+        return self._pixels
+
+
+def _reset_head(encoder: Encoder) -> None:
+    """Give the head fresh weights, as :func:`vidkin.models.build_model` does."""
+    for name, part in encoder.named_children():
+        if name == "backbone":
+            continue
+        if isinstance(part, nn.Linear):
+            nn.init.xavier_uniform_(part.weight)
+            nn.init.zeros_(part.bias)
+        elif isinstance(part, nn.LSTM):
+            part.reset_parameters()
