@@ -1,16 +1,18 @@
 """Room media: probe, decode, encode, thumbnails, edits."""
 
 from vidkin.media.decode import iter_frames, read_frames, thumbnail
+from vidkin.media.editing.apply import apply_edit
+from vidkin.media.editing.catalog import EDITS
 from vidkin.media.editing.edits import (
-    EDITS,
     Edit,
     EditedSegment,
+    EditFamily,
     EditPlan,
     EditResult,
-    EditSetting,
     TimeMap,
-    apply_edit,
 )
+from vidkin.media.editing.footage import steady_frames
+from vidkin.media.editing.pictures import EditSetting
 from vidkin.media.encode import whole_file, write_clip, write_thumbnail, write_video
 from vidkin.media.frames import Frames
 from vidkin.media.planes import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes, iter_planes
@@ -22,6 +24,7 @@ __all__ = [
     "PLANE_HEIGHT",
     "PLANE_WIDTH",
     "Edit",
+    "EditFamily",
     "EditPlan",
     "EditResult",
     "EditSetting",
@@ -38,6 +41,7 @@ __all__ = [
     "probe",
     "read_frames",
     "split_video",
+    "steady_frames",
     "thumbnail",
     "whole_file",
     "write_clip",

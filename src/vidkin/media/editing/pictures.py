@@ -81,12 +81,17 @@ def scaled(image: Image, width: int, height: int) -> Image:
     return np.asarray(PILImage.fromarray(image).resize((width, height), PILImage.Resampling.BILINEAR))
 
 
+def even(value: float) -> int:
+    """The nearest even number of pixels, at least 2."""
+    return max(2, 2 * round(value / 2))
+
+
 def smaller(image: Image) -> Image:
     """A short side of 360, or half the size where that would not be smaller."""
     height, width = image.shape[:2]
     short = min(width, height)
     factor = 360 / short if short > 360 else 0.5
-    return scaled(image, _even(width * factor), _even(height * factor))
+    return scaled(image, even(width * factor), even(height * factor))
 
 
 def squeezed(image: Image) -> Image:
@@ -95,20 +100,8 @@ def squeezed(image: Image) -> Image:
     wide = max(width, height) / min(width, height)
     target = 16 / 9 if abs(wide - 4 / 3) < 0.05 else 4 / 3
     if width >= height:
-        return scaled(image, _even(height * target), height)
-    return scaled(image, width, _even(width * target))
-
-
-def cropped(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """Keep 70 % of the area, off the centre."""
-    random = setting.random()
-    # Along each side one of the outer thirds of the places where the piece could lie.
-    x, y = (float(random.choice([random.uniform(0, 1 / 3), random.uniform(2 / 3, 1)])) for _ in range(2))
-    for image in frames:
-        height, width = (_even(side * math.sqrt(0.7)) for side in image.shape[:2])
-        top = round(y * (image.shape[0] - height))
-        left = round(x * (image.shape[1] - width))
-        yield image[top : top + height, left : left + width]
+        return scaled(image, even(height * target), height)
+    return scaled(image, width, even(width * target))
 
 
 def barred(image: Image, *, across: bool) -> Image:
@@ -180,22 +173,6 @@ def branded(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
     """A large opaque logo in a corner, and text in the corner across from it."""
     corner = int(setting.random().integers(4))
     return _overlaid(frames, lambda size: _logo(size, corner))
-
-
-def picture_in_picture(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """At 45 % of width and height in a corner of unrelated footage."""
-    right, bottom = setting.random().integers(2, size=2)
-    footage: Iterator[Image] | None = None
-    for image in frames:
-        height, width = image.shape[:2]
-        footage = footage or setting.footage(width, height)
-        small = scaled(image, _even(0.45 * width), _even(0.45 * height))
-        gap_x, gap_y = round(0.04 * width), round(0.04 * height)
-        left = width - gap_x - small.shape[1] if right else gap_x
-        top = height - gap_y - small.shape[0] if bottom else gap_y
-        canvas = next(footage).copy()
-        canvas[top : top + small.shape[0], left : left + small.shape[1]] = small
-        yield canvas
 
 
 def surrounded(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
@@ -286,7 +263,3 @@ def _font(text: str, width: float, height: float) -> ImageFont.FreeTypeFont | Im
     while size > 6 and ImageFont.load_default(size).getlength(text) > width:
         size *= 0.9
     return ImageFont.load_default(size)
-
-
-def _even(value: float) -> int:
-    return max(2, 2 * round(value / 2))

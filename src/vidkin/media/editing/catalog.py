@@ -1,0 +1,164 @@
+"""All edits by name."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from vidkin.media.editing import filming, layouts, pictures
+from vidkin.media.editing.edits import Edit, EditFamily
+from vidkin.media.editing.layouts import Arrangement, Background
+from vidkin.media.editing.pictures import Transform
+
+__all__ = ["EDITS"]
+
+
+def _edit(family: EditFamily, name: str, description: str, transform: Transform, **more: object) -> Edit:
+    return Edit(name=name, description=description, family=family, transform=transform, **more)  # type: ignore[arg-type]
+
+
+def _arranged(
+    family: EditFamily,
+    name: str,
+    description: str,
+    arrange: Arrangement,
+    background: Background | None = None,
+    *,
+    before: Transform = pictures.unchanged,
+    after: Transform = pictures.unchanged,
+    **more: object,
+) -> Edit:
+    """An edit that is made, and its boxes known, by an arrangement; with what happens before it and after it."""
+    filled = background in (layouts.other_footage, layouts.other_parts)
+    transform = filming.chain(before, layouts.arranged(arrange, background), after)
+    boxes = layouts.boxes_of(arrange)
+    return _edit(family, name, description, transform, boxes=boxes, needs_filler=filled, **more)
+
+
+_pixels = partial(_edit, "pixels")
+_geometry = partial(_edit, "geometry")
+_time = partial(_edit, "time")
+_split = partial(_arranged, "geometry", background=layouts.other_parts)
+
+EDITS: dict[str, Edit] = {
+    edit.name: edit
+    for edit in (
+        _pixels("reencode", "encoded anew at a very low bit rate", pictures.unchanged, crf=39),
+        _pixels(
+            "resize", "360 pixels at the shorter side, or half the size", pictures.each(pictures.smaller)
+        ),
+        _arranged(
+            "geometry",
+            "crop",
+            "70 % of the area, off the center",
+            partial(layouts.off_center, share=math.sqrt(0.7)),
+        ),
+        _geometry(
+            "letterbox",
+            "black bars above and below",
+            pictures.each(partial(pictures.barred, across=True)),
+            boxes=partial(layouts.barred_boxes, across=True),
+        ),
+        _geometry(
+            "pillarbox",
+            "black bars left and right",
+            pictures.each(partial(pictures.barred, across=False)),
+            boxes=partial(layouts.barred_boxes, across=False),
+        ),
+        _pixels("logo", "a large opaque logo and text", pictures.branded),
+        _pixels("caption", "two lines of text on a band", pictures.captioned),
+        _pixels("grey", "without color", pictures.each(pictures.grey)),
+        _pixels("sepia", "tinted brown", pictures.each(pictures.sepia)),
+        _pixels("brighter", "brighter by a fifth of the range", pictures.values(lambda v: v + 50)),
+        _pixels("darker", "at 60 % of the brightness", pictures.values(lambda v: 0.6 * v)),
+        _pixels("contrast", "contrast raised by 60 %", pictures.values(lambda v: 1.6 * (v - 128) + 128)),
+        _pixels("blur", "out of focus", pictures.each(pictures.blurred)),
+        _pixels("noise", "with strong noise", pictures.noisy),
+        _geometry("mirror", "left and right changed", pictures.each(pictures.mirrored), mirrored=True),
+        _time("faster", "1.25 times as fast", pictures.unchanged, speed=1.25),
+        _time("slower", "at 0.8 of the speed", pictures.unchanged, speed=0.8),
+        _geometry("rotate5", "turned by 5 degrees", pictures.rotated, boxes=layouts.rotated_boxes),
+        _pixels("fade", "faded in and out", pictures.faded),
+        _geometry("aspect", "squeezed to 4:3", pictures.each(pictures.squeezed)),
+        _arranged(
+            "inset",
+            "picture_in_picture",
+            "small in a corner of unrelated footage",
+            layouts.corner_inset,
+            layouts.other_footage,
+        ),
+        _time(
+            "excerpt",
+            "5 seconds inside 20 seconds of unrelated footage",
+            pictures.surrounded,
+            excerpt=5.0,
+            surround=20.0,
+            needs_filler=True,
+        ),
+        _arranged("geometry", "vertical_crop", "9:16 out of the center", layouts.turned_center),
+        _arranged("geometry", "vertical_pan", "a 9:16 window that moves across", layouts.turned_pan),
+        _arranged(
+            "geometry",
+            "blurred_borders",
+            "inside 9:16, an enlarged blurred copy around it",
+            layouts.turned_borders,
+            layouts.blurred_copy,
+        ),
+        _arranged(
+            "geometry",
+            "colored_borders",
+            "inside a square of one color",
+            layouts.square_borders,
+            layouts.one_color,
+        ),
+        _split(
+            "split_upper_lower",
+            "one half of a split screen, above or below other footage",
+            partial(layouts.part_of, columns=1, rows=2),
+        ),
+        _split(
+            "split_left_right",
+            "one half of a split screen, beside other footage",
+            partial(layouts.part_of, columns=2, rows=1),
+        ),
+        _split(
+            "split_four",
+            "one quarter of a split screen",
+            partial(layouts.part_of, columns=2, rows=2),
+        ),
+        *(
+            _arranged(
+                "inset",
+                f"inset_{size}",
+                f"at {size} % of the sides anywhere in other footage",
+                partial(layouts.inset, share=size / 100),
+                layouts.other_footage,
+            )
+            for size in (30, 45, 60)
+        ),
+        _geometry("filmed_screen", "filmed from a screen", filming.filmed, boxes=filming.screen_boxes),
+        _arranged(
+            "geometry",
+            "combined",
+            "cropped, with a caption, without color, at 8 frames a second",
+            partial(layouts.off_center, share=0.8),
+            after=filming.chain(pictures.captioned, pictures.each(pictures.grey), filming.held),
+        ),
+        _arranged(
+            "geometry",
+            "mirror_crop",
+            "left and right changed and 80 % of each side, off the center",
+            partial(layouts.off_center, share=0.8),
+            after=pictures.each(pictures.mirrored),
+            mirrored=True,
+        ),
+        _arranged(
+            "geometry",
+            "tight_crop",
+            "70 % of each side, off the center",
+            partial(layouts.off_center, share=0.7),
+        ),
+        _time("double_speed", "twice as fast", pictures.unchanged, speed=2.0),
+        _time("reordered", "three or four pieces in another order", pictures.unchanged, reordered=True),
+    )
+}

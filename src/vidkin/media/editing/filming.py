@@ -1,0 +1,94 @@
+"""A screen filmed with a camera: from the side, noisy, exposed too little or too much; and several edits at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image as PILImage
+
+from vidkin.media.editing.layouts import WHOLE, Box, Size
+from vidkin.media.editing.pictures import EditSetting, Transform
+
+Image = NDArray[np.uint8]
+
+# Each corner of the screen lies this far inside the picture, in shares of its sides.
+_NEAREST, _FARTHEST = 0.02, 0.11
+# Standard deviation of the camera's noise, in levels of 256.
+_NOISE = 9.0
+# Pictures a second of a copy at a low frame rate.
+_LOW_RATE = 8.0
+
+
+def filmed(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    """The video on a screen in a dark room, in perspective, with noise and another exposure."""
+    gain, gamma = _exposure(setting)
+    curve = 255 * np.clip(gain * (np.arange(256) / 255) ** gamma, 0, 1)
+    noise = np.random.default_rng([setting.seed, 4])
+    coefficients: tuple[float, ...] | None = None
+    for image in frames:
+        size = (image.shape[1], image.shape[0])
+        coefficients = coefficients or _perspective(screen_corners(setting), size)
+        picture = PILImage.fromarray(image).transform(
+            size, PILImage.Transform.PERSPECTIVE, coefficients,
+            resample=PILImage.Resampling.BILINEAR, fillcolor=(22, 20, 24),
+        )  # fmt: skip
+        grain = noise.standard_normal(image.shape, dtype=np.float32)
+        yield np.clip(curve[np.asarray(picture)] + _NOISE * grain, 0, 255).astype(np.uint8)
+
+
+def screen_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
+    """All of the source, and the smallest upright box around the screen."""
+    corners = screen_corners(setting)
+    left, top = corners.min(axis=0)
+    right, bottom = corners.max(axis=0)
+    return WHOLE, (float(left), float(top), float(right), float(bottom))
+
+
+def screen_corners(setting: EditSetting) -> NDArray[np.float64]:
+    """[4, 2] corners of the filmed screen, clockwise from the upper left, in shares of the picture."""
+    inside = np.random.default_rng([setting.seed, 3]).uniform(_NEAREST, _FARTHEST, (4, 2))
+    edges = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])
+    return np.where(edges == 0, inside, 1 - inside)
+
+
+def held(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    """At a low frame rate: each picture that is shown stays until the next one, eight a second."""
+    shown: Image | None = None
+    slot = -1
+    for index, image in enumerate(frames):
+        if int(index * _LOW_RATE / setting.rate + 1e-9) > slot or shown is None:
+            slot, shown = int(index * _LOW_RATE / setting.rate + 1e-9), image
+        yield shown
+
+
+def chain(*transforms: Transform) -> Transform:
+    """One transform after the other."""
+
+    def transform(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+        for step in transforms:
+            frames = step(frames, setting)
+        return frames
+
+    return transform
+
+
+def _exposure(setting: EditSetting) -> tuple[float, float]:
+    """Gain and gamma: too dark or too bright."""
+    random = np.random.default_rng([setting.seed, 5])
+    dark = random.random() < 0.5
+    gain = random.uniform(0.65, 0.8) if dark else random.uniform(1.15, 1.35)
+    return float(gain), float(random.uniform(0.85, 1.2))
+
+
+def _perspective(corners: NDArray[np.float64], size: Size) -> tuple[float, ...]:
+    """Pillow's eight coefficients, which take a place in the copy to the place in the source that is shown there."""
+    width, height = size
+    places = corners * (width, height)
+    origins = np.array([(0, 0), (width, 0), (width, height), (0, height)], dtype=np.float64)
+    rows = []
+    for (x, y), (u, v) in zip(places, origins, strict=True):
+        rows.append((x, y, 1, 0, 0, 0, -u * x, -u * y))
+        rows.append((0, 0, 0, x, y, 1, -v * x, -v * y))
+    return tuple(float(value) for value in np.linalg.solve(np.array(rows), origins.ravel()))
