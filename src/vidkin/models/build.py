@@ -7,9 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-import torch
-
-from vidkin.models.config import EncoderConfig
+from vidkin.models.config import PLAIN_MEAN, PLAIN_STD, EncoderConfig
 from vidkin.models.networks.clip_encoder import ClipEncoder
 from vidkin.models.networks.deep_ranking import DeepRankingNetwork
 from vidkin.models.networks.encoder import Encoder
@@ -17,6 +15,8 @@ from vidkin.models.networks.frame_network import FrameNetwork, open_frame_networ
 from vidkin.models.networks.image_encoder import ImageEncoder
 from vidkin.models.networks.segment_classifier import DeepSBDNetwork
 from vidkin.models.networks.video_network import VideoNetwork
+from vidkin.models.randomness import seeded
+from vidkin.models.weights import load_weights
 
 __all__ = ["build_model"]
 
@@ -25,9 +25,10 @@ _WITH_BACKBONE: dict[str, Callable[[EncoderConfig, FrameNetwork], Encoder]] = {
     "image": ImageEncoder,
     "deep_ranking": DeepRankingNetwork,
 }
-_ALONE: dict[str, Callable[[EncoderConfig], Encoder]] = {"c3d": VideoNetwork, "deep_sbd": DeepSBDNetwork}
-_PLAIN_MEAN = (0.5, 0.5, 0.5)
-_PLAIN_STD = (0.25, 0.25, 0.25)
+_WITHOUT_BACKBONE: dict[str, Callable[[EncoderConfig], Encoder]] = {
+    "c3d": VideoNetwork,
+    "deep_sbd": DeepSBDNetwork,
+}
 
 
 def build_model(
@@ -36,38 +37,27 @@ def build_model(
     """The network of a configuration, in training mode, on the CPU.
 
     Args:
-        config: Its mean and std are filled in from the backbone where they are None; see ``model.config``.
-        weights: Of the backbone: a safetensors file; None: from the hub's cache or the hub for a named network
-            (``timm:``, ``torchvision:``, ``alexnet``), fresh ones for what is made here (``small``, 3-D networks);
-            ``"random"``: fresh ones for a named network, too, which has to be said.
-        seed: Of all fresh weights; the same seed gives the same network, and the caller's own random numbers go on
-            undisturbed.
+        config: If its mean and std are None, the model's ``config`` has those of the backbone.
+        weights: A safetensors file of the backbone's weights (of all weights for a kind without a backbone). None:
+            for a named network (``timm:``, ``torchvision:``, ``alexnet``) those of the hub or its cache, for all
+            others random ones. ``"random"``: random ones also for a named network.
+        seed: Of all random weights. The same seed gives the same network; the caller's random state stays untouched.
 
     Raises:
-        InvalidArgumentError: A setting is not allowed.
+        InvalidArgumentError: A setting is not allowed, or the file does not fit.
         UnknownExtractorError: There is no such network.
-        WeightsUnavailableError: The backbone's weights are neither given nor to be had.
+        WeightsUnavailableError: The backbone's weights are neither given nor available.
     """
     model: Encoder
-    if config.kind in _ALONE:
-        settled = _settled(config, _PLAIN_MEAN, _PLAIN_STD)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            model = _ALONE[config.kind](settled)
+    if config.kind in _WITHOUT_BACKBONE:
+        settled = replace(config, mean=config.mean or PLAIN_MEAN, std=config.std or PLAIN_STD)
+        with seeded(seed):
+            model = _WITHOUT_BACKBONE[config.kind](settled)
         if weights is not None and weights != "random":
-            from vidkin.models.store import load_state
-
-            load_state(model, weights, label=f"a {config.kind} network")
+            load_weights(model, weights, label=f"a {config.kind} network")
         return model.train()
     network = open_frame_network(config, weights=weights, seed=seed)
-    settled = _settled(config, network.mean, network.std)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed + 1)
+    settled = replace(config, mean=config.mean or network.mean, std=config.std or network.std)
+    with seeded(seed + 1):
         model = _WITH_BACKBONE[config.kind](settled, network)
     return model.train()
-
-
-def _settled(
-    config: EncoderConfig, mean: tuple[float, float, float], std: tuple[float, float, float]
-) -> EncoderConfig:
-    return replace(config, mean=config.mean or mean, std=config.std or std)

@@ -1,23 +1,43 @@
-"""What an encoder is made of, as a value that can be written down."""
+"""Kind, sizes and input of an encoder, as a value that can be written down."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
+from vidkin._base.tables import from_table
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["EncoderConfig", "EncoderKind", "Fit", "Trainable"]
+__all__ = ["PLAIN_MEAN", "PLAIN_STD", "EncoderConfig", "EncoderKind", "Fit", "Trainable"]
 
 EncoderKind = Literal["clip", "image", "c3d", "deep_sbd", "deep_ranking"]
 Fit = Literal["letterbox", "crop", "stretch"]
 Trainable = Literal["head", "all"]
 Triple = tuple[float, float, float]
 
-_CLASSIFIERS = ("c3d", "deep_sbd")
-_CLIP_KINDS = ("clip", "c3d", "deep_sbd")
+PLAIN_MEAN: Triple = (0.5, 0.5, 0.5)
+"""Of the input of networks without pretrained weights, in units of full scale."""
+
+PLAIN_STD: Triple = (0.25, 0.25, 0.25)
+"""Likewise, the standard deviation."""
+
+_CHOICES = {
+    "kind": get_args(EncoderKind),
+    "trainable": get_args(Trainable),
+    "activation": ("relu", "none"),
+    "fit": get_args(Fit),
+}
+_LEAST = {
+    "hidden": 1,
+    "lstm": 1,
+    "frames": 1,
+    "size": 16,
+    "embedding": 0,
+    "classes": 0,
+    "local_normalization": 0,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,34 +47,34 @@ class EncoderConfig:
     Attributes:
         kind: ``clip`` (frame network, fully connected layer, LSTM), ``image`` (the same without the LSTM),
             ``c3d`` and ``deep_sbd`` (3-D convolutions, trained to classify), ``deep_ranking`` (three paths).
-        backbone: The frame network of ``clip``, ``image`` and ``deep_ranking``: ``small`` (made here, trains on a CPU
-            in minutes), ``alexnet``, ``timm:<model>`` or ``torchvision:<model>``, with settings after a question mark
-            (``timm:mobilenetv2_100?pad_type=same``). Others have none.
-        trainable: ``head``: the backbone stays as it is, in eval mode; ``all``: it is trained, too.
-        frozen_batch_norm: Batch norms of a trained backbone stay in eval mode (right for folded ones).
+        backbone: Frame network of ``clip``, ``image`` and ``deep_ranking``: ``small`` (trains on a CPU in minutes),
+            ``alexnet``, ``timm:<model>`` or ``torchvision:<model>``, with settings after a question mark
+            (``timm:mobilenetv2_100?pad_type=same``). The other kinds have none.
+        trainable: ``head``: the backbone keeps its weights and stays in eval mode; ``all``: it is trained as well.
+        frozen_batch_norm: Batch norms of a trained backbone stay in eval mode, as they must if they are folded.
         hidden: Length of the fully connected layer's output.
         activation: After the fully connected layer of ``clip``: ``relu`` or ``none``.
         lstm: Units of the LSTM, the length of a ``clip`` embedding.
-        embedding: Length of a further linear layer at the end of ``clip`` and ``image``; 0 leaves it out. Of
+        embedding: Length of a further linear layer at the end of ``clip`` and ``image``; 0 leaves it out. For
             ``deep_ranking`` the length of the embedding (0: ``hidden``).
-        local_normalization: Of ``deep_ranking``: side of the blocks in which the maps of the shallow paths are
+        local_normalization: For ``deep_ranking``: side of the blocks in which the maps of the shallow paths are
             brought to mean 0 and length 1, odd; 0 leaves it out.
         dropout: Share of the fully connected layer's output that is dropped in training, [0, 1).
         width: Factor on the channels of ``small``, ``c3d`` and ``deep_sbd``.
-        batch_norm: ``c3d`` and ``deep_sbd`` with a batch norm after every convolution.
+        batch_norm: Put a batch norm after every convolution of ``c3d`` and ``deep_sbd``.
         classes: Outputs of ``c3d`` and ``deep_sbd``.
         frames: Frames of a clip.
-        rate: Frames a second of a clip; None: a clip's frames are spread evenly over the item (or over pieces
+        rate: Frames per second of a clip; None spreads the frames of a clip evenly over the item (or over pieces
             of ``seconds``).
-        seconds: Without a rate: what a clip spans; None: the whole item, however long.
+        seconds: Without a rate: length of a clip; None: the whole item.
         size: Side of the square input, pixels.
-        fit: How pictures that are not square become so: between black bars, middle cut out, or squeezed.
-        mean: Of the input in units of full scale, three numbers; None: the backbone's own, (.5, .5, .5) where
-            there is none.
-        std: Likewise; None: the backbone's own, or (.25, .25, .25).
+        fit: How images that are not square become so: ``letterbox`` (black bars), ``crop`` (the middle) or
+            ``stretch``.
+        mean: Of the input in units of full scale, three numbers; None: the backbone's own, else (.5, .5, .5).
+        std: Standard deviation likewise; None: the backbone's own, else (.25, .25, .25).
 
     Raises:
-        InvalidArgumentError: A value is not allowed.
+        InvalidArgumentError: A value is out of range, or does not go with the kind.
     """
 
     kind: EncoderKind = "clip"
@@ -79,108 +99,81 @@ class EncoderConfig:
     std: Triple | None = None
 
     def __post_init__(self) -> None:
-        _choice("kind", self.kind, get_args(EncoderKind))
-        _choice("trainable", self.trainable, get_args(Trainable))
-        _choice("activation", self.activation, ("relu", "none"))
-        _choice("fit", self.fit, get_args(Fit))
-        for name in ("hidden", "lstm", "frames"):
-            _whole(name, getattr(self, name), 1)
-        _whole("size", self.size, 16)
-        _whole("embedding", self.embedding, 0)
-        _whole("classes", self.classes, 0)
-        _whole("local_normalization", self.local_normalization, 0)
-        if self.local_normalization and self.kind != "deep_ranking":
-            raise InvalidArgumentError(
-                f"local_normalization is {self.local_normalization}; {self.kind} has none, leave it at 0"
-            )
-        if self.is_classifier and self.classes < 2:
-            raise InvalidArgumentError(
-                f"classes is {self.classes}; a {self.kind} network classifies, give it 2 or more"
-            )
-        if not self.is_classifier and self.classes:
-            raise InvalidArgumentError(f"classes is {self.classes}; {self.kind} has none, leave it at 0")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise InvalidArgumentError(
+                    f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}"
+                )
+        for name, least in _LEAST.items():
+            if getattr(self, name) < least:
+                raise InvalidArgumentError(f"{name} must be at least {least}, got {getattr(self, name)}")
         if not 0.0 <= self.dropout < 1.0:
-            raise InvalidArgumentError(f"dropout is {self.dropout}, allowed is [0, 1)")
+            raise InvalidArgumentError(f"dropout must be at least 0 and below 1, got {self.dropout}")
         for name in ("width", "rate", "seconds"):
             value = getattr(self, name)
             if value is not None and not (value > 0 and math.isfinite(value)):
-                raise InvalidArgumentError(f"{name} is {value}, allowed is a number above 0")
+                raise InvalidArgumentError(f"{name} must be a number above 0, got {value}")
         if self.rate is not None and self.seconds is not None:
             raise InvalidArgumentError(
-                f"rate is {self.rate} and seconds is {self.seconds}; with a rate the frames say how long a clip "
-                "is, leave seconds out"
+                f"only one of rate and seconds can be set, got {self.rate} and {self.seconds}: with a rate, the "
+                "number of frames says how long a clip is"
             )
-        if self.is_classifier and self.trainable != "all":
-            raise InvalidArgumentError(
-                f"trainable is {self.trainable!r}; a {self.kind} network has no backbone and is trained whole: 'all'"
-            )
+        self._check_kind()
         for name in ("mean", "std"):
-            _triple(name, getattr(self, name))
+            _check_triple(name, getattr(self, name))
 
     @property
     def is_classifier(self) -> bool:
         """Trained to classify; the embedding is its last hidden layer."""
-        return self.kind in _CLASSIFIERS
+        return self.kind in ("c3d", "deep_sbd")
 
     @property
     def takes_clips(self) -> bool:
         """The input is [B, T, 3, S, S] and not [B, 3, S, S]."""
-        return self.kind in _CLIP_KINDS
+        return self.kind in ("clip", "c3d", "deep_sbd")
+
+    @property
+    def has_fixed_features(self) -> bool:
+        """The backbone never changes, so that its features of an item can be computed once and kept."""
+        return self.trainable == "head" and self.kind in ("clip", "image")
 
     def to_mapping(self) -> dict[str, Any]:
-        """All fields that are not None, ready for a TOML table."""
-        found = {name: value for name, value in asdict(self).items() if value is not None}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+        """All settings that are not None, ready for a TOML table."""
+        values = {name: value for name, value in asdict(self).items() if value is not None}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     @classmethod
-    def from_mapping(cls, given: Mapping[str, Any]) -> EncoderConfig:
-        """From a table as :meth:`to_mapping` makes it; what is left out has its default.
+    def from_mapping(cls, table: Mapping[str, Any]) -> EncoderConfig:
+        """From a table as :meth:`to_mapping` makes it; missing settings have their defaults.
 
         Raises:
             InvalidArgumentError: A name is unknown, or a value has the wrong type or is not allowed.
         """
-        known = {field.name: field.type for field in fields(cls)}
-        unknown = sorted(set(given) - set(known))
-        if unknown:
+        return from_table(cls, table, "model")
+
+    def _check_kind(self) -> None:
+        """Settings that only some kinds have."""
+        if self.local_normalization and self.kind != "deep_ranking":
             raise InvalidArgumentError(
-                f"a model has no setting {', '.join(unknown)}; allowed are {', '.join(known)}"
+                f"local_normalization must be 0 for kind {self.kind!r}, got {self.local_normalization}"
             )
-        return cls(**{name: _typed(name, str(known[name]), value) for name, value in given.items()})
+        if self.is_classifier and self.classes < 2:
+            raise InvalidArgumentError(
+                f"classes must be at least 2 for kind {self.kind!r}, got {self.classes}"
+            )
+        if not self.is_classifier and self.classes:
+            raise InvalidArgumentError(f"classes must be 0 for kind {self.kind!r}, got {self.classes}")
+        if self.is_classifier and self.trainable != "all":
+            raise InvalidArgumentError(
+                f"trainable must be 'all' for kind {self.kind!r}, which has no backbone, got {self.trainable!r}"
+            )
 
 
-def _typed(name: str, kind: str, value: Any) -> Any:
-    """The value as the type of its field; TOML knows no tuples, and writes 2.0 as 2 where it likes."""
-    if kind.startswith("Triple"):
-        if value is None:
-            return None
-        if not isinstance(value, list | tuple):
-            raise InvalidArgumentError(f"{name} is {value!r}, allowed is a list of three numbers")
-        return tuple(value)
-    wanted: Any = str
-    if kind.startswith("float"):
-        wanted = (int, float)
-    elif kind in ("int", "bool"):
-        wanted = {"int": int, "bool": bool}[kind]
-    if not isinstance(value, wanted) or (isinstance(value, bool) and kind != "bool"):
-        raise InvalidArgumentError(f"{name} is {value!r}, allowed is a value of type {kind}")
-    return float(value) if kind.startswith("float") else value
-
-
-def _choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InvalidArgumentError(f"{name} is {value!r}, allowed are {', '.join(allowed)}")
-
-
-def _whole(name: str, value: int, least: int) -> None:
-    if value < least:
-        raise InvalidArgumentError(f"{name} is {value}, allowed is {least} or more")
-
-
-def _triple(name: str, value: Triple | None) -> None:
+def _check_triple(name: str, value: Triple | None) -> None:
     if value is None:
         return
     numbers = [part for part in value if isinstance(part, int | float) and math.isfinite(part)]
     if len(value) != 3 or len(numbers) != 3 or (name == "std" and min(numbers) <= 0):
         raise InvalidArgumentError(
-            f"{name} is {value}, allowed are three numbers{' above 0' if name == 'std' else ''}"
+            f"{name} must be three numbers{' above 0' if name == 'std' else ''}, got {value}"
         )

@@ -15,7 +15,7 @@ __all__ = ["Pictures", "encoder_input"]
 
 
 class Pictures(Protocol):
-    """What this room needs of :class:`vidkin.media.Frames`, which it does not import."""
+    """The part of :class:`vidkin.media.Frames` that extractors use."""
 
     @property
     def images(self) -> NDArray[np.uint8]:
@@ -31,11 +31,11 @@ class Pictures(Protocol):
 
 
 def encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: bool = False) -> torch.Tensor:
-    """Frames [T, H, W, 3] uint8 to [T, 3, S, S] from 0 to 1, made square as the training data were.
+    """Frames [T, H, W, 3] uint8 as squares [T, 3, S, S] from 0 to 1, made as for the training data.
 
     Args:
-        images: RGB, best decoded with a short side of S: that is how labelled items are read.
-        config: Its ``size`` and ``fit`` count.
+        images: RGB, preferably decoded with a short side of S, as labelled items are.
+        config: ``size`` and ``fit`` are used.
         mirror: Flip left to right.
     """
     square = np.empty((len(images), config.size, config.size, 3), dtype=np.uint8)
@@ -47,7 +47,7 @@ def encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: b
 
 
 def _square(image: NDArray[np.uint8], size: int, fit: Fit) -> NDArray[np.uint8]:
-    """The same steps as of the readers of labelled data, so that what is searched looks like what was learned."""
+    """The same steps as in the readers of labelled data, so that a search sees what the training saw."""
     picture = Image.fromarray(image)
     width, height = picture.size
     if fit == "crop" and width != height:

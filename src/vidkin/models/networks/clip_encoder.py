@@ -7,7 +7,7 @@ from torch import nn
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.config import EncoderConfig
-from vidkin.models.networks.encoder import Encoder, check_frames, unit
+from vidkin.models.networks.encoder import Encoder, check_frames, linear, unit
 from vidkin.models.networks.frame_network import FrameNetwork
 
 __all__ = ["ClipEncoder"]
@@ -23,7 +23,7 @@ class ClipEncoder(Encoder):
     B clips, T frames, S pixels a side, F length of the frame network's vectors, D = ``lstm`` or ``embedding``.
 
     Args:
-        config: Of kind ``clip``, with mean and std; :func:`vidkin.models.build_model` makes all of it.
+        config: Of kind ``clip``, with mean and std, as :func:`vidkin.models.build_model` makes it.
         network: The frame network.
     """
 
@@ -31,38 +31,29 @@ class ClipEncoder(Encoder):
         super().__init__(config)
         self.backbone = network.module
         self.feature_dimension = network.dimension
-        self.fully_connected = nn.Linear(network.dimension, config.hidden)
-        nn.init.xavier_uniform_(self.fully_connected.weight)
-        nn.init.zeros_(self.fully_connected.bias)
+        self.fully_connected = linear(network.dimension, config.hidden)
         self.dropout = nn.Dropout(config.dropout)
         self.lstm = nn.LSTM(config.hidden, config.lstm, batch_first=True)
-        self.projection: nn.Module = nn.Identity()
-        if config.embedding:
-            self.projection = nn.Linear(config.lstm, config.embedding)
-            nn.init.xavier_uniform_(self.projection.weight)
-            nn.init.zeros_(self.projection.bias)
+        self.projection = linear(config.lstm, config.embedding) if config.embedding else nn.Identity()
         self.dimension = config.embedding or config.lstm
 
     def frame_features(self, frames: torch.Tensor) -> torch.Tensor:
-        """Frames [N, 3, S, S] from 0 to 1 to [N, F]; without gradients where the backbone is frozen."""
-        check_frames("frames", frames, 4, "[N, 3, S, S]", 1)
-        with torch.set_grad_enabled(torch.is_grad_enabled() and self.config.trainable == "all"):
-            features: torch.Tensor = self.backbone(self.normalised(frames))
-        return features
+        """Frames [N, 3, S, S] from 0 to 1 to [N, F]; without gradients if the backbone is frozen."""
+        return self.backbone_features(frames)
 
     def head(self, features: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
         """Frame features [B, T, F] to unit vectors [B, D].
 
         Args:
-            features: Of :meth:`frame_features`; what follows after a clip's length is not looked at.
+            features: Of :meth:`frame_features`; what follows after a clip's length is ignored.
             lengths: [B] int64 in [1, T]; None: T for all.
 
         Raises:
-            InvalidArgumentError: Shapes or lengths do not fit.
+            InvalidArgumentError: A shape or a length is wrong.
         """
         if features.ndim != 3 or features.shape[1] == 0 or features.shape[2] != self.feature_dimension:
             raise InvalidArgumentError(
-                f"features must be [B, T, {self.feature_dimension}] with at least one frame, given is "
+                f"features must be [B, T, {self.feature_dimension}] with at least one frame, got "
                 f"{list(features.shape)}"
             )
         hidden = self.fully_connected(features)
@@ -73,7 +64,7 @@ class ClipEncoder(Encoder):
             last = states[:, -1]
         else:
             _check_lengths(lengths, features.shape[0], features.shape[1])
-            # An LSTM looks back only: its state at a clip's own end knows nothing of the padding.
+            # An LSTM only looks back: its state at a clip's own end does not depend on the padding.
             place = (lengths.to(states.device) - 1)[:, None, None].expand(-1, 1, states.shape[2])
             last = states.gather(1, place)[:, 0]
         return unit(self.projection(last))
@@ -97,10 +88,10 @@ class ClipEncoder(Encoder):
 def _check_lengths(lengths: torch.Tensor, clips: int, frames: int) -> None:
     if tuple(lengths.shape) != (clips,) or lengths.is_floating_point():
         raise InvalidArgumentError(
-            f"lengths must be [{clips}] whole numbers, given is {list(lengths.shape)} {lengths.dtype}"
+            f"lengths must be [{clips}] whole numbers, got {list(lengths.shape)} {lengths.dtype}"
         )
     if torch.compiler.is_compiling():
-        return  # what is exported cannot look at values
+        return  # an exported program cannot branch on values
     least, most = int(lengths.min()), int(lengths.max())
     if least < 1 or most > frames:
-        raise InvalidArgumentError(f"lengths go from {least} to {most}, allowed is 1 to {frames}")
+        raise InvalidArgumentError(f"lengths must be from 1 to {frames}, got {least} to {most}")

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.config import EncoderConfig
-from vidkin.models.networks.encoder import Encoder, check_frames, unit
+from vidkin.models.networks.encoder import Encoder, check_features, linear, unit
 from vidkin.models.networks.frame_network import FrameNetwork
 from vidkin.models.networks.local_normalization import LocalNormalization
 
@@ -18,14 +18,14 @@ _SUBSAMPLING = (4, 8)
 
 
 class LowResolutionPath(nn.Module):
-    """Pictures [B, 3, S, S] to [B, F]: subsampled, one convolution, one pool.
+    """Images [B, 3, S, S] to [B, F]: subsampled, one convolution, one pool.
 
     The kernel, stride and pool of the publication's shallow paths are not in its supplement; 8 x 8 with stride 4 and
-    96 maps follow secondary sources, the pool is chosen here. All are parameters.
+    96 maps follow secondary sources, the pool was chosen here. All are parameters.
 
     Args:
         size: S.
-        subsampling: Factor by which the picture is averaged down (225 pixels: 57 with 4, 29 with 8).
+        subsampling: Factor by which the image is averaged down (225 pixels: 57 with 4, 29 with 8).
         channels: Maps.
         kernel: Of the convolution.
         stride: Of the convolution.
@@ -48,8 +48,8 @@ class LowResolutionPath(nn.Module):
         self.side = -(-size // subsampling)
         if self.side < kernel:
             raise InvalidArgumentError(
-                f"size is {size}; subsampled {subsampling}x it is smaller than the convolution of {kernel}, "
-                f"allowed is {subsampling * (kernel - 1) + 1} or more"
+                f"size must be at least {subsampling * (kernel - 1) + 1}, so that subsampled {subsampling}x it holds a "
+                f"convolution of {kernel}, got {size}"
             )
         self.convolution = nn.Conv2d(3, channels, kernel, stride)
         maps = (self.side - kernel) // stride + 1
@@ -57,21 +57,21 @@ class LowResolutionPath(nn.Module):
         self.pool = nn.MaxPool2d(min(pool, maps), ceil_mode=True)
         self.dimension = channels * (-(-maps // min(pool, maps))) ** 2
 
-    def forward(self, pictures: torch.Tensor) -> torch.Tensor:
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
         """[B, 3, S, S], normalised, to [B, F]."""
-        small = functional.adaptive_avg_pool2d(pictures, self.side)
+        small = functional.adaptive_avg_pool2d(images, self.side)
         maps: torch.Tensor = self.pool(self.normalization(torch.relu(self.convolution(small))))
         return maps.flatten(1)
 
 
 class DeepRankingNetwork(Encoder):
-    """Pictures [B, 3, S, S] to unit vectors [B, D] along three paths (Wang et al., CVPR 2014).
+    """Images [B, 3, S, S] to unit vectors [B, D] along three paths (Wang et al., CVPR 2014).
 
     A frame network (AlexNet in spirit) and two :class:`LowResolutionPath`, at a quarter and an eighth of the size; each
-    path's vector is brought to length 1, the three are put side by side, a linear layer and L2 follow.
+    path's vector is scaled to length 1, the three are concatenated, a linear layer and L2 follow.
 
     Args:
-        config: Of kind ``deep_ranking``, with mean and std; D is ``embedding``, or ``hidden`` where that is 0.
+        config: Of kind ``deep_ranking``, with mean and std; D is ``embedding``, or ``hidden`` if that is 0.
         network: The frame network of the deep path.
     """
 
@@ -85,30 +85,22 @@ class DeepRankingNetwork(Encoder):
         lengths = [path.dimension for path in self.shallow if isinstance(path, LowResolutionPath)]
         self.feature_dimension = network.dimension + sum(lengths)
         self.dimension = config.embedding or config.hidden
-        self.linear = nn.Linear(self.feature_dimension, self.dimension)
+        self.linear = linear(self.feature_dimension, self.dimension)
         self.dropout = nn.Dropout(config.dropout)
-        nn.init.xavier_uniform_(self.linear.weight)
-        nn.init.zeros_(self.linear.bias)
 
     def frame_features(self, frames: torch.Tensor) -> torch.Tensor:
-        """The three paths side by side: [N, 3, S, S] from 0 to 1 to [N, F], each path of length 1."""
-        check_frames("frames", frames, 4, "[N, 3, S, S]", 1)
-        pictures = self.normalised(frames)
-        with torch.set_grad_enabled(torch.is_grad_enabled() and self.config.trainable == "all"):
-            deep: torch.Tensor = self.backbone(pictures)
-        return torch.cat([unit(part) for part in (deep, *(path(pictures) for path in self.shallow))], dim=1)
+        """The three paths concatenated: [N, 3, S, S] from 0 to 1 to [N, F], each path of length 1."""
+        deep = self.backbone_features(frames)
+        images = self.normalize(frames)
+        return torch.cat([unit(part) for part in (deep, *(path(images) for path in self.shallow))], dim=1)
 
     def head(self, features: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
         """The paths' vectors [B, F] to unit vectors [B, D]; ``lengths`` must be None."""
-        if features.ndim != 2 or features.shape[1] != self.feature_dimension or lengths is not None:
-            raise InvalidArgumentError(
-                f"features must be [B, {self.feature_dimension}] without lengths, given is {list(features.shape)}"
-                + ("" if lengths is None else " with lengths")
-            )
+        check_features(features, self.feature_dimension, lengths)
         return unit(self.linear(self.dropout(features)))
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        """Pictures [B, 3, S, S] from 0 to 1 to unit vectors [B, D]."""
+        """Images [B, 3, S, S] from 0 to 1 to unit vectors [B, D]."""
         return self.head(self.frame_features(frames))
 
     def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""What all networks of this room have in common."""
+"""What the networks of this room have in common."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from torch import nn
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.config import EncoderConfig
 
-__all__ = ["Encoder", "check_frames", "unit"]
+__all__ = ["Encoder", "check_features", "check_frames", "linear", "unit"]
 
 
 class Encoder(nn.Module, ABC):
-    """A network that makes unit vectors of pictures or clips.
+    """A network that turns images or clips into unit vectors.
 
-    Inputs are pictures with values from 0 to 1; the normalisation by mean and standard deviation happens inside.
+    Inputs have values from 0 to 1; normalization by mean and standard deviation happens inside.
 
     Attributes:
-        config: What it is made of; mean and std are filled in.
+        config: Kind, sizes and input; mean and std are set.
         dimension: D, length of the embedding.
-        class_names: Names of the classes or labels that it was trained with, if they are known.
+        class_names: Classes or labels that it was trained with, if they are known.
     """
 
     config: EncoderConfig
@@ -31,7 +31,7 @@ class Encoder(nn.Module, ABC):
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         if config.mean is None or config.std is None:
-            raise InvalidArgumentError("mean and std of the input are not settled; use build_model")
+            raise InvalidArgumentError("the configuration needs mean and std of the input; use build_model")
         self.config = config
         self.class_names: tuple[str, ...] = ()
         # Not part of the state: the configuration holds them.
@@ -40,10 +40,10 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Unit vectors [B, D] of pictures [B, 3, S, S] or of clips [B, T, 3, S, S], values from 0 to 1.
+        """Unit vectors [B, D] of images [B, 3, S, S] or clips [B, T, 3, S, S] (``config.takes_clips``).
 
         Args:
-            inputs: Which of the two it takes says ``config.takes_clips``.
+            inputs: Values from 0 to 1.
             lengths: [B] int64, frames of each clip; what follows in a shorter clip is padding. None: all are full.
         """
 
@@ -52,20 +52,20 @@ class Encoder(nn.Module, ABC):
         """Parameters of the new layers, which learn faster than a pretrained backbone."""
 
     def parameter_groups(self, learning_rate: float, *, head_factor: float = 10.0) -> list[dict[str, Any]]:
-        """Parameters and learning rates for an optimiser.
+        """Parameters and learning rates for an optimizer.
 
-        Where the backbone is trained, too, it gets ``learning_rate`` and everything after it ``head_factor`` times that
+        If the backbone is trained as well, it gets ``learning_rate`` and everything after it ``head_factor`` times that
         (10 in the paper); a head alone, or a network without a backbone, gets ``learning_rate``.
 
         Returns:
             One or two dictionaries with ``params``, ``lr`` and ``name`` (``backbone``, ``head``).
         """
         head = [parameter for parameter in self.head_parameters() if parameter.requires_grad]
-        known = {id(parameter) for parameter in head}
+        in_head = {id(parameter) for parameter in head}
         rest = [
             parameter
             for parameter in self.parameters()
-            if parameter.requires_grad and id(parameter) not in known
+            if parameter.requires_grad and id(parameter) not in in_head
         ]
         if not rest:
             return [{"params": head, "lr": learning_rate, "name": "head"}]
@@ -74,10 +74,10 @@ class Encoder(nn.Module, ABC):
             {"params": head, "lr": learning_rate * head_factor, "name": "head"},
         ]
 
-    def normalised(self, pictures: torch.Tensor) -> torch.Tensor:
+    def normalize(self, images: torch.Tensor) -> torch.Tensor:
         """[..., 3, S, S] from 0 to 1 to what the network takes."""
         mean, std = self.get_buffer("_mean"), self.get_buffer("_std")
-        return (pictures - mean) / std
+        return (images - mean) / std
 
     @property
     def device(self) -> torch.device:
@@ -85,7 +85,7 @@ class Encoder(nn.Module, ABC):
         return self.get_buffer("_mean").device
 
     def train(self, mode: bool = True) -> Self:
-        """Training or eval mode; a frozen backbone and frozen batch norms stay in eval mode."""
+        """Switch to training or eval mode; a frozen backbone and frozen batch norms stay in eval mode."""
         super().train(mode)
         backbone = getattr(self, "backbone", None)
         if mode and isinstance(backbone, nn.Module):
@@ -98,15 +98,39 @@ class Encoder(nn.Module, ABC):
                         part.eval()
         return self
 
+    def backbone_features(self, frames: torch.Tensor) -> torch.Tensor:
+        """Frames [N, 3, S, S] from 0 to 1 to the backbone's [N, F]; without gradients if it is frozen."""
+        check_frames("frames", frames, 4, "[N, 3, S, S]", 1)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and self.config.trainable == "all"):
+            features: torch.Tensor = self.get_submodule("backbone")(self.normalize(frames))
+        return features
+
 
 def unit(vectors: torch.Tensor) -> torch.Tensor:
-    """[..., D] brought to length 1."""
+    """[..., D] scaled to length 1."""
     return nn.functional.normalize(vectors, dim=-1, eps=1e-12)
 
 
-def check_frames(name: str, given: torch.Tensor, dimensions: int, layout: str, channel: int) -> None:
-    """:class:`InvalidArgumentError` unless ``given`` is floating point and has this layout."""
-    if given.ndim != dimensions or given.shape[channel] != 3 or not given.is_floating_point():
+def linear(inputs: int, outputs: int) -> nn.Linear:
+    """A fully connected layer with Xavier weights and no bias to start from."""
+    layer = nn.Linear(inputs, outputs)
+    nn.init.xavier_uniform_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def check_frames(name: str, frames: torch.Tensor, dimensions: int, layout: str, channel: int) -> None:
+    """Raise :class:`InvalidArgumentError` unless ``frames`` is floating point and has this layout."""
+    if frames.ndim != dimensions or frames.shape[channel] != 3 or not frames.is_floating_point():
         raise InvalidArgumentError(
-            f"{name} must be {layout} floating point from 0 to 1, given is {list(given.shape)} {given.dtype}"
+            f"{name} must be {layout} floating point from 0 to 1, got {list(frames.shape)} {frames.dtype}"
+        )
+
+
+def check_features(features: torch.Tensor, length: int, lengths: torch.Tensor | None) -> None:
+    """Raise :class:`InvalidArgumentError` unless ``features`` is [B, length], without lengths of clips."""
+    if features.ndim != 2 or features.shape[1] != length or lengths is not None:
+        raise InvalidArgumentError(
+            f"features must be [B, {length}] without lengths, got {list(features.shape)}"
+            + ("" if lengths is None else " with lengths")
         )

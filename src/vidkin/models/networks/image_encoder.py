@@ -1,13 +1,12 @@
-"""Pictures to unit vectors: frame network and fully connected layer."""
+"""Images to unit vectors: frame network and fully connected layer."""
 
 from __future__ import annotations
 
 import torch
 from torch import nn
 
-from vidkin.errors import InvalidArgumentError
 from vidkin.models.config import EncoderConfig
-from vidkin.models.networks.encoder import Encoder, check_frames, unit
+from vidkin.models.networks.encoder import Encoder, check_features, linear, unit
 from vidkin.models.networks.frame_network import FrameNetwork
 
 __all__ = ["ImageEncoder"]
@@ -16,11 +15,11 @@ __all__ = ["ImageEncoder"]
 class ImageEncoder(Encoder):
     """Frame network, fully connected layer (Xavier), L2: the clip encoder without its LSTM.
 
-    ``f(picture) = g / ||g||`` with ``g = W phi(picture) + b``; where ``embedding`` is set, a ReLU and a further linear
-    layer follow. B pictures, S pixels a side, F length of the frame network's vectors, D = ``hidden`` or ``embedding``.
+    ``f(image) = g / ||g||`` with ``g = W phi(image) + b``; if ``embedding`` is set, a ReLU and a further linear layer
+    follow. B images, S pixels a side, F length of the frame network's vectors, D = ``hidden`` or ``embedding``.
 
     Args:
-        config: Of kind ``image``, with mean and std; :func:`vidkin.models.build_model` makes all of it.
+        config: Of kind ``image``, with mean and std, as :func:`vidkin.models.build_model` makes it.
         network: The frame network.
     """
 
@@ -28,38 +27,25 @@ class ImageEncoder(Encoder):
         super().__init__(config)
         self.backbone = network.module
         self.feature_dimension = network.dimension
-        self.fully_connected = nn.Linear(network.dimension, config.hidden)
-        nn.init.xavier_uniform_(self.fully_connected.weight)
-        nn.init.zeros_(self.fully_connected.bias)
+        self.fully_connected = linear(network.dimension, config.hidden)
         self.dropout = nn.Dropout(config.dropout)
-        self.projection: nn.Module = nn.Identity()
-        if config.embedding:
-            self.projection = nn.Linear(config.hidden, config.embedding)
-            nn.init.xavier_uniform_(self.projection.weight)
-            nn.init.zeros_(self.projection.bias)
+        self.projection = linear(config.hidden, config.embedding) if config.embedding else nn.Identity()
         self.dimension = config.embedding or config.hidden
 
     def frame_features(self, frames: torch.Tensor) -> torch.Tensor:
-        """Pictures [N, 3, S, S] from 0 to 1 to [N, F]; without gradients where the backbone is frozen."""
-        check_frames("frames", frames, 4, "[N, 3, S, S]", 1)
-        with torch.set_grad_enabled(torch.is_grad_enabled() and self.config.trainable == "all"):
-            features: torch.Tensor = self.backbone(self.normalised(frames))
-        return features
+        """Images [N, 3, S, S] from 0 to 1 to [N, F]; without gradients if the backbone is frozen."""
+        return self.backbone_features(frames)
 
     def head(self, features: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Features [B, F] to unit vectors [B, D]; ``lengths`` must be None: pictures have none."""
-        if features.ndim != 2 or features.shape[1] != self.feature_dimension or lengths is not None:
-            raise InvalidArgumentError(
-                f"features must be [B, {self.feature_dimension}] without lengths, given is {list(features.shape)}"
-                + ("" if lengths is None else " with lengths")
-            )
+        """Features [B, F] to unit vectors [B, D]; ``lengths`` must be None: images have none."""
+        check_features(features, self.feature_dimension, lengths)
         hidden = self.dropout(self.fully_connected(features))
         if self.config.embedding:
             hidden = torch.relu(hidden)
         return unit(self.projection(hidden))
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        """Pictures [B, 3, S, S] from 0 to 1 to unit vectors [B, D]."""
+        """Images [B, 3, S, S] from 0 to 1 to unit vectors [B, D]."""
         return self.head(self.frame_features(frames))
 
     def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
@@ -68,5 +54,4 @@ class ImageEncoder(Encoder):
 
     def head_parameters(self) -> list[nn.Parameter]:
         """Fully connected layer and projection."""
-        parts = (self.fully_connected, self.projection)
-        return [parameter for part in parts for parameter in part.parameters()]
+        return [*self.fully_connected.parameters(), *self.projection.parameters()]

@@ -16,7 +16,7 @@ class SmallNetwork(nn.Module):
 
     Convolutions 3 x 3 with stride 2 to 24, 48, 96 and 128 channels, each with a group norm (the same in training and
     in eval mode, whatever the batch) and a ReLU, a residual block of two convolutions, then mean and maximum over
-    the picture side by side: F = 256. About 450,000 parameters; 25 million multiplications for a picture of 64 pixels.
+    the image side by side: F = 256. About 450,000 parameters; 25 million multiplications for a image of 64 pixels.
 
     Args:
         width: Factor on the channels, rounded to multiples of 8.
@@ -43,8 +43,8 @@ class SmallNetwork(nn.Module):
             if isinstance(part, nn.Conv2d):
                 nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
 
-    def forward(self, pictures: torch.Tensor) -> torch.Tensor:
-        """[N, 3, S, S], normalised, to [N, F]."""
-        maps = self.stem(pictures)
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """[N, 3, S, S], normalized, to [N, F]."""
+        maps = self.stem(images)
         maps = torch.relu(maps + self.block(maps))
         return torch.cat([maps.mean(dim=(2, 3)), maps.amax(dim=(2, 3))], dim=1)

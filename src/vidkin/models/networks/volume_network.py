@@ -11,7 +11,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.models.config import EncoderConfig
 from vidkin.models.networks.encoder import Encoder, check_frames, unit
 
-__all__ = ["VolumeNetwork", "scaled"]
+__all__ = ["VolumeNetwork", "convolutions", "scale_channels"]
 
 
 class VolumeNetwork(Encoder):
@@ -21,9 +21,9 @@ class VolumeNetwork(Encoder):
 
     Args:
         config: With mean and std, ``frames`` and ``size``.
-        volume: [B, 3, T, S, S], normalised, to [B, C, T', S', S'].
+        volume: [B, 3, T, S, S], normalized, to [B, C, T', S', S'].
         hidden: Lengths of the two hidden layers.
-        mean_over_time: Average the volume over what is left of the time; then T may differ from clip to clip.
+        mean_over_time: Average the volume over the remaining time; then T may differ from clip to clip.
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class VolumeNetwork(Encoder):
         return logits
 
     def hidden_features(self, volumes: torch.Tensor) -> torch.Tensor:
-        """Volumes [B, 3, T, S, S] from 0 to 1 to the second hidden layer [B, D], not normalised."""
+        """Volumes [B, 3, T, S, S] from 0 to 1 to the second hidden layer [B, D], not normalized."""
         check_frames("volumes", volumes, 5, "[B, 3, T, S, S]", 1)
         if not self._mean_over_time and volumes.shape[2] != self.config.frames:
             raise InvalidArgumentError(
-                f"volumes have {volumes.shape[2]} frames, this network takes {self.config.frames}"
+                f"volumes must have {self.config.frames} frames, got {volumes.shape[2]}"
             )
-        pictures = self.normalised(volumes.transpose(1, 2)).transpose(1, 2)
-        first = self.fully_connected(self._flat(self.volume(pictures)))
+        images = self.normalize(volumes.transpose(1, 2)).transpose(1, 2)
+        first = self.fully_connected(self._flat(self.volume(images)))
         second: torch.Tensor = self.fully_connected_2(self.dropout(first))
         return second
 
@@ -78,12 +78,12 @@ class VolumeNetwork(Encoder):
 
         Args:
             inputs: The clips.
-            lengths: [B]; a shorter clip's last frame stands still until T.
+            lengths: [B]; the last frame of a shorter clip is repeated up to T.
         """
         return unit(self.hidden_features(self._volumes(inputs, lengths)))
 
     def head_parameters(self) -> list[nn.Parameter]:
-        """All: nothing of it was trained before."""
+        """All of them: nothing was pretrained."""
         return list(self.parameters())
 
     def _flat(self, maps: torch.Tensor) -> torch.Tensor:
@@ -95,7 +95,7 @@ class VolumeNetwork(Encoder):
         if lengths is not None:
             if tuple(lengths.shape) != clips.shape[:1] or int(lengths.min()) < 1:
                 raise InvalidArgumentError(
-                    f"lengths must be [{len(clips)}] whole numbers from 1 on, given is {lengths.tolist()}"
+                    f"lengths must be [{len(clips)}] whole numbers from 1 on, got {lengths.tolist()}"
                 )
             place = torch.arange(clips.shape[1], device=clips.device)[None]
             place = torch.minimum(place, lengths.to(clips.device)[:, None] - 1)
@@ -103,6 +103,36 @@ class VolumeNetwork(Encoder):
         return clips.transpose(1, 2)
 
 
-def scaled(channels: Sequence[int], width: float) -> list[int]:
-    """Channels times a factor, whole multiples of 8."""
+def scale_channels(channels: Sequence[int], width: float) -> list[int]:
+    """Channels times a factor, rounded to multiples of 8."""
     return [max(8, round(count * width / 8) * 8) for count in channels]
+
+
+def convolutions(
+    config: EncoderConfig, channels: Sequence[int], pool_after: Sequence[int], *, first: nn.Conv3d | None = None
+) -> nn.Sequential:
+    """Convolutions 3 x 3 x 3 with ReLU, batch norms if the configuration has them, and pools.
+
+    Args:
+        config: Its ``width`` and ``batch_norm`` are used.
+        channels: Of each convolution, before ``width``.
+        pool_after: Convolutions that a pool follows: 1 x 2 x 2 after the first, 2 x 2 x 2 after the others, sizes
+            rounded up.
+        first: Replaces the first convolution.
+    """
+    layers: list[nn.Module] = []
+    before = 3
+    for place, after in enumerate(scale_channels(channels, config.width)):
+        bias = not config.batch_norm
+        if place == 0 and first is not None:
+            layers.append(first)
+        else:
+            layers.append(nn.Conv3d(before, after, 3, padding=1, bias=bias))
+        if config.batch_norm:
+            layers.append(nn.BatchNorm3d(after))
+        layers.append(nn.ReLU())
+        if place in pool_after:
+            pool = (1, 2, 2) if place == 0 else (2, 2, 2)
+            layers.append(nn.MaxPool3d(pool, pool, ceil_mode=True))
+        before = after
+    return nn.Sequential(*layers)

@@ -1,9 +1,9 @@
-"""The state of everything that chance comes from, as a value that can be written down."""
+"""The random generators of Python, NumPy and torch: seeded for a while, or stored and restored."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,19 +18,19 @@ _PREFIX = "random."
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Inside, the generators of Python, NumPy and torch start from the seed; after it they are as they were before."""
-    tensors, noted = random_state()
+    """Inside, all global generators start from the seed; afterwards they are as they were before."""
+    tensors, values = random_state()
     try:
         random.seed(seed)
         np.random.seed(seed % 2**32)
         torch.manual_seed(seed)
         yield
     finally:
-        restore_random_state(tensors, noted)
+        restore_random_state(tensors, values)
 
 
 def random_state() -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """(tensors, values for JSON) of the global generators of Python, NumPy, torch and every GPU."""
+    """(tensors, values for JSON): the state of the global generators of Python, NumPy, torch and every GPU."""
     version, inner, gauss = random.getstate()
     name, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
     tensors = {f"{_PREFIX}torch": torch.get_rng_state()}
@@ -38,15 +38,15 @@ def random_state() -> tuple[dict[str, Tensor], dict[str, Any]]:
     if torch.cuda.is_available():
         for number, state in enumerate(torch.cuda.get_rng_state_all()):
             tensors[f"{_PREFIX}cuda.{number}"] = state
-    noted = {"python": [version, list(inner), gauss], "numpy": [name, position, has_gauss, cached]}
-    return tensors, noted
+    values = {"python": [version, list(inner), gauss], "numpy": [name, position, has_gauss, cached]}
+    return tensors, values
 
 
-def restore_random_state(tensors: dict[str, Tensor], noted: dict[str, Any]) -> None:
-    """Put back what :func:`random_state` gave."""
-    version, inner, gauss = noted["python"]
+def restore_random_state(tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> None:
+    """Restore what :func:`random_state` returned; states of GPUs that this machine does not have are ignored."""
+    version, inner, gauss = values["python"]
     random.setstate((version, tuple(inner), gauss))
-    name, position, has_gauss, cached = noted["numpy"]
+    name, position, has_gauss, cached = values["numpy"]
     keys = tensors[f"{_PREFIX}numpy"].numpy().astype(np.uint32)
     np.random.set_state((name, keys, position, has_gauss, cached))
     torch.set_rng_state(tensors[f"{_PREFIX}torch"].cpu())

@@ -1,0 +1,61 @@
+"""Weights of a network: loaded strictly from a file, and summed up in a digest."""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import nn
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = ["add_weights", "load_weights"]
+
+_LISTED = 5
+
+
+class Digest(Protocol):
+    """A hash of :mod:`hashlib`."""
+
+    def update(self, data: bytes, /) -> None: ...
+
+
+def load_weights(module: nn.Module, path: str | os.PathLike[str], *, label: str) -> None:
+    """Load a safetensors file into a module; all names and shapes must match.
+
+    Args:
+        module: Changed in place.
+        path: The file.
+        label: What the module is, for messages: ``"backbone 'small'"``.
+
+    Raises:
+        InvalidArgumentError: The file cannot be read, or its weights belong to another network.
+    """
+    try:
+        state = load_file(os.fspath(path))
+    except (OSError, SafetensorError) as error:
+        raise InvalidArgumentError(f"{os.fspath(path)}: cannot be read as weights: {error}") from error
+    own = module.state_dict()
+    problems = [
+        f"{title} {len(names)} ({', '.join(sorted(names)[:_LISTED])}{', ...' if len(names) > _LISTED else ''})"
+        for title, names in (
+            ("missing", own.keys() - state.keys()),
+            ("unexpected", state.keys() - own.keys()),
+            ("of another shape", {n for n in own.keys() & state.keys() if own[n].shape != state[n].shape}),
+        )
+        if names
+    ]
+    if problems:
+        raise InvalidArgumentError(
+            f"{os.fspath(path)}: these are not the weights of {label}: {'; '.join(problems)}"
+        )
+    module.load_state_dict(state)
+
+
+def add_weights(digest: Digest, module: nn.Module) -> None:
+    """Add names and values of all weights to a hash, the same on every device."""
+    for name, tensor in sorted(module.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
