@@ -68,7 +68,8 @@ def test_the_small_network_takes_a_file_of_its_own(tmp_path: Path) -> None:
     assert isinstance(other, ImageEncoder)
     assert torch.equal(other.eval().frame_features(pictures(2)), model.frame_features(pictures(2)))
     with pytest.raises(
-        InvalidArgumentError, match=r"are not those of backbone 'small': of another shape \d+ \(block"
+        InvalidArgumentError,
+        match=r"these are not the weights of backbone 'small': of another shape \d+ \(block",
     ):
         build_model(EncoderConfig(kind="image", width=1.0, size=32), weights=path)
 
@@ -78,7 +79,9 @@ def test_a_3d_network_takes_all_its_weights_from_a_file(tmp_path: Path) -> None:
     folder = save_model(model, tmp_path / "model")
     other = build_model(model.config, weights=folder / "model.safetensors", seed=3)
     assert model_digest(other) == model_digest(model)
-    with pytest.raises(InvalidArgumentError, match=r"cannot be read: .*No such file"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"nothing.safetensors: cannot be read as weights: .*No such file"
+    ):
         build_model(model.config, weights=tmp_path / "nothing.safetensors")
 
 
@@ -88,7 +91,7 @@ def test_a_3d_network_takes_all_its_weights_from_a_file(tmp_path: Path) -> None:
         (
             "mobilenet",
             InvalidArgumentError,
-            "backbone is 'mobilenet', allowed are small, alexnet, timm:<model>",
+            "backbone must be small, alexnet, timm:<model> or torchvision:<model>, got 'mobilenet'",
         ),
         ("timm:resnet5", UnknownExtractorError, "timm has no model 'resnet5'; similar are"),
         (
@@ -96,7 +99,7 @@ def test_a_3d_network_takes_all_its_weights_from_a_file(tmp_path: Path) -> None:
             InvalidArgumentError,
             "has side outputs that only its own training uses",
         ),
-        ("torchvision:alexnet", InvalidArgumentError, "does not take pictures of 32 x 32 pixels"),
+        ("torchvision:alexnet", InvalidArgumentError, "does not take images of 32 x 32 pixels"),
     ],
 )
 def test_backbones_that_are_none(backbone: str, error: type[Exception], message: str) -> None:
@@ -108,7 +111,7 @@ def test_a_model_is_not_made_of_an_unsettled_configuration() -> None:
     from vidkin.models import VideoNetwork
 
     with pytest.raises(
-        InvalidArgumentError, match="mean and std of the input are not settled; use build_model"
+        InvalidArgumentError, match="the configuration needs mean and std of the input; use build_model"
     ):
         VideoNetwork(EncoderConfig(kind="c3d", classes=2))
 

@@ -85,15 +85,18 @@ def test_onnx_gives_the_same(kind: str, tmp_path: Path) -> None:
 
 def test_what_cannot_be_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = small("image")
-    with pytest.raises(InvalidArgumentError, match="format is 'tflite', allowed are onnx and torch"):
+    with pytest.raises(InvalidArgumentError, match="format must be onnx or torch, got 'tflite'"):
         export_model(model, tmp_path / "m", format="tflite")  # type: ignore[arg-type]
     for format in ("onnx", "torch"):
-        with pytest.raises(InvalidArgumentError, match="is a folder; give the name of a file"):
+        with pytest.raises(
+            InvalidArgumentError, match=r"is a folder; choose a file in it, for example .*model.onnx"
+        ):
             export_model(small("image"), tmp_path, format=format)  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match=r"there is no folder .*missing; make it first"):
+    with pytest.raises(InvalidArgumentError, match=r"missing: is not a folder; create it first"):
         export_model(model, tmp_path / "missing" / "m.onnx")
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     with pytest.raises(
-        MissingPartError, match=r"onnxscript is not installed; .* pip install 'vidkin\[export\]'"
+        MissingPartError,
+        match=r"exporting to ONNX needs onnxscript; install with: pip install 'vidkin\[export\]'",
     ):
         export_model(model, tmp_path / "m.onnx")

@@ -65,16 +65,14 @@ def test_a_folder_is_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         UnknownExtractorError, match=r"no extractor is called 'model2'; allowed are classical, model:"
     ):
         open_extractor("model2")
-    with pytest.raises(
-        UnknownExtractorError, match=r"there is no model in .*model2: config.toml cannot be read"
-    ):
+    with pytest.raises(UnknownExtractorError, match=r"model2: holds no model, as config.toml cannot be read"):
         open_extractor("model:model2")
 
 
 @pytest.mark.parametrize("option", ["weights", "whitening"])
 def test_a_model_holds_all_there_is(option: str, tmp_path: Path) -> None:
     folder = str(save_model(small("image"), tmp_path))
-    with pytest.raises(InvalidArgumentError, match=f"a trained model takes no {option}, given is 'file'"):
+    with pytest.raises(InvalidArgumentError, match=f"a trained model takes no {option}, got 'file'"):
         open_extractor(folder, **{option: "file"})  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="a trained model takes no settings"):
         open_extractor(f"{folder}?size=3")

@@ -105,7 +105,7 @@ class TestEvaluate:
         folder, labelled = trained
         with pytest.raises(InvalidArgumentError, match="no split is called 'exam'"):
             evaluate(folder, labelled, query_split="exam")
-        with pytest.raises(UnknownExtractorError, match="there is no model in"):
+        with pytest.raises(UnknownExtractorError, match="holds no model"):
             evaluate(folder.parent, labelled)
 
     def test_embeddings_of_a_set_are_unit_vectors(self, trained: tuple[Path, LabelledSet]) -> None:

@@ -1,4 +1,4 @@
-"""Room models: encoders of clips and pictures, made, saved, loaded, exported, and used as extractors."""
+"""Room models: encoders of clips and images: built, trained step by step, stored, exported, used as extractors."""
 
 from vidkin.models.build import build_model
 from vidkin.models.config import EncoderConfig, EncoderKind

@@ -1,4 +1,4 @@
-"""Frames that pass by, cut into the clips of a plan."""
+"""Cut frames, as they arrive, into the clips of a plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOLERANCE = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clip:
-    """Frames of one clip.
+    """One clip.
 
     Attributes:
         items: [n, ...], what was pushed for each of its frames.
@@ -32,14 +32,14 @@ class Clip:
 
 
 class ClipBuffer:
-    """Takes frames in order, gives the clips that are complete, and forgets what no clip needs any more.
+    """Takes frames in order, returns clips when they are complete, and drops frames that no further clip needs.
 
     Args:
-        plan: Where it names times, a clip has for each of them the frame that is on screen then. Otherwise clips
-            are ``frames`` consecutive frames, one every ``plan.step`` seconds, the last one at the end of the video;
-            a video with fewer frames is one short clip. Where it wants every frame, there is one clip, its frames
+        plan: If it lists times, a clip has for each of them the frame that is on screen then. Otherwise clips are
+            ``frames`` consecutive frames, one clip every ``plan.step`` seconds, the last at the end of the video; a
+            video with fewer frames is one short clip. If the plan reads every frame, there is one clip, its frames
             spread evenly over all of them.
-        frames: Of a clip.
+        frames: Number of frames of a clip.
     """
 
     def __init__(self, plan: ClipPlan, frames: int) -> None:
@@ -52,7 +52,7 @@ class ClipBuffer:
         self._started = self._covered = float("-inf")
 
     def push(self, items: torch.Tensor, times: list[float], information: list[float]) -> Iterator[Clip]:
-        """Add frames [n, ...] with their times; yields the clips that are complete now."""
+        """Add frames [n, ...] with their times and yield the clips that are complete now."""
         self._times += times
         self._items += list(items)
         self._information += information
@@ -76,30 +76,30 @@ class ClipBuffer:
 
     def _consecutive(self) -> Iterator[Clip]:
         while self._times:
-            wanted = self._plan.start + self._made * self._plan.step
-            first = bisect.bisect_left(self._times, wanted - _TOLERANCE)
+            begin = self._plan.start + self._made * self._plan.step
+            first = bisect.bisect_left(self._times, begin - _TOLERANCE)
             if first + self._frames > len(self._times):
-                # What lies before this clip is only needed if it is cut short by the end of the video.
-                self._forget(min(first, len(self._times) - self._frames))
+                # Frames before this clip are only needed if the end of the video cuts it short.
+                self._drop(min(first, len(self._times) - self._frames))
                 return
             if self._times[first] <= self._started:
-                self._made += 1  # fewer frames than steps: this clip would be the one before
+                self._made += 1  # fewer frames than steps: this would be the previous clip again
                 continue
             rows = list(range(first, first + self._frames))
             yield self._clip(rows, (self._times[rows[0]] + self._times[rows[-1]]) / 2)
 
     def _spread(self, *, last: bool) -> Iterator[Clip]:
         while self._made < len(self._plan.clips):
-            wanted = self._plan.clips[self._made]
-            if not last and not (self._times and self._times[-1] > wanted[-1] + _TOLERANCE):
+            times = self._plan.clips[self._made]
+            if not last and not (self._times and self._times[-1] > times[-1] + _TOLERANCE):
                 return
-            rows = self._rows(wanted)
-            yield self._clip(rows, (wanted[0] + wanted[-1]) / 2)
-            self._forget(rows[-1])
+            rows = self._rows(times)
+            yield self._clip(rows, (times[0] + times[-1]) / 2)
+            self._drop(rows[-1])
 
-    def _rows(self, wanted: Sequence[float]) -> list[int]:
-        """Of each time the frame that is on screen then."""
-        return [max(0, bisect.bisect_right(self._times, time + _TOLERANCE) - 1) for time in wanted]
+    def _rows(self, times: Sequence[float]) -> list[int]:
+        """For each time the row of the frame that is on screen then."""
+        return [max(0, bisect.bisect_right(self._times, time + _TOLERANCE) - 1) for time in times]
 
     def _clip(self, rows: list[int], time: float) -> Clip:
         self._made += 1
@@ -107,6 +107,6 @@ class ClipBuffer:
         information = sum(self._information[row] for row in rows) / len(rows)
         return Clip(torch.stack([self._items[row] for row in rows]), time, information)
 
-    def _forget(self, count: int) -> None:
+    def _drop(self, count: int) -> None:
         if count > 0:
             del self._times[:count], self._items[:count], self._information[:count]

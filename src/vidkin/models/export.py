@@ -1,37 +1,35 @@
-"""A model for other runtimes: ONNX, or a program of torch.export."""
+"""Write a model for other runtimes: as ONNX, or as a program of torch.export."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import nn
 
+from vidkin._base.atomic import replace_file
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.models.networks.encoder import Encoder
 from vidkin.models.networks.volume_network import VolumeNetwork
 
-__all__ = ["export_model"]
+__all__ = ["ExportFormat", "export_model"]
 
-_ONNX_PARTS = ("onnx", "onnxscript")
-# Larger models keep their weights beside the file: a protocol buffer holds no more.
+ExportFormat = Literal["onnx", "torch"]
+
+# Larger models keep their weights in a second file: a protocol buffer holds no more than 2 GB.
 _LARGEST_FILE = 1_900_000_000
 
 
-def export_model(
-    model: Encoder, path: str | os.PathLike[str], *, format: Literal["onnx", "torch"] = "onnx"
-) -> Path:
-    """Write a model as one file that runs without vidkin. Normalisation of the input is inside.
+def export_model(model: Encoder, path: str | os.PathLike[str], *, format: ExportFormat = "onnx") -> Path:
+    """Write a model as one file that runs without vidkin and normalizes its input itself; returns the path.
 
-    Inputs, by what the model takes, float32 with values from 0 to 1:
+    Inputs, by the kind of the model, float32 with values from 0 to 1:
 
     ============================ ========================================================================
     ``clip``                     ``clips`` [B, T, 3, S, S] and ``lengths`` [B] int64 from 1 to T
@@ -40,49 +38,49 @@ def export_model(
     ============================ ========================================================================
 
     B is free; T and S are those of the configuration. A shorter clip is padded with anything and its length given.
-    Outputs: ``embedding`` [B, D], unit vectors, and of the 3-D networks ``logits`` [B, classes], too. The
-    configuration goes along as JSON: in the metadata ``vidkin`` of an ONNX file, in the extra file ``vidkin.json`` of a
-    torch program.
+    Outputs: ``embedding`` [B, D], unit vectors, and for the 3-D networks also ``logits`` [B, classes]. The
+    configuration is included as JSON: in the metadata ``vidkin`` of an ONNX file, in the extra file ``vidkin.json`` of
+    a torch program.
 
     Args:
-        model: Stays as it is, on its device.
-        path: The file; replaced if it is there.
+        model: Not changed.
+        path: The file; an existing one is replaced.
         format: ``onnx``, or ``torch`` for a file that ``torch.export.load`` reads.
 
-    Returns:
-        The path.
-
     Raises:
-        InvalidArgumentError: There is no such format, or the file cannot be written.
+        InvalidArgumentError: The format is unknown, or the file cannot be written.
         MissingPartError: onnx or onnxscript is not installed.
     """
     if format not in ("onnx", "torch"):
-        raise InvalidArgumentError(f"format is {format!r}, allowed are onnx and torch")
+        raise InvalidArgumentError(f"format must be onnx or torch, got {format!r}")
     target = Path(path).expanduser()
     if not target.absolute().parent.is_dir():
-        raise InvalidArgumentError(f"there is no folder {target.absolute().parent}; make it first")
+        raise InvalidArgumentError(f"{target.absolute().parent}: is not a folder; create it first")
     if target.is_dir():
         raise InvalidArgumentError(
-            f"{target} is a folder; give the name of a file, as {target / 'model.onnx'}"
+            f"{target}: is a folder; choose a file in it, for example {target / 'model.onnx'}"
         )
     if format == "onnx":
         _require_onnx()
     about = json.dumps({**model.config.to_mapping(), "class_names": list(model.class_names)})
-    with _in_eval_mode(model), warnings.catch_warnings():
-        # Both exporters warn about their own inner workings.
-        warnings.simplefilter("ignore")
-        program = _program(model)
-        partial = target.with_name(f".{target.name}.part")
-        try:
+    training = model.training
+    model.eval()
+    try:
+        with warnings.catch_warnings():
+            # Both exporters warn about their own internals.
+            warnings.simplefilter("ignore")
+            program = _trace(model)
             if format == "torch":
-                # The file's name inside the archive is the name it was saved under: no partial file here.
+                # The archive stores the name under which it is written, so a temporary name is not possible.
                 torch.export.save(program, os.fspath(target), extra_files={"vidkin.json": about})
             else:
-                _save_onnx(program, model, target, partial, about)
-        except OSError as error:
-            raise InvalidArgumentError(f"{target} cannot be written: {error.strerror or error}") from error
-        finally:
-            partial.unlink(missing_ok=True)
+                _save_onnx(program, model, target, about)
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"{target}: {error.strerror or error}; choose a file that can be written"
+        ) from error
+    finally:
+        model.train(training)
     return target
 
 
@@ -99,11 +97,11 @@ class _Exported(nn.Module):
         return self.model.embed(inputs, lengths)
 
 
-def _program(model: Encoder) -> torch.export.ExportedProgram:
+def _trace(model: Encoder) -> torch.export.ExportedProgram:
     config = model.config
     shape = (3, config.size, config.size)
     clips = (config.frames, *shape) if config.takes_clips else shape
-    # Two, as a batch of one would be taken for a batch that is always one.
+    # Two, because a batch of one would be exported as a fixed size.
     inputs: tuple[torch.Tensor, ...] = (torch.rand(2, *clips, device=model.device),)
     batch = torch.export.Dim("batch", min=1)
     shapes: dict[str, Any] = {"inputs": {0: batch}}
@@ -114,40 +112,31 @@ def _program(model: Encoder) -> torch.export.ExportedProgram:
         return torch.export.export(_Exported(model), inputs, dynamic_shapes=shapes)
 
 
-def _save_onnx(
-    program: torch.export.ExportedProgram, model: Encoder, target: Path, partial: Path, about: str
-) -> None:
-    names = ["clips" if model.config.takes_clips else "pictures"]
-    names += ["lengths"] if model.config.kind == "clip" else []
-    outputs = ["embedding", *(["logits"] if model.config.is_classifier else [])]
-    size = sum(tensor.nbytes for tensor in model.state_dict().values())
+def _save_onnx(program: torch.export.ExportedProgram, model: Encoder, target: Path, about: str) -> None:
+    inputs = ["clips" if model.config.takes_clips else "pictures"]
     exported = torch.onnx.export(
-        program, (), input_names=names, output_names=outputs, dynamo=True, verbose=False
+        program,
+        (),
+        input_names=[*inputs, *(["lengths"] if model.config.kind == "clip" else [])],
+        output_names=["embedding", *(["logits"] if model.config.is_classifier else [])],
+        dynamo=True,
+        verbose=False,
     )
-    assert exported is not None  # it is with dynamo
+    assert exported is not None  # never None with dynamo
     exported.model.metadata_props["vidkin"] = about
-    beside = size > _LARGEST_FILE
-    place = target if beside else partial
-    exported.save(os.fspath(place), external_data=beside)
-    if not beside:
-        partial.replace(target)
-
-
-@contextlib.contextmanager
-def _in_eval_mode(model: Encoder) -> Iterator[None]:
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)
+    if sum(tensor.nbytes for tensor in model.state_dict().values()) > _LARGEST_FILE:
+        # The second file is named after the first, which so cannot be written under a temporary name.
+        exported.save(os.fspath(target), external_data=True)
+        return
+    with replace_file(target) as temporary:
+        exported.save(os.fspath(temporary), external_data=False)
 
 
 def _require_onnx() -> None:
-    missing = [name for name in _ONNX_PARTS if not _is_installed(name)]
+    missing = [name for name in ("onnx", "onnxscript") if not _is_installed(name)]
     if missing:
         raise MissingPartError(
-            f"{' and '.join(missing)} is not installed; install what ONNX needs with: pip install 'vidkin[export]'"
+            f"exporting to ONNX needs {' and '.join(missing)}; install with: pip install 'vidkin[export]'"
         )
 
 

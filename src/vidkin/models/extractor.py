@@ -1,4 +1,4 @@
-"""A trained model as an extractor: what was learned from labels, used to index and to search."""
+"""A trained model as an extractor: what was learned from labels indexes and searches."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import torch
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import ClipPlan, Views, frame_information, resolve_device
+from vidkin.media import Frames
 from vidkin.models.clip_buffer import Clip, ClipBuffer
-from vidkin.models.images import Pictures, encoder_input
+from vidkin.models.images import encoder_input
 from vidkin.models.networks.clip_encoder import ClipEncoder
 from vidkin.models.networks.encoder import Encoder
 from vidkin.models.store import load_model, model_digest
@@ -20,9 +21,9 @@ __all__ = ["ClipModelExtractor", "ModelExtractor", "open_model_extractor"]
 
 PathLike = str | os.PathLike[str]
 
-# Chunks are always full, so that the numbers do not depend on how the frames came.
+# Chunks are always full, so that results do not depend on how the frames arrive.
 _CHUNK = {"cpu": 4, "cuda": 32}
-# A learned measure decides itself what counts: even a plain sky is indexed.
+# A trained model decides itself what matters: even a plain sky is indexed.
 _LEAST_INFORMATION = 0.0625
 
 
@@ -30,7 +31,7 @@ class ModelExtractor:
     """Embeddings of single frames by a trained model: [T, 1, D].
 
     Args:
-        model: Takes pictures (``image``, ``deep_ranking``).
+        model: Takes images (``image``, ``deep_ranking``).
         name: As it was opened.
         device: Where it computes.
     """
@@ -51,7 +52,7 @@ class ModelExtractor:
 
     @property
     def fingerprint(self) -> str:
-        """Kind and a short hash of configuration and weights, wherever the folder lies."""
+        """Kind and a short hash of configuration and weights: the same wherever the folder is."""
         return self._fingerprint
 
     @property
@@ -60,15 +61,15 @@ class ModelExtractor:
         return self.model.config.size
 
     def extract(
-        self, frames: Pictures, *, mirror: bool = False, boxes: torch.Tensor | None = None
+        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
     ) -> FrameFeatures:
-        """Embeddings of frames [T, H, W, 3], each for itself; of their mirror images when ``mirror``.
+        """Embeddings of single frames [T, H, W, 3]; of their mirror images if ``mirror``.
 
         A measure of kinds compares whole pictures: ``boxes`` other than the whole are not described.
         """
-        pictures = encoder_input(frames.images, self.model.config, mirror=mirror)
+        images = encoder_input(frames.images, self.model.config, mirror=mirror)
         return FrameFeatures.of_whole(
-            self._in_chunks(pictures, self.model.embed)[:, None],
+            self._in_chunks(images, self.model.embed)[:, None],
             torch.from_numpy(frames.timestamps.copy()),
             frame_information(frames.images).clamp(min=_LEAST_INFORMATION),
             self._fingerprint,
@@ -90,10 +91,10 @@ class ModelExtractor:
 class ClipModelExtractor(ModelExtractor):
     """Embeddings of clips by a trained model: [T, 1, D], T clips.
 
-    A model with a ``rate`` sees clips of ``frames`` consecutive frames at that rate, as many a second as are asked
-    for; one without sees ``frames`` frames spread evenly over the video, or over pieces of about ``seconds``. Frames
-    are read, brought to size and spread exactly as labelled items are in training. A frame network looks at each
-    frame once, however many clips it belongs to.
+    A model with a ``rate`` sees clips of ``frames`` consecutive frames at that rate, as many per second as requested;
+    one without a rate sees ``frames`` frames spread evenly over the video, or over pieces of about ``seconds``. Frames
+    are read, resized and spread exactly as labelled items are in training. A frame network sees each frame once,
+    however many clips the frame belongs to.
 
     Args:
         model: Takes clips (``clip``, ``c3d``, ``deep_sbd``).
@@ -109,7 +110,7 @@ class ClipModelExtractor(ModelExtractor):
         stop = duration if end is None else min(end, duration or end)
         length = stop - start
         if not length > 0:
-            # A picture, or a file that does not know its length: what there is, evenly by index.
+            # An image, or a file of unknown length: all frames, evenly by index.
             return ClipPlan(start, end, None)
         pieces = 1 if config.seconds is None else max(1, round(length / config.seconds))
         step = length / (pieces * config.frames)
@@ -118,7 +119,7 @@ class ClipModelExtractor(ModelExtractor):
         return ClipPlan(times[0], times[-1] + step / 4, 1.0 / step, clips=tuple(map(tuple, clips)))
 
     def describe_clips(
-        self, batches: Iterator[Pictures], plan: ClipPlan, *, mirror: bool = False
+        self, batches: Iterator[Frames], plan: ClipPlan, *, mirror: bool = False
     ) -> Iterator[FrameFeatures]:
         """Features of the clips of a plan; see :meth:`vidkin.features.ClipExtractor.describe_clips`."""
         buffer = ClipBuffer(plan, self.model.config.frames)
@@ -128,19 +129,19 @@ class ClipModelExtractor(ModelExtractor):
             information = frame_information(frames.images).tolist()
             waiting += buffer.push(items, frames.timestamps.tolist(), information)
             if len(waiting) >= _CHUNK[self._device.type]:
-                yield self._described(waiting)
+                yield self._describe(waiting)
                 waiting = []
         waiting += buffer.finish()
         if waiting:
-            yield self._described(waiting)
+            yield self._describe(waiting)
 
     def extract(
-        self, frames: Pictures, *, mirror: bool = False, boxes: torch.Tensor | None = None
+        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
     ) -> FrameFeatures:
-        """For each frame the embedding of the clip around it, out of these frames.
+        """For each frame the embedding of the clip around it.
 
-        The clip has the model's number of frames, the given ones nearest in order, or all where they are fewer. Whole
-        files are described by :meth:`describe_clips`, which reads them at the model's own rate.
+        The clip consists of the given frames nearest in order, as many as the model takes, or all if they are fewer.
+        Whole files are described by :meth:`describe_clips`, which reads them at the model's own rate.
         """
         items = self._frame_items(frames, mirror=mirror)
         information = frame_information(frames.images)
@@ -149,16 +150,16 @@ class ClipModelExtractor(ModelExtractor):
         for index, time in enumerate(frames.timestamps.tolist()):
             first = min(max(0, index - length // 2), len(frames) - length)
             clips.append(Clip(items[first : first + length], time, float(information[index])))
-        return self._described(clips)
+        return self._describe(clips)
 
-    def _frame_items(self, frames: Pictures, *, mirror: bool) -> torch.Tensor:
-        """What is kept of each frame: features of the frame network, or the picture where there is none."""
-        pictures = encoder_input(frames.images, self.model.config, mirror=mirror)
+    def _frame_items(self, frames: Frames, *, mirror: bool) -> torch.Tensor:
+        """What is kept of each frame: features of the frame network, or the image if there is none."""
+        images = encoder_input(frames.images, self.model.config, mirror=mirror)
         if isinstance(self.model, ClipEncoder):
-            return self._in_chunks(pictures, self.model.frame_features)
-        return pictures
+            return self._in_chunks(images, self.model.frame_features)
+        return images
 
-    def _described(self, clips: list[Clip]) -> FrameFeatures:
+    def _describe(self, clips: list[Clip]) -> FrameFeatures:
         values = torch.zeros(len(clips), 1, self.model.dimension)
         for length in sorted({len(clip.items) for clip in clips}):
             rows = [row for row, clip in enumerate(clips) if len(clip.items) == length]
@@ -180,19 +181,19 @@ def open_model_extractor(
 
     Args:
         name: ``path/to/model`` or ``model:path/to/model``.
-        weights, whitening: Not taken: the folder holds all there is.
+        weights, whitening: Not accepted: the folder holds everything.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
 
     Raises:
-        UnknownExtractorError: There is no model in the folder.
-        InvalidArgumentError: It is damaged, or weights, a whitening or settings are given.
+        UnknownExtractorError: The folder holds no model.
+        InvalidArgumentError: The folder is damaged, or weights, a whitening or settings are given.
     """
     address, question, _ = name.partition("?")
     for what, given in (("weights", weights), ("whitening", whitening), ("settings", question or None)):
         if given is not None:
             raise InvalidArgumentError(
-                f"a trained model takes no {what}, given is {os.fspath(given)!r} with {address!r}; its folder holds "
-                "all there is"
+                f"a trained model takes no {what}, got {os.fspath(given)!r} with {address!r}; its folder holds "
+                "everything"
             )
     where = resolve_device(device)
     model = load_model(address.removeprefix("model:"))

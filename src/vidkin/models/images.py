@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -11,23 +9,7 @@ from PIL import Image
 
 from vidkin.models.config import EncoderConfig, Fit
 
-__all__ = ["Pictures", "encoder_input"]
-
-
-class Pictures(Protocol):
-    """The part of :class:`vidkin.media.Frames` that extractors use."""
-
-    @property
-    def images(self) -> NDArray[np.uint8]:
-        """[T, H, W, 3] RGB."""
-        ...
-
-    @property
-    def timestamps(self) -> NDArray[np.float64]:
-        """[T] seconds."""
-        ...
-
-    def __len__(self) -> int: ...
+__all__ = ["encoder_input"]
 
 
 def encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: bool = False) -> torch.Tensor:
@@ -38,12 +20,12 @@ def encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: b
         config: ``size`` and ``fit`` are used.
         mirror: Flip left to right.
     """
-    square = np.empty((len(images), config.size, config.size, 3), dtype=np.uint8)
+    squares = np.empty((len(images), config.size, config.size, 3), dtype=np.uint8)
     for index, image in enumerate(images):
-        square[index] = _square(image, config.size, config.fit)
+        squares[index] = _square(image, config.size, config.fit)
     if mirror:
-        square = square[:, :, ::-1].copy()
-    return torch.from_numpy(square).permute(0, 3, 1, 2).float() / 255
+        squares = squares[:, :, ::-1].copy()
+    return torch.from_numpy(squares).permute(0, 3, 1, 2).float() / 255
 
 
 def _square(image: NDArray[np.uint8], size: int, fit: Fit) -> NDArray[np.uint8]:

@@ -158,11 +158,11 @@ class TestEvaluate:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            (["nowhere"], "there is no model in nowhere"),
+            (["nowhere"], "nowhere: holds no model"),
             (["{model}", "--queries", "exam"], "no split is called 'exam'"),
             (["{model}", "{pictures}", "--option", "kind"], "--option kind: write NAME=VALUE"),
             (["{model}", "{pictures}", "--reader", "novel"], "no reader is called 'novel'"),
-            (["{pictures}", "{pictures}"], "there is no model in"),
+            (["{pictures}", "{pictures}"], "holds no model"),
         ],
     )
     def test_what_is_wrong_is_one_line(self, work: Path, words: list[str], message: str) -> None:

@@ -131,25 +131,25 @@ def test_batch_norms_of_a_trained_backbone(tiny_weights: Path, frozen: bool) -> 
     [
         (
             (2, 3, 32, 32),
-            r"frames must be \[B, T, 3, S, S\] floating point from 0 to 1, given is \[2, 3, 32, 32\]",
+            r"frames must be \[B, T, 3, S, S\] floating point from 0 to 1, got \[2, 3, 32, 32\]",
         ),
-        ((2, 4, 1, 32, 32), r"given is \[2, 4, 1, 32, 32\]"),
+        ((2, 4, 1, 32, 32), r"got \[2, 4, 1, 32, 32\]"),
     ],
 )
 def test_frames_of_another_shape(shape: tuple[int, ...], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         encoder()(torch.zeros(shape))
-    with pytest.raises(InvalidArgumentError, match=r"given is \[1, 2, 3, 32, 32\] torch.uint8"):
+    with pytest.raises(InvalidArgumentError, match=r"got \[1, 2, 3, 32, 32\] torch.uint8"):
         encoder()(torch.zeros(1, 2, 3, 32, 32, dtype=torch.uint8))
 
 
 @pytest.mark.parametrize(
     ("lengths", "message"),
     [
-        (torch.tensor([1, 0]), "lengths go from 0 to 1, allowed is 1 to 4"),
-        (torch.tensor([5, 2]), "lengths go from 2 to 5, allowed is 1 to 4"),
-        (torch.tensor([1]), r"lengths must be \[2\] whole numbers, given is \[1\] torch.int64"),
-        (torch.tensor([1.0, 2.0]), r"lengths must be \[2\] whole numbers, given is \[2\] torch.float32"),
+        (torch.tensor([1, 0]), "lengths must be from 1 to 4, got 0 to 1"),
+        (torch.tensor([5, 2]), "lengths must be from 1 to 4, got 2 to 5"),
+        (torch.tensor([1]), r"lengths must be \[2\] whole numbers, got \[1\] torch.int64"),
+        (torch.tensor([1.0, 2.0]), r"lengths must be \[2\] whole numbers, got \[2\] torch.float32"),
     ],
 )
 def test_lengths_that_do_not_fit(lengths: torch.Tensor, message: str) -> None:
@@ -160,5 +160,5 @@ def test_lengths_that_do_not_fit(lengths: torch.Tensor, message: str) -> None:
 def test_features_of_another_length() -> None:
     with pytest.raises(InvalidArgumentError, match=r"features must be \[B, T, 128\] with at least one frame"):
         encoder().head(torch.zeros(1, 0, 128))
-    with pytest.raises(InvalidArgumentError, match=r"given is \[1, 2, 5\]"):
+    with pytest.raises(InvalidArgumentError, match=r"got \[1, 2, 5\]"):
         encoder().head(torch.zeros(1, 2, 5))

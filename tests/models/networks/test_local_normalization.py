@@ -69,10 +69,10 @@ def test_the_shallow_paths_have_it_on_request() -> None:
 
 @pytest.mark.parametrize("side", [0, 1, 4, -3])
 def test_blocks_are_odd(side: int) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"is {side} wide, allowed is 3, 5, 7"):
+    with pytest.raises(InvalidArgumentError, match=f"side must be an odd number of at least 3, got {side}"):
         LocalNormalization(side)
 
 
 def test_other_kinds_have_none() -> None:
-    with pytest.raises(InvalidArgumentError, match="local_normalization is 5; clip has none, leave it at 0"):
+    with pytest.raises(InvalidArgumentError, match="local_normalization must be 0 for kind 'clip', got 5"):
         small("clip", local_normalization=5)

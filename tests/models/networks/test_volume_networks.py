@@ -56,7 +56,7 @@ def test_c3d_takes_other_lengths_and_deep_sbd_does_not() -> None:
     model = network("c3d")
     assert model.classify(clips(1, 21)).shape == (1, 3)
     assert model.classify(clips(1, 1)).shape == (1, 3)
-    with pytest.raises(InvalidArgumentError, match="volumes have 9 frames, this network takes 8"):
+    with pytest.raises(InvalidArgumentError, match="volumes must have 8 frames, got 9"):
         network("deep_sbd").classify(clips(1, 9))
 
 
@@ -67,7 +67,7 @@ def test_a_short_clip_stands_still_at_its_end() -> None:
     still[0, 5:] = batch[0, 4]
     torch.testing.assert_close(model.embed(batch, torch.tensor([5, 8])), model.embed(still))
     with pytest.raises(
-        InvalidArgumentError, match=r"lengths must be \[2\] whole numbers from 1 on, given is \[0, 8\]"
+        InvalidArgumentError, match=r"lengths must be \[2\] whole numbers from 1 on, got \[0, 8\]"
     ):
         model.embed(batch, torch.tensor([0, 8]))
 

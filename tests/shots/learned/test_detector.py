@@ -144,7 +144,7 @@ def test_pictures_become_square_in_three_ways() -> None:
 
 
 def test_mistakes_are_told(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(UnknownExtractorError, match="there is no model in"):
+    with pytest.raises(UnknownExtractorError, match="holds no model"):
         open_learned(tmp_path)
     picture = EncoderConfig(kind="image", backbone="small", width=0.5, hidden=16, size=32)
     save_model(build_model(picture), tmp_path / "image")

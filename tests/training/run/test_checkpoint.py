@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.models.randomness import random_state, restore_random_state, seeded
 from vidkin.training.run.checkpoint import Checkpoint, load_optimiser, optimiser_tensors
 from vidkin.training.run.interrupt import deferred_interrupt
-from vidkin.training.run.randomness import random_state, restore_random_state, seeded
 
 
 class TestCheckpoint:

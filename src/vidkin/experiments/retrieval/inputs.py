@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from vidkin._base.atomic import write_bytes
 from vidkin.datasets import LabelledSet, read_item
 from vidkin.models import Encoder
+from vidkin.models.weights import add_weights
 
 __all__ = ["collection_key", "frame_features", "read_pixels"]
 
@@ -84,7 +85,7 @@ def frame_features(
 @torch.inference_mode()
 def _run_backbone(model: Encoder, images: Tensor) -> Tensor:
     backbone = model.get_submodule("backbone")
-    features: Tensor = backbone(model.normalised(images.permute(0, 3, 1, 2).float() / 255.0))
+    features: Tensor = backbone(model.normalize(images.permute(0, 3, 1, 2).float() / 255.0))
     return features
 
 
@@ -115,7 +116,5 @@ def _file_state(path: Path) -> tuple[int, int]:
 
 def _digest(module: nn.Module) -> str:
     digest = hashlib.sha256()
-    for name, tensor in sorted(module.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    add_weights(digest, module)
     return digest.hexdigest()

@@ -15,7 +15,7 @@ _EPSILON = 1e-6
 
 
 class LocalNormalization(nn.Module):
-    """Every map shifted and scaled to mean 0 and length 1 in the block around each place: [B, C, H, W] to the same shape.
+    """Every map shifted and scaled to mean 0 and length 1 in the block around each place, [B, C, H, W].
 
     ``y_i = (x_i - m_i) / sqrt(sum over the block of (x_b - m_i)^2 + 1e-6)`` with m_i the mean of the block of
     ``side`` x ``side`` around i; at the border the part of the block that lies on the map counts. Adding to a map or
@@ -33,9 +33,7 @@ class LocalNormalization(nn.Module):
     def __init__(self, side: int) -> None:
         super().__init__()
         if side < 3 or side % 2 == 0:
-            raise InvalidArgumentError(
-                f"side must be an odd number of at least 3, got {side}"
-            )
+            raise InvalidArgumentError(f"side must be an odd number of at least 3, got {side}")
         self.side = side
 
     def forward(self, maps: torch.Tensor) -> torch.Tensor:

@@ -109,7 +109,11 @@ def scale_channels(channels: Sequence[int], width: float) -> list[int]:
 
 
 def convolutions(
-    config: EncoderConfig, channels: Sequence[int], pool_after: Sequence[int], *, first: nn.Conv3d | None = None
+    config: EncoderConfig,
+    channels: Sequence[int],
+    pool_after: Sequence[int],
+    *,
+    first: nn.Conv3d | None = None,
 ) -> nn.Sequential:
     """Convolutions 3 x 3 x 3 with ReLU, batch norms if the configuration has them, and pools.
 

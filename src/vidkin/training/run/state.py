@@ -18,6 +18,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.models import Encoder, build_model, save_model
 from vidkin.models.collapse import CollapseWatch
 from vidkin.models.engine import Step, take_steps
+from vidkin.models.randomness import random_state, restore_random_state
 from vidkin.models.schedules import Decay
 from vidkin.training.data.batch import Batch, Draw, DrawnItems
 from vidkin.training.data.inputs import Inputs, OnItem, prepare_inputs
@@ -32,7 +33,6 @@ from vidkin.training.run.checkpoint import (
     optimiser_tensors,
     trained_state,
 )
-from vidkin.training.run.randomness import random_state, restore_random_state
 
 __all__ = ["SPLIT_FILE", "TrainingRun", "open_data", "resolve_training_device"]
 

@@ -17,13 +17,13 @@ from filelock import FileLock, Timeout
 
 from vidkin.errors import InvalidArgumentError, VidkinError
 from vidkin.models.engine import Step, check_finite, read_terms
+from vidkin.models.randomness import seeded
 from vidkin.training.recipe import Recipe, load_recipe, show_recipe
 from vidkin.training.report import OnProgress, TrainingInterrupted, TrainingProgress, TrainingReport
 from vidkin.training.run.checkpoint import CHECKPOINT_FILE
 from vidkin.training.run.interrupt import Interrupt, deferred_interrupt
 from vidkin.training.run.log import RunLog
 from vidkin.training.run.output import output_folder
-from vidkin.training.run.randomness import seeded
 from vidkin.training.run.state import TrainingRun
 
 __all__ = ["RECIPE_FILE", "REPORT_FILE", "train"]

@@ -131,7 +131,7 @@ def test_networks_of_another_form(
 
 
 def test_a_folder_without_a_model(tmp_path: Path) -> None:
-    with pytest.raises(UnknownExtractorError, match="there is no model in"):
+    with pytest.raises(UnknownExtractorError, match="holds no model"):
         open_detector(f"deepsbd:{tmp_path}")
     for nothing in (tmp_path, tmp_path / "nothing"):
         with pytest.raises(
