@@ -19,18 +19,19 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.datasets import Footage, compose, read_footage
 from vidkin.media import FramePlanes
 from vidkin.shots.band import LabelledSequence, fit_thresholds, sequence_scores, train_transitions
 
-VIDEO_SUFFIXES = {".mp4", ".mkv", ".webm", ".mov", ".avi"}
-IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png"}
 LENGTH = 256
 
 
-def files(folders: Sequence[Path], suffixes: set[str]) -> list[Path]:
-    """All files with these endings, sorted."""
-    return sorted(path for folder in folders for path in folder.rglob("*") if path.suffix.lower() in suffixes)
+def files(folders: Sequence[Path], extensions: frozenset[str]) -> list[Path]:
+    """All files with one of these extensions, sorted."""
+    return sorted(
+        path for folder in folders for path in folder.rglob("*") if path.suffix.lower() in extensions
+    )
 
 
 def held_out(path: Path, folders: Sequence[Path], names: Sequence[str]) -> bool:
@@ -65,10 +66,10 @@ def main() -> None:
     begun = time.perf_counter()
     clips = [
         path
-        for path in files(given.clips, VIDEO_SUFFIXES)
+        for path in files(given.clips, VIDEO_EXTENSIONS)
         if not given.hold_out or not held_out(path, given.clips, given.hold_out)
     ]
-    pictures = files(given.photographs, IMAGE_SUFFIXES)
+    pictures = files(given.photographs, IMAGE_EXTENSIONS)
     order = np.random.default_rng(given.seed).permutation(len(pictures))[: given.most_photographs]
     footage = read_footage(clips, [pictures[place] for place in order])
     print(f"{len(footage.clips)} clips, {len(footage.photographs)} photographs")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 
@@ -23,8 +24,7 @@ from vidkin.similarity import FrameFeatures
 
 @pytest.fixture(autouse=True)
 def _registry_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
-    monkeypatch.setattr(registry, "_USAGE", dict(registry._USAGE))
+    monkeypatch.setattr(registry, "_EXTRACTORS", copy.deepcopy(registry._EXTRACTORS))
 
 
 class Brightness:
@@ -76,11 +76,11 @@ def test_an_extension_answers_to_its_prefix() -> None:
 
 def test_a_prefix_must_be_free_and_well_formed() -> None:
     with pytest.raises(
-        InvalidArgumentError, match=r"the prefix 'timm' is taken; .* classical, model:<folder>, timm:<model>"
+        InvalidArgumentError, match=r"the prefix 'timm' is in use; choose one other than classical, timm"
     ):
         register_extractor("timm", open_brightness)
     for prefix in ("", "a:b", "a b"):
-        with pytest.raises(InvalidArgumentError, match=r"made of letters, digits, '_' and '-', given is"):
+        with pytest.raises(InvalidArgumentError, match=r"must consist of letters, digits, '_' and '-', got"):
             register_extractor(prefix, open_brightness)
 
 
@@ -88,23 +88,25 @@ def test_a_prefix_must_be_free_and_well_formed() -> None:
 def test_unknown_names_get_the_list_of_known_ones(name: str) -> None:
     with pytest.raises(
         UnknownExtractorError,
-        match=f"no extractor is called '{name}'; allowed are classical, model:<folder>, timm:<model>, "
+        match=f"'{name}' is not an extractor; choose from classical, model:<folder>, timm:<model>, "
         "torchvision:<model>",
     ):
         open_extractor(name)
 
 
 def test_an_empty_name_says_so() -> None:
-    with pytest.raises(UnknownExtractorError, match="the extractor's name is empty; allowed are classical, "):
+    with pytest.raises(UnknownExtractorError, match="'' is not an extractor; choose from classical, "):
         open_extractor("")
 
 
 def test_classical_takes_neither_weights_nor_settings() -> None:
     with pytest.raises(
-        InvalidArgumentError, match=r"classical extractor has no weights, given is 'w\.safetensors'"
+        InvalidArgumentError, match=r"classical extractor has no weights, got 'w\.safetensors'"
     ):
         open_extractor("classical", weights="w.safetensors")
-    with pytest.raises(ExtractorError, match="'classical' takes neither a model nor settings"):
+    with pytest.raises(
+        ExtractorError, match="'classical:big' is not an extractor; 'classical' accepts neither"
+    ):
         open_extractor("classical:big")
 
 

@@ -62,7 +62,7 @@ def test_a_folder_is_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert absolute_name(name) == f"model:{folder}"
     assert absolute_name("classical") == "classical"
     with pytest.raises(
-        UnknownExtractorError, match=r"no extractor is called 'model2'; allowed are classical, model:"
+        UnknownExtractorError, match=r"'model2' is not an extractor; choose from classical, model:"
     ):
         open_extractor("model2")
     with pytest.raises(UnknownExtractorError, match=r"model2: holds no model, as config.toml cannot be read"):
@@ -72,9 +72,9 @@ def test_a_folder_is_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("option", ["weights", "whitening"])
 def test_a_model_holds_all_there_is(option: str, tmp_path: Path) -> None:
     folder = str(save_model(small("image"), tmp_path))
-    with pytest.raises(InvalidArgumentError, match=f"a trained model takes no {option}, got 'file'"):
+    with pytest.raises(InvalidArgumentError, match=f"a trained model accepts no {option}, got 'file'"):
         open_extractor(folder, **{option: "file"})  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="a trained model takes no settings"):
+    with pytest.raises(InvalidArgumentError, match="a trained model accepts no settings"):
         open_extractor(f"{folder}?size=3")
 
 

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.descriptors import SIDE, describe_regions, raw_dimension
 from vidkin.features.information import bar_boxes
 from vidkin.features.views import Views, features_of_views
@@ -22,7 +22,9 @@ from vidkin.similarity import FrameFeatures
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-__all__ = ["ClassicalExtractor", "shipped_whitening"]
+__all__ = ["ClassicalExtractor", "open_classical", "shipped_whitening"]
+
+PathLike = str | os.PathLike[str]
 
 # Part of the fingerprint: raise it when the same frame would get other numbers.
 _REVISION = 1
@@ -83,6 +85,27 @@ class ClassicalExtractor:
             for first in range(0, len(images), _CHUNK)
         ]
         return torch.cat(parts)
+
+
+def open_classical(
+    name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
+) -> ClassicalExtractor:
+    """The extractor of the name ``classical``; it computes on the CPU, whatever ``device`` says.
+
+    Raises:
+        UnknownExtractorError: The name has more parts, or settings.
+        InvalidArgumentError: There are weights, or the whitening is for other descriptors.
+    """
+    if name != "classical":
+        raise UnknownExtractorError(
+            f"{name!r} is not an extractor; 'classical' accepts neither a model nor settings"
+        )
+    if weights is not None:
+        raise InvalidArgumentError(
+            f"the classical extractor has no weights, got {os.fspath(weights)!r}; leave weights out, or name a network "
+            "such as timm:resnet50.tv_in1k"
+        )
+    return ClassicalExtractor(whitening)
 
 
 @cache

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.metadata
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
-from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin._base.names import Name, parse_name
+from vidkin._base.registry import Registry
+from vidkin.errors import UnknownExtractorError
 
 if TYPE_CHECKING:
     from vidkin.features.contracts import FrameExtractor
@@ -35,23 +35,26 @@ class ExtractorFactory(Protocol):
         ...
 
 
-# Prefix -> factory, or where to find it when it is first asked for (so that this module stays light).
-_factories: dict[str, ExtractorFactory | str] = {
-    "classical": "vidkin.features.registry:_open_classical",
-    "timm": "vidkin.features.networks.backbone:open_backbone",
-    "torchvision": "vidkin.features.networks.backbone:open_backbone",
-}
-_USAGE = {
-    "classical": "classical",
-    "model": "model:<folder>",
-    "timm": "timm:<model>",
-    "torchvision": "torchvision:<model>",
-}
-
-# Packages that bring extractors of their own say so in their metadata: prefix = "module:factory".
-_PLUGINS = "vidkin.extractors"
-# One of them is this package's own: a folder with such a file is a trained model.
+_EXTRACTORS: Registry[ExtractorFactory] = Registry(
+    "extractor",
+    # Named, not imported, so that this module stays light. Trained models come in through an entry point.
+    {
+        "classical": "vidkin.features.classical:open_classical",
+        "timm": "vidkin.features.networks.backbone:open_backbone",
+        "torchvision": "vidkin.features.networks.backbone:open_backbone",
+    },
+    usages={
+        "classical": "classical",
+        "model": "model:<folder>",
+        "timm": "timm:<model>",
+        "torchvision": "torchvision:<model>",
+    },
+    usage="{prefix}:<name>",
+    group="vidkin.extractors",
+    error=UnknownExtractorError,
+)
 _MODEL_PREFIX = "model"
+# A folder with this file is a trained model.
 _MODEL_FILE = "config.toml"
 
 
@@ -80,27 +83,24 @@ def open_extractor(
         WeightsUnavailableError: The weights are neither given nor cached nor to be had.
         InvalidArgumentError: A setting is not allowed.
     """
-    if not name:
-        raise UnknownExtractorError(f"the extractor's name is empty; allowed are {_allowed()}")
-    factory = _factory(_prefix(name))
+    factory = _EXTRACTORS.find(_prefix(parse_name(name))) if name else None
     if factory is None:
-        raise UnknownExtractorError(f"no extractor is called {name!r}; allowed are {_allowed()}")
+        raise _EXTRACTORS.unknown(name)
     return factory(name, weights=weights, whitening=whitening, device=device)
 
 
 def available_extractors() -> tuple[str, ...]:
-    """The forms of name that :func:`open_extractor` takes, sorted."""
-    plugins = {_USAGE.get(plugin.name, f"{plugin.name}:<name>") for plugin in _plugins()}
-    return tuple(sorted(plugins | {_USAGE[prefix] for prefix in _factories}))
+    """The forms of names that :func:`open_extractor` accepts, sorted."""
+    return _EXTRACTORS.usages()
 
 
 def absolute_name(name: str) -> str:
     """The name as it can be kept: that of a model's folder made absolute, any other unchanged."""
-    if _prefix(name) != _MODEL_PREFIX:
+    parsed = parse_name(name)
+    if _prefix(parsed) != _MODEL_PREFIX:
         return name
-    address, question, settings = name.partition("?")
-    folder = Path(address.removeprefix(f"{_MODEL_PREFIX}:")).expanduser().absolute()
-    return f"{_MODEL_PREFIX}:{folder}{question}{settings}"
+    folder = Path(parsed.path.removeprefix(f"{_MODEL_PREFIX}:")).expanduser().absolute()
+    return f"{_MODEL_PREFIX}:{folder}{name[len(parsed.path) :]}"
 
 
 def register_extractor(prefix: str, factory: ExtractorFactory, *, usage: str | None = None) -> None:
@@ -114,14 +114,7 @@ def register_extractor(prefix: str, factory: ExtractorFactory, *, usage: str | N
     Raises:
         InvalidArgumentError: The prefix is malformed or taken.
     """
-    if not prefix or not prefix.replace("_", "").replace("-", "").isalnum():
-        raise InvalidArgumentError(
-            f"an extractor's prefix is made of letters, digits, '_' and '-', given is {prefix!r}"
-        )
-    if prefix in _factories:
-        raise InvalidArgumentError(f"the prefix {prefix!r} is taken; choose one that is not in {_allowed()}")
-    _factories[prefix] = factory
-    _USAGE[prefix] = usage or f"{prefix}:<name>"
+    _EXTRACTORS.register(prefix, factory, usage=usage)
 
 
 def better_extractor_hint() -> str:
@@ -132,49 +125,8 @@ def better_extractor_hint() -> str:
     )
 
 
-def _allowed() -> str:
-    return ", ".join(available_extractors())
-
-
-def _prefix(name: str) -> str:
+def _prefix(name: Name) -> str:
     """What decides who makes the extractor; a registered name comes before a folder of the same name."""
-    address = name.partition("?")[0]
-    prefix = address.partition(":")[0]
-    if prefix not in _factories and (Path(address).expanduser() / _MODEL_FILE).is_file():
+    if name.prefix not in _EXTRACTORS and (Path(name.path).expanduser() / _MODEL_FILE).is_file():
         return _MODEL_PREFIX
-    return prefix
-
-
-def _plugins() -> importlib.metadata.EntryPoints:
-    return importlib.metadata.entry_points(group=_PLUGINS)
-
-
-def _factory(prefix: str) -> ExtractorFactory | None:
-    found = _factories.get(prefix)
-    if found is None:
-        for plugin in _plugins():
-            if plugin.name == prefix:
-                return cast("ExtractorFactory", plugin.load())
-        return None
-    if isinstance(found, str):
-        module, _, attribute = found.partition(":")
-        found = cast("ExtractorFactory", getattr(importlib.import_module(module), attribute))
-        _factories[prefix] = found
-    return found
-
-
-def _open_classical(
-    name: str, *, weights: PathLike | None, whitening: PathLike | None, device: str
-) -> FrameExtractor:
-    """The classical extractor; it computes on the CPU whatever ``device`` says, as all it does is cheap."""
-    if name != "classical":
-        raise UnknownExtractorError(
-            f"no extractor is called {name!r}; 'classical' takes neither a model nor settings"
-        )
-    if weights is not None:
-        raise InvalidArgumentError(
-            f"the classical extractor has no weights, given is {os.fspath(weights)!r}; leave weights out, "
-            f"or name a network: {_allowed()}"
-        )
-    module = importlib.import_module("vidkin.features.classical")
-    return cast("FrameExtractor", module.ClassicalExtractor(whitening=whitening))
+    return name.prefix

@@ -13,7 +13,7 @@ from vidkin.index.ingest.executor import (
 )
 from vidkin.index.ingest.processes import ProcessExecutor
 from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, IngestReport, Progress
-from vidkin.index.ingest.scan import VIDEO_EXTENSIONS, Scan, scan
+from vidkin.index.ingest.scan import Scan, scan
 from vidkin.index.ingest.worker import FeatureChunk, WorkerSpec, describe_video
 from vidkin.index.match import Comparison, Match
 from vidkin.index.repair import DamagedPart, repair
@@ -36,7 +36,6 @@ from vidkin.index.windows import sampling_rate, window_vectors
 
 __all__ = [
     "NO_WINDOW",
-    "VIDEO_EXTENSIONS",
     "Advanced",
     "BaselineFunction",
     "Comparison",

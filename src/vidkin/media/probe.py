@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import av
 import av.error
 
-from vidkin.media.decoding.container import IMAGE_SUFFIXES, open_video
+from vidkin._base.extensions import IMAGE_EXTENSIONS
+from vidkin.media.decoding.container import open_video
 from vidkin.media.decoding.convert import clean_aspect, display_size
 from vidkin.media.decoding.hdr import HLG, PQ
 from vidkin.media.decoding.orientation import Orienter
@@ -139,7 +140,7 @@ def _describe(
         bit_rate=size * 8 / duration,
         size_bytes=size,
         has_audio=bool(container.streams.audio),
-        still=container.format.name.endswith("_pipe") or Path(name).suffix.lower() in IMAGE_SUFFIXES,
+        still=container.format.name.endswith("_pipe") or Path(name).suffix.lower() in IMAGE_EXTENSIONS,
         stated_duration=_stated(container, stream),
     )
 

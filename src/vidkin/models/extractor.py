@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import torch
 
+from vidkin._base.names import parse_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import ClipPlan, Views, frame_information, resolve_device
 from vidkin.media import Frames
@@ -188,14 +189,14 @@ def open_model_extractor(
         UnknownExtractorError: The folder holds no model.
         InvalidArgumentError: The folder is damaged, or weights, a whitening or settings are given.
     """
-    address, question, _ = name.partition("?")
-    for what, given in (("weights", weights), ("whitening", whitening), ("settings", question or None)):
+    parsed = parse_name(name)
+    for what, given in (("weights", weights), ("whitening", whitening), ("settings", parsed.query)):
         if given is not None:
             raise InvalidArgumentError(
-                f"a trained model takes no {what}, got {os.fspath(given)!r} with {address!r}; its folder holds "
+                f"a trained model accepts no {what}, got {os.fspath(given)!r} with {parsed.path!r}; its folder holds "
                 "everything"
             )
     where = resolve_device(device)
-    model = load_model(address.removeprefix("model:"))
+    model = load_model(parsed.path.removeprefix("model:"))
     kind = ClipModelExtractor if model.config.takes_clips else ModelExtractor
     return kind(model, name=name, device=where)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
-from urllib.parse import parse_qsl
+from typing import cast
 
+from vidkin._base.names import load_attribute, parse_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.contract import PlanesDetector, ShotDetector
 
@@ -54,19 +53,20 @@ def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
         InvalidArgumentError: Nothing answers to this name, or a setting is not allowed; the message lists what is.
         MissingPartError: It needs a package that is not installed.
     """
-    address, _, query = name.partition("?")
-    prefix, colon, model = (_DEFAULT if address == "default" else address).partition(":")
+    parsed = parse_name(name)
+    prefix = _DEFAULT if parsed.path == "default" else parsed.prefix
+    model = parsed.address
     entry = _DETECTORS.get(prefix)
-    if entry is None and address and (Path(address) / "config.toml").is_file():
-        prefix, colon, model = _prefix_of(Path(address)), ":", address
+    if entry is None and parsed.path and (Path(parsed.path) / "config.toml").is_file():
+        prefix, model = _prefix_of(Path(parsed.path)), parsed.path
         entry = _DETECTORS[prefix]
-    if entry is None or bool(colon) != entry[2]:
+    if entry is None or (model is not None) != entry[2]:
         raise InvalidArgumentError(
-            f"no shot detector is called {name!r}; allowed are default, {', '.join(available_detectors())}, "
+            f"{name!r} is not a shot detector; choose from default, {', '.join(available_detectors())}, "
             "or the folder of a trained model (`vidkin train-shots` makes one)"
         )
-    arguments = _settings(name, query, entry[1])
-    if entry[2]:
+    arguments = parsed.typed_settings(entry[1])
+    if model is not None:
         arguments["model"] = Path(model)
     detector = _factory(prefix)(**arguments)
     detector.name = name
@@ -106,8 +106,7 @@ def register_detector(
 def _factory(prefix: str) -> DetectorFactory:
     found, settings, model = _DETECTORS[prefix]
     if isinstance(found, str):
-        module, _, attribute = found.partition(":")
-        found = cast("DetectorFactory", getattr(importlib.import_module(module), attribute))
+        found = cast("DetectorFactory", load_attribute(found))
         _DETECTORS[prefix] = (found, settings, model)
     return found
 
@@ -117,26 +116,3 @@ def _prefix_of(folder: Path) -> str:
     from vidkin.models import read_model_info
 
     return "deepsbd" if read_model_info(folder).config.kind == "deep_sbd" else "learned"
-
-
-def _settings(name: str, query: str, allowed: Mapping[str, type]) -> dict[str, Any]:
-    try:
-        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True) if query else []
-    except ValueError as error:
-        raise InvalidArgumentError(
-            f"settings are written name=value&name=value, given is {query!r} in {name!r}"
-        ) from error
-    values: dict[str, Any] = {}
-    for key, text in pairs:
-        if key in values:
-            raise InvalidArgumentError(f"{name!r}: {key} is given twice; give it once")
-        if key not in allowed:
-            raise InvalidArgumentError(
-                f"{name!r}: there is no setting {key!r}; allowed are {', '.join(sorted(allowed)) or 'none'}"
-            )
-        try:
-            values[key] = allowed[key](text)
-        except ValueError as error:
-            kind = {"int": "a whole number", "float": "a number"}.get(allowed[key].__name__, "text")
-            raise InvalidArgumentError(f"{name!r}: {key} must be {kind}, given is {text!r}") from error
-    return values

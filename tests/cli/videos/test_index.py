@@ -97,7 +97,7 @@ def test_an_index_refuses_another_extractor(library: Library, tmp_path: Path) ->
 
 def test_an_unknown_extractor_is_wrong_usage(library: Library, tmp_path: Path) -> None:
     outcome = run("index", library.folder, "--index", tmp_path / "new", "--extractor", "vhs", status=2)
-    assert "no extractor is called 'vhs'; allowed are classical" in outcome.err
+    assert "'vhs' is not an extractor; choose from classical" in outcome.err
     assert not (tmp_path / "new").exists()
 
 

@@ -272,13 +272,13 @@ def test_a_file_is_no_folder_for_several_videos(film: Path, tmp_path: Path) -> N
 
 def test_detectors_that_mean_nothing(film: Path) -> None:
     outcome = run(film, detector="canny", status=2)
-    assert "no shot detector is called 'canny'; allowed are" in outcome.err
+    assert "'canny' is not a shot detector; choose from" in outcome.err
     for nothing in ("", str(film.parent)):
         outcome = run(film, detector=nothing, status=2)
-        assert "allowed are default, adaptive, band" in outcome.err
+        assert "choose from default, adaptive, band" in outcome.err
         assert "`vidkin train-shots` makes one" in outcome.err
     twice = run(film, detector="shotdetect?threshold=9&threshold=75", status=2)
-    assert "threshold is given twice" in twice.err
+    assert "has the setting threshold twice" in twice.err
     assert "no setting 'size'" in run(film, detector="shotdetect?size=3", status=2).err
 
 

@@ -199,7 +199,7 @@ def test_whitening_is_applied(weights: Path, tmp_path: Path) -> None:
         ("mean=1,2", "mean must be one number or three, separated by commas, given is '1,2'"),
         ("std=0", "std must be one number or three, separated by commas and positive, given is '0'"),
         ("mean=grey", "given is 'grey'"),
-        ("size", "settings are written name=value&name=value, given is 'size'"),
+        ("size", "settings must have the form name=value&name=value, got 'size'"),
         ("wings=2&flag=true&rate=0.5", r"these settings {'wings': 2, 'flag': True, 'rate': 0.5}"),
     ],
 )

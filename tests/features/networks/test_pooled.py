@@ -79,7 +79,7 @@ def test_without_weights_none_are_invented(monkeypatch: pytest.MonkeyPatch, tmp_
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("resnet18", UnknownExtractorError, "a network is named timm:<model> or torchvision:<model>"),
+        ("resnet18", UnknownExtractorError, "a network's name must be timm:<model> or torchvision:<model>"),
         ("torchvision:googlenet", InvalidArgumentError, "has side outputs that only its own training uses"),
         ("torchvision:resnet5", UnknownExtractorError, "torchvision has no image classifier 'resnet5'"),
     ],

@@ -93,7 +93,7 @@ def test_a_bug_is_raised_with_where_it_happened(tmp_path: Path) -> None:
 
 
 def test_an_extractor_that_cannot_be_opened_says_why(videos: list[str]) -> None:
-    with pytest.raises(UnknownExtractorError, match="no extractor is called 'nonsense'"):
+    with pytest.raises(UnknownExtractorError, match="'nonsense' is not an extractor"):
         list(ProcessExecutor(WorkerSpec("nonsense"), workers=1).run(videos))
 
 

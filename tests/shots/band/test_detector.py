@@ -189,7 +189,7 @@ def test_thresholds_are_settings(tmp_path: Path) -> None:
     path = film(tmp_path / "film.mp4")
     assert len(detect(path, "band?hard=0.999999&gradual=0.999999").cuts) < 2
     with pytest.raises(
-        InvalidArgumentError, match="there is no setting 'soft'; allowed are gradual, hard, weights"
+        InvalidArgumentError, match="has no setting 'soft'; choose from gradual, hard, weights"
     ):
         open_detector("band?soft=1")
 

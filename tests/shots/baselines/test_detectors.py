@@ -92,17 +92,17 @@ def test_a_dissolve_is_gradual_for_svd(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("canny", r"no shot detector is called 'canny'; allowed are .*shotdetect"),
-        ("content:folder", r"no shot detector is called 'content:folder'"),
-        ("content?limit=3", r"there is no setting 'limit'; allowed are min_scene_len, threshold"),
-        ("svd?threshold=3", r"there is no setting 'threshold'; allowed are none"),
-        ("content?threshold=high", r"threshold must be a number, given is 'high'"),
-        ("content?min_scene_len=1.5", r"min_scene_len must be a whole number, given is '1.5'"),
+        ("canny", r"'canny' is not a shot detector; choose from .*shotdetect"),
+        ("content:folder", r"'content:folder' is not a shot detector"),
+        ("content?limit=3", r"has no setting 'limit'; choose from min_scene_len, threshold"),
+        ("svd?threshold=3", r"has no setting 'threshold'; choose from none"),
+        ("content?threshold=high", r"threshold must be a number, got 'high'"),
+        ("content?min_scene_len=1.5", r"min_scene_len must be a whole number, got '1.5'"),
         ("content?min_scene_len=0", r"min_scene_len must be 1 frame or more, given is 0"),
         ("content?threshold=0", r"threshold of content must be above 0, given is 0.0"),
         ("shotdetect?threshold=-1", r"threshold of shotdetect must be 0 or more, given is -1.0"),
         ("shotdetect?min_scene_len=0", r"min_scene_len must be 1 frame or more, given is 0"),
-        ("content?threshold", r"settings are written name=value&name=value, given is 'threshold'"),
+        ("content?threshold", r"settings must have the form name=value&name=value, got 'threshold'"),
     ],
 )
 def test_names_that_mean_nothing(name: str, message: str) -> None:

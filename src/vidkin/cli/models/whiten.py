@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.cli.console import error_line, meter, path_text, say
 from vidkin.cli.exit import Status
 from vidkin.cli.options import ExtractorOption, WeightsOption
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["whiten"]
-
-IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"})
 
 
 def whiten(
@@ -69,13 +68,11 @@ def whiten(
 
 
 def _files(paths: list[Path]) -> list[Path]:
-    from vidkin.index import VIDEO_EXTENSIONS
-
-    wanted = {*VIDEO_EXTENSIONS, *IMAGE_SUFFIXES}
+    extensions = VIDEO_EXTENSIONS | IMAGE_EXTENSIONS
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            found += sorted(file for file in path.rglob("*") if file.suffix.lower() in wanted)
+            found += sorted(file for file in path.rglob("*") if file.suffix.lower() in extensions)
         elif path.is_file():
             found.append(path)
         else:

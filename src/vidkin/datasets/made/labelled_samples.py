@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from vidkin._base.extensions import VIDEO_EXTENSIONS
 from vidkin.datasets.labelled import SPLITS, LabelledSet
 from vidkin.datasets.made.photographs import photograph
-from vidkin.datasets.readers.folders import VIDEOS
 from vidkin.datasets.readers.tree import items_of_tree
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.media import write_video
@@ -159,7 +159,7 @@ def read_photographs(source: str | os.PathLike[str], *, build: bool = True, seed
     found = []
     for split in SPLITS:
         if (root / split).is_dir():
-            for item in items_of_tree(root / split, VIDEOS):
+            for item in items_of_tree(root / split, VIDEO_EXTENSIONS):
                 key = item.path.relative_to(root).as_posix()
                 if key in known["cells"]:
                     group = f"{item.subcategory}, cell {known['cells'][key]}"

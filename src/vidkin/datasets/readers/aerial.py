@@ -6,8 +6,9 @@ import os
 import re
 from pathlib import Path
 
+from vidkin._base.extensions import VIDEO_EXTENSIONS
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import VIDEOS, files_below, folder_of, subfolders
+from vidkin.datasets.readers.folders import files_below, folder_of, subfolders
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError
 
@@ -60,7 +61,7 @@ def read_aerial(
         LabelledItem(path=path, category=thing.name, subcategory=sensor.name, group=_recording(path))
         for thing in subfolders(folder)
         for sensor in subfolders(thing)
-        for path in files_below(sensor, VIDEOS)
+        for path in files_below(sensor, VIDEO_EXTENSIONS)
     ]
     if not items:
         raise DatasetError(f"{folder} has no object/sensor/*.mp4; get them from {_WHERE}")

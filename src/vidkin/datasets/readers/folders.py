@@ -7,17 +7,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
+from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.errors import DatasetError
 
-__all__ = ["IMAGES", "VIDEOS", "files_below", "folder_of", "kind_of", "subfolders"]
-
-IMAGES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
-"""Endings of image files."""
-
-VIDEOS = frozenset(
-    {".3gp", ".avi", ".flv", ".gif", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ogv", ".webm"}
-)
-"""Endings of video files."""
+__all__ = ["files_below", "folder_of", "kind_of", "subfolders"]
 
 
 def folder_of(source: str | os.PathLike[str], what: str, where: str = "") -> Path:
@@ -56,10 +49,10 @@ def kind_of(paths: Iterable[Path], source: Path) -> Literal["image", "video"]:
     images = videos = 0
     for path in paths:
         ending = path.suffix.lower()
-        images += ending in IMAGES
-        videos += ending in VIDEOS
-        if ending not in IMAGES and ending not in VIDEOS:
-            allowed = ", ".join(sorted(IMAGES | VIDEOS))
+        images += ending in IMAGE_EXTENSIONS
+        videos += ending in VIDEO_EXTENSIONS
+        if ending not in IMAGE_EXTENSIONS and ending not in VIDEO_EXTENSIONS:
+            allowed = ", ".join(sorted(IMAGE_EXTENSIONS | VIDEO_EXTENSIONS))
             raise DatasetError(f"{path} is neither image nor video by its name; allowed are {allowed}")
     if images and videos:
         raise DatasetError(

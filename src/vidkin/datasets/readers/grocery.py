@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import Literal
 
+from vidkin._base.extensions import IMAGE_EXTENSIONS
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import IMAGES, files_below, folder_of
+from vidkin.datasets.readers.folders import files_below, folder_of
 from vidkin.errors import DatasetError, InvalidArgumentError
 
 __all__ = ["read_grocery"]
@@ -54,7 +55,7 @@ def read_grocery(
     items = []
     coarse_of: dict[tuple[str, str], str] = {}
     for split, name in _SPLITS.items():
-        for path in files_below(folder / split, IMAGES, deep=True):
+        for path in files_below(folder / split, IMAGE_EXTENSIONS, deep=True):
             parts = path.relative_to(folder / split).parts
             # As published, a coarse class with one fine class holds its photographs directly.
             if len(parts) not in (3, 4):

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
+from vidkin._base.extensions import IMAGE_EXTENSIONS
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import IMAGES, files_below, folder_of, subfolders
+from vidkin.datasets.readers.folders import files_below, folder_of, subfolders
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError, InvalidArgumentError
 
@@ -96,7 +97,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def _sorted_by_hand(folder: Path) -> Iterator[LabelledItem]:
     for pose in _POSES:
         for subject in subfolders(folder / pose):
-            for path in files_below(subject, IMAGES, deep=True):
+            for path in files_below(subject, IMAGE_EXTENSIONS, deep=True):
                 group = path.relative_to(folder).as_posix()
                 yield LabelledItem(path=path, category=pose, subcategory=subject.name, group=group)
 
@@ -104,7 +105,7 @@ def _sorted_by_hand(folder: Path) -> Iterator[LabelledItem]:
 def _by_angle(folder: Path, names: re.Pattern[str], front: float, negative: str) -> Iterator[LabelledItem]:
     found = []
     latest: dict[str, str] = {}
-    for path in files_below(folder, IMAGES, deep=True):
+    for path in files_below(folder, IMAGE_EXTENSIONS, deep=True):
         match = names.search(path.stem)
         # Pointing'04 repeats its frontal photographs in a folder of their own.
         if match is None or path.parent.name.lower() == "front":

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import IMAGES, VIDEOS, files_below, folder_of, kind_of, subfolders
+from vidkin.datasets.readers.folders import files_below, folder_of, kind_of, subfolders
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError, InvalidArgumentError
 
@@ -27,7 +28,7 @@ SPLIT_NAMES = {
 }
 """What people call the parts -> what they are called here."""
 
-_ENDINGS = {None: IMAGES | VIDEOS, "image": IMAGES, "video": VIDEOS}
+_ENDINGS = {None: IMAGE_EXTENSIONS | VIDEO_EXTENSIONS, "image": IMAGE_EXTENSIONS, "video": VIDEO_EXTENSIONS}
 
 
 def read_tree(

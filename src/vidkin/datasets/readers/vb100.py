@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+from vidkin._base.extensions import VIDEO_EXTENSIONS
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import VIDEOS, files_below, folder_of, subfolders
+from vidkin.datasets.readers.folders import files_below, folder_of, subfolders
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError, InvalidArgumentError
 
@@ -54,7 +55,7 @@ def read_vb100(
     for category, base in sorted(classes.items()):
         found = subfolders(base)
         for subcategory in found[:species] if category == "birds" else found:
-            videos = list(files_below(subcategory, VIDEOS, deep=True))
+            videos = list(files_below(subcategory, VIDEO_EXTENSIONS, deep=True))
             if not videos:
                 raise DatasetError(
                     f"{subcategory} holds no videos; needed is {category}/{found[0].name}/*.mp4"

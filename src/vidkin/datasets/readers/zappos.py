@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+from vidkin._base.extensions import IMAGE_EXTENSIONS
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import IMAGES, files_below, folder_of
+from vidkin.datasets.readers.folders import files_below, folder_of
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError
 
@@ -40,7 +41,7 @@ def read_zappos(
         raise DatasetError(f"{folder} lacks the folders {', '.join(missing)}; get {_WHERE}")
     items = []
     for name in _CATEGORIES:
-        for path in files_below(folder / name, IMAGES, deep=True):
+        for path in files_below(folder / name, IMAGE_EXTENSIONS, deep=True):
             parts = path.relative_to(folder).parts
             if len(parts) != 4:
                 raise DatasetError(f"{path} is not at category/subcategory/brand/file; get {_WHERE}")

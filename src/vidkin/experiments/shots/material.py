@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from vidkin._base.atomic import write_text
+from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.datasets import (
     COMPOSED_LABELS,
     ShotAnnotation,
@@ -41,8 +41,6 @@ TEST_CLIPS = (
 
 # Recordings that highlight videos are composed of stay out of both composed parts.
 _HIGHLIGHTS = ("one-by-one-person-detection", "bottle-detection")
-_VIDEOS = (".mp4", ".mkv", ".webm", ".mov", ".avi")
-_PHOTOGRAPHS = (".jpg", ".jpeg", ".png")
 _MOST_PHOTOGRAPHS = 300
 
 
@@ -102,12 +100,14 @@ def composed_part(
     settings = {"test": test, "videos": videos, "frames": frames, "photographs": photographs is not None}
     record = folder / "made.json"
     if not record.is_file() or json.loads(record.read_text(encoding="utf-8")) != settings:
-        chosen = [path for path in _files(clips, _VIDEOS) if path.name.startswith(TEST_CLIPS) == test]
+        chosen = [
+            path for path in _files(clips, VIDEO_EXTENSIONS) if path.name.startswith(TEST_CLIPS) == test
+        ]
         chosen = [path for path in chosen if not path.name.startswith(_HIGHLIGHTS)]
         if not chosen:
             part = "test" if test else "training"
             raise InvalidArgumentError(f"{clips}: has no single-shot clips for the {part} part")
-        stills = _files(photographs, _PHOTOGRAPHS) if photographs is not None else []
+        stills = _files(photographs, IMAGE_EXTENSIONS) if photographs is not None else []
         own = [path for place, path in enumerate(stills) if (place % 5 == 0) == test]
         step = max(1, len(own) // _MOST_PHOTOGRAPHS)
         on_progress(0, len(chosen), "reading clips")
@@ -148,5 +148,5 @@ def annotation_of(video: LabelledVideo, frames: int) -> VideoAnnotation:
     return VideoAnnotation(video.path, video.fps, tuple(shots))
 
 
-def _files(folder: Path, extensions: Sequence[str]) -> list[Path]:
+def _files(folder: Path, extensions: frozenset[str]) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix.lower() in extensions)

@@ -7,13 +7,13 @@ import json
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import parse_qsl
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
+from vidkin._base.names import parse_name
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.information import bar_boxes
 from vidkin.features.networks.pooling import region_max_pool
@@ -25,7 +25,7 @@ from vidkin.similarity import FrameFeatures
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-__all__ = ["BackboneExtractor", "open_backbone", "optional_triple", "parse_name", "resolve_device"]
+__all__ = ["BackboneExtractor", "open_backbone", "optional_triple", "parse_network_name", "resolve_device"]
 
 PathLike = str | os.PathLike[str]
 
@@ -82,7 +82,7 @@ class BackboneExtractor:
     ) -> None:
         self._name = name
         self._device = resolve_device(device)
-        library, model, settings = parse_name(name)
+        library, model, settings = parse_network_name(name)
         self._settings = settings
         self._network = _open_network(library, model, settings, weights)
         # A file of weights may say how its input was normalised; the name has the last word.
@@ -239,20 +239,15 @@ class _Settings:
     options: dict[str, Any]
 
 
-def parse_name(name: str) -> tuple[str, str, _Settings]:
+def parse_network_name(name: str) -> tuple[str, str, _Settings]:
     """Library, model and settings of a name."""
-    address, _, query = name.partition("?")
-    library, _, model = address.partition(":")
+    parsed = parse_name(name)
+    library, model = parsed.prefix, parsed.address
     if library not in ("timm", "torchvision") or not model:
         raise UnknownExtractorError(
-            f"a network is named timm:<model> or torchvision:<model>, given is {name!r}"
+            f"a network's name must be timm:<model> or torchvision:<model>, got {name!r}"
         )
-    try:
-        given = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=True)) if query else {}
-    except ValueError as error:
-        raise InvalidArgumentError(
-            f"settings are written name=value&name=value, given is {query!r}"
-        ) from error
+    given = parsed.settings()
     size = given.pop("size", None)
     if size is not None and not (size.isdecimal() and 32 <= int(size) <= 4096):
         raise InvalidArgumentError(

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.features.networks.backbone import optional_triple, parse_name
+from vidkin.features.networks.backbone import optional_triple, parse_network_name
 from vidkin.features.networks.pretrained import (
     open_timm_module,
     open_torchvision_module,
@@ -57,7 +57,7 @@ def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int
         WeightsUnavailableError: The weights are neither given nor to be had.
         InvalidArgumentError: A setting is not allowed, or the network does not end in one vector a picture.
     """
-    library, model, settings = parse_name(name)
+    library, model, settings = parse_network_name(name)
     fresh = weights == "random"
     path = None if fresh else weights
     with torch.random.fork_rng(devices=[]):

@@ -9,18 +9,9 @@ import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["VIDEO_EXTENSIONS", "FoundFile", "Scan", "content_hash", "is_gone", "scan"]
+from vidkin._base.extensions import VIDEO_EXTENSIONS
 
-# fmt: off
-VIDEO_EXTENSIONS = frozenset({
-    ".264", ".265", ".3g2", ".3gp", ".amv", ".asf", ".avi", ".divx", ".dv", ".f4v", ".flv", ".gxf",
-    ".h264", ".h265", ".hevc", ".insv", ".ivf", ".lrv", ".m1v", ".m2t", ".m2ts", ".m2v", ".m4v", ".mjpeg",
-    ".mjpg", ".mkv", ".mod", ".mov", ".mp4", ".mpe", ".mpeg", ".mpg", ".mpv", ".mts", ".mxf", ".nsv",
-    ".nut", ".obu", ".ogm", ".ogv", ".qt", ".rm", ".rmvb", ".tod", ".ts", ".vob", ".webm", ".wmv",
-    ".wtv", ".y4m",
-})
-# fmt: on
-"""What a folder is searched for, in lower case. A file that is named itself may have any name."""
+__all__ = ["FoundFile", "Scan", "content_hash", "is_gone", "scan"]
 
 _CHUNK = 1 << 20
 _MPEG_TS_SYNC = 0x47
@@ -59,8 +50,8 @@ class Scan:
 def scan(paths: Iterable[str | os.PathLike[str]]) -> Scan:
     """Find the videos in folders (with all folders below), and the files named.
 
-    Folders are searched for :data:`VIDEO_EXTENSIONS`; hidden files and folders in them are left out. Links
-    to folders are followed, each folder once, so that loops end. Of a file and links to it in the same scan
+    Folders are searched for files with one of ``VIDEO_EXTENSIONS``; hidden files and folders in them are left out.
+    Links to folders are followed, each folder once, so that loops end. Of a file and links to it in the same scan
     only the file itself is taken. What cannot be read is a problem in the result, never an exception.
 
     Args:

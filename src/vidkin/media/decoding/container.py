@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import av
 import av.error
 
+from vidkin._base.extensions import IMAGE_EXTENSIONS
 from vidkin.errors import MediaError
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 # One slash, too: paths lose the second one on their way here.
 _ADDRESS = re.compile(r"(https?|ftp|rtmp|rtsp|s3|gs|file):/", re.IGNORECASE)
-IMAGE_SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def _open(name: str) -> Iterator[InputContainer]:
     # Reading files only keeps a playlist in disguise from fetching addresses; "file:" keeps a name with a colon
     # from being taken for a protocol, and no pattern keeps "%03d" in a name from being taken for a sequence.
     options = {"protocol_whitelist": "file,crypto,data"}
-    if Path(name).suffix.lower() in IMAGE_SUFFIXES:
+    if Path(name).suffix.lower() in IMAGE_EXTENSIONS:
         options["pattern_type"] = "none"
     arguments: dict[str, Any] = {"mode": "r", "options": options, "metadata_errors": "replace"}
     try:
