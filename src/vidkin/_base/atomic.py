@@ -40,6 +40,8 @@ def replace_file(path: PathLike) -> Iterator[Path]:
         OSError: The folder does not exist, or the system refuses to write there.
     """
     target = Path(path)
+    with suppress(FileNotFoundError):
+        target.lstat()  # a name that the system cannot have fails here, before any work
     temporary = _temporary_beside(target)
     # O_EXCL and O_NOFOLLOW: nobody can make us write through a link that waits under this name.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import os
 from collections.abc import Callable
 from typing import Any
 
+from vidkin._base.names import load_attribute
 from vidkin.datasets.labelled import LabelledSet
 from vidkin.datasets.splits import check_split
 from vidkin.errors import InvalidArgumentError
@@ -55,8 +55,7 @@ def open_labelled(source: str | os.PathLike[str], *, reader: str = "tree", **opt
         raise InvalidArgumentError(
             f"no reader is called {reader!r}, allowed are {', '.join(available_readers())}"
         )
-    module, _, name = _READERS[reader].partition(":")
-    read: Callable[..., LabelledSet] = getattr(importlib.import_module(module), name)
+    read: Callable[..., LabelledSet] = load_attribute(_READERS[reader])
     allowed = [
         key
         for key, parameter in inspect.signature(read).parameters.items()

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from vidkin._base.atomic import write_text
 from vidkin.datasets.labelled import SPLITS, LabelledItem, LabelledSet
 from vidkin.errors import DatasetError, InvalidArgumentError
 
@@ -130,9 +131,7 @@ def write_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> None:
     text = json.dumps(head, ensure_ascii=False)[:-1] + ',\n"items": {\n' + ",\n".join(lines) + "\n}}\n"
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.part")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(target)
+    write_text(target, text)
 
 
 def read_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> LabelledSet:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from vidkin._base.atomic import write_text
+from vidkin._base.outputs import open_output
 from vidkin.errors import InvalidArgumentError
-from vidkin.media import whole_file
 from vidkin.rendering.json_values import as_json
 
 __all__ = [
@@ -105,7 +105,7 @@ def write_figures(report: Report, output: Path | None) -> None:
         MediaError: The file cannot be written.
     """
     if output is not None:
-        with whole_file(output) as partial:
+        with open_output(output) as partial:
             partial.write_text(json.dumps(as_json(report), indent=1) + "\n", encoding="utf-8")
 
 

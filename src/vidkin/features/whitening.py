@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch.nn import functional
 
+from vidkin._base.outputs import open_output
 from vidkin.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -208,8 +209,6 @@ class Whitening:
         """
         from safetensors.torch import save
 
-        from vidkin.media import whole_file
-
         tensors = {"mean": self.mean, "projection": self.projection, "eigenvalues": self.eigenvalues}
         metadata = {
             "format": "vidkin.whitening",
@@ -218,7 +217,7 @@ class Whitening:
             "eigenvalues": "covariance",
         }
         content = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata)
-        with whole_file(path) as partial:
+        with open_output(path) as partial:
             partial.write_bytes(content)
 
     @classmethod

@@ -13,7 +13,7 @@ from vidkin.media.editing.edits import (
 )
 from vidkin.media.editing.footage import steady_frames
 from vidkin.media.editing.pictures import EditSetting
-from vidkin.media.encode import whole_file, write_clip, write_thumbnail, write_video
+from vidkin.media.encode import write_clip, write_thumbnail, write_video
 from vidkin.media.frames import Frames
 from vidkin.media.planes import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes, iter_planes
 from vidkin.media.probe import VideoInfo, probe
@@ -43,7 +43,6 @@ __all__ = [
     "split_video",
     "steady_frames",
     "thumbnail",
-    "whole_file",
     "write_clip",
     "write_thumbnail",
     "write_video",

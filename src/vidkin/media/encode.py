@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -16,6 +15,7 @@ import numpy as np
 from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 from numpy.typing import NDArray
 
+from vidkin._base.outputs import open_output
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.decode import iter_frames, thumbnail
 from vidkin.media.decoding.convert import is_high_definition
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from av.container import OutputContainer
     from av.video.stream import VideoStream
 
-__all__ = ["whole_file", "write_clip", "write_thumbnail", "write_video"]
+__all__ = ["open_media_output", "write_clip", "write_thumbnail", "write_video"]
 
 Image = NDArray[np.uint8]
 
@@ -34,9 +34,6 @@ _WITH_PRESET = ("libx264", "libx265")
 
 # Unit of given times: a 90,000th of a second, as in MPEG, holds those of every usual frame rate.
 _CLOCK = 90_000
-
-# Bytes that file systems allow a name.
-_LONGEST_NAME = 255
 
 
 def write_video(
@@ -91,7 +88,7 @@ def write_video(
         settings.setdefault("mbtree", "0")
     if preset is not None and codec in _WITH_PRESET:
         settings.setdefault("preset", preset)
-    with whole_file(path) as partial, _opened(partial, path) as container:
+    with open_media_output(path) as partial, _opened(partial, path) as container:
         steady = Fraction(rate).limit_denominator(60_060)
         try:
             stream = cast("VideoStream", container.add_stream(codec, rate=steady, options=settings))
@@ -169,7 +166,7 @@ def write_thumbnail(
     from PIL import Image as PILImage
 
     image = thumbnail(source, time, short_side=short_side, threads=threads)
-    with whole_file(target) as partial:
+    with open_output(target) as partial:
         try:
             PILImage.fromarray(image).save(partial)
         except ValueError as error:
@@ -177,39 +174,13 @@ def write_thumbnail(
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary name beside ``path``, with the same ending, that becomes ``path`` if the block succeeds.
-
-    Raises:
-        MediaError: Writing failed inside the block; nothing is left behind.
-    """
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise MediaError(target, f"the folder {target.parent} to write it in does not exist")
-    if os.path.exists(target) and not os.path.isfile(target):
-        what = "a folder" if os.path.isdir(target) else "a device or a pipe"
-        raise MediaError(target, f"it cannot be written: it is {what}, not a file")
-    partial = target.with_name(_partial_name(target))
-    try:
-        yield partial
-        partial.replace(target)
-    except (av.error.FFmpegError, OSError) as error:
-        raise MediaError(
-            target, f"it cannot be written ({getattr(error, 'strerror', None) or error})"
-        ) from error
-    finally:
-        with suppress(OSError):  # also where the name was not possible at all, which is told already
-            partial.unlink(missing_ok=True)
-
-
-def _partial_name(target: Path) -> str:
-    """A hidden name with the same ending, of this process alone; never longer than systems allow."""
-    marks = f".{os.getpid()}.part{target.suffix}"
-    room = _LONGEST_NAME - 1 - len(os.fsencode(marks))
-    stem = target.stem
-    if len(os.fsencode(stem)) > room:
-        stem = hashlib.sha256(os.fsencode(stem)).hexdigest()
-    return f".{stem}{marks}"
+def open_media_output(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """As :func:`~vidkin._base.outputs.open_output`; failures of FFmpeg inside the block leave as MediaError, too."""
+    with open_output(path) as temporary:
+        try:
+            yield temporary
+        except av.error.FFmpegError as error:
+            raise MediaError(path, f"cannot be written: {error.strerror or error}") from error
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import av
 
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.decoding.container import open_video
-from vidkin.media.encode import whole_file
+from vidkin.media.encode import open_media_output
 
 if TYPE_CHECKING:
     from av.container import InputContainer, OutputContainer
@@ -109,7 +109,7 @@ def split_video(
     if target.samefile(Path(name).parent):
         _check_neighbours(target, names)
     with ExitStack() as stack:
-        partials = [stack.enter_context(whole_file(target / each)) for each in names]
+        partials = [stack.enter_context(open_media_output(target / each)) for each in names]
         with open_video(name, threads=1) as (container, _):
             _write(name, container, kept, plan, partials)
     counts = Counter(plan.pieces)

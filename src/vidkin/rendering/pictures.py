@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.outputs import open_output
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import clock, printable
 
@@ -268,10 +269,8 @@ def _label(text: Any, content: str) -> None:
 
 
 def _save(figure: Figure, path: PathLike) -> None:
-    from vidkin.media import whole_file
-
     try:
-        with whole_file(path) as partial, warnings.catch_warnings():
+        with open_output(path) as partial, warnings.catch_warnings():
             # The font that comes with matplotlib lacks some scripts; it draws boxes for them and says so.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
             figure.savefig(partial)

@@ -112,6 +112,6 @@ def test_a_full_disk_is_told(library: Library, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(Path, "write_bytes", full)
     for words in (("embed", library.clip), ("whiten", library.clip, "--dimension", "8", "--pictures", "8")):
         told = run(*words, "-o", output, status=3).err
-        assert "it cannot be written (No space left on device)" in told
+        assert "cannot be written: No space left on device" in told
     assert output.read_text() == "what was there"
     assert [path.name for path in tmp_path.iterdir()] == ["f.safetensors"]

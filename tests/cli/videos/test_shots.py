@@ -360,7 +360,7 @@ def test_a_name_as_long_as_names_can_be(film: Path, tmp_path: Path) -> None:
     assert len(list((tmp_path / "fits").glob("*.mp4"))) == 3
     longest = long.rename(tmp_path / f"{'x' * 251}.mp4")
     outcome = run(longest, "--thumbnails", tmp_path / "pictures", "--edl", tmp_path / "x.edl", status=1)
-    assert "it cannot be written (File name too long)" in outcome.err
+    assert "cannot be written: File name too long" in outcome.err
     assert (tmp_path / "x.edl").exists()
     assert "the file cannot be reached" in run("x" * 300, "--edl", "y" * 300, status=3).err
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vidkin._base.outputs import open_output
 from vidkin.cli.console import error_line, meter, path_text, say
 from vidkin.cli.exit import Status
 from vidkin.cli.options import (
@@ -115,8 +116,6 @@ def _write(done: list[tuple[Path, FrameFeatures]], output: Path, maker: FrameExt
     import torch
     from safetensors.torch import save
 
-    from vidkin.media import whole_file
-
     tensors = {
         "values": torch.cat([found.whole.float() for _, found in done]).contiguous(),
         "timestamps": torch.cat([found.timestamps.double() for _, found in done]),
@@ -128,5 +127,5 @@ def _write(done: list[tuple[Path, FrameFeatures]], output: Path, maker: FrameExt
         "extractor": maker.name,
         "paths": json_module.dumps([os.path.abspath(file) for file, _ in done]),
     }
-    with whole_file(output) as partial:
+    with open_output(output) as partial:
         partial.write_bytes(save(tensors, metadata=metadata))

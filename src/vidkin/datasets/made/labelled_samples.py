@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from vidkin._base.atomic import write_text
 from vidkin._base.extensions import VIDEO_EXTENSIONS
 from vidkin.datasets.labelled import SPLITS, LabelledSet
 from vidkin.datasets.made.photographs import photograph
@@ -263,6 +264,4 @@ def _refuse_foreign(root: Path, known: dict[str, Any] | None) -> None:
 
 
 def _write_manifest(root: Path, known: dict[str, Any]) -> None:
-    temporary = root / f".{_MANIFEST}.part"
-    temporary.write_text(json.dumps(known, indent=1), encoding="utf-8")
-    temporary.replace(root / _MANIFEST)
+    write_text(root / _MANIFEST, json.dumps(known, indent=1))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vidkin._base.atomic import write_text
 from vidkin.datasets.made.photographs import camera_flight
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import apply_edit, write_video
@@ -231,10 +232,7 @@ class _Builder:
         return found
 
     def _write_manifest(self) -> None:
-        target = self._root / _MANIFEST
-        temporary = target.with_name(f".{target.name}.part")
-        temporary.write_text(json.dumps({"files": self._files}, indent=1), encoding="utf-8")
-        temporary.replace(target)
+        write_text(self._root / _MANIFEST, json.dumps({"files": self._files}, indent=1))
 
 
 def _span(item: Any) -> tuple[float, float, float, float]:

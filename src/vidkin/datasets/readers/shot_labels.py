@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from vidkin._base.atomic import write_text
 from vidkin.errors import InvalidArgumentError
 
 __all__ = [
@@ -133,9 +134,7 @@ def write_shot_annotations(path: PathLike, annotations: Sequence[VideoAnnotation
             for annotation in annotations
         ],
     }
-    partial = target.with_name(target.name + ".partial")
-    partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    partial.replace(target)
+    write_text(target, json.dumps(document, indent=1) + "\n")
 
 
 def read_shot_annotations(path: PathLike) -> list[VideoAnnotation]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vidkin.media import whole_file
+from vidkin._base.outputs import open_output
 from vidkin.shots.export.timecode import frame_at, require_drop_frame, timecode, timeline_rate
 
 if TYPE_CHECKING:
@@ -101,5 +101,5 @@ def _escaped(text: str) -> str:
 
 
 def _write_text(path: PathLike, text: str) -> None:
-    with whole_file(path) as partial:
+    with open_output(path) as partial:
         partial.write_bytes(text.encode("utf-8", "surrogateescape"))

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vidkin._base.outputs import open_output
 from vidkin.errors import MediaError
-from vidkin.media import SplitReport, iter_frames, split_video, whole_file
+from vidkin.media import SplitReport, iter_frames, split_video
 
 if TYPE_CHECKING:
     from vidkin.shots.shot import ShotDetection
@@ -52,7 +53,7 @@ def write_thumbnails(
         for image in batch.images:
             for number in wanted.get(frame, ()):
                 paths[number] = target / f"{Path(detection.path).stem}-{number:0{digits}d}.jpg"
-                with whole_file(paths[number]) as partial:
+                with open_output(paths[number]) as partial:
                     Image.fromarray(image).save(partial, quality=_JPEG_QUALITY)
             frame += 1
     return tuple(paths[number] for number in sorted(paths))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vidkin.media import whole_file
+from vidkin._base.outputs import open_output
 from vidkin.shots.export.timecode import frame_at, timecode, timeline_rate
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None
         MediaError: The file cannot be written.
     """
     with (
-        whole_file(path) as partial,
+        open_output(path) as partial,
         partial.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file,
     ):
         rows = csv.writer(file)
@@ -126,7 +126,7 @@ def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:
                 values[place] = f"{value:.6g}"
     cuts = {cut.frame: _score(cut.confidence) for cut in detection.cuts}
     inside = _inside(detection.cuts)
-    with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+    with open_output(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["frame", "time", name, "cut", "transition"])
         for frame, time in enumerate(times.tolist()):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vidkin._base.outputs import open_output
 from vidkin.errors import MissingPartError
-from vidkin.media import whole_file
 from vidkin.shots.export.timecode import frame_at, timeline_rate
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def write_otio(
                 clip.markers.append(otio.schema.Marker("critical", span(first, last), color=red))
         clip.metadata["vidkin"] = facts
         track.append(clip)
-    with whole_file(path) as partial:
+    with open_output(path) as partial:
         partial.write_text(timeline.to_json_string(indent=2) + "\n", encoding="utf-8")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.atomic import write_text
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.critical import TrendTest, critical_score, fit_trend
 from vidkin.shots.fitted_rule import FittedRule, fit_rule
@@ -66,9 +67,7 @@ class ShotRules:
             "fitted_on": self.fitted_on,
         }
         path = Path(folder) / RULES_FILE
-        partial = path.with_name(path.name + ".partial")
-        partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        partial.replace(path)
+        write_text(path, json.dumps(document, indent=1) + "\n")
         return path
 
     @classmethod

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vidkin._base.atomic import replace_file
 from vidkin.datasets import LabelledItem, LabelledSet, LabelNames, middle_excerpt, read_item
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.models import Encoder, EncoderConfig
@@ -293,15 +294,11 @@ def _store(path: Path, made: Inputs, kept: list[int]) -> None:
     assert made.stored is not None
     lengths = torch.full((len(made),), made.config.frames) if made.lengths is None else made.lengths
     broken = json.dumps([[error.path, error.cause] for error in made.broken])
-    partial_path = path.with_name(f".{path.name}.part")
+    tensors = {"features": made.stored.contiguous(), "lengths": lengths, "kept": torch.tensor(kept)}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(
-            {"features": made.stored.contiguous(), "lengths": lengths, "kept": torch.tensor(kept)},
-            partial_path,
-            metadata={"broken": broken},
-        )
-        partial_path.replace(path)
+        with replace_file(path) as temporary:
+            save_file(tensors, temporary, metadata={"broken": broken})
     except (OSError, SafetensorError) as error:
         raise InvalidArgumentError(f"features cannot be kept in {path.parent}: {error}") from error
 

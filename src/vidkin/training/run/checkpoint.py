@@ -10,6 +10,7 @@ from typing import Any
 
 from torch import Tensor, nn, optim
 
+from vidkin._base.atomic import replace_file
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["CHECKPOINT_FILE", "Checkpoint", "load_optimiser", "optimiser_tensors", "trained_state"]
@@ -44,12 +45,9 @@ class Checkpoint:
         # Clones: parts that share memory cannot be written.
         tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in self.tensors.items()}
         metadata = {"format": str(_FORMAT), "step": str(self.step), "noted": json.dumps(self.noted)}
-        partial = path.with_name(f".{path.name}.part")
         try:
-            save_file(tensors, partial, metadata=metadata)
-            with partial.open("rb+") as file:
-                os.fsync(file.fileno())
-            partial.replace(path)
+            with replace_file(path) as temporary:
+                save_file(tensors, temporary, metadata=metadata)
         except (OSError, SafetensorError) as error:
             raise InvalidArgumentError(f"the checkpoint {path} cannot be written: {error}") from error
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from vidkin._base.atomic import write_text
 from vidkin.errors import InvalidArgumentError, VidkinError
 from vidkin.models.engine import Step, check_finite, read_terms
 from vidkin.models.randomness import seeded
@@ -233,9 +234,7 @@ def _report(run: TrainingRun, recorder: _Recorder, first: int, began: float) -> 
 def _write_report(report: TrainingReport) -> None:
     values = {**asdict(report), "output": os.fspath(report.output), "collapsed": report.collapsed}
     path = report.output / REPORT_FILE
-    partial = path.with_name(f".{path.name}.part")
     try:
-        partial.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-        partial.replace(path)
+        write_text(path, json.dumps(values, indent=2) + "\n")
     except OSError as error:
         raise VidkinError(f"{path}: cannot be written: {error.strerror or error}") from error
