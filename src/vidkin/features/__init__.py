@@ -3,7 +3,7 @@
 from vidkin.features.background import background_frames
 from vidkin.features.classical import ClassicalExtractor
 from vidkin.features.content_boxes import find_content_boxes
-from vidkin.features.contracts import ClipExtractor, ClipPlan, FrameExtractor
+from vidkin.features.contracts import ClipExtractor, ClipPlan, FrameExtractor, Views
 from vidkin.features.describe import describe_file
 from vidkin.features.fitting import FITTING_EDITS, DescribesImages, fit_edit_whitening, pictures_of
 from vidkin.features.information import bar_boxes, frame_information
@@ -19,7 +19,7 @@ from vidkin.features.registry import (
     open_extractor,
     register_extractor,
 )
-from vidkin.features.views import GRID, Views, check_views
+from vidkin.features.views import GRID, ViewPlan, check_views, describe_views
 from vidkin.features.whitening import Whitening, fit_whitening
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "ExtractorFactory",
     "FrameExtractor",
     "PooledNetwork",
+    "ViewPlan",
     "Views",
     "Whitening",
     "absolute_name",
@@ -42,6 +43,7 @@ __all__ = [
     "better_extractor_hint",
     "check_views",
     "describe_file",
+    "describe_views",
     "find_content_boxes",
     "fit_edit_whitening",
     "fit_whitening",

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin.features.contracts import Views
 from vidkin.features.descriptors import SIDE, describe_regions, raw_dimension
 from vidkin.features.information import bar_boxes
-from vidkin.features.views import Views, features_of_views
+from vidkin.features.views import features_of_views
 from vidkin.features.whitening import Whitening
 from vidkin.similarity import FrameFeatures
 

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-__all__ = ["find_content_boxes"]
+__all__ = ["MOST_BOXES", "find_content_boxes", "overlap"]
 
 _SIDE = 128
 _MOST_FRAMES = 24
@@ -23,7 +23,7 @@ _EDGE = 5.0
 _LEAST_COVERAGE = 0.5
 # Lines looked at in either direction, and boxes reported.
 _MOST_LINES = 9
-_MOST_BOXES = 4
+MOST_BOXES = 4
 _SMALLEST_SIDE = 0.18
 _SAME = 0.8
 
@@ -102,13 +102,13 @@ def _distinct(
 ) -> list[tuple[int, int, int, int]]:
     chosen = [(0, 0, _SIDE, _SIDE)]
     for _, box in sorted(boxes, reverse=True):
-        if len(chosen) <= _MOST_BOXES and all(_overlap(box, other) < _SAME for other in chosen):
+        if len(chosen) <= MOST_BOXES and all(overlap(box, other) < _SAME for other in chosen):
             chosen.append(box)
     return chosen[1:]
 
 
-def _overlap(one: tuple[int, int, int, int], other: tuple[int, int, int, int]) -> float:
-    """Intersection over union."""
+def overlap(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+    """Intersection over union of two boxes (left, top, right, bottom)."""
     width = min(one[2], other[2]) - max(one[0], other[0])
     height = min(one[3], other[3]) - max(one[1], other[1])
     if width <= 0 or height <= 0:

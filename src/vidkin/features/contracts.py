@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import torch
 
-from vidkin.features.views import Views
 from vidkin.similarity import FrameFeatures
 
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-__all__ = ["ClipExtractor", "ClipPlan", "FrameExtractor"]
+__all__ = ["ClipExtractor", "ClipPlan", "FrameExtractor", "Views"]
+
+Views = Literal["none", "query", "both"]
+"""Which side is described in views: nobody, the query alone, or what is stored as well."""
 
 
 class FrameExtractor(Protocol):

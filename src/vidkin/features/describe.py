@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vidkin.features.contracts import ClipExtractor, FrameExtractor
+from vidkin.features.views import ViewPlan, describe_views
 from vidkin.similarity import FrameFeatures
 
 if TYPE_CHECKING:
-    import torch
-
     from vidkin.media import Frames
 
 __all__ = ["describe_file"]
@@ -31,7 +30,7 @@ def describe_file(
     start: float = 0.0,
     end: float | None = None,
     mirrors: tuple[bool, ...] = (False,),
-    boxes: torch.Tensor | None = None,
+    views: bool = False,
     batch: int = 32,
     threads: int = 0,
     beat: Callable[[], None] = lambda: None,
@@ -45,7 +44,8 @@ def describe_file(
         rate: Descriptors a second.
         start, end: The stretch, seconds; an end of None is the end of the file.
         mirrors: Each stretch comes once for each of these: as it is (False), flipped left to right (True).
-        boxes: [V, 4] views to describe, the whole picture first; None for the whole alone.
+        views: Describe every frame in views (:class:`vidkin.features.ViewPlan`), not as a whole only. Mirrored frames
+            are described as a whole and in the boxes that are found; clips as a whole.
         batch: Frames decoded at a time, between two calls of ``beat``.
         threads: Of the decoder, as of :func:`vidkin.media.iter_frames`.
         beat: Called for each batch of decoded frames.
@@ -80,8 +80,13 @@ def describe_file(
         ]
         yield from zip(*streams, strict=True)
         return
+    plan_of_views = ViewPlan()
     for frames in _chunks(read(rate, start, end)):
-        yield tuple(extractor.extract(frames, mirror=mirror, boxes=boxes) for mirror in mirrors)
+        if views:
+            boxes = plan_of_views.boxes(frames.images)
+            yield tuple(describe_views(extractor, frames, boxes, mirror=mirror) for mirror in mirrors)
+        else:
+            yield tuple(extractor.extract(frames, mirror=mirror) for mirror in mirrors)
 
 
 def _chunks(batches: Iterator[Frames]) -> Iterator[Frames]:

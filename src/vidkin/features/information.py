@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["bar_boxes", "frame_information"]
+__all__ = ["bar_boxes", "detailed_cells", "frame_information", "information_of_share"]
 
 # frame_information
 _GRID = 16  # cells a side
@@ -61,18 +61,31 @@ def frame_information(images: NDArray[np.uint8]) -> torch.Tensor:
         [T] float32 in [0, 1], the same for a frame and its mirror image.
     """
     _check(images)
-    result = torch.zeros(len(images))
-    for index, image in enumerate(images):
-        luma = torch.from_numpy(image @ np.array([0.299, 0.587, 0.114], dtype=np.float32))
-        small = functional.adaptive_avg_pool2d(luma[None], _GRID * _CELL)[0]
-        cells = small.reshape(_GRID, _CELL, _GRID, _CELL).transpose(1, 2)
-        brightness = float(torch.quantile(cells.mean(dim=(2, 3)).flatten(), 0.95))
-        detail = cells - cells.mean(dim=2, keepdim=True)
-        detail = detail - detail.mean(dim=3, keepdim=True)
-        deviation = detail.square().mean(dim=(2, 3)).sqrt()
-        share = (deviation > max(_NOISE_FLOOR, _RELATIVE_CONTRAST * brightness)).float().mean()
-        result[index] = (3 * share).clamp(max=1).square()
-    return result
+    if len(images) == 0:
+        return torch.zeros(0)
+    weights = np.array([0.299, 0.587, 0.114], dtype=np.float32)
+    # One frame at a time: the numbers must not depend on the batch.
+    lumas = [
+        functional.adaptive_avg_pool2d(torch.from_numpy(image @ weights)[None], _GRID * _CELL)
+        for image in images
+    ]
+    return information_of_share(detailed_cells(torch.cat(lumas)).mean(dim=(1, 2)))
+
+
+def detailed_cells(luma: torch.Tensor) -> torch.Tensor:
+    """Which of the 16 x 16 cells of luma [T, 128, 128] have detail (see :func:`frame_information`): [T, 16, 16]."""
+    cells = luma.reshape(-1, _GRID, _CELL, _GRID, _CELL).transpose(2, 3)
+    brightness = torch.quantile(cells.mean(dim=(3, 4)).flatten(1), 0.95, dim=1)
+    detail = cells - cells.mean(dim=3, keepdim=True)
+    detail = detail - detail.mean(dim=4, keepdim=True)
+    deviation = detail.square().mean(dim=(3, 4)).sqrt()
+    least = (_RELATIVE_CONTRAST * brightness).clamp(min=_NOISE_FLOOR)
+    return (deviation > least[:, None, None]).float()
+
+
+def information_of_share(share: torch.Tensor) -> torch.Tensor:
+    """``min(1, 3 s)^2`` of the share s of cells that have detail."""
+    return (3 * share).clamp(max=1).square()
 
 
 def bar_boxes(images: NDArray[np.uint8]) -> NDArray[np.int64]:

@@ -9,26 +9,29 @@ stored find what was cut off.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, get_args
+from dataclasses import replace
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.features.content_boxes import MOST_BOXES, find_content_boxes, overlap
+from vidkin.features.contracts import FrameExtractor, Views
 from vidkin.features.information import frame_information
 from vidkin.similarity import WHOLE, FrameFeatures
 
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-__all__ = ["GRID", "Views", "check_views", "crop_box", "features_of_views"]
+__all__ = ["GRID", "ViewPlan", "check_views", "crop_box", "describe_views", "features_of_views"]
 
-Views = Literal["none", "query", "both"]
-"""Which side is described in views: nobody, the query alone, or what is stored as well."""
+# Intersection over union from which on a box found later is the one found before.
+_SAME = 0.8
 
 _THIRDS = ((0.0, 1 / 3), (1 / 3, 2 / 3), (2 / 3, 1.0))
-_CORNER = 0.57
+_CORNERS = (0.57, 0.7)
 
 GRID: tuple[tuple[float, float, float, float], ...] = (
     WHOLE,
@@ -41,9 +44,10 @@ GRID: tuple[tuple[float, float, float, float], ...] = (
     (0.0, 0.0, 1.0, 0.5),
     (0.0, 0.5, 1.0, 1.0),
     *(
-        (left, top, left + _CORNER, top + _CORNER)
-        for top in (0.0, 1.0 - _CORNER)
-        for left in (0.0, 1.0 - _CORNER)
+        (left, top, left + side, top + side)
+        for side in _CORNERS
+        for top in (0.0, 1.0 - side)
+        for left in (0.0, 1.0 - side)
     ),
 )
 """The fixed views: left, top, right, bottom as shares of the picture, the whole picture first."""
@@ -85,10 +89,70 @@ def features_of_views(
         fingerprint: Of the extractor.
         mirror: Flip the frames first.
         boxes: [V, 4] shares of the (flipped) picture, the whole first; None for the whole alone.
+
+    Returns:
+        Features with the boxes of every frame as given.
     """
     images = np.ascontiguousarray(frames.images[:, :, ::-1]) if mirror else frames.images
     timestamps, information = torch.from_numpy(frames.timestamps.copy()), frame_information(frames.images)
     if boxes is None:
         return FrameFeatures.of_whole(describe(images), timestamps, information, fingerprint)
     views = [describe(np.ascontiguousarray(crop_box(images, tuple(box)))) for box in boxes.tolist()]
-    return FrameFeatures(torch.stack(views, dim=1), timestamps, information, fingerprint, boxes=boxes)
+    return FrameFeatures(
+        torch.stack(views, dim=1),
+        timestamps,
+        information,
+        fingerprint,
+        boxes=boxes.expand(len(frames), -1, -1),
+    )
+
+
+class ViewPlan:
+    """Which boxes consecutive stretches of a video are described in: the grid, then up to four that are found.
+
+    A box that is found again in the next stretch keeps its place, so that a view means the same over the whole video.
+    """
+
+    def __init__(self) -> None:
+        self._found: list[tuple[float, ...] | None] = [None] * MOST_BOXES
+
+    def boxes(self, images: NDArray[np.uint8]) -> torch.Tensor:
+        """[V, 4] for frames [T, H, W, 3] that follow those of the last call; zeros where there is no box."""
+        boxes = [tuple(box) for box in find_content_boxes(images).tolist()]
+        places: list[tuple[float, ...] | None] = [None] * MOST_BOXES
+        for place, before in enumerate(self._found):
+            again = next((box for box in boxes if before is not None and overlap(box, before) >= _SAME), None)
+            if again is not None:
+                places[place] = again
+                boxes.remove(again)
+        # New boxes prefer places that held none, so that those before are not mixed with others.
+        free = sorted(
+            (at for at in range(MOST_BOXES) if places[at] is None), key=lambda at: self._found[at] is not None
+        )
+        for place, box in zip(free, boxes, strict=False):
+            places[place] = box
+        self._found = [box or before for box, before in zip(places, self._found, strict=True)]
+        return torch.tensor([*GRID, *(box or (0.0, 0.0, 0.0, 0.0) for box in places)])
+
+
+def describe_views(
+    extractor: FrameExtractor, frames: Frames, boxes: torch.Tensor, *, mirror: bool = False
+) -> FrameFeatures:
+    """Features of frames in the boxes of a :class:`ViewPlan`; of the mirrored whole and found boxes when ``mirror``.
+
+    Args:
+        extractor: Of frames.
+        frames: T frames.
+        boxes: [V, 4] of the unflipped picture; zeros where there is no box.
+        mirror: Flip the frames; boxes stay those of the unflipped picture.
+    """
+    if mirror:
+        boxes = torch.cat([boxes[:1], boxes[len(GRID) :]])
+    there = boxes.any(1).nonzero()[:, 0]
+    cut = boxes[there]
+    if mirror:
+        cut = torch.stack([1 - cut[:, 2], cut[:, 1], 1 - cut[:, 0], cut[:, 3]], dim=1)
+    features = extractor.extract(frames, mirror=mirror, boxes=cut)
+    values = features.values.new_zeros(len(frames), len(boxes), *features.values.shape[2:])
+    values[:, there] = features.values
+    return replace(features, values=values, boxes=boxes.expand(len(frames), -1, -1))

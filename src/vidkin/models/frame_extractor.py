@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features import Views, bar_boxes, frame_information, resolve_device
+from vidkin.features.information import detailed_cells, information_of_share
 from vidkin.models.networks.frame_encoder import FrameEncoder, FrameEncoderSettings
 from vidkin.similarity import WHOLE, FrameFeatures
 
@@ -32,6 +33,8 @@ _SHIPPED = "data/frame_encoder.safetensors"
 _CANVAS = 128
 # Squares a pass: enough to keep the processor busy, few enough to stay in its cache.
 _SQUARES_A_PASS = 64
+# Of a part of the picture; below it the part is left out.
+_LEAST_INFORMATION = 0.03
 
 
 class FrameEncoderExtractor:
@@ -76,12 +79,15 @@ class FrameEncoderExtractor:
         boxes = torch.tensor([WHOLE]) if boxes is None else boxes
         canvas = self._canvas(frames, mirror=mirror)
         squares = torch.stack([self._cut(canvas, box) for box in boxes.tolist()], dim=1).flatten(0, 1)
+        values = self.encode(squares).reshape(len(frames), len(boxes), 1, self._settings.dimension)
+        # A part without detail looks like any other: it shows nothing.
+        values[:, 1:] *= (_view_information(canvas, boxes[1:]) >= _LEAST_INFORMATION)[:, :, None, None]
         return FrameFeatures(
-            self.encode(squares).reshape(len(frames), len(boxes), 1, self._settings.dimension),
+            values,
             torch.from_numpy(frames.timestamps.copy()),
             frame_information(frames.images),
             self._fingerprint,
-            boxes=boxes,
+            boxes=boxes.expand(len(frames), -1, -1),
         )
 
     def encode(self, squares: torch.Tensor) -> torch.Tensor:
@@ -163,6 +169,18 @@ def open_frame_extractor(
         raise InvalidArgumentError(f"extractor 'vidkin' takes no whitening, got {os.fspath(whitening)!r}")
     path = None if weights is None else Path(weights).expanduser()
     return FrameEncoderExtractor(load_frame_encoder(path), name=name, device=resolve_device(device))
+
+
+def _view_information(canvas: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
+    """How much there is to see in each box of the canvas [T, 3, 128, 128], as of whole frames: [T, V] in [0, 1]."""
+    luma = (canvas * canvas.new_tensor([0.299, 0.587, 0.114])[:, None, None]).sum(1)
+    cells = detailed_cells(luma)
+    edges = (boxes * cells.shape[-1]).round().int().tolist()
+    shares = [
+        cells[:, top : max(bottom, top + 1), left : max(right, left + 1)].mean(dim=(1, 2))
+        for left, top, right, bottom in edges
+    ]
+    return information_of_share(torch.stack(shares, dim=1)) if shares else cells.new_zeros(len(cells), 0)
 
 
 def _resize(images: torch.Tensor, side: int) -> torch.Tensor:

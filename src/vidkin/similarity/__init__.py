@@ -3,11 +3,11 @@
 from vidkin.similarity.alignment import align
 from vidkin.similarity.chamfer import frame_similarity, frame_similarity_many
 from vidkin.similarity.copies import CopyScorer, ScoreSettings, background_baseline, calibrated_map
-from vidkin.similarity.frame_features import WHOLE, FrameFeatures
+from vidkin.similarity.frame_features import FrameFeatures
 from vidkin.similarity.kinds import KindScorer
 from vidkin.similarity.scorer import PairScore, Scorer
 from vidkin.similarity.scorers import available_scorers, open_scorer
-from vidkin.similarity.segment import Segment
+from vidkin.similarity.segment import WHOLE, Box, Segment
 from vidkin.similarity.temporal import length_mask, temporal_chamfer
 from vidkin.similarity.video import (
     video_similarity,
@@ -17,6 +17,7 @@ from vidkin.similarity.video import (
 
 __all__ = [
     "WHOLE",
+    "Box",
     "CopyScorer",
     "FrameFeatures",
     "KindScorer",

@@ -12,16 +12,23 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from vidkin.similarity.alignment import align
-from vidkin.similarity.chamfer import frame_similarity, frame_similarity_many
-from vidkin.similarity.frame_features import FrameFeatures
+from vidkin.similarity.chamfer import frame_similarity
+from vidkin.similarity.frame_features import WHOLE, FrameFeatures
 from vidkin.similarity.scorer import PairScore
 from vidkin.similarity.segment import Segment
+from vidkin.similarity.view_pairs import PairMaps, content, pair_maps
 
 __all__ = ["CopyScorer", "ScoreSettings", "background_baseline", "calibrated_map"]
 
 _UNRELATED = 0.2
 # From this ratio of periods on the coarser side leads the alignment.
 _DENSER = 1.5
+# Pairs of views that are aligned beside that of the whole pictures.
+_PARTS_ALIGNED = 3
+# Seconds of similarity above the threshold, below which a pair of views is not looked at.
+_LEAST_PROMISE = 0.05
+# How much more a part of a picture must score than the whole.
+_PART_MARGIN = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +76,8 @@ def background_baseline(
         background.float(),
         symmetric=True,
         spatial_share=spatial_share,
-        query_mask=_content(values),
-        target_mask=_content(background),
+        query_mask=content(values),
+        target_mask=content(background),
     )
     return torch.quantile(similarities.float(), share, dim=1).clamp(-1.0, 0.95)
 
@@ -121,29 +128,71 @@ class CopyScorer:
         self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
     ) -> list[PairScore]:
         """Scores, segments and calibrated maps; see :class:`vidkin.similarity.Scorer`."""
-        if not targets:
-            return []
-        maps = frame_similarity_many(
-            query.whole,
-            [target.whole.to(query.values.dtype) for target in targets],
-            symmetric=True,
-            spatial_share=self.settings.spatial_share,
-            query_mask=_content(query.whole),
-            target_masks=_contents(targets),
+        maps = pair_maps(query, targets, spatial_share=self.settings.spatial_share)
+        return [
+            self._best_views(query, target, pairs, mirrored)
+            for target, pairs in zip(targets, maps, strict=True)
+        ]
+
+    def _best_views(
+        self, query: FrameFeatures, target: FrameFeatures, pairs: PairMaps, mirrored: bool
+    ) -> PairScore:
+        """The score of the pair of views that says most; parts of a picture must say more than the whole."""
+        best: PairScore | None = None
+        for place in _promising(pairs.maps, query, target, self.settings):
+            first, second = pairs.views[place]
+            result = self._one_pair_of_views(
+                query.views([first]), target.views([second]), pairs.maps[place], mirrored
+            )
+            if best is None or result.score > best.score + _PART_MARGIN:
+                best = result
+        assert best is not None  # the pair of whole pictures is always looked at
+        return best
+
+    def _one_pair_of_views(
+        self, query: FrameFeatures, target: FrameFeatures, frame_map: torch.Tensor, mirrored: bool
+    ) -> PairScore:
+        if query.period * _DENSER < target.period:
+            # Between two frames of a coarse target nothing is known: each of its frames looks for the nearest frame
+            # of the query.
+            result = _score(target, query, frame_map.T.contiguous(), mirrored, self.settings)
+            segments = tuple(map(_swapped, result.segments))
+        else:
+            result = _score(query, target, frame_map, mirrored, self.settings)
+            segments = result.segments
+        placed = tuple(
+            _placed(_inside(segment, query.end, target.end), query, target) for segment in segments
         )
-        scores = []
-        for target, raw in zip(targets, maps, strict=True):
-            if query.period * _DENSER < target.period:
-                # Between two frames of a coarse target nothing is known: each of its frames looks for the nearest
-                # frame of the query.
-                pair = _score(target, query, raw.float().T, mirrored, self.settings)
-                segments, frame_map = tuple(map(_swapped, pair.segments)), pair.map.T.contiguous()
-            else:
-                pair = _score(query, target, raw.float(), mirrored, self.settings)
-                segments, frame_map = pair.segments, pair.map
-            inside = tuple(_inside(segment, query.end, target.end) for segment in segments)
-            scores.append(PairScore(pair.score, inside, frame_map))
-        return scores
+        return PairScore(result.score, placed, frame_map)
+
+
+def _promising(
+    maps: torch.Tensor, query: FrameFeatures, target: FrameFeatures, settings: ScoreSettings
+) -> list[int]:
+    """Places of the maps [P, Tq, Tt] worth aligning: the first, and the best of those that promise more than it."""
+    if len(maps) == 1:
+        return [0]
+    weights = torch.minimum(query.information[:, None], target.information[None, :]).float()
+    excess = (maps - settings.threshold).clamp(min=0) * weights
+    promise = torch.minimum(excess.amax(2).sum(1) * query.period, excess.amax(1).sum(1) * target.period)
+    ranked = promise[1:].argsort(descending=True)[:_PARTS_ALIGNED] + 1
+    return [
+        0,
+        *(int(place) for place in ranked if float(promise[place]) > max(float(promise[0]), _LEAST_PROMISE)),
+    ]
+
+
+def _placed(segment: Segment, query: FrameFeatures, target: FrameFeatures) -> Segment:
+    """With the boxes of the views that were compared, each over the frames of its segment."""
+    rows = (query.timestamps >= segment.query_start - 1e-6) & (query.timestamps <= segment.query_end + 1e-6)
+    columns = (target.timestamps >= segment.target_start - 1e-6) & (
+        target.timestamps <= segment.target_end + 1e-6
+    )
+    return replace(
+        segment,
+        query_box=query.box(0, rows.nonzero()[:, 0]) if bool(rows.any()) else WHOLE,
+        target_box=target.box(0, columns.nonzero()[:, 0]) if bool(columns.any()) else WHOLE,
+    )
 
 
 def _inside(segment: Segment, query_end: float | None, target_end: float | None) -> Segment:
@@ -171,9 +220,12 @@ def _swapped(segment: Segment) -> Segment:
 
 
 def _score(
-    query: FrameFeatures, target: FrameFeatures, raw: torch.Tensor, mirrored: bool, settings: ScoreSettings
+    query: FrameFeatures,
+    target: FrameFeatures,
+    frame_map: torch.Tensor,
+    mirrored: bool,
+    settings: ScoreSettings,
 ) -> PairScore:
-    frame_map = calibrated_map(raw, query.baselines[:, 0], target.baselines[:, 0])
     segments = align(
         frame_map,
         query.timestamps,
@@ -294,22 +346,6 @@ class _Evidence:
 def _covered(weights: torch.Tensor, seen: torch.Tensor) -> float:
     whole = float(weights.sum())
     return float(weights[seen].sum()) / whole if whole > 0 else 0.0
-
-
-def _content(values: torch.Tensor) -> torch.Tensor | None:
-    """[T, R] True where a region is not empty; None if all are, which is faster to compare."""
-    content = values.abs().amax(-1) > 0
-    return None if bool(content.all()) else content
-
-
-def _contents(targets: Sequence[FrameFeatures]) -> list[torch.Tensor] | None:
-    masks = [_content(target.whole) for target in targets]
-    if all(mask is None for mask in masks):
-        return None
-    return [
-        torch.ones(target.whole.shape[:2], dtype=torch.bool) if mask is None else mask
-        for target, mask in zip(targets, masks, strict=True)
-    ]
 
 
 def _news(frames: FrameFeatures, still: float) -> torch.Tensor:

@@ -6,20 +6,14 @@ Shapes: T frames; V views of a frame; R regions of a view; D dimension.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import torch
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.similarity.segment import WHOLE, Box
 
-__all__ = ["WHOLE", "FrameFeatures"]
-
-WHOLE = (0.0, 0.0, 1.0, 1.0)
-"""The box of the whole picture: left, top, right, bottom as shares of its sides."""
-
-
-def _whole_box() -> torch.Tensor:
-    return torch.tensor([WHOLE])
+__all__ = ["FrameFeatures"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +32,8 @@ class FrameFeatures:
             compared. Empty where it does not matter.
         baseline: [T, V] in [-1, 1], how similar unrelated pictures are to each view (`background_baseline`); None
             stands for zeros.
-        boxes: [V, 4] left, top, right, bottom of each view, shares of the picture without its black bars.
+        boxes: [T, V, 4] left, top, right, bottom of each view, shares of the picture without its black bars; None
+            where the whole picture is the only view. A view that is not there in a frame has a box of zeros.
         end: Second at which the video (or the compared part of it) ends, at or after the last frame; no segment
             reaches beyond. None where that is not known.
     """
@@ -48,7 +43,7 @@ class FrameFeatures:
     information: torch.Tensor
     fingerprint: str = ""
     baseline: torch.Tensor | None = None
-    boxes: torch.Tensor = field(default_factory=_whole_box)
+    boxes: torch.Tensor | None = None
     end: float | None = None
 
     def __post_init__(self) -> None:
@@ -57,9 +52,13 @@ class FrameFeatures:
                 f"values must be [T, V, R, D] floating point, got {list(self.values.shape)} {self.values.dtype}"
             )
         frames, views = self.values.shape[:2]
-        shapes = {"timestamps": (frames,), "information": (frames,), "boxes": (views, 4)}
+        shapes = {"timestamps": (frames,), "information": (frames,)}
         if self.baseline is not None:
             shapes["baseline"] = (frames, views)
+        if self.boxes is not None:
+            shapes["boxes"] = (frames, views, 4)
+        elif views != 1:
+            raise InvalidArgumentError(f"boxes must be given for {views} views, got None")
         for name, expected in shapes.items():
             shape = tuple(getattr(self, name).shape)
             if shape != expected:
@@ -116,12 +115,14 @@ class FrameFeatures:
         if len(parts) == 1:
             return parts[0]
         baselines = [part.baseline for part in parts if part.baseline is not None]
+        boxes = [part.boxes for part in parts if part.boxes is not None]
         return replace(
             parts[0],
             values=torch.cat([part.values for part in parts]),
             timestamps=torch.cat([part.timestamps for part in parts]),
             information=torch.cat([part.information for part in parts]),
             baseline=torch.cat(baselines) if len(baselines) == len(parts) else None,
+            boxes=torch.cat(boxes) if len(boxes) == len(parts) else None,
             end=parts[-1].end,
         )
 
@@ -142,12 +143,19 @@ class FrameFeatures:
         """Median distance between frames, seconds; 1.0 for a single frame."""
         return float(self.timestamps.diff().median()) if len(self) > 1 else 1.0
 
+    def box(self, view: int, frames: torch.Tensor) -> Box:
+        """Left, top, right, bottom of a view: the median over these frames (indices), shares of the picture."""
+        if self.boxes is None:
+            return WHOLE
+        left, top, right, bottom = self.boxes[frames, view].float().median(0).values.tolist()
+        return left, top, right, bottom
+
     def views(self, indices: Sequence[int]) -> FrameFeatures:
         """Only these views, in this order."""
         chosen = list(indices)
         return replace(
             self,
             values=self.values[:, chosen],
-            boxes=self.boxes[chosen],
+            boxes=None if self.boxes is None else self.boxes[:, chosen],
             baseline=None if self.baseline is None else self.baseline[:, chosen],
         )

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["Segment"]
+__all__ = ["WHOLE", "Box", "Segment"]
+
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom, as shares of a picture's sides."""
+
+WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
+"""The box of the whole picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +29,9 @@ class Segment:
             query_start)`` of the matched line: 2.0 means that the query runs through the target's material
             twice as fast as the target does.
         mirrored: The query matches after flipping it left to right.
+        query_box: Left, top, right, bottom of the part of the query's picture that shows the target, shares of its
+            sides without black bars.
+        target_box: The part of the target's picture that the query shows, likewise.
     """
 
     query_start: float
@@ -32,6 +41,8 @@ class Segment:
     score: float
     speed: float = 1.0
     mirrored: bool = False
+    query_box: Box = WHOLE
+    target_box: Box = WHOLE
 
     def __post_init__(self) -> None:
         if self.query_end < self.query_start or self.target_end < self.target_start:
@@ -41,5 +52,13 @@ class Segment:
             )
         if not 0.0 <= self.score <= 1.0:
             raise InvalidArgumentError(f"segment score is {self.score}, allowed is [0, 1]")
+        for name, (left, top, right, bottom) in (
+            ("query_box", self.query_box),
+            ("target_box", self.target_box),
+        ):
+            if not (0.0 <= left < right <= 1.0 and 0.0 <= top < bottom <= 1.0):
+                raise InvalidArgumentError(
+                    f"{name} must be left < right and top < bottom in [0, 1], got {(left, top, right, bottom)}"
+                )
         if not self.speed > 0.0:
             raise InvalidArgumentError(f"segment speed is {self.speed}, allowed is a number above 0")

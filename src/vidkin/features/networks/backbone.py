@@ -15,10 +15,11 @@ from torch.nn import functional
 
 from vidkin._base.names import parse_name
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin.features.contracts import Views
 from vidkin.features.information import bar_boxes
 from vidkin.features.networks.pooling import region_max_pool
 from vidkin.features.networks.pretrained import Network, open_timm_network, open_torchvision_network
-from vidkin.features.views import Views, features_of_views
+from vidkin.features.views import features_of_views
 from vidkin.features.whitening import Whitening
 from vidkin.similarity import FrameFeatures
 

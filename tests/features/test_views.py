@@ -1,0 +1,111 @@
+"""Views of a frame: the grid, cutting, and boxes that keep their places."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.features import GRID, ViewPlan, check_views, describe_views
+from vidkin.features.views import crop_box, features_of_views
+from vidkin.media import Frames
+from vidkin.similarity import FrameFeatures
+
+
+def frames_of(images: NDArray[np.uint8]) -> Frames:
+    return Frames(images, np.arange(len(images), dtype=np.float64))
+
+
+def noise(count: int, height: int, width: int, seed: int = 0) -> NDArray[np.uint8]:
+    return np.random.default_rng(seed).integers(0, 256, (count, height, width, 3), dtype=np.uint8)
+
+
+class MeanColor:
+    """The mean color of every box."""
+
+    name = fingerprint = "mean-color"
+    scorer = "copies"
+    views = "both"
+    short_side = 8
+
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
+    ) -> FrameFeatures:
+        return features_of_views(
+            lambda images: torch.from_numpy(images.mean(axis=(1, 2), dtype=np.float32))[:, None],
+            frames,
+            self.fingerprint,
+            mirror=mirror,
+            boxes=boxes,
+        )
+
+
+def test_the_grid_begins_with_the_whole_and_stays_inside() -> None:
+    assert GRID[0] == (0.0, 0.0, 1.0, 1.0)
+    assert len(set(GRID)) == len(GRID) == 21
+    for left, top, right, bottom in GRID:
+        assert 0 <= left < right <= 1
+        assert 0 <= top < bottom <= 1
+
+
+def test_a_box_is_cut_in_shares() -> None:
+    image = np.arange(8 * 12 * 3, dtype=np.uint8).reshape(1, 8, 12, 3)
+    assert np.array_equal(crop_box(image, (0.5, 0.25, 1.0, 0.75)), image[:, 2:6, 6:])
+    assert crop_box(image, (0.99, 0.99, 1.0, 1.0)).shape == (1, 1, 1, 3)  # never empty
+
+
+def test_every_view_is_described() -> None:
+    image = np.zeros((1, 10, 20, 3), np.uint8)
+    image[:, :, 10:] = 200
+    features = MeanColor().extract(
+        frames_of(image), boxes=torch.tensor([[0, 0, 1, 1], [0, 0, 0.5, 1], [0.5, 0, 1, 1]])
+    )
+    assert features.values[0, :, 0, 0].tolist() == [100.0, 0.0, 200.0]
+    mirrored = MeanColor().extract(
+        frames_of(image), mirror=True, boxes=torch.tensor([[0, 0, 1, 1], [0, 0, 0.5, 1]])
+    )
+    assert mirrored.values[0, :, 0, 0].tolist() == [100.0, 200.0]
+
+
+def test_a_box_found_again_keeps_its_place() -> None:
+    """A still border around noise: the box of the noise is found in both stretches, at the same place."""
+    plan = ViewPlan()
+    stretches = []
+    for seed in (1, 2):
+        images = np.full((16, 128, 128, 3), 90, np.uint8)
+        images[:, 32:96] = noise(16, 64, 128, seed)
+        stretches.append(images)
+    first, second = (plan.boxes(images) for images in stretches)
+    assert first.shape == (len(GRID) + 4, 4)
+    assert first[len(GRID)].tolist() == pytest.approx([0, 0.25, 1, 0.75], abs=0.02)
+    assert second[len(GRID)].tolist() == pytest.approx(first[len(GRID)].tolist(), abs=0.02)
+
+
+def test_places_without_a_box_are_zeros() -> None:
+    frames = frames_of(noise(2, 8, 8))
+    boxes = torch.cat([torch.tensor(GRID), torch.tensor([[0.0, 0.0, 0.5, 1.0]]), torch.zeros(3, 4)])
+    plain = describe_views(MeanColor(), frames, boxes)
+    assert plain.values.shape == (2, len(GRID) + 4, 1, 3)
+    assert float(plain.values[:, -3:].abs().max()) == 0
+    assert plain.boxes is not None
+    assert plain.boxes[1, -4].tolist() == [0.0, 0.0, 0.5, 1.0]
+
+
+def test_mirrored_frames_are_seen_whole_and_in_found_boxes() -> None:
+    frames = frames_of(noise(2, 8, 8))
+    boxes = torch.cat([torch.tensor(GRID), torch.tensor([[0.0, 0.0, 0.5, 1.0]]), torch.zeros(3, 4)])
+    mirrored = describe_views(MeanColor(), frames, boxes, mirror=True)
+    assert mirrored.values.shape == (2, 5, 1, 3)
+    # The left half of the picture is the right half of its mirror image; its mean color is the same.
+    expected = torch.from_numpy(frames.images[:, :, :4].mean(axis=(1, 2), dtype=np.float32))
+    torch.testing.assert_close(mirrored.values[:, 1, 0], expected)
+    assert mirrored.boxes is not None
+    assert mirrored.boxes[0, 1].tolist() == [0.0, 0.0, 0.5, 1.0]
+
+
+def test_names_of_views() -> None:
+    assert [check_views(name) for name in ("none", "query", "both")] == ["none", "query", "both"]
+    with pytest.raises(InvalidArgumentError, match="views must be one of none, query, both, got 'all'"):
+        check_views("all")
