@@ -16,7 +16,7 @@ def features(frames: int, views: int = 2, *, start: float = 0.0, end: float | No
         torch.ones(frames),
         "made-1",
         torch.zeros(frames, views),
-        torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.5, 1.0]])[:views],
+        torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.5, 1.0]])[:views].expand(frames, -1, -1),
         end,
     )
 
@@ -25,7 +25,7 @@ def test_the_first_view_is_the_whole_picture() -> None:
     assert features(2).whole.flatten().tolist() == [0.0, 2.0]
     whole = FrameFeatures.of_whole(torch.ones(2, 3, 4), torch.arange(2.0), baseline=torch.tensor([0.1, 0.2]))
     assert whole.values.shape == (2, 1, 3, 4)
-    assert whole.boxes.tolist() == [[0.0, 0.0, 1.0, 1.0]]
+    assert whole.box(0, torch.tensor([0, 1])) == (0.0, 0.0, 1.0, 1.0)
     assert whole.information.tolist() == [1.0, 1.0]
     assert whole.baselines.flatten().tolist() == pytest.approx([0.1, 0.2])
 
@@ -33,7 +33,7 @@ def test_the_first_view_is_the_whole_picture() -> None:
 def test_views_are_chosen_with_their_boxes() -> None:
     half = features(2).views([1])
     assert half.values.flatten().tolist() == [1.0, 3.0]
-    assert half.boxes.tolist() == [[0.0, 0.0, 0.5, 1.0]]
+    assert half.box(0, torch.tensor([0])) == (0.0, 0.0, 0.5, 1.0)
     assert half.baseline is not None
     assert half.baseline.shape == (2, 1)
 
@@ -61,8 +61,8 @@ def test_malformed_features_are_refused() -> None:
         match=r"information must be \[3\] as values has 3 frames and 1 views, got \[2\]",
     ):
         FrameFeatures(values, times, torch.ones(2))
-    with pytest.raises(InvalidArgumentError, match=r"boxes must be \[1, 4\]"):
-        FrameFeatures(values, times, ones, boxes=torch.zeros(2, 4))
+    with pytest.raises(InvalidArgumentError, match=r"boxes must be \[3, 1, 4\]"):
+        FrameFeatures(values, times, ones, boxes=torch.zeros(3, 2, 4))
     with pytest.raises(
         InvalidArgumentError, match=r"end must be at or after the last frame, at 2.0 s, got 1.0 s"
     ):

@@ -13,9 +13,9 @@ import torch
 
 from vidkin.similarity.alignment import align
 from vidkin.similarity.chamfer import frame_similarity
-from vidkin.similarity.frame_features import WHOLE, FrameFeatures
+from vidkin.similarity.frame_features import FrameFeatures
 from vidkin.similarity.scorer import PairScore
-from vidkin.similarity.segment import Segment
+from vidkin.similarity.segment import WHOLE, Segment
 from vidkin.similarity.view_pairs import PairMaps, content, pair_maps
 
 __all__ = ["CopyScorer", "ScoreSettings", "background_baseline", "calibrated_map"]

@@ -52,7 +52,7 @@ class FrameFeatures:
                 f"values must be [T, V, R, D] floating point, got {list(self.values.shape)} {self.values.dtype}"
             )
         frames, views = self.values.shape[:2]
-        shapes = {"timestamps": (frames,), "information": (frames,)}
+        shapes: dict[str, tuple[int, ...]] = {"timestamps": (frames,), "information": (frames,)}
         if self.baseline is not None:
             shapes["baseline"] = (frames, views)
         if self.boxes is not None:
