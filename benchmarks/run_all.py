@@ -46,12 +46,12 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
         edited, photographs, "-o", whitening, "--dimension", 256, "--extractor", NETWORK, "--weights", weights,
     ]  # fmt: skip
     copies = script(
-        "copy_retrieval", videos, "--work", work / "copies", "--extractor", NETWORK, "--weights", weights,
-        "--whitening", whitening, "--output", RESULTS,
+        "copy_retrieval", videos, "--work", work / "copies", "--extractor", "default", "--extractor", "classical",
+        "--extractor", NETWORK, "--weights", weights, "--whitening", whitening, "--peers", "--output", RESULTS,
     )  # fmt: skip
     # Material that the score was not worked out on, but for two constants; the file left out holds flat grey alone.
     films = script(
-        "copy_retrieval", edited, "--alone", "--leave-out", "fades", "--distractors", data / "labelled" / "aerial",
+        "copy_retrieval", "--sources", edited, "--peers", "--leave-out", "fades", "--distractors", data / "labelled" / "aerial",
         fruit, "--work", work / "films", "--output", RESULTS, "--name", "copy_retrieval_films",
     )  # fmt: skip
     found |= {

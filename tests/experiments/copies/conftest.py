@@ -7,24 +7,32 @@ from pathlib import Path
 import pytest
 
 from tests.support.videos import encode, pan
-from vidkin.experiments.copies import CopyMaterial, Families, make_copies
-from vidkin.experiments.copies import material as material_module
+from vidkin.experiments.copies import ClipSize, CopyMaterial, find_recordings, make_copies
+
+SMALL = ClipSize(seconds=6.0, clips=1, short_side=64, rate=10.0)
+
+
+def write_pan(path: Path, photograph: str, frames: int) -> None:
+    """A small video in a folder that may not be there yet."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    encode(path, pan(photograph, frames, width=96, height=64))
 
 
 @pytest.fixture(scope="package")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``coffee.mp4`` of 8 s, ``copy.mp4`` of 7 s left out by name, and two clips of 2 s."""
+    """``coffee.mp4`` of 8 s, ``unused.mp4`` of 7 s, and two clips of 2 s."""
     root = tmp_path_factory.mktemp("videos")
-    encode(root / "coffee.mp4", pan("coffee", 80, width=96, height=64))
-    encode(root / "unused.mp4", pan("rocket", 80, width=96, height=64))
-    encode(root / "chelsea.mp4", pan("chelsea", 20, width=96, height=64))
-    encode(root / "gravel.mp4", pan("gravel", 20, width=96, height=64))
+    write_pan(root / "coffee.mp4", "coffee", 80)
+    write_pan(root / "unused.mp4", "rocket", 70)
+    write_pan(root / "chelsea.mp4", "chelsea", 20)
+    write_pan(root / "gravel.mp4", "gravel", 20)
     return root
 
 
 @pytest.fixture(scope="package")
 def material(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> CopyMaterial:
-    """``coffee`` edited in three ways."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(material_module, "EDITS", ("reencode", "crop", "mirror"))
-        return make_copies(folder, tmp_path_factory.mktemp("work"), Families(alone=True), left_out=["unused"])
+    """Six seconds of ``coffee`` edited in three ways."""
+    recordings = find_recordings(folder, left_out=["unused"])
+    return make_copies(
+        recordings, tmp_path_factory.mktemp("work"), SMALL, edits=("reencode", "crop", "mirror")
+    )

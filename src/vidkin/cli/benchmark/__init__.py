@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from vidkin.cli.benchmark import critical, retrieval, shots
+from vidkin.cli.benchmark import copies, critical, retrieval, shots
 
 __all__ = ["app"]
 
@@ -19,5 +19,6 @@ app = typer.Typer(
 
 app.command("fgvr")(retrieval.fgvr)
 app.command("fgir")(retrieval.fgir)
+app.command("copies")(copies.copies)
 app.command("shots")(shots.shots)
 app.command("critical")(critical.critical)

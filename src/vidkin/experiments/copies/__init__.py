@@ -1,15 +1,30 @@
 """Copy retrieval: videos edited as people edit them, searched for among all copies and unrelated videos."""
 
-from vidkin.experiments.copies.material import CopyMaterial, Families, GalleryVideo, QueryClip, make_copies
+from vidkin.experiments.copies.gallery import CopyMaterial, GalleryVideo, make_copies
+from vidkin.experiments.copies.material import (
+    FULL,
+    HALVES,
+    QUICK,
+    ClipSize,
+    Half,
+    QueryClip,
+    Recording,
+    find_recordings,
+)
 from vidkin.experiments.copies.page import as_page
-from vidkin.experiments.copies.scores import (
-    localization_errors,
-    relevance_of,
-    summarize_copies,
-    summarize_search,
+from vidkin.experiments.copies.pictures import as_picture_page
+from vidkin.experiments.copies.scores import CopyFigures, GroupFigures, relevance_of, summarize_copies
+from vidkin.experiments.copies.study import (
+    CopyReport,
+    CopyResults,
+    CopyStudy,
+    ExtractorChoice,
+    choose_extractors,
+    run_copy_study,
 )
 from vidkin.experiments.copies.systems import (
-    SearchScores,
+    PairScores,
+    SearchCosts,
     has_vpdq,
     phash_scores,
     search_scores,
@@ -17,19 +32,33 @@ from vidkin.experiments.copies.systems import (
 )
 
 __all__ = [
+    "FULL",
+    "HALVES",
+    "QUICK",
+    "ClipSize",
+    "CopyFigures",
     "CopyMaterial",
-    "Families",
+    "CopyReport",
+    "CopyResults",
+    "CopyStudy",
+    "ExtractorChoice",
     "GalleryVideo",
+    "GroupFigures",
+    "Half",
+    "PairScores",
     "QueryClip",
-    "SearchScores",
+    "Recording",
+    "SearchCosts",
     "as_page",
+    "as_picture_page",
+    "choose_extractors",
+    "find_recordings",
     "has_vpdq",
-    "localization_errors",
     "make_copies",
     "phash_scores",
     "relevance_of",
+    "run_copy_study",
     "search_scores",
     "summarize_copies",
-    "summarize_search",
     "vpdq_scores",
 ]

@@ -1,216 +1,223 @@
-"""Edited copies of real videos with what they show: queries, copies of them, and unrelated videos.
-
-Sources are the videos of at least 6 s, cut into pieces of at most 30 s; the pieces are the queries. The gallery holds
-every piece edited in every way that `vidkin.media.EDITS` knows, and all remaining videos.
-"""
+"""Recordings, which of them a scorer may be developed on, and the clips of them that are queries."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
+from fractions import Fraction
 from pathlib import Path
+from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-from PIL import Image
+from vidkin._base.extensions import VIDEO_EXTENSIONS
+from vidkin.errors import InvalidArgumentError
+from vidkin.media import probe, steady_frames, write_video
 
-from vidkin._base.atomic import write_text
-from vidkin.media import EDITS, apply_edit, iter_frames, probe, write_clip, write_video
+__all__ = [
+    "FULL",
+    "HALVES",
+    "QUICK",
+    "ClipSize",
+    "Half",
+    "QueryClip",
+    "Recording",
+    "choose_queries",
+    "find_recordings",
+    "write_query",
+]
 
-__all__ = ["CopyMaterial", "Families", "GalleryVideo", "QueryClip", "make_copies"]
+Half = Literal["development", "held-back", "all"]
 
-_LONGEST, _SHORTEST = 30.0, 6.0
-_VIDEOS = (".mp4", ".mkv", ".webm", ".mov")
-_COPY_SIDE = 360
-_FILLER_VIDEOS = 40
-_FILLER_WIDTH, _FILLER_HEIGHT, _FILLER_RATE = 320, 240, 25
+# The division of the collection of the stored results. It was made before any constant of views, boxes and their
+# scores was chosen: constants are chosen on the first half, and the second half is looked at once, at the end. Takes of
+# one subject are in one half; the sign-language clips, which share a room, are divided by name.
+HALVES: dict[Half, tuple[str, ...]] = {
+    "development": (
+        "tmk/chair*",
+        "tmk/doorknob*",
+        "intel/car-detection.*",
+        "mdn/crystal.*",
+        "mdn/elf.*",
+        "mdn/frog.*",
+        "intel/again.mkv",
+        "intel/bird.mkv",
+        "intel/book.mkv",
+        "intel/brother.mkv",
+        "intel/eat.mkv",
+        "intel/help.mkv",
+        "intel/hungry.mkv",
+        "intel/learn.mkv",
+        "intel/milk.mkv",
+    ),
+    "held-back": (
+        "tmk/pattern*",
+        "intel/bottle-detection.*",
+        "intel/one-by-one-person-detection.*",
+        "mdn/monster.*",
+        "mdn/pig.*",
+        "mdn/rabbit*",
+        "intel/night.mkv",
+        "intel/no.mkv",
+        "intel/please.mkv",
+        "intel/school.mkv",
+        "intel/sister.mkv",
+        "intel/sorry.mkv",
+        "intel/student.mkv",
+        "intel/thanks.mkv",
+        "intel/walk.mkv",
+        "intel/want.mkv",
+        "intel/yes.mkv",
+    ),
+}
+
+# Shorter recordings are no sources.
+_SHORTEST = 3.8
+# Queries are stored nearly without loss, as copies are made of them.
+_CRF = 14
 
 
-@dataclass(frozen=True)
-class QueryClip:
-    """A query: seconds ``start`` to ``end`` of a recording.
-
-    Attributes:
-        recording: Name of the recording.
-        family: Recordings of one family are copies of each other.
-        scene: Recordings of one scene were taken before the same background.
-        start: First second in the recording.
-        end: Last second in the recording.
-        path: The clip as a file.
-    """
-
-    recording: str
-    family: str
-    scene: str
-    start: float
-    end: float
-    path: Path
-
-
-@dataclass(frozen=True)
-class GalleryVideo:
-    """A video that is searched.
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A video of the material.
 
     Attributes:
         path: The file.
-        family: See `QueryClip`.
-        scene: See `QueryClip`.
-        edit: How it was edited, ``real copy`` or ``distractor``.
-        source: The query it was made from; None for a video as it was found.
-        segment: Start and end in the recording, start and end in the copy, in seconds.
+        family: Recordings of one family are copies of each other.
+        scene: Recordings of one scene were taken before the same background.
+        duration: Seconds.
     """
 
     path: Path
     family: str
     scene: str
-    edit: str
-    source: QueryClip | None = None
-    segment: tuple[float, float, float, float] | None = None
+    duration: float
 
 
-@dataclass(frozen=True)
-class CopyMaterial:
-    """Queries, and the gallery that they are searched in."""
-
-    queries: tuple[QueryClip, ...]
-    gallery: tuple[GalleryVideo, ...]
-
-
-@dataclass(frozen=True)
-class Families:
-    """Which recordings show the same.
+@dataclass(frozen=True, slots=True)
+class QueryClip:
+    """A query, and what copies are made of: a stretch of a recording as a file.
 
     Attributes:
-        alone: Every file shows something else; otherwise names tell, as in the collection of the stored results.
+        name: The recording's name and the number of the stretch.
+        path: The file.
+        recording: Where it is from.
+        start: First second in the recording.
+        end: Last second in the recording.
     """
 
-    alone: bool
-
-    def family(self, path: Path) -> str:
-        """Recordings that are copies of each other: the name up to '-' or a digit."""
-        if self.alone:
-            return str(path)
-        if path.parent.name == "tmk":
-            return path.stem.split("-")[0]
-        return path.stem.rstrip("0123456789")
-
-    def scene(self, path: Path) -> str:
-        """Recordings before the same background: the twenty sign-language clips, and the toys on one table."""
-        if not self.alone and (path.suffix == ".mkv" or path.parent.name == "mdn"):
-            return path.parent.name + path.suffix
-        return self.family(path)
+    name: str
+    path: Path
+    recording: Recording
+    start: float
+    end: float
 
 
-def make_copies(
-    folder: Path,
-    work: Path,
-    families: Families,
-    *,
-    distractors: Iterable[Path] = (),
-    sources: int | None = None,
-    left_out: Iterable[str] = (),
-) -> CopyMaterial:
-    """Queries and gallery; files that an earlier call has made are used again.
+@dataclass(frozen=True, slots=True)
+class ClipSize:
+    """Number and size of the queries.
+
+    Attributes:
+        seconds: Length of a query; a shorter recording is one query.
+        clips: Largest number of queries from one recording.
+        short_side: Largest number of pixels along the shorter side.
+        rate: Largest number of frames a second.
+        recordings: Largest number of recordings, evenly spaced in the order of their names; None takes all.
+    """
+
+    seconds: float
+    clips: int
+    short_side: int
+    rate: float
+    recordings: int | None = None
+
+
+FULL = ClipSize(seconds=20.0, clips=4, short_side=360, rate=30.0)
+QUICK = ClipSize(seconds=8.0, clips=1, short_side=270, rate=12.0, recordings=6)
+
+
+def find_recordings(
+    folder: Path, half: Half = "all", *, alone: bool = True, left_out: Iterable[str] = ()
+) -> list[Recording]:
+    """The videos in a folder and its subfolders, in the order of their names.
 
     Args:
-        folder: Its videos of at least 6 s are sources, the longest of each family; the others are copies or
-            distractors.
-        work: Folder of the clips and copies.
-        families: Which recordings are copies of each other.
-        distractors: More folders, whose videos are all unrelated.
-        sources: At most this many sources, evenly spaced in the order of their names.
-        left_out: Names, without extension, of files in ``folder`` that are not used.
+        folder: The folder.
+        half: A part of the division in `HALVES`; ``"all"`` takes every video.
+        alone: Every file shows something else; otherwise names tell families and scenes, as in the collection that
+            `HALVES` divides.
+        left_out: Names, without extension, of files that are not used.
+
+    Raises:
+        InvalidArgumentError: There is no such video.
+        MediaError: A video cannot be read.
     """
-    skipped = set(left_out)
-    videos = [path for path in _find_videos(folder) if path.stem not in skipped]
-    others = [path for place in distractors for path in _find_videos(place)]
-    durations = {path: probe(path).duration for path in [*videos, *others]}
-    chosen = _choose_sources(videos, durations, families, sources)
-    work.mkdir(parents=True, exist_ok=True)
-    short = [path for path in [*videos, *others] if durations[path] < _SHORTEST]
-    filler = _make_filler(work, [path for path in videos if path.suffix == ".mkv"] or short[:_FILLER_VIDEOS])
-    queries: list[QueryClip] = []
-    gallery: list[GalleryVideo] = []
-    for number, path in enumerate(chosen):
-        for part, query in enumerate(_cut_queries(path, durations[path], work / "queries", families)):
-            queries.append(query)
-            gallery += _edit_copies(path, query, work / "gallery", filler, seed=100 * number + part)
-    known = {query.family for query in queries}
-    for path in videos:
-        if path not in chosen:
-            family = families.family(path)
-            edit = "real copy" if family in known else "distractor"
-            gallery.append(GalleryVideo(path, family, families.scene(path), edit))
-    gallery += [GalleryVideo(path, str(path), str(path), "distractor") for path in others]
-    return CopyMaterial(tuple(queries), tuple(gallery))
+    unused = set(left_out)
+    paths = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.suffix.lower() in VIDEO_EXTENSIONS and path.is_file() and path.stem not in unused
+    ]
+    if half != "all":
+        patterns = HALVES[half]
+        names = {path: path.relative_to(folder).as_posix() for path in paths}
+        paths = [path for path in paths if any(fnmatch(names[path], pattern) for pattern in patterns)]
+    if not paths:
+        of_half = "" if half == "all" else f" of the {half} half; use --half all for your own material"
+        raise InvalidArgumentError(f"{folder}: found no video{of_half}")
+    return [
+        Recording(path, *((str(path), str(path)) if alone else _family_and_scene(path)), probe(path).duration)
+        for path in paths
+    ]
 
 
-def _find_videos(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.suffix in _VIDEOS)
+def choose_queries(recordings: Sequence[Recording], size: ClipSize, folder: Path) -> list[QueryClip]:
+    """Clips of the longest recording of each family, evenly spaced in it; `write_query` writes their files.
+
+    Raises:
+        InvalidArgumentError: No recording is long enough.
+    """
+    longest: dict[str, Recording] = {}
+    for recording in recordings:
+        if recording.duration >= _SHORTEST:
+            best = longest.setdefault(recording.family, recording)
+            if recording.duration > best.duration:
+                longest[recording.family] = recording
+    if not longest:
+        raise InvalidArgumentError(f"no video is {_SHORTEST} s long; shorter ones cannot be edited")
+    chosen = sorted(longest.values(), key=lambda recording: recording.path)
+    if size.recordings is not None and size.recordings < len(chosen):
+        chosen = [chosen[len(chosen) * number // size.recordings] for number in range(size.recordings)]
+    return [query for recording in chosen for query in _clips(recording, size, folder)]
 
 
-def _choose_sources(
-    videos: list[Path], durations: dict[Path, float], families: Families, count: int | None
-) -> list[Path]:
-    longest: dict[str, Path] = {}
-    for path in videos:
-        if durations[path] < _SHORTEST:
-            continue
-        best = longest.setdefault(families.family(path), path)
-        if durations[path] > durations[best]:
-            longest[families.family(path)] = path
-    chosen = sorted(longest.values())
-    if count is None or count >= len(chosen):
-        return chosen
-    return [chosen[len(chosen) * number // count] for number in range(count)]
+def write_query(query: QueryClip, size: ClipSize) -> None:
+    """Write the file of a query, unless an earlier call did."""
+    if query.path.exists():
+        return
+    query.path.parent.mkdir(parents=True, exist_ok=True)
+    info = probe(query.recording.path)
+    rate = Fraction(min(info.frame_rate, size.rate)).limit_denominator(1001)
+    count = max(1, round((query.end - query.start) * rate))
+    short_side = min(size.short_side, info.short_side)
+    frames = steady_frames(query.recording.path, query.start, float(1 / rate), count, short_side, threads=1)
+    write_video(query.path, frames, rate=rate, crf=_CRF, threads=1)
 
 
-def _cut_queries(path: Path, duration: float, folder: Path, families: Families) -> Iterator[QueryClip]:
-    folder.mkdir(exist_ok=True)
-    count = math.ceil(duration / _LONGEST - 0.05)
-    for part in range(count):
-        start, end = duration * part / count, duration * (part + 1) / count
-        target = folder / f"{path.stem}-{part}.mp4"
-        if not target.exists():
-            write_clip(path, target, start=start, end=end)
-        yield QueryClip(path.stem, families.family(path), families.scene(path), start, end, target)
+def _clips(recording: Recording, size: ClipSize, folder: Path) -> Iterator[QueryClip]:
+    length = min(size.seconds, recording.duration)
+    count = min(size.clips, max(1, int(recording.duration / length + 0.05)))
+    room = recording.duration - length
+    for number in range(count):
+        start = room * number / (count - 1) if count > 1 else room / 2
+        made_of = (str(recording.path.resolve()), recording.path.stat().st_size, start, length)
+        digest = hashlib.sha256(repr((*made_of, size.short_side, size.rate)).encode()).hexdigest()[:8]
+        name = f"{recording.path.stem}-{number}"
+        yield QueryClip(name, folder / f"{name}.{digest}.mp4", recording, start, start + length)
 
 
-def _edit_copies(
-    path: Path, query: QueryClip, folder: Path, filler: Path, seed: int
-) -> Iterator[GalleryVideo]:
-    folder.mkdir(exist_ok=True)
-    for number, name in enumerate(EDITS):
-        target = folder / f"{query.path.stem}.{name}.mp4"
-        record = target.with_suffix(".json")
-        if not record.exists():
-            made = apply_edit(
-                path,
-                target,
-                name,
-                seed=seed + 7919 * number,
-                start=query.start,
-                end=query.end,
-                filler=filler,
-                short_side=_COPY_SIDE,
-            )
-            write_text(record, json.dumps(made.segments[0]))
-        segment = tuple(json.loads(record.read_text()))
-        yield GalleryVideo(target, query.family, query.scene, name, query, segment)
-
-
-def _make_filler(work: Path, videos: list[Path]) -> Path:
-    """The short videos one after the other: unrelated footage around excerpts and beside pictures in pictures."""
-    target = work / "filler.mp4"
-    if not target.exists():
-
-        def frames() -> Iterator[NDArray[np.uint8]]:
-            for path in videos:
-                for part in iter_frames(path, rate=_FILLER_RATE, short_side=_FILLER_HEIGHT):
-                    for image in part.images:
-                        yield np.asarray(Image.fromarray(image).resize((_FILLER_WIDTH, _FILLER_HEIGHT)))
-
-        write_video(target, frames(), rate=_FILLER_RATE)
-    return target
+def _family_and_scene(path: Path) -> tuple[str, str]:
+    """Copies share a name up to '-' or a digit; sign-language clips share a room, and toys a table."""
+    family = path.stem.split("-")[0] if path.parent.name == "tmk" else path.stem.rstrip("0123456789")
+    shared = path.suffix == ".mkv" or path.parent.name == "mdn"
+    return family, path.parent.name + path.suffix if shared else family

@@ -1,75 +1,81 @@
-"""The page of copy retrieval: systems side by side, errors in time, and every edit by itself."""
+"""The report of copy retrieval as Markdown: families, edits, errors in time, boxes, unrelated pairs and costs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from vidkin.experiments.copies.material import CopyMaterial
+from vidkin.experiments.copies.scores import CopyFigures, GroupFigures
+from vidkin.experiments.copies.study import CopyReport
 
 __all__ = ["as_page"]
 
 
 def as_page(
-    results: Mapping[str, Mapping[str, Any]], material: CopyMaterial, notes: Sequence[str], *, machine: str
+    report: CopyReport, *, title: str = "Copy retrieval on real videos", notes: Sequence[str] = ()
 ) -> str:
-    """The report as Markdown.
-
-    Args:
-        results: Name of a system -> its figures, from `summarize_copies` or `summarize_search`.
-        material: What was searched.
-        notes: Sentences at the end.
-        machine: What it ran on.
-    """
+    """The report as Markdown, with these sentences at the end."""
     lines = [
-        "# Copy retrieval on real videos",
+        f"# {title}",
         "",
-        "Made by `python benchmarks/copy_retrieval.py`; its docstring is the protocol.",
+        f"{report.queries} queries of {report.study.size.seconds:g} s against {report.videos} videos, "
+        f"{len(report.study.edits)} edits. {report.machine}",
         "",
-        f"{len(material.queries)} queries against {len(material.gallery)} videos. {machine}",
-        "",
-        "| system | strict mAP | strict micro-AP | neutral mAP | neutral micro-AP | unrelated 99th | copies median |",
-        "|---|---|---|---|---|---|---|",
+        "mAP and micro-AP are strict: other moments of the same recording count as wrong. A copy counts as found "
+        f"from a score of {report.study.threshold:g} on.",
     ]
-    for name, figures in results.items():
-        strict, neutral = figures["strict"], figures["neutral"]
-        lines.append(
-            f"| {name} | {strict['mAP']:.3f} | {strict['micro_AP']:.3f} | {neutral['mAP']:.3f} | "
-            f"{neutral['micro_AP']:.3f} | {figures['unrelated_99th']:.3f} | {figures['copies_quantiles']['0.5']:.3f} |"
-        )
-    lines += ["", *_localization(results), "", *_edits(results)]
-    return "\n".join([*lines, "", *notes, ""])
+    for figures in report.figures:
+        lines += ["", f"## {figures.system}", ""]
+        lines += _groups((figures.everything, *figures.families))
+        lines += ["", *_unrelated(figures), *_costs(figures), "", *_groups(figures.edits)]
+    return "\n".join([*lines, "", *report.notes, *notes, ""])
 
 
-def _localization(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _groups(groups: Iterable[GroupFigures]) -> list[str]:
     lines = [
-        "Localization, seconds in the copy, and identical videos:",
-        "",
-        "| system | start median | end median | start 90th | end 90th | not found | identical | recall@100 |",
-        "|---|---|---|---|---|---|---|---|",
+        "| copies | family | found | median score | mAP | micro-AP | neutral mAP | neutral micro-AP | recall@100 | "
+        "start, s: median, 90 % | end, s: median, 90 % | stretches missed | boxes: query, copy |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for name, figures in results.items():
-        if "localisation" in figures:
-            errors = figures["localisation"]
-            lines.append(
-                f"| {name} | {errors['start_median']:.2f} | {errors['end_median']:.2f} | "
-                f"{errors['start_90th']:.2f} | {errors['end_90th']:.2f} | {errors['missed']} of {errors['pairs']} | "
-                f"{figures['identical_min']:.4f} | {figures['recall_at_100']:.3f} |"
-            )
-    return lines
-
-
-def _edits(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    lines = [
-        "mAP / micro-AP of each edit alone (neutral):",
-        "",
-        "| edit | " + " | ".join(results) + " |",
-        "|---" * (len(results) + 1) + "|",
-    ]
-    for edit in next(iter(results.values()))["edits"]:
+    for group in groups:
         cells = [
-            f"{figures['edits'][edit]['mAP']:.2f} / {figures['edits'][edit]['micro_AP']:.2f}"
-            for figures in results.values()
+            group.name,
+            group.family or "",
+            f"{group.reported} of {group.copies}",
+            f"{group.median:.3f}",
+            f"{group.strict.map:.3f}",
+            f"{group.strict.micro_ap:.3f}",
+            f"{group.neutral.map:.3f}",
+            f"{group.neutral.micro_ap:.3f}",
+            "" if group.recall is None else f"{group.recall:.3f}",
         ]
-        lines.append(f"| {edit} | " + " | ".join(cells) + " |")
+        times, boxes = group.times, group.boxes
+        cells += (
+            [
+                f"{times.start_median:.2f}, {times.start_90th:.2f}",
+                f"{times.end_median:.2f}, {times.end_90th:.2f}",
+                f"{times.missed} of {times.stretches}",
+            ]
+            if times
+            else ["", "", ""]
+        )
+        cells.append(f"{boxes.query:.2f}, {boxes.copy:.2f}" if boxes else "")
+        lines.append("| " + " | ".join(cells) + " |")
     return lines
+
+
+def _unrelated(figures: CopyFigures) -> list[str]:
+    return [
+        f"Unrelated pairs, {unrelated.which}: the highest of {unrelated.pairs:,} scores is {unrelated.highest:.3f} "
+        f"({', '.join(unrelated.highest_pair)}); {unrelated.above} are {unrelated.threshold:g} or more.\n"
+        for unrelated in figures.unrelated
+    ]
+
+
+def _costs(figures: CopyFigures) -> list[str]:
+    if figures.costs is None:
+        return []
+    costs = figures.costs
+    return [
+        f"Indexed in {costs.index_seconds:.1f} s, {costs.bytes_per_hour / 1e6:.1f} MB for an hour of video; a query "
+        f"takes {costs.search_seconds:.2f} s. Lowest score of a video with itself: {costs.identical:.4f}.\n"
+    ]

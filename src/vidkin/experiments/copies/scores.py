@@ -1,28 +1,126 @@
-"""Figures of copy retrieval: mAP and micro-AP by protocol and edit, score distributions, errors in time."""
+"""Figures of copy retrieval: mAP and micro-AP of everything, of each family and of each edit; unrelated pairs."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vidkin.experiments.copies.material import CopyMaterial
-from vidkin.experiments.copies.systems import Scores, SearchScores
+from vidkin.experiments.copies.gallery import REAL_COPY, CopyMaterial
+from vidkin.experiments.copies.places import (
+    BoxOverlaps,
+    PlacedSegment,
+    TimeErrors,
+    place_segments,
+    summarize_boxes,
+    summarize_times,
+)
+from vidkin.experiments.copies.systems import PairScores, Scores, SearchCosts
 from vidkin.media import EDITS
 from vidkin.metric.measures import mean_average_precision, micro_average_precision
 
-__all__ = ["SIDE_EDITS", "localization_errors", "relevance_of", "summarize_copies", "summarize_search"]
+__all__ = [
+    "THRESHOLD",
+    "CopyFigures",
+    "GroupFigures",
+    "Precision",
+    "UnrelatedFigures",
+    "relevance_of",
+    "summarize_copies",
+]
 
-SIDE_EDITS = ("picture_in_picture", "mirror")
-"""Edits that are left out of the main figures; the table of edits has them."""
+# Pairs of unrelated videos should stay below this score.
+THRESHOLD = 0.2
 
-# Copies that share less than this with the query, in seconds, show another moment.
-_SHARED = 0.5
-_NOT_FOUND = 30.0
+EVERYTHING = "everything"
+FAMILIES = ("pixels", "geometry", "time", "inset")
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """Both in [0, 1]; nan where nothing is relevant."""
+
+    map: float
+    micro_ap: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """Figures of the copies of one group, searched among everything that is not relevant.
+
+    Attributes:
+        name: Of the edit or of the family of edits; `REAL_COPY`; or `EVERYTHING`.
+        family: What the edit changes; None where there is no one family.
+        copies: Pairs of a query and a copy.
+        reported: How many of them have a score of at least `threshold`.
+        threshold: See above.
+        median: Score of the copies.
+        lowest: Score of the copies.
+        strict: Other moments of the same recording count as wrong.
+        neutral: Other moments of the same recording are left out.
+        recall: Share of the copies with a score that the first stage hands on; None without stages.
+        times: Errors in time; None where segments are not known.
+        boxes: Overlaps of boxes; None where none are known.
+    """
+
+    name: str
+    family: str | None
+    copies: int
+    reported: int
+    threshold: float
+    median: float
+    lowest: float
+    strict: Precision
+    neutral: Precision
+    recall: float | None = None
+    times: TimeErrors | None = None
+    boxes: BoxOverlaps | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnrelatedFigures:
+    """Scores of pairs that show nothing in common.
+
+    Attributes:
+        which: ``"other scenes"``; ``"same scene"``: before the same background; ``"other moments"``: of the same
+            recording.
+        pairs: Number of pairs.
+        highest: Score.
+        highest_pair: Names of the query and the video with this score.
+        above: How many pairs have a score of at least `threshold`.
+        threshold: See above.
+    """
+
+    which: str
+    pairs: int
+    highest: float
+    highest_pair: tuple[str, str]
+    above: int
+    threshold: float
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFigures:
+    """Figures of one system.
+
+    Attributes:
+        system: Its name.
+        everything: All copies, real ones included.
+        families: The families of edits.
+        edits: Every edit, and the real copies.
+        unrelated: Pairs that show nothing in common.
+        costs: Of the index and the searches; None for a system without an index.
+    """
+
+    system: str
+    everything: GroupFigures
+    families: tuple[GroupFigures, ...]
+    edits: tuple[GroupFigures, ...]
+    unrelated: tuple[UnrelatedFigures, ...]
+    costs: SearchCosts | None = None
 
 
 def relevance_of(material: CopyMaterial) -> NDArray[np.int64]:
@@ -30,86 +128,96 @@ def relevance_of(material: CopyMaterial) -> NDArray[np.int64]:
     table = np.zeros((len(material.queries), len(material.gallery)), dtype=np.int64)
     for row, query in enumerate(material.queries):
         for column, video in enumerate(material.gallery):
-            if video.family != query.family:
-                continue
-            if video.source is None or video.segment is None:
-                table[row, column] = 1  # a real copy: of the whole family
-            else:
-                shared = min(query.end, video.segment[1]) - max(query.start, video.segment[0])
-                table[row, column] = 1 if shared > _SHARED else -1
+            if video.family == query.recording.family:
+                # A real copy is one of the whole recording.
+                table[row, column] = 1 if video.source is None or video.source == query else -1
     return table
 
 
-def summarize_copies(scores: Scores, truth: NDArray[np.int64], material: CopyMaterial) -> dict[str, Any]:
-    """Figures of one system as JSON values.
-
-    Args:
-        scores: [Q, G], higher is more alike.
-        truth: From `relevance_of`.
-        material: The queries and the gallery.
-
-    Returns:
-        ``strict`` (other moments of the same recording count as wrong) and ``neutral`` (they are left out): mAP and
-        micro-AP without `SIDE_EDITS`. ``edits``: both of each edit alone, neutral. ``unrelated_99th``: the score that
-        99 of 100 pairs of unrelated videos stay below. ``copies_quantiles``: quantiles of the scores of copies.
-    """
+def summarize_copies(
+    system: str, found: PairScores, material: CopyMaterial, *, threshold: float = THRESHOLD
+) -> CopyFigures:
+    """Figures of a system from its scores of all pairs."""
+    truth = relevance_of(material)
     edits = np.array([video.edit for video in material.gallery])
-    everywhere = np.broadcast_to(~np.isin(edits, SIDE_EDITS), truth.shape)
-    unrelated = np.array(
-        [[video.scene != query.scene for video in material.gallery] for query in material.queries]
+    families = np.array([video.edit_family or "" for video in material.gallery])
+    placed = place_segments(found, material) if found.segments is not None else []
+
+    def group(name: str, family: str | None = None) -> GroupFigures:
+        columns = (edits == name) | (families == name) | np.array(name == EVERYTHING)
+        places = [place for place in placed if name in (place.edit, place.edit_family, EVERYTHING)]
+        return _summarize_group(name, family, columns, found, truth, places, threshold)
+
+    return CopyFigures(
+        system=system,
+        everything=group(EVERYTHING),
+        families=tuple(group(name, name) for name in FAMILIES if name in families),
+        edits=(
+            *(group(name, edit.family) for name, edit in EDITS.items() if name in edits),
+            *(group(name) for name in (REAL_COPY,) if name in edits),
+        ),
+        unrelated=tuple(_summarize_unrelated(found.scores, truth, material, threshold)),
+        costs=found.costs,
     )
-    unrelated &= everywhere & (truth == 0)
-    copies = scores[everywhere & (truth > 0)]
-    return {
-        "strict": _precision(scores, truth, everywhere),
-        "neutral": _precision(scores, truth, everywhere & (truth >= 0)),
-        "edits": {
-            name: _precision(scores, truth, ((edits == name)[None] & (truth > 0)) | (truth == 0))
-            for name in [*EDITS, "real copy"]
-            if name in edits
-        },
-        "unrelated_99th": float(np.quantile(scores[unrelated], 0.99)),
-        "copies_quantiles": {str(q): float(np.quantile(copies, q)) for q in (0.05, 0.1, 0.5)},
+
+
+def _summarize_group(
+    name: str,
+    family: str | None,
+    columns: NDArray[np.bool_],
+    found: PairScores,
+    truth: NDArray[np.int64],
+    placed: Sequence[PlacedSegment],
+    threshold: float,
+) -> GroupFigures:
+    copies = (truth > 0) & columns
+    scores = found.scores[copies]
+    recall = None
+    if found.kept is not None:
+        scored = copies & (found.scores > 0)
+        recall = float(found.kept[scored].mean()) if scored.any() else float("nan")
+    return GroupFigures(
+        name=name,
+        family=family,
+        copies=int(copies.sum()),
+        reported=int((scores >= threshold).sum()),
+        threshold=threshold,
+        median=float(np.median(scores)),
+        lowest=float(scores.min()),
+        strict=_precision(found.scores, truth, copies | (truth <= 0)),
+        neutral=_precision(found.scores, truth, copies | (truth == 0)),
+        recall=recall,
+        times=summarize_times(placed),
+        boxes=summarize_boxes(placed),
+    )
+
+
+def _summarize_unrelated(
+    scores: Scores, truth: NDArray[np.int64], material: CopyMaterial, threshold: float
+) -> list[UnrelatedFigures]:
+    scenes = np.array(
+        [[video.scene == query.recording.scene for video in material.gallery] for query in material.queries]
+    )
+    kinds = {
+        "other scenes": (truth == 0) & ~scenes,
+        "same scene": (truth == 0) & scenes,
+        "other moments": truth < 0,
     }
+    result = []
+    for which, pairs in kinds.items():
+        if pairs.any():
+            row, column = np.unravel_index(np.argmax(np.where(pairs, scores, -1.0)), scores.shape)
+            names = (material.queries[row].name, material.gallery[column].path.name)
+            above = int((scores[pairs] >= threshold).sum())
+            highest = float(scores[row, column])
+            result.append(UnrelatedFigures(which, int(pairs.sum()), highest, names, above, threshold))
+    return result
 
 
-def summarize_search(found: SearchScores, truth: NDArray[np.int64], material: CopyMaterial) -> dict[str, Any]:
-    """`summarize_copies` of a search, with errors in time, seconds and recall."""
-    return {
-        **summarize_copies(found.scores, truth, material),
-        "localisation": localization_errors(found, material),
-        "index_seconds": found.index_seconds,
-        "search_seconds_median": found.search_seconds,
-        "recall_at_100": found.recall,
-        "identical_min": found.identical,
-    }
-
-
-def localization_errors(found: SearchScores, material: CopyMaterial) -> Mapping[str, float]:
-    """Errors of the start and end of the best segment in the copy, in seconds; a copy not found counts as 30 s."""
-    starts, ends, missed = [], [], 0
-    for row, query in enumerate(material.queries):
-        for column, video in enumerate(material.gallery):
-            if video.source is not query or video.segment is None or video.edit in SIDE_EDITS:
-                continue
-            segments = found.segments[row][column]
-            missed += not segments
-            starts.append(abs(segments[0].target_start - video.segment[2]) if segments else _NOT_FOUND)
-            ends.append(abs(segments[0].target_end - video.segment[3]) if segments else _NOT_FOUND)
-    return {
-        "start_median": statistics.median(starts),
-        "end_median": statistics.median(ends),
-        "start_90th": float(np.quantile(starts, 0.9)),
-        "end_90th": float(np.quantile(ends, 0.9)),
-        "missed": missed,
-        "pairs": len(starts),
-    }
-
-
-def _precision(scores: Scores, truth: NDArray[np.int64], valid: NDArray[np.bool_]) -> dict[str, float]:
+def _precision(scores: Scores, truth: NDArray[np.int64], valid: NDArray[np.bool_]) -> Precision:
     ranked, relevant = torch.from_numpy(scores), torch.from_numpy((truth > 0).astype(np.float64))
-    counted = torch.from_numpy(valid.copy())
-    return {
-        "mAP": float(mean_average_precision(ranked, relevant, valid=counted)),
-        "micro_AP": float(micro_average_precision(ranked, relevant, valid=counted)),
-    }
+    counted = torch.from_numpy(valid)
+    return Precision(
+        map=float(mean_average_precision(ranked, relevant, valid=counted)),
+        micro_ap=float(micro_average_precision(ranked, relevant, valid=counted)),
+    )

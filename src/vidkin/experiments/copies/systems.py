@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -15,15 +16,26 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from vidkin.errors import MediaError, MissingPartError
-from vidkin.experiments.copies.material import CopyMaterial, GalleryVideo
+from vidkin.experiments.copies.gallery import CopyMaterial, GalleryVideo
 from vidkin.index import Index, sampling_rate
 from vidkin.media import probe, read_frames
 from vidkin.similarity import Segment
 
-__all__ = ["SearchScores", "has_vpdq", "phash_scores", "search_scores", "vpdq_scores"]
+__all__ = [
+    "CANDIDATES",
+    "PairScores",
+    "SearchCosts",
+    "has_vpdq",
+    "phash_scores",
+    "search_scores",
+    "vpdq_scores",
+]
 
 Scores = NDArray[np.float64]
 Bits = NDArray[np.float64]
+
+# Videos that the first stage hands to the second, as `vidkin search` does.
+CANDIDATES = 100
 
 _SHORT_SIDE = 240
 _HASH_BITS = 64
@@ -32,24 +44,38 @@ _PDQ_QUALITY = 50
 _PDQ_DISTANCE = 31
 
 
-@dataclass(frozen=True)
-class SearchScores:
-    """What `vidkin search` says about every pair.
+@dataclass(frozen=True, slots=True)
+class PairScores:
+    """What a system says about every pair of a query and a gallery video.
 
     Attributes:
-        scores: [Q, G] in [0, 1]; 0 where the video is not reported.
-        segments: [Q][G] matching segments, best first.
-        index_seconds: Seconds to index the gallery.
-        search_seconds: Median seconds of a query.
-        recall: Share of the matches of an exhaustive search that the first stage keeps among 100 candidates.
-        identical: The lowest score of a video searched with itself.
+        scores: [Q, G], higher is more alike; 0 where the video is not reported.
+        segments: [Q][G] matching segments, best first; None for a system that gives none.
+        kept: [Q, G] whether the video is reported when the first stage hands on `CANDIDATES` videos; None for a
+            system without stages.
+        costs: Of the index and the searches; None for a system without an index.
     """
 
     scores: Scores
-    segments: list[list[tuple[Segment, ...]]]
+    segments: list[list[tuple[Segment, ...]]] | None = None
+    kept: NDArray[np.bool_] | None = None
+    costs: SearchCosts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchCosts:
+    """What indexing and searching took.
+
+    Attributes:
+        index_seconds: Seconds to index the gallery.
+        bytes_per_hour: Size of the index for an hour of video.
+        search_seconds: Median seconds of a query that is compared with every video.
+        identical: The lowest score of a video that is searched with itself.
+    """
+
     index_seconds: float
+    bytes_per_hour: float
     search_seconds: float
-    recall: float
     identical: float
 
 
@@ -57,24 +83,43 @@ def search_scores(
     material: CopyMaterial,
     folder: Path,
     *,
-    extractor: str = "classical",
+    extractor: str | None = None,
     weights: Path | None = None,
     whitening: Path | None = None,
-) -> SearchScores:
+    on_progress: Callable[[int, int, str], None] | None = None,
+) -> PairScores:
     """Index the gallery and search it with every query, every video being a candidate.
+
+    Args:
+        material: Queries and gallery.
+        folder: Of the index; one that is there is replaced.
+        extractor: Makes the features; None takes the default.
+        weights: Of the extractor.
+        whitening: Of the extractor.
+        on_progress: Called with the videos indexed and queries searched, the number of both, and the file's name.
 
     Raises:
         MediaError: A video of the gallery cannot be indexed.
     """
     queries, gallery = material.queries, material.gallery
+    steps = len(gallery) + len(queries)
+
+    def report(done: int, path: str | Path | None) -> None:
+        if on_progress is not None:
+            on_progress(done, steps, "" if path is None else Path(path).name)
+
+    shutil.rmtree(folder, ignore_errors=True)
     with Index.open(folder, extractor=extractor, weights=weights, whitening=whitening) as index:
         started = time.perf_counter()
-        report = index.add([video.path for video in gallery])
-        if report.broken:
-            raise MediaError(report.broken[0].path, report.broken[0].cause)
+        ingested = index.add(
+            [video.path for video in gallery], on_progress=lambda step: report(step.done, step.path)
+        )
+        if ingested.broken:
+            raise MediaError(ingested.broken[0].path, ingested.broken[0].cause)
         index_seconds = time.perf_counter() - started
         column = {os.path.abspath(video.path): number for number, video in enumerate(gallery)}
-        scores = np.zeros((len(queries), len(gallery)))
+        shape = (len(queries), len(gallery))
+        scores, kept = np.zeros(shape), np.zeros(shape, dtype=np.bool_)
         segments: list[list[tuple[Segment, ...]]] = [[() for _ in gallery] for _ in queries]
         times = []
         for row, query in enumerate(queries):
@@ -83,12 +128,21 @@ def search_scores(
                 scores[row, column[match.path]] = match.score
                 segments[row][column[match.path]] = match.segments
             times.append(time.perf_counter() - started)
-        recall = index.recall(queries=len(queries), limit=100).recall
-        identical = min(_score_with_itself(index, video) for video in gallery if video.edit == "reencode")
-    return SearchScores(scores, segments, index_seconds, statistics.median(times), recall, identical)
+            for match in index.search(query.path, limit=CANDIDATES, candidates=CANDIDATES):
+                kept[row, column[match.path]] = True
+            report(len(gallery) + row + 1, query.path)
+        itself = [_score_with_itself(index, video) for video in gallery if video.edit == "reencode"]
+        info = index.info()
+    costs = SearchCosts(
+        index_seconds=index_seconds,
+        bytes_per_hour=3600 * info.bytes / info.seconds,
+        search_seconds=statistics.median(times),
+        identical=min(itself, default=float("nan")),
+    )
+    return PairScores(scores, segments, kept, costs)
 
 
-def phash_scores(material: CopyMaterial) -> Scores:
+def phash_scores(material: CopyMaterial) -> PairScores:
     """[Q, G]: mean over a video's frames of the nearest frame of the other (1 - 2 * Hamming / 64), the larger
     direction. One pHash a second, more in short videos, as vidkin samples them.
 
@@ -114,7 +168,7 @@ def phash_scores(material: CopyMaterial) -> Scores:
     return _score_all(material, hashes, score)
 
 
-def vpdq_scores(material: CopyMaterial) -> Scores:
+def vpdq_scores(material: CopyMaterial) -> PairScores:
     """[Q, G]: share of frames with a PDQ distance of at most 31, the larger direction: vPDQ's own rule."""
     import vpdq
 
@@ -144,10 +198,10 @@ def _score_with_itself(index: Index, video: GalleryVideo) -> float:
 
 def _score_all(
     material: CopyMaterial, hashes: Callable[[Path], Bits], score: Callable[[Bits, Bits], float]
-) -> Scores:
+) -> PairScores:
     gallery: Sequence[Bits] = [hashes(video.path) for video in material.gallery]
     scores = np.zeros((len(material.queries), len(gallery)))
     for row, query in enumerate(material.queries):
         bits = hashes(query.path)
         scores[row] = [score(bits, target) for target in gallery]
-    return scores
+    return PairScores(scores)

@@ -17,6 +17,8 @@ Image = NDArray[np.uint8]
 _NEAREST, _FARTHEST = 0.02, 0.11
 # Standard deviation of the camera's noise, in levels of 256.
 _NOISE = 9.0
+# The noise is moved by up to so many pixels from picture to picture.
+_SHIFTS = 64
 # Pictures a second of a copy at a low frame rate.
 _LOW_RATE = 8.0
 
@@ -24,18 +26,24 @@ _LOW_RATE = 8.0
 def filmed(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
     """The video on a screen in a dark room, in perspective, with noise and another exposure."""
     gain, gamma = _exposure(setting)
-    curve = 255 * np.clip(gain * (np.arange(256) / 255) ** gamma, 0, 1)
-    noise = np.random.default_rng([setting.seed, 4])
-    coefficients: tuple[float, ...] | None = None
+    curve = np.rint(255 * np.clip(gain * (np.arange(256) / 255) ** gamma, 0, 1)).astype(np.int16)
+    random = np.random.default_rng([setting.seed, 4])
+    coefficients: tuple[float, ...] = ()
+    grain = np.empty((0, 0, 3), dtype=np.int16)
     for image in frames:
-        size = (image.shape[1], image.shape[0])
-        coefficients = coefficients or _perspective(screen_corners(setting), size)
+        height, width = image.shape[:2]
+        if not coefficients:
+            coefficients = _perspective(screen_corners(setting), (width, height))
+            noise = random.standard_normal((height + _SHIFTS, width + _SHIFTS, 3), dtype=np.float32)
+            grain = np.rint(_NOISE * noise).astype(np.int16)
         picture = PILImage.fromarray(image).transform(
-            size, PILImage.Transform.PERSPECTIVE, coefficients,
+            (width, height), PILImage.Transform.PERSPECTIVE, coefficients,
             resample=PILImage.Resampling.BILINEAR, fillcolor=(22, 20, 24),
         )  # fmt: skip
-        grain = noise.standard_normal(image.shape, dtype=np.float32)
-        yield np.clip(curve[np.asarray(picture)] + _NOISE * grain, 0, 255).astype(np.uint8)
+        # New noise for every picture would take most of the time; the same at another place looks as new.
+        y, x = (int(value) for value in random.integers(_SHIFTS, size=2))
+        noisy = curve[np.asarray(picture)] + grain[y : y + height, x : x + width]
+        yield np.clip(noisy, 0, 255).astype(np.uint8)
 
 
 def screen_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:

@@ -1,0 +1,166 @@
+"""Where copies were found, beside where they are: errors in time and overlaps of boxes."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vidkin.experiments.copies.gallery import CopyMaterial
+from vidkin.experiments.copies.systems import PairScores
+from vidkin.media import EditedSegment
+from vidkin.similarity import Segment
+
+__all__ = [
+    "BoxOverlaps",
+    "PlacedSegment",
+    "TimeErrors",
+    "box_overlap",
+    "place_segments",
+    "summarize_boxes",
+    "summarize_times",
+]
+
+Box = tuple[float, float, float, float]
+
+# The error of a stretch that was not found, seconds.
+NOT_FOUND = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedSegment:
+    """A stretch that a copy shows, and the matching segment that was found for it.
+
+    Attributes:
+        edit: How the copy was edited.
+        edit_family: What the edit changes.
+        truth: The stretch.
+        segment: The matching segment that overlaps it most in both videos; None where none does.
+    """
+
+    edit: str
+    edit_family: str
+    truth: EditedSegment
+    segment: Segment | None
+
+
+@dataclass(frozen=True, slots=True)
+class TimeErrors:
+    """Errors of start and end in the copy, in seconds; a stretch that was not found counts as `NOT_FOUND`.
+
+    Attributes:
+        stretches: Number of stretches.
+        missed: How many of these were not found.
+        start_median: Of the errors of the start.
+        end_median: Of the errors of the end.
+        start_90th: 90 % of the errors of the start are not larger.
+        end_90th: 90 % of the errors of the end are not larger.
+    """
+
+    stretches: int
+    missed: int
+    start_median: float
+    end_median: float
+    start_90th: float
+    end_90th: float
+
+
+@dataclass(frozen=True, slots=True)
+class BoxOverlaps:
+    """Mean intersection over union of the boxes that were found with the true ones, of stretches that were found.
+
+    Attributes:
+        stretches: Number of stretches that were found.
+        query: Of the boxes in the query.
+        copy: Of the boxes in the copy.
+        both: Of the product of the two of a stretch.
+    """
+
+    stretches: int
+    query: float
+    copy: float
+    both: float
+
+
+def place_segments(found: PairScores, material: CopyMaterial) -> list[PlacedSegment]:
+    """Every stretch of every copy with what was found of it by the query it was made from."""
+    assert found.segments is not None
+    row_of = {query.name: row for row, query in enumerate(material.queries)}
+    placed = []
+    for column, video in enumerate(material.gallery):
+        if video.source is None or video.edit_family is None:
+            continue
+        segments = found.segments[row_of[video.source.name]][column]
+        for truth in video.segments:
+            placed.append(PlacedSegment(video.edit, video.edit_family, truth, _nearest(segments, truth)))
+    return placed
+
+
+def summarize_times(placed: Sequence[PlacedSegment]) -> TimeErrors | None:
+    """Errors of these stretches; None if there are none."""
+    if not placed:
+        return None
+    starts, ends = [], []
+    for place in placed:
+        segment, truth = place.segment, place.truth
+        starts.append(abs(segment.target_start - truth.edited_start) if segment else NOT_FOUND)
+        ends.append(abs(segment.target_end - truth.edited_end) if segment else NOT_FOUND)
+    return TimeErrors(
+        stretches=len(placed),
+        missed=sum(place.segment is None for place in placed),
+        start_median=statistics.median(starts),
+        end_median=statistics.median(ends),
+        start_90th=float(np.quantile(starts, 0.9)),
+        end_90th=float(np.quantile(ends, 0.9)),
+    )
+
+
+def summarize_boxes(placed: Iterable[PlacedSegment]) -> BoxOverlaps | None:
+    """Overlaps of geometric and inset edits; None if none of them was found."""
+    pairs = []
+    for place in placed:
+        boxes = None if place.segment is None else found_boxes(place.segment)
+        if boxes is not None and place.edit_family in ("geometry", "inset"):
+            truth = place.truth
+            pairs.append((box_overlap(boxes[0], truth.source_box), box_overlap(boxes[1], truth.edited_box)))
+    if not pairs:
+        return None
+    query, copy = (statistics.fmean(values) for values in zip(*pairs, strict=True))
+    return BoxOverlaps(len(pairs), query, copy, statistics.fmean(a * b for a, b in pairs))
+
+
+def found_boxes(segment: Segment) -> tuple[Box, Box] | None:
+    """The boxes in the query and in the copy that match; None where segments do not tell."""
+    return None
+
+
+def box_overlap(first: Box, second: Box) -> float:
+    """Intersection over union of two boxes (left, top, right, bottom); 0 if both are empty."""
+    width = min(first[2], second[2]) - max(first[0], second[0])
+    height = min(first[3], second[3]) - max(first[1], second[1])
+    shared = max(0.0, width) * max(0.0, height)
+    union = _area(first) + _area(second) - shared
+    return shared / union if union > 0 else 0.0
+
+
+def _area(box: Box) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+def _nearest(segments: Sequence[Segment], truth: EditedSegment) -> Segment | None:
+    """The segment that overlaps most in both videos; of equal ones the first, which is the best."""
+    best, most = None, 0.0
+    for segment in segments:
+        in_copy = _overlap(segment.target_start, segment.target_end, truth.edited_start, truth.edited_end)
+        in_query = _overlap(segment.query_start, segment.query_end, truth.source_start, truth.source_end)
+        if in_copy * in_query > most:
+            best, most = segment, in_copy * in_query
+    return best
+
+
+def _overlap(start: float, end: float, other_start: float, other_end: float) -> float:
+    shared = min(end, other_end) - max(start, other_start)
+    union = max(end, other_end) - min(start, other_start)
+    return max(0.0, shared) / union if union > 0 else 0.0

@@ -1,0 +1,178 @@
+"""Copy retrieval from material to report: edit, index, search, and compare with what is true."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from vidkin.experiments.copies.gallery import CopyMaterial, make_copies
+from vidkin.experiments.copies.material import FULL, ClipSize, Recording
+from vidkin.experiments.copies.scores import THRESHOLD, CopyFigures, summarize_copies
+from vidkin.experiments.copies.systems import PairScores, has_vpdq, phash_scores, search_scores, vpdq_scores
+from vidkin.experiments.runs import OnProgress
+from vidkin.media import EDITS
+from vidkin.rendering.machine import describe_machine
+
+__all__ = ["CopyReport", "CopyResults", "CopyStudy", "ExtractorChoice", "choose_extractors", "run_copy_study"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractorChoice:
+    """An extractor to measure.
+
+    Attributes:
+        name: As for `vidkin index --extractor`; None takes the default.
+        weights: File of its weights.
+        whitening: File of its whitening.
+    """
+
+    name: str | None = None
+    weights: Path | None = None
+    whitening: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyStudy:
+    """What is measured.
+
+    Attributes:
+        size: Number and size of the queries.
+        edits: Names in `vidkin.media.EDITS`.
+        extractors: Each searches the same copies.
+        peers: Also measure a pHash per frame, and vPDQ where it is installed.
+        threshold: Score from which on a copy counts as found.
+        threads: Copies that are made at the same time.
+    """
+
+    size: ClipSize = FULL
+    edits: tuple[str, ...] = tuple(EDITS)
+    extractors: tuple[ExtractorChoice, ...] = (ExtractorChoice(),)
+    peers: bool = False
+    threshold: float = THRESHOLD
+    threads: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyReport:
+    """Figures of all systems.
+
+    Attributes:
+        machine: What it ran on.
+        study: What was measured.
+        queries: Number of queries.
+        videos: Number of videos that were searched.
+        minutes: Wall-clock time.
+        figures: One entry for each system.
+        notes: What was left out.
+    """
+
+    machine: str
+    study: CopyStudy
+    queries: int
+    videos: int
+    minutes: float
+    figures: tuple[CopyFigures, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyResults:
+    """A report, and what a page with pictures needs beside it.
+
+    Attributes:
+        report: The figures.
+        material: Queries and gallery.
+        scores: Name of a system -> its scores.
+    """
+
+    report: CopyReport
+    material: CopyMaterial
+    scores: dict[str, PairScores] = field(default_factory=dict)
+
+
+def choose_extractors(
+    names: Sequence[str], *, weights: Path | None = None, whitening: Path | None = None
+) -> tuple[ExtractorChoice, ...]:
+    """The named extractors, of which the last has these files; the default one for ``"default"`` and no name."""
+    choices = [ExtractorChoice(None if name == "default" else name) for name in names or ["default"]]
+    choices[-1] = replace(choices[-1], weights=weights, whitening=whitening)
+    return tuple(choices)
+
+
+def run_copy_study(
+    study: CopyStudy,
+    recordings: Sequence[Recording],
+    work: Path,
+    *,
+    distractors: Iterable[Recording] = (),
+    on_progress: OnProgress | None = None,
+) -> CopyResults:
+    """Make the copies, search them with every system, and compare.
+
+    Args:
+        study: What is measured.
+        recordings: See `make_copies`.
+        work: Folder of copies and indexes. Copies that an earlier run made are used again.
+        distractors: See `make_copies`.
+        on_progress: Called with the steps done, all steps of this part, and what is being done.
+
+    Raises:
+        InvalidArgumentError: No recording is long enough.
+        MediaError: A video cannot be read.
+        MissingPartError: A peer is not installed.
+    """
+    started = time.perf_counter()
+    report_step = on_progress or (lambda done, total, what: None)
+    material = make_copies(
+        recordings,
+        work,
+        study.size,
+        edits=study.edits,
+        distractors=distractors,
+        threads=study.threads,
+        on_progress=lambda done, total, name: report_step(done, total, f"edit {name}"),
+    )
+    scores = {name: measure() for name, measure in _systems(study, material, work, report_step)}
+    figures = tuple(
+        summarize_copies(name, found, material, threshold=study.threshold) for name, found in scores.items()
+    )
+    notes = []
+    if study.peers and not has_vpdq():
+        notes.append("vPDQ is left out: the package vpdq is not installed.")
+    report = CopyReport(
+        machine=describe_machine(),
+        study=study,
+        queries=len(material.queries),
+        videos=len(material.gallery),
+        minutes=(time.perf_counter() - started) / 60,
+        figures=figures,
+        notes=tuple(notes),
+    )
+    return CopyResults(report=report, material=material, scores=scores)
+
+
+def _systems(
+    study: CopyStudy, material: CopyMaterial, work: Path, report_step: OnProgress
+) -> Iterator[tuple[str, Callable[[], PairScores]]]:
+    """Names of the systems, and what measures each."""
+    for choice in study.extractors:
+        name = "vidkin" if choice.name is None else f"vidkin {choice.name.partition('?')[0]}"
+        folder = work / "indexes" / f"{name.replace(' ', '-').replace(':', '-').replace('/', '-')}.vidkin"
+
+        def measure(choice: ExtractorChoice = choice, folder: Path = folder, name: str = name) -> PairScores:
+            return search_scores(
+                material,
+                folder,
+                extractor=choice.name,
+                weights=choice.weights,
+                whitening=choice.whitening,
+                on_progress=lambda done, total, file: report_step(done, total, f"{name}: {file}"),
+            )
+
+        yield name, measure
+    if study.peers:
+        yield "pHash per frame", lambda: phash_scores(material)
+        if has_vpdq():
+            yield "vPDQ", lambda: vpdq_scores(material)
