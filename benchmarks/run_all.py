@@ -51,8 +51,9 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
     )  # fmt: skip
     # Material that the score was not worked out on, but for two constants; the file left out holds flat grey alone.
     films = script(
-        "copy_retrieval", "--sources", edited, "--peers", "--leave-out", "fades", "--distractors", data / "labelled" / "aerial",
-        fruit, "--work", work / "films", "--output", RESULTS, "--name", "copy_retrieval_films",
+        "copy_retrieval", "--sources", edited, "--peers", "--leave-out", "fades",
+        "--distractors", data / "labelled" / "aerial", fruit, "--work", work / "films",
+        "--output", RESULTS, "--name", "copy_retrieval_films",
     )  # fmt: skip
     found |= {
         "decode_rate": [script("decode_rate", videos, "--output", RESULTS / "decode_rate.json")],

@@ -63,6 +63,27 @@ def test_errors_are_of_starts_and_ends_in_the_copy() -> None:
     assert summarize_boxes([]) is None
 
 
+def test_boxes_of_geometric_and_inset_edits_count() -> None:
+    right_half, lower_right = (0.5, 0.0, 1.0, 1.0), (0.5, 0.5, 1.0, 1.0)
+    copies = (
+        video("crop", EditedSegment(0, 6, 0, 6, source_box=right_half)),
+        video("inset_45", EditedSegment(0, 6, 0, 6, edited_box=lower_right)),
+        video("grey", EditedSegment(0, 6, 0, 6)),
+        video("mirror", EditedSegment(0, 6, 0, 6)),
+    )
+    found = [
+        (Segment(0, 6, 0, 6, 0.5, query_box=right_half),),
+        # Half of the picture instead of a quarter.
+        (Segment(0, 6, 0, 6, 0.5, target_box=right_half),),
+        (Segment(0, 6, 0, 6, 0.5, query_box=right_half),),
+        (),
+    ]
+    scores = PairScores(np.ones((1, 4)), [found])
+    boxes = summarize_boxes(place_segments(scores, CopyMaterial((QUERY,), copies)))
+    assert boxes is not None
+    assert (boxes.stretches, boxes.query, boxes.copy, boxes.both) == (2, 1.0, 0.75, 0.75)
+
+
 def test_overlap_of_boxes() -> None:
     assert box_overlap((0, 0, 1, 1), (0, 0, 1, 1)) == 1
     assert box_overlap((0, 0, 0.5, 1), (0.25, 0, 0.75, 1)) == pytest.approx(1 / 3)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from vidkin.experiments.copies.gallery import GalleryVideo
-from vidkin.experiments.copies.places import PlacedSegment, found_boxes, place_segments
+from vidkin.experiments.copies.places import PlacedSegment, place_segments
 from vidkin.experiments.copies.scores import CopyFigures, GroupFigures
 from vidkin.experiments.copies.study import CopyResults
 from vidkin.media import EDITS, read_frames
@@ -114,8 +114,8 @@ def _card(group: GroupFigures, example: _Example) -> str:
     original = truth.source_start + (truth.source_end - truth.source_start) / 2
     drawn = example.place.edit_family in ("geometry", "inset")
     boxes: list[tuple[Box, Box, str]] = [(truth.source_box, truth.edited_box, _TRUE_COLOR)] if drawn else []
-    if drawn and segment is not None and (found := found_boxes(segment)) is not None:
-        boxes.append((*found, _FOUND_COLOR))
+    if drawn and segment is not None:
+        boxes.append((segment.query_box, segment.target_box, _FOUND_COLOR))
     images = [
         _picture(_frame(str(source.path), original), [(box[0], box[2]) for box in boxes], "source"),
         _picture(_frame(str(example.video.path), moment), [(box[1], box[2]) for box in boxes], "copy"),

@@ -119,21 +119,18 @@ def summarize_times(placed: Sequence[PlacedSegment]) -> TimeErrors | None:
 
 def summarize_boxes(placed: Iterable[PlacedSegment]) -> BoxOverlaps | None:
     """Overlaps of geometric and inset edits; None if none of them was found."""
-    pairs = []
-    for place in placed:
-        boxes = None if place.segment is None else found_boxes(place.segment)
-        if boxes is not None and place.edit_family in ("geometry", "inset"):
-            truth = place.truth
-            pairs.append((box_overlap(boxes[0], truth.source_box), box_overlap(boxes[1], truth.edited_box)))
+    pairs = [
+        (
+            box_overlap(place.segment.query_box, place.truth.source_box),
+            box_overlap(place.segment.target_box, place.truth.edited_box),
+        )
+        for place in placed
+        if place.segment is not None and place.edit_family in ("geometry", "inset")
+    ]
     if not pairs:
         return None
     query, copy = (statistics.fmean(values) for values in zip(*pairs, strict=True))
     return BoxOverlaps(len(pairs), query, copy, statistics.fmean(a * b for a, b in pairs))
-
-
-def found_boxes(segment: Segment) -> tuple[Box, Box] | None:
-    """The boxes in the query and in the copy that match; None where segments do not tell."""
-    return None
 
 
 def box_overlap(first: Box, second: Box) -> float:
