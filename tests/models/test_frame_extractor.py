@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,12 @@ from tests.support.videos import photograph
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features import GRID
 from vidkin.media import Frames
-from vidkin.models.frame_extractor import FrameEncoderExtractor, load_frame_encoder, open_frame_extractor
+from vidkin.models.frame_extractor import (
+    FrameEncoderExtractor,
+    load_frame_encoder,
+    open_frame_extractor,
+    save_frame_encoder,
+)
 from vidkin.models.networks.frame_encoder import FrameEncoder, FrameEncoderSettings
 
 BOXES = torch.tensor(GRID)
@@ -96,3 +103,29 @@ def test_names_and_files(tmp_path: Path) -> None:
     save_file(small.state_dict(), path)
     with pytest.raises(InvalidArgumentError, match="its metadata has no settings"):
         load_frame_encoder(path)
+
+
+class TestSave:
+    def test_what_is_written_is_the_same_encoder(self, tmp_path: Path) -> None:
+        settings = FrameEncoderSettings(
+            side=16, widths=(4, 8), strides=(2,), grid=2, dimension=8, normalization="fixed"
+        )
+        encoder = FrameEncoder(settings)
+        path = save_frame_encoder(encoder, tmp_path / "own.safetensors")
+        again = load_frame_encoder(path)
+        assert again.settings == settings
+        assert FrameEncoderExtractor(again).fingerprint == FrameEncoderExtractor(encoder).fingerprint
+
+    def test_a_folder_that_is_missing_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidArgumentError, match=r"own.safetensors: .*; choose a file in a folder"):
+            save_frame_encoder(load_frame_encoder(), tmp_path / "missing" / "own.safetensors")
+
+
+def test_the_shipped_weights_are_small_and_tell_where_they_come_from() -> None:
+    folder = Path(str(files("vidkin.models"))) / "data"
+    weights = (folder / "frame_encoder.safetensors").read_bytes()
+    told = json.loads((folder / "frame_encoder.json").read_text(encoding="utf-8"))
+    assert len(weights) <= 4_000_000
+    assert told["sha256"] == hashlib.sha256(weights).hexdigest()
+    assert told["pictures"] == sum(told["data"].values())
+    assert {"licenses", "versions", "made_by"} <= set(told)

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from vidkin._base.atomic import write_bytes
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features import Views, bar_boxes, frame_information, resolve_device
 from vidkin.features.information import detailed_cells, information_of_share
@@ -22,7 +23,7 @@ from vidkin.similarity import WHOLE, FrameFeatures
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-__all__ = ["FrameEncoderExtractor", "load_frame_encoder", "open_frame_extractor"]
+__all__ = ["FrameEncoderExtractor", "load_frame_encoder", "open_frame_extractor", "save_frame_encoder"]
 
 PathLike = str | os.PathLike[str]
 
@@ -146,6 +147,26 @@ def load_frame_encoder(path: PathLike | None = None) -> FrameEncoder:
     if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
         raise InvalidArgumentError(f"{os.fspath(path)} must hold finite weights, got NaN or infinity")
     return encoder.eval()
+
+
+def save_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
+    """Write a frame encoder as the one file that :func:`load_frame_encoder` reads, and return its path.
+
+    Raises:
+        InvalidArgumentError: The file cannot be written.
+    """
+    from safetensors.torch import save
+
+    file = Path(path).expanduser()
+    settings = json.dumps(encoder.settings.to_table())
+    state = {name: tensor.detach().cpu().contiguous() for name, tensor in encoder.state_dict().items()}
+    try:
+        write_bytes(file, save(state, metadata={"settings": settings}))
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"{file}: {error.strerror or error}; choose a file in a folder that can be written"
+        ) from error
+    return file
 
 
 def open_frame_extractor(
