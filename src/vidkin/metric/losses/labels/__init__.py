@@ -1,0 +1,1 @@
+"""Losses on embeddings [N, D] with labels, which find their tuples themselves."""

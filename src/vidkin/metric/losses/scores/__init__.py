@@ -1,0 +1,1 @@
+"""Losses on scores [N, M] with relevance [N, M]."""

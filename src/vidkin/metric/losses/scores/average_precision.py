@@ -1,0 +1,155 @@
+"""Average precision with smoothed ranks: Smooth-AP and SupAP."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from vidkin._base.checks import check_positive
+from vidkin.metric.losses.loss import Positive
+from vidkin.metric.losses.reductions import Reduction, reduce_queries
+from vidkin.metric.losses.scores.pairs import LossOnScores, score_pairs
+from vidkin.metric.losses.scores.ranking import inclusive_step, surrogate_ap_risk
+
+__all__ = ["SmoothAPLoss", "SupAPLoss", "smooth_ap_loss", "sup_ap_loss", "upper_step"]
+
+
+def smooth_ap_loss(
+    scores: Tensor,
+    relevance: Tensor,
+    *,
+    tau: float = 0.01,
+    include_self: bool = False,
+    self_offset: int | None = None,
+    max_positives: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Smooth-AP (Brown et al., ECCV 2020): 1 - AP with a sigmoid in place of every step.
+
+    With G(x) = 1 / (1 + exp(-x / tau)) and ``d_ji = s_kj - s_ki``::
+
+        AP_k = 1/|P| sum_{i in P} (1 + sum_{j in P, j != i} G(d_ji)) / (1 + sum_{j in P u Ng, j != i} G(d_ji))
+
+    The loss is the mean of 1 - AP_k over the queries that have a positive, in [0, 1].
+
+    Args:
+        scores: [N, M], greater is more similar.
+        relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
+        tau: Temperature in the unit of the scores; small is close to AP with gradients near ties only.
+        include_self: Keep a query in its own list, as the official code does.
+        self_offset: Query i is reference ``i + self_offset`` (gathered ranks, memory banks).
+        max_positives: An upper bound of the positives per query, see `quad_linear_ap_loss`.
+        reduction: "mean", "sum" over queries, or "none" for [N].
+
+    Raises:
+        InvalidArgumentError: On shapes that differ, an option out of range, or too small a max_positives.
+
+    Cost: O(N M P) time for P positives per query, memory O(N M) plus a block.
+    """
+    check_positive(tau=tau)
+    pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
+    step = partial(sigmoid_step, tau=tau)
+    risks = surrogate_ap_risk(pairs, negative_step=step, positive_step=step, max_positives=max_positives)
+    return reduce_queries(risks, pairs.positive.any(dim=1), reduction)
+
+
+@dataclass(eq=False, repr=False)
+class SmoothAPLoss(LossOnScores):
+    """`smooth_ap_loss` as a module."""
+
+    tau: Positive = 0.01
+    _: KW_ONLY
+    include_self: bool = False
+    max_positives: int | None = None
+    reduction: Reduction = "mean"
+
+    compute = staticmethod(smooth_ap_loss)
+
+
+def sup_ap_loss(
+    scores: Tensor,
+    relevance: Tensor,
+    *,
+    tau: float = 0.01,
+    rho: float = 100.0,
+    delta: float = 0.05,
+    include_self: bool = False,
+    self_offset: int | None = None,
+    max_positives: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """SupAP, the rank part of ROADMAP (Ramzi et al., NeurIPS 2021): an upper bound of 1 - AP.
+
+    ::
+
+        risk_k = 1/|P| sum_{i in P} n_i / (p_i + n_i)
+        p_i = 1 + sum_{j in P, j != i} [d_ji >= 0]  (no gradient),  n_i = sum_{j in Ng} H-(d_ji)
+
+    with ``d_ji = s_kj - s_ki`` and H- as in `upper_step`, which bounds the step from above for x > 0 and
+    keeps a slope where a negative is far above. The whole ROADMAP is ``(1 - w) SupAP + w
+    ContrastiveLoss(positive_margin=0.9, negative_margin=0.6)`` with w = 0.5.
+
+    Args:
+        scores: [N, M], greater is more similar.
+        relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
+        tau: Temperature of the sigmoid around a tie.
+        rho: Slope beyond delta.
+        delta: Where the sigmoid ends and the line begins, in the unit of the scores.
+        include_self: Keep a query in its own list.
+        self_offset: Query i is reference ``i + self_offset``.
+        max_positives: An upper bound of the positives per query, see `quad_linear_ap_loss`.
+        reduction: "mean", "sum" over queries, or "none" for [N].
+
+    Raises:
+        InvalidArgumentError: On shapes that differ, an option out of range, or too small a max_positives.
+
+    Cost: as `smooth_ap_loss`.
+    """
+    check_positive(tau=tau, rho=rho, delta=delta)
+    pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
+    risks = surrogate_ap_risk(
+        pairs,
+        negative_step=partial(upper_step, tau=tau, rho=rho, delta=delta),
+        positive_step=inclusive_step,
+        max_positives=max_positives,
+    )
+    return reduce_queries(risks, pairs.positive.any(dim=1), reduction)
+
+
+@dataclass(eq=False, repr=False)
+class SupAPLoss(LossOnScores):
+    """`sup_ap_loss` as a module."""
+
+    tau: Positive = 0.01
+    rho: Positive = 100.0
+    delta: Positive = 0.05
+    _: KW_ONLY
+    include_self: bool = False
+    max_positives: int | None = None
+    reduction: Reduction = "mean"
+
+    compute = staticmethod(sup_ap_loss)
+
+
+def sigmoid_step(difference: Tensor, *, tau: float) -> Tensor:
+    """1 / (1 + exp(-x / tau))."""
+    return torch.sigmoid(difference / tau)
+
+
+def upper_step(difference: Tensor, *, tau: float, rho: float, delta: float) -> Tensor:
+    """H-(x): sigmoid(x/tau) for x <= 0, 1/2 + sigmoid(x/tau) up to delta, then a line of slope rho.
+
+    The line continues the curve: ``rho (x - delta) + sigmoid(delta/tau) + 1/2``. The jump of 1/2 at 0, which
+    makes it an upper bound of the strict step, has no gradient.
+
+    Args:
+        difference: Negative score minus positive score, any shape.
+        tau: Temperature, above 0.
+        rho: Slope, above 0.
+        delta: Where the line begins, above 0.
+    """
+    curve = torch.sigmoid(difference.clamp(max=delta) / tau)
+    return curve + 0.5 * (difference > 0) + rho * (difference - delta).clamp(min=0.0)

@@ -1,0 +1,108 @@
+"""Average precision with graded relevance (HAPPIER)."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from vidkin._base.checks import check_positive
+from vidkin.metric.losses.loss import Positive
+from vidkin.metric.losses.reductions import Reduction, reduce_queries
+from vidkin.metric.losses.scores.average_precision import upper_step
+from vidkin.metric.losses.scores.pairs import LossOnScores, gather_marked, in_row_blocks, score_pairs
+from vidkin.metric.losses.scores.ranking import inclusive_step
+
+__all__ = ["HierarchicalAPLoss", "hierarchical_ap_loss"]
+
+
+def hierarchical_ap_loss(
+    scores: Tensor,
+    relevance: Tensor,
+    *,
+    tau: float = 0.01,
+    rho: float = 100.0,
+    delta: float = 0.05,
+    include_self: bool = False,
+    self_offset: int | None = None,
+    max_positives: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Sup-H-AP of HAPPIER (Ramzi et al., ECCV 2022): 1 - hierarchical AP with a smoothed rank.
+
+    For query k, the relevant references P (relevance r > 0) and ``d_ji = s_kj - s_ki``::
+
+        H-AP_k = sum_{i in P} hrank_i / rank_i / sum_{i in P} r_i
+        hrank_i = r_i + sum_{j in P, j != i} min(r_i, r_j) [d_ji >= 0]
+        rank_i  = 1 + sum_{j: r_j >= r_i, j != i} [d_ji >= 0] + sum_{j: r_j < r_i} H-(d_ji)
+
+    Only references of lower relevance than i are pushed below it: the other steps carry no gradient. H- is
+    `upper_step`. The loss is the mean of 1 - H-AP_k over the queries with a relevant reference. With binary
+    relevance it is `sup_ap_loss`. (The cluster term of HAPPIER is a loss of its own and not part of this.)
+
+    Args:
+        scores: [N, M], greater is more similar.
+        relevance: [N, M], graded, 0 irrelevant, below 0 ignored: for instance 1 for the same subcategory and
+            1/2 for the same category. Only ratios matter.
+        tau: Temperature of the sigmoid around a tie.
+        rho: Slope beyond delta.
+        delta: Where the line begins, in the unit of the scores.
+        include_self: Keep a query in its own list.
+        self_offset: Query i is reference ``i + self_offset``.
+        max_positives: An upper bound of the references of relevance above 0 per query.
+        reduction: "mean", "sum" over queries, or "none" for [N].
+
+    Raises:
+        InvalidArgumentError: On shapes that differ, an option out of range, or too small a max_positives.
+
+    Cost: O(N M P) time for P relevant references per query, memory O(N M) plus a block.
+    """
+    check_positive(tau=tau, rho=rho, delta=delta)
+    pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
+    columns, filled = gather_marked(pairs.positive, max_positives)
+    # Ignored references get a negative grade, which drops them from every sum below.
+    grades = relevance.to(pairs.scores.dtype).masked_fill(~(pairs.positive | pairs.negative), -1.0)
+    risks = in_row_blocks(
+        partial(graded_risk, tau=tau, rho=rho, delta=delta),
+        columns,
+        filled,
+        pairs.scores,
+        grades,
+        pairs_per_row=columns.shape[1] * pairs.scores.shape[1],
+    )
+    return reduce_queries(risks, pairs.positive.any(dim=1), reduction)
+
+
+@dataclass(eq=False, repr=False)
+class HierarchicalAPLoss(LossOnScores):
+    """`hierarchical_ap_loss` as a module."""
+
+    tau: Positive = 0.01
+    rho: Positive = 100.0
+    delta: Positive = 0.05
+    _: KW_ONLY
+    include_self: bool = False
+    max_positives: int | None = None
+    reduction: Reduction = "mean"
+
+    compute = staticmethod(hierarchical_ap_loss)
+
+
+def graded_risk(
+    columns: Tensor, filled: Tensor, scores: Tensor, grades: Tensor, *, tau: float, rho: float, delta: float
+) -> Tensor:
+    """1 - H-AP [N] of rows of scores [N, M] whose relevant columns are [N, P]."""
+    difference = scores.unsqueeze(1) - scores.gather(1, columns).unsqueeze(2)
+    own = grades.gather(1, columns).unsqueeze(2)
+    other = grades.unsqueeze(1)
+    itself = torch.zeros_like(difference, dtype=torch.bool).scatter_(2, columns.unsqueeze(2), True)
+    above = inclusive_step(difference.detach()).masked_fill_(itself, 0.0)
+    hierarchical_rank = own + (torch.minimum(own, other.clamp(min=0.0)) * above).sum(dim=2, keepdim=True)
+    lower = upper_step(difference, tau=tau, rho=rho, delta=delta) * ((other >= 0) & (other < own))
+    rank = 1.0 + (above * (other >= own) + lower).sum(dim=2, keepdim=True)
+    precision = (hierarchical_rank / rank).squeeze(2)
+    weights = own.squeeze(2) * filled
+    total = weights.sum(dim=1)
+    return 1.0 - (precision * filled).sum(dim=1) / total.masked_fill(total == 0, 1.0)

@@ -1,0 +1,1 @@
+"""Losses on tuples of embeddings, each member [B, D]."""
