@@ -22,7 +22,7 @@ import torch
 from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.datasets import Footage, compose, read_footage
 from vidkin.media import FramePlanes
-from vidkin.shots.band import LabelledSequence, fit_thresholds, sequence_scores, train_transitions
+from vidkin.shots.band import LabeledSequence, fit_thresholds, sequence_scores, train_transitions
 
 LENGTH = 256
 
@@ -39,14 +39,14 @@ def held_out(path: Path, folders: Sequence[Path], names: Sequence[str]) -> bool:
     return path.relative_to(folder).as_posix().startswith(tuple(names))
 
 
-def sequences(footage: Footage, count: int, seed: int) -> Iterator[LabelledSequence]:
+def sequences(footage: Footage, count: int, seed: int) -> Iterator[LabeledSequence]:
     """Composed at twice the detector's grid and sampled from there, as decoded frames are."""
     for number in range(count):
         made = compose(footage, LENGTH, seed=seed * 1_000_000 + number)
         luma = np.ascontiguousarray(made.pictures[:, 0, ::2, ::2])
         chroma = np.ascontiguousarray(made.pictures[:, 1:, ::4, ::4])
         planes = FramePlanes(luma, chroma, np.arange(LENGTH) / 25.0)
-        yield LabelledSequence.of_planes(planes, made.hard, made.gradual)
+        yield LabeledSequence.from_planes(planes, made.hard, made.gradual)
 
 
 def main() -> None:

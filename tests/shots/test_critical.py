@@ -51,9 +51,12 @@ def test_the_event_begins_where_the_curve_leaves_its_calm_part() -> None:
 
 
 def test_mistakes_are_told() -> None:
-    with pytest.raises(InvalidArgumentError, match="test is 'slope', allowed are mann-kendall, theil-sen"):
+    with pytest.raises(
+        InvalidArgumentError,
+        match="one of mann-kendall, theil-sen, end-rise, combined, got 'slope'",
+    ):
         fit_trend([curve(0, event=True)], [True], test="slope")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="given are 1 for 2 curves"):
+    with pytest.raises(InvalidArgumentError, match="one label per curve, got 1 for 2 curves"):
         fit_trend([curve(0, event=True)] * 2, [True])
     with pytest.raises(InvalidArgumentError, match="2 examples and 2 labels, 2 of them positive"):
         fit_trend([curve(0, event=True)] * 2, [True, True])

@@ -44,13 +44,13 @@ def test_threshold_maximises_f1_where_kinds_overlap() -> None:
 def test_mistakes_are_told() -> None:
     with pytest.raises(InvalidArgumentError, match="2 examples and 2 labels, 2 of them positive"):
         fit_rule([{"x": 1.0}, {"x": 2.0}], [True, True], names=["x"])
-    with pytest.raises(InvalidArgumentError, match="an example lacks the number 'y'"):
+    with pytest.raises(InvalidArgumentError, match="every example must have the number 'y'"):
         fit_rule([{"x": 1.0}, {"x": 2.0}], [True, False], names=["y"])
-    with pytest.raises(InvalidArgumentError, match=r"the rule needs \['a'\], given are \['b'\]"):
+    with pytest.raises(InvalidArgumentError, match=r"numbers must include a, got b"):
         FittedRule({"a": 1.0}, 0.0).probability({"b": 1.0})
-    with pytest.raises(InvalidArgumentError, match=r"threshold is 0\.0, allowed is above 0 and up to 1"):
+    with pytest.raises(InvalidArgumentError, match=r"threshold must be above 0 and at most 1, got 0\.0"):
         FittedRule({"a": 1.0}, 0.0, 0.0)
-    with pytest.raises(InvalidArgumentError, match="that are finite"):
+    with pytest.raises(InvalidArgumentError, match="weights, bias and threshold must be finite"):
         FittedRule({"a": float("nan")}, 0.0)
-    with pytest.raises(InvalidArgumentError, match="a rule has 'weights'"):
+    with pytest.raises(InvalidArgumentError, match="a rule must have 'weights'"):
         FittedRule.from_dict({"bias": 1})

@@ -13,32 +13,37 @@ from vidkin.shots.critical import (
     rise_moment,
     trend_numbers,
 )
-from vidkin.shots.detect import detect, detect_shots
+from vidkin.shots.detect import build_detection, detect, detect_shots
 from vidkin.shots.export.edit import write_chapters, write_edl
 from vidkin.shots.export.files import split_shots, write_thumbnails
 from vidkin.shots.export.lists import detection_as_dict, write_shots_csv, write_stats_csv
 from vidkin.shots.export.otio import import_otio, write_otio
 from vidkin.shots.export.timecode import timecode, timeline_rate
 from vidkin.shots.fitted_rule import FittedRule, fit_rule
+from vidkin.shots.known_cuts import KnownCutsDetector
 from vidkin.shots.registry import available_detectors, open_detector, register_detector
-from vidkin.shots.shot import Curve, Cut, Shot, ShotDetection
+from vidkin.shots.shot import TRANSITIONS, Curve, Cut, Shot, ShotDetection, Transition
 from vidkin.shots.trend import MannKendall, end_rise, mann_kendall, theil_sen
 
 __all__ = [
+    "TRANSITIONS",
     "TREND_TESTS",
     "Curve",
     "Cut",
     "DetectedCut",
     "DetectedCuts",
     "FittedRule",
+    "KnownCutsDetector",
     "MannKendall",
     "PlanesDetector",
     "RgbFrame",
     "Shot",
     "ShotDetection",
     "ShotDetector",
+    "Transition",
     "TrendTest",
     "available_detectors",
+    "build_detection",
     "critical_score",
     "detect",
     "detect_shots",

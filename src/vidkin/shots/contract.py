@@ -1,4 +1,9 @@
-"""The contract of shot detectors: frames in order, then the cuts."""
+"""The contract of shot detectors: frames of one video in order, then its transitions.
+
+A detector is a small class with a ``name`` and two methods. It either takes pictures (`ShotDetector`) or samples of
+the decoded planes, which cost no conversion (`PlanesDetector`). `detect` opens the video, pushes every frame once and
+turns the `DetectedCuts` into times and shots; `KnownCutsDetector` is the smallest implementation.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.shot import Curve, CutKind
+from vidkin.shots.shot import TRANSITIONS, Curve, Transition, check_choice, check_share
 
 if TYPE_CHECKING:
     from vidkin.media import FramePlanes
@@ -22,9 +27,9 @@ class RgbFrame:
     """One frame as detectors see it.
 
     Attributes:
-        index: Number of the frame in the order of presentation, from 0.
+        index: Number of the frame in order of presentation, from 0.
         time: Seconds from the first frame.
-        image: [H, W, 3] uint8 RGB.
+        image: [H, W, 3] uint8 RGB. The detector may keep it, but must not write to it.
     """
 
     index: int
@@ -34,35 +39,42 @@ class RgbFrame:
 
 @dataclass(frozen=True, slots=True)
 class DetectedCut:
-    """A cut in frames.
+    """A transition in frames; `detect` adds the times.
 
     Attributes:
-        frame: The first frame of the new shot, 1 or more; of a gradual transition one inside it.
-        kind: ``hard`` or ``gradual``.
+        frame: The first frame of the new shot, at least 1; of a gradual transition a frame inside it.
+        kind: ``hard``, ``dissolve``, ``fade``, ``wipe``, or ``gradual`` if the detector does not tell which of these.
         confidence: In [0, 1].
-        start_frame: First frame of a gradual transition; None for ``frame``.
-        end_frame: Last frame of a gradual transition; None for ``frame``.
+        start_frame: First frame of a gradual transition; None stands for ``frame``.
+        end_frame: Last frame of a gradual transition; None stands for ``frame``.
     """
 
     frame: int
-    kind: CutKind = "hard"
+    kind: Transition = "hard"
     confidence: float = 1.0
     start_frame: int | None = None
     end_frame: int | None = None
 
     def __post_init__(self) -> None:
         if self.frame < 1:
-            raise InvalidArgumentError(f"a cut lies before frame 1 or later, given is {self.frame}")
+            raise InvalidArgumentError(f"frame of a cut must be at least 1, got {self.frame}")
+        check_choice("kind of a cut", self.kind, TRANSITIONS)
+        check_share("confidence", self.confidence)
+
+    @property
+    def is_gradual(self) -> bool:
+        """The transition takes several frames, of whatever type it is."""
+        return self.kind != "hard"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DetectedCuts:
-    """What a detector found in one video.
+    """What a detector finds in one video.
 
     Attributes:
-        cuts: In the order of frames, each frame once.
-        curve: What they were read from.
-        critical: One score a shot (one more than cuts), in [0, 1]; None where the detector does not judge.
+        cuts: In order of frames, at most one a frame.
+        curve: What they were read from; None if the detector has no curve.
+        critical: One score a shot (one more than cuts), in [0, 1]; None if the detector does not judge shots.
     """
 
     cuts: tuple[DetectedCut, ...]
@@ -72,12 +84,11 @@ class DetectedCuts:
     def __post_init__(self) -> None:
         frames = [cut.frame for cut in self.cuts]
         if frames != sorted(set(frames)):
-            raise InvalidArgumentError(
-                f"cuts must stand in the order of frames, each once; given are {frames}"
-            )
+            raise InvalidArgumentError(f"cuts must be in order of frames, at most one a frame, got {frames}")
         if self.critical is not None and len(self.critical) != len(self.cuts) + 1:
             raise InvalidArgumentError(
-                f"{len(self.cuts)} cuts make {len(self.cuts) + 1} shots, given are {len(self.critical)} scores"
+                f"critical must have one score a shot, {len(self.cuts) + 1} for {len(self.cuts)} cuts, "
+                f"got {len(self.critical)}"
             )
 
 
@@ -85,9 +96,13 @@ class DetectedCuts:
 class ShotDetector(Protocol):
     """Takes the frames of one video in order, then says where it is cut. For one video only.
 
+    Frames come one at a time and are not kept by the caller: a detector that needs earlier ones keeps what it needs of
+    them, so that memory does not grow with the pictures of a film.
+
     Attributes:
-        name: As `open_detector` takes it.
-        short_side: Pixels at the shorter side of the frames that it wants; None for the size of the video.
+        name: As `open_detector` takes it; shown in results.
+        short_side: Pixels at the shorter side of the frames that the detector wants; None for the size of the video.
+            Videos are never enlarged.
     """
 
     name: str
@@ -98,7 +113,7 @@ class ShotDetector(Protocol):
         ...
 
     def finish(self) -> DetectedCuts:
-        """The cuts of all frames pushed."""
+        """The cuts of all frames pushed; called once, after the last frame. Without frames there are none."""
         ...
 
 
@@ -107,15 +122,15 @@ class PlanesDetector(Protocol):
     """A detector that looks at samples of the decoded planes: nothing is converted, so it costs little.
 
     Attributes:
-        name: As `open_detector` takes it.
+        name: As `open_detector` takes it; shown in results.
     """
 
     name: str
 
     def push_planes(self, planes: FramePlanes) -> None:
-        """Take the next frames."""
+        """Take the next frames, in order."""
         ...
 
     def finish(self) -> DetectedCuts:
-        """The cuts of all frames pushed."""
+        """The cuts of all frames pushed; called once, after the last frame. Without frames there are none."""
         ...

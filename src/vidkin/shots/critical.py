@@ -1,4 +1,4 @@
-"""Is a shot critical? The trend of its curve decides: it rises where an event lies at the shot's end."""
+"""Is a shot critical? The trend of its curve decides: it rises if an event lies at the end of the shot."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ TREND_TESTS: Mapping[TrendTest, tuple[str, ...]] = {
 """The numbers of `trend_numbers` that each test looks at."""
 
 # A trend of fewer windows is chance.
-_FEWEST = 4
+_MIN_WINDOWS = 4
 
 
 def trend_numbers(curve: NDArray[np.floating]) -> dict[str, float] | None:
-    """Numbers for the trend of c(1 < n < N_o), the curve of one shot's own windows.
+    """Numbers for the trend of c(1 < n < N_o), the curve of the shot's own windows.
 
     ``tau``: Mann-Kendall's S over all pairs, in [-1, 1]; ``rise``: Theil-Sen slope times the length, how much higher
     the curve ends on the whole; ``end``: its last quarter against its first half. None for fewer than four values
-    after the first, which is 0 by definition and says nothing.
+    after the first, which is 0 by definition.
     """
     own = np.asarray(curve, dtype=np.float64)[1:]
-    if len(own) < _FEWEST:
+    if len(own) < _MIN_WINDOWS:
         return None
     return {
         "tau": mann_kendall(own).tau,
@@ -48,7 +48,7 @@ def trend_numbers(curve: NDArray[np.floating]) -> dict[str, float] | None:
 def critical_score(curve: NDArray[np.floating], rule: FittedRule) -> float:
     """How surely the shot with this curve is critical, in [0, 1]; yes from 1/2 on.
 
-    A shot too short for a trend scores 0: nothing speaks for it.
+    A shot too short for a trend scores 0.
     """
     numbers = trend_numbers(curve)
     return 0.0 if numbers is None else rule.confidence(numbers)
@@ -57,34 +57,34 @@ def critical_score(curve: NDArray[np.floating], rule: FittedRule) -> float:
 def rise_moment(curve: NDArray[np.floating]) -> int:
     """The window with which a rising curve leaves its calm part for good: where the event begins.
 
-    The first value from which on the curve stays above half the way from the median of its first half to that of its
-    last quarter; the last value where it does not rise. 0 for an empty curve.
+    The first value from which on the curve stays above the middle between the median of its first half and that of
+    its last quarter; the last value if it does not rise. 0 for an empty curve.
     """
     own = np.asarray(curve, dtype=np.float64)
-    if len(own) < 4:
+    if len(own) < _MIN_WINDOWS:
         return max(0, len(own) - 1)
-    calm, ended = np.median(own[: len(own) // 2]), np.median(own[-(len(own) // 4) :])
-    below = np.flatnonzero(own <= (calm + ended) / 2)
+    calm, final = np.median(own[: len(own) // 2]), np.median(own[-(len(own) // 4) :])
+    below = np.flatnonzero(own <= (calm + final) / 2)
     return min(int(below[-1]) + 1 if len(below) else 0, len(own) - 1)
 
 
 def fit_trend(
     curves: Sequence[NDArray[np.floating]], critical: Sequence[bool], *, test: TrendTest = "combined"
 ) -> FittedRule:
-    """Fit what counts as increasing on the curves of labelled shots; shots too short for a trend are left out.
+    """The rule for what counts as increasing, fitted on the curves of labeled shots; too short ones are left out.
 
     Raises:
-        InvalidArgumentError: The test is unknown, lengths differ, or the shots are not of both kinds.
+        InvalidArgumentError: The test is unknown, lengths differ, or not both critical and other shots are given.
     """
     if test not in TREND_TESTS:
-        raise InvalidArgumentError(f"test is {test!r}, allowed are {', '.join(TREND_TESTS)}")
+        raise InvalidArgumentError(f"test must be one of {', '.join(TREND_TESTS)}, got {test!r}")
     if len(curves) != len(critical):
         raise InvalidArgumentError(
-            f"there must be one label per curve, given are {len(critical)} for {len(curves)} curves"
+            f"critical must have one label per curve, got {len(critical)} for {len(curves)} curves"
         )
-    found = [(trend_numbers(curve), bool(label)) for curve, label in zip(curves, critical, strict=True)]
-    usable = [(numbers, label) for numbers, label in found if numbers is not None]
-    missed = sum(label for numbers, label in found if numbers is None)
+    examples = [(trend_numbers(curve), bool(label)) for curve, label in zip(curves, critical, strict=True)]
+    usable = [(numbers, label) for numbers, label in examples if numbers is not None]
+    missed = sum(label for numbers, label in examples if numbers is None)
     return fit_rule(
         [numbers for numbers, _ in usable],
         [label for _, label in usable],

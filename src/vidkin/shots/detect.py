@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin.errors import InvalidArgumentError
 from vidkin.media import iter_frames, iter_planes, probe
-from vidkin.shots.contract import DetectedCut, DetectedCuts, PlanesDetector, RgbFrame, ShotDetector
+from vidkin.shots.contract import DetectedCuts, PlanesDetector, RgbFrame, ShotDetector
 from vidkin.shots.registry import open_detector
 from vidkin.shots.shot import Cut, Opening, Shot, ShotDetection
 
-__all__ = ["detect", "detect_shots"]
+__all__ = ["build_detection", "detect", "detect_shots"]
 
 PathLike = str | os.PathLike[str]
+
+# Seconds that the only frame of a video is shown for, if the file does not say.
+_SINGLE_FRAME = 1.0 / 25.0
 
 
 def detect(
@@ -24,39 +28,31 @@ def detect(
     *,
     on_progress: Callable[[float, float | None], None] | None = None,
 ) -> ShotDetection:
-    """Find the cuts and the shots of a video.
+    """The cuts and the shots of a video.
 
     Args:
         path: The video.
         detector: A name for `open_detector`, or a fresh detector.
-        on_progress: Called with (frames done, frames in all as far as the file says).
+        on_progress: Called with (frames done, frames in all as far as the file tells).
 
     Raises:
         MediaError: The file cannot be read as video.
-        InvalidArgumentError: Nothing answers to the detector's name.
+        InvalidArgumentError: No detector has this name, or it reports cuts that are not in the video.
     """
     name = os.fspath(path)
     worker = open_detector(detector) if isinstance(detector, str) else detector
-    total = _frame_count(name) if on_progress is not None else 0
+    expected = 0
+    if on_progress is not None:
+        info = probe(name)
+        expected = max(1, round(info.duration * info.frame_rate))
     times: list[float] = []
     end = 0.0
-    for fed, known_end in _fed(name, worker):
-        times += fed
+    for pushed, known_end in _push_frames(name, worker):
+        times += pushed
         end = known_end
         if on_progress is not None:
-            on_progress(len(times), max(total, len(times)))
-    found = worker.finish()
-    frame_times = np.array(times)
-    end = max(end, times[-1] + _usual_distance(frame_times))
-    cuts = tuple(_timed(cut, frame_times) for cut in found.cuts)
-    return ShotDetection(
-        path=name,
-        detector=worker.name,
-        cuts=cuts,
-        shots=_shots(cuts, found, frame_times, end),
-        curve=found.curve,
-        frame_times=frame_times,
-    )
+            on_progress(len(times), max(expected, len(times)))
+    return build_detection(name, worker.name, worker.finish(), np.array(times), end=end)
 
 
 def detect_shots(path: PathLike, detector: str | ShotDetector | PlanesDetector = "default") -> list[Shot]:
@@ -64,8 +60,72 @@ def detect_shots(path: PathLike, detector: str | ShotDetector | PlanesDetector =
     return list(detect(path, detector).shots)
 
 
-def _fed(name: str, worker: ShotDetector | PlanesDetector) -> Iterator[tuple[list[float], float]]:
-    """Push all frames; the times of each lot, and the end of the video as far as it is known."""
+def build_detection(
+    path: str, detector: str, detected: DetectedCuts, frame_times: NDArray[np.float64], *, end: float = 0.0
+) -> ShotDetection:
+    """Cuts in frames with their times, and the shots between them.
+
+    Args:
+        path: The video.
+        detector: Name of the detector.
+        detected: What it found.
+        frame_times: [T] seconds of every frame, at least one.
+        end: End of the video in seconds, as far as it is known. The last frame is shown for at least the median
+            distance of two frames.
+
+    Raises:
+        InvalidArgumentError: A cut lies behind the last frame.
+    """
+    times = frame_times.tolist()
+    end = max(end, times[-1] + (float(np.median(np.diff(frame_times))) if len(times) > 1 else _SINGLE_FRAME))
+    cuts = []
+    for cut in detected.cuts:
+        first = cut.frame if cut.start_frame is None else cut.start_frame
+        last = cut.frame if cut.end_frame is None else cut.end_frame
+        if max(cut.frame, last) >= len(times):
+            raise InvalidArgumentError(
+                f"{path}: detector {detector!r} reports a cut at frame {max(cut.frame, last)}, "
+                f"but the video has {len(times)} frames"
+            )
+        cuts.append(
+            Cut(
+                time=times[cut.frame],
+                frame=cut.frame,
+                kind=cut.kind,
+                confidence=cut.confidence,
+                start=times[first],
+                end=times[last],
+                start_frame=first,
+                end_frame=last,
+            )
+        )
+    openings: list[tuple[Opening, float]] = [("start", 1.0), *((cut.kind, cut.confidence) for cut in cuts)]
+    frames = [0, *(cut.frame for cut in cuts), len(times)]
+    moments = [times[0], *(cut.time for cut in cuts), end]
+    shots = tuple(
+        Shot(
+            start=moments[place],
+            end=moments[place + 1],
+            start_frame=frames[place],
+            end_frame=frames[place + 1],
+            kind=kind,
+            confidence=confidence,
+            critical=None if detected.critical is None else detected.critical[place],
+        )
+        for place, (kind, confidence) in enumerate(openings)
+    )
+    return ShotDetection(
+        path=path,
+        detector=detector,
+        cuts=tuple(cuts),
+        shots=shots,
+        curve=detected.curve,
+        frame_times=frame_times,
+    )
+
+
+def _push_frames(name: str, worker: ShotDetector | PlanesDetector) -> Iterator[tuple[list[float], float]]:
+    """Push all frames of a video; yields the times of each batch, and the end of the video as far as it is known."""
     if isinstance(worker, PlanesDetector):
         for planes in iter_planes(name):
             worker.push_planes(planes)
@@ -74,53 +134,8 @@ def _fed(name: str, worker: ShotDetector | PlanesDetector) -> Iterator[tuple[lis
     count = 0
     end = probe(name).duration
     for batch in iter_frames(name, rate=None, short_side=worker.short_side):
-        lot = batch.timestamps.tolist()
-        for number, (image, time) in enumerate(zip(batch.images, lot, strict=True), start=count):
-            worker.push(RgbFrame(number, time, image))
-        count += len(lot)
-        yield lot, end
-
-
-def _frame_count(name: str) -> int:
-    info = probe(name)
-    return max(1, round(info.duration * info.frame_rate))
-
-
-def _usual_distance(times: NDArray[np.float64]) -> float:
-    return float(np.median(np.diff(times))) if len(times) > 1 else 1.0 / 25.0
-
-
-def _timed(cut: DetectedCut, times: NDArray[np.float64]) -> Cut:
-    first = cut.frame if cut.start_frame is None else cut.start_frame
-    last = cut.frame if cut.end_frame is None else cut.end_frame
-    return Cut(
-        time=float(times[cut.frame]),
-        frame=cut.frame,
-        kind=cut.kind,
-        confidence=cut.confidence,
-        start=float(times[first]),
-        end=float(times[last]),
-        start_frame=first,
-        end_frame=last,
-    )
-
-
-def _shots(
-    cuts: Sequence[Cut], found: DetectedCuts, times: NDArray[np.float64], end: float
-) -> tuple[Shot, ...]:
-    borders = [0, *(cut.frame for cut in cuts), len(times)]
-    moments = [float(times[0]), *(cut.time for cut in cuts), end]
-    openings: list[tuple[Opening, float]] = [("start", 1.0), *((cut.kind, cut.confidence) for cut in cuts)]
-    critical: Sequence[float | None] = found.critical or [None] * len(openings)
-    return tuple(
-        Shot(
-            start=moments[place],
-            end=moments[place + 1],
-            start_frame=borders[place],
-            end_frame=borders[place + 1],
-            kind=kind,
-            confidence=confidence,
-            critical=score,
-        )
-        for place, ((kind, confidence), score) in enumerate(zip(openings, critical, strict=True))
-    )
+        times = batch.timestamps.tolist()
+        for image, time in zip(batch.images, times, strict=True):
+            worker.push(RgbFrame(count, time, image))
+            count += 1
+        yield times, end

@@ -10,23 +10,31 @@ from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["Curve", "Cut", "CutKind", "Opening", "Shot", "ShotDetection"]
+__all__ = ["TRANSITIONS", "Curve", "Cut", "Opening", "Shot", "ShotDetection", "Transition"]
 
-CutKind = Literal["hard", "gradual"]
-Opening = Literal["start", "hard", "gradual"]
+Transition = Literal["hard", "gradual", "dissolve", "fade", "wipe"]
+"""How one shot turns into the next; ``gradual`` where the detector does not tell which of the gradual ones it is."""
+
+TRANSITIONS: tuple[Transition, ...] = get_args(Transition)
+
+Opening = Literal["start", "hard", "gradual", "dissolve", "fade", "wipe"]
+"""How a shot begins: with the video, or by a `Transition`."""
+
+# A shot is critical from this score on.
+_CRITICAL = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
     """A transition from one shot to the next.
 
-    Frames are numbered from 0 in the order of presentation; times are seconds from the first frame.
+    Frames are numbered from 0 in order of presentation; times are seconds from the first frame.
 
     Attributes:
         time: When the new shot begins.
         frame: The first frame of the new shot; of a gradual transition the middle one.
-        kind: ``hard``, or ``gradual`` (dissolve, fade, wipe).
-        confidence: How sure it is, in [0, 1].
+        kind: ``hard``, ``dissolve``, ``fade``, ``wipe``, or ``gradual`` for any of the last three.
+        confidence: How sure the detector is, in [0, 1].
         start: Begin of the transition; of a hard cut ``time``.
         end: End of the transition; of a hard cut ``time``.
         start_frame: First frame of the transition; of a hard cut ``frame``.
@@ -35,7 +43,7 @@ class Cut:
 
     time: float
     frame: int
-    kind: CutKind
+    kind: Transition
     confidence: float
     start: float
     end: float
@@ -43,19 +51,22 @@ class Cut:
     end_frame: int
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(CutKind):
-            raise InvalidArgumentError(f"kind of a cut is 'hard' or 'gradual', given is {self.kind!r}")
-        if not 0.0 <= self.confidence <= 1.0:
-            raise InvalidArgumentError(f"confidence lies in [0, 1], given is {self.confidence}")
+        check_choice("kind of a cut", self.kind, TRANSITIONS)
+        check_share("confidence", self.confidence)
         if not 0 <= self.start_frame <= self.frame <= self.end_frame:
             raise InvalidArgumentError(
-                f"a cut's frames are start_frame <= frame <= end_frame from 0 on, given are "
-                f"{self.start_frame}, {self.frame}, {self.end_frame}"
+                "frames of a cut must be 0 <= start_frame <= frame <= end_frame, "
+                f"got {self.start_frame}, {self.frame}, {self.end_frame}"
             )
         if not 0.0 <= self.start <= self.time <= self.end:
             raise InvalidArgumentError(
-                f"a cut's times are start <= time <= end from 0 s on, given are {self.start}, {self.time}, {self.end}"
+                f"times of a cut must be 0 <= start <= time <= end, got {self.start}, {self.time}, {self.end}"
             )
+
+    @property
+    def is_gradual(self) -> bool:
+        """The transition takes several frames, of whatever type it is."""
+        return self.kind != "hard"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +76,13 @@ class Shot:
     The shots of a video follow each other without a gap: a gradual transition is divided at its middle.
 
     Attributes:
-        start: When it begins, in seconds from the first frame of the video.
+        start: When the shot begins, in seconds from the first frame of the video.
         end: When the next one begins, or the video ends.
         start_frame: Its first frame, numbered from 0.
         end_frame: The first frame after it.
-        kind: The transition that opens it: ``start`` (of the video), ``hard`` or ``gradual``.
+        kind: The transition that opens it; ``start`` for the first shot of the video.
         confidence: Confidence of that transition, in [0, 1]; 1 for ``start``.
-        critical: How surely something happens at its end, in [0, 1], yes from 0.5 on; None where the detector does
-            not judge this.
+        critical: How surely something happens at its end, in [0, 1]; None if the detector does not judge this.
     """
 
     start: float
@@ -84,22 +94,24 @@ class Shot:
     critical: float | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Opening):
-            raise InvalidArgumentError(
-                f"kind of a shot is 'start', 'hard' or 'gradual', given is {self.kind!r}"
-            )
+        check_choice("kind of a shot", self.kind, get_args(Opening))
+        check_share("confidence", self.confidence)
+        if self.critical is not None:
+            check_share("critical", self.critical)
         if not 0 <= self.start_frame < self.end_frame:
             raise InvalidArgumentError(
-                f"a shot has frames from start_frame up to before end_frame, given are "
-                f"{self.start_frame} and {self.end_frame}"
+                "frames of a shot must be 0 <= start_frame < end_frame, "
+                f"got {self.start_frame} and {self.end_frame}"
             )
         if not 0.0 <= self.start < self.end:
             raise InvalidArgumentError(
-                f"a shot ends after it starts, given are {self.start} and {self.end} s"
+                f"times of a shot must be 0 <= start < end, got {self.start} and {self.end} s"
             )
-        for name, value in (("confidence", self.confidence), ("critical", self.critical)):
-            if value is not None and not 0.0 <= value <= 1.0:
-                raise InvalidArgumentError(f"{name} lies in [0, 1], given is {value}")
+
+    @property
+    def is_critical(self) -> bool:
+        """Something happens at its end: the detector judges this, and scores 0.5 or more."""
+        return self.critical is not None and self.critical >= _CRITICAL
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +121,7 @@ class Curve:
     Attributes:
         times: [N] float64 seconds, increasing.
         values: [N] float64.
-        name: What it is, as ``"novelty"``.
+        name: What the values are, for example ``"novelty"``.
     """
 
     times: NDArray[np.float64]
@@ -119,20 +131,20 @@ class Curve:
     def __post_init__(self) -> None:
         if self.times.ndim != 1 or self.times.shape != self.values.shape:
             raise InvalidArgumentError(
-                f"times and values of a curve are one each, given are {self.times.shape} and {self.values.shape}"
+                f"times and values of a curve must both be [N], got {self.times.shape} and {self.values.shape}"
             )
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ShotDetection:
-    """All that a detector found in one video.
+    """All that a detector finds in one video.
 
     Attributes:
-        path: The video, as given.
+        path: The video, as the caller named it.
         detector: The name of the detector.
-        cuts: In the order of time.
-        shots: In the order of time, without gaps, from the first frame to the end.
-        curve: What the cuts were read from; None where the detector has none.
+        cuts: In order of time.
+        shots: In order of time, without gaps, from the first frame to the end.
+        curve: What the cuts were read from; None if the detector has none.
         frame_times: [T] float64, seconds of every frame from the first one on.
     """
 
@@ -142,3 +154,15 @@ class ShotDetection:
     shots: tuple[Shot, ...]
     curve: Curve | None
     frame_times: NDArray[np.float64]
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise InvalidArgumentError unless the value is one of the choices."""
+    if value not in choices:
+        raise InvalidArgumentError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+
+
+def check_share(name: str, value: float) -> None:
+    """Raise InvalidArgumentError unless the value is in [0, 1]."""
+    if not 0.0 <= value <= 1.0:
+        raise InvalidArgumentError(f"{name} must be in [0, 1], got {value}")

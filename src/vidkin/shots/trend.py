@@ -12,8 +12,8 @@ from vidkin.errors import InvalidArgumentError
 
 __all__ = ["MannKendall", "end_rise", "mann_kendall", "theil_sen"]
 
-# All pairs of a longer series cost too much and say no more: it is thinned evenly to this many values.
-_MOST_VALUES = 1500
+# All pairs of a longer series cost too much and tell no more: it is thinned evenly to this many values.
+_MAX_VALUES = 1500
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,11 @@ class MannKendall:
     """Outcome of the Mann-Kendall trend test.
 
     Attributes:
-        statistic: S, the pairs that increase less the pairs that decrease.
-        tau: S / number of pairs, in [-1, 1]: 1 where every value is above all before it (Kendall's tau-a).
-        z: S less its continuity correction, over its standard deviation without a trend, ties accounted for. Values
-            that depend on their neighbours, as windows that overlap do, make |z| too large: compare it with a fitted
-            threshold, not with a table.
+        statistic: S, the number of pairs that increase minus those that decrease.
+        tau: S / number of pairs, in [-1, 1]: 1 if every value is above all before it (Kendall's tau-a).
+        z: S minus its continuity correction, over its standard deviation without a trend, ties accounted for. Values
+            that depend on their neighbors, like those of overlapping windows, make |z| too large: compare it with a
+            fitted threshold, not with a table.
         p_value: Chance of such an S or a higher one without a trend, for independent values.
     """
 
@@ -42,14 +42,14 @@ def mann_kendall(values: NDArray[np.floating]) -> MannKendall:
     ``z = (S - sign S) / sqrt(Var S)``. Fewer than two values, or equal ones, have no trend (tau 0, z 0, p 1/2).
 
     Args:
-        values: [N], in the order of time. Of more than 1,500 an even sample is taken.
+        values: [N], in order of time. Of more than 1,500 an even sample is taken.
 
     Raises:
-        InvalidArgumentError: Values are not one row of finite numbers.
+        InvalidArgumentError: The values are not one row of finite numbers.
 
     Source: Mann, Nonparametric tests against trend, Econometrica 1945; Kendall, Rank correlation methods.
     """
-    x = _checked(values)
+    x = _series(values)
     n = len(x)
     statistic = int(np.sign(np.subtract.outer(x, x))[np.tril_indices(n, -1)].sum()) if n > 1 else 0
     pairs = n * (n - 1) // 2
@@ -63,24 +63,24 @@ def theil_sen(values: NDArray[np.floating], times: NDArray[np.floating] | None =
     """Median slope of all pairs of values: a line that up to 29 % of outliers do not turn.
 
     Args:
-        values: [N], in the order of time. Of more than 1,500 an even sample is taken.
+        values: [N], in order of time. Of more than 1,500 an even sample is taken.
         times: [N], strictly increasing; default 0, 1, 2, ...
 
     Returns:
-        Units of the values a unit of time; 0 for fewer than two values.
+        Units of the values per unit of time; 0 for fewer than two values.
 
     Raises:
-        InvalidArgumentError: Values are not one row of finite numbers, or times do not fit or increase.
+        InvalidArgumentError: The values are not one row of finite numbers, or the times do not fit or increase.
 
     Source: Theil 1950; Sen, Estimates of the regression coefficient based on Kendall's tau, JASA 1968.
     """
     t = np.arange(len(values), dtype=np.float64) if times is None else np.asarray(times, dtype=np.float64)
     if t.shape != np.shape(values) or (len(t) > 1 and not bool((np.diff(t) > 0).all())):
         raise InvalidArgumentError(
-            f"times must be one per value and strictly increasing, given are {list(t.shape)} for "
+            f"times must be one per value and strictly increasing, got {list(t.shape)} for "
             f"{list(np.shape(values))} values"
         )
-    x, t = _checked(values), _thinned(t)
+    x, t = _series(values), _thin(t)
     if len(x) < 2:
         return 0.0
     later, earlier = np.tril_indices(len(x), -1)
@@ -88,25 +88,25 @@ def theil_sen(values: NDArray[np.floating], times: NDArray[np.floating] | None =
 
 
 def end_rise(values: NDArray[np.floating]) -> float:
-    """Median of the last quarter less median of the first half: by how much a series that is flat at first ends higher.
+    """Median of the last quarter minus median of the first half: how much higher a series ends that is flat at first.
 
-    The event of a critical clip lies at its end, so that most of the clip is flat; slopes of all pairs then see
-    little of it. 0 for fewer than four values.
+    The event of a critical clip lies at its end, so most of the clip is flat; slopes of all pairs then show little
+    of it. 0 for fewer than four values.
     """
-    x = _checked(values)
+    x = _series(values)
     if len(x) < 4:
         return 0.0
     return float(np.median(x[-(len(x) // 4) :]) - np.median(x[: len(x) // 2]))
 
 
-def _checked(values: NDArray[np.floating]) -> NDArray[np.float64]:
+def _series(values: NDArray[np.floating]) -> NDArray[np.float64]:
     x = np.asarray(values, dtype=np.float64)
     if x.ndim != 1 or not bool(np.isfinite(x).all()):
-        raise InvalidArgumentError(f"values must be one row [N] of finite numbers, given is {list(x.shape)}")
-    return _thinned(x)
+        raise InvalidArgumentError(f"values must be one row [N] of finite numbers, got {list(x.shape)}")
+    return _thin(x)
 
 
-def _thinned(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    if len(x) <= _MOST_VALUES:
+def _thin(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    if len(x) <= _MAX_VALUES:
         return x
-    return x[np.linspace(0, len(x) - 1, _MOST_VALUES).round().astype(np.int64)]
+    return x[np.linspace(0, len(x) - 1, _MAX_VALUES).round().astype(np.int64)]

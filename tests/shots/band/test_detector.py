@@ -14,7 +14,7 @@ from vidkin.media import FramePlanes, iter_planes, write_video
 from vidkin.metric.measures import boundary_scores
 from vidkin.shots import detect, open_detector
 from vidkin.shots.band import (
-    LabelledSequence,
+    LabeledSequence,
     TransitionNetwork,
     TransitionThresholds,
     band_features,
@@ -22,7 +22,8 @@ from vidkin.shots.band import (
     train_transitions,
 )
 from vidkin.shots.band.features import BAND_CHANNELS, BAND_LAGS, BandFeatures
-from vidkin.shots.judging import boundaries_of_cuts, evaluate_cuts, read_boundary_labels
+from vidkin.shots.band.rules import cuts_from_probabilities
+from vidkin.shots.judging import cut_boundaries, evaluate_cuts, read_boundary_labels
 
 
 def planes_of(luma: np.ndarray) -> FramePlanes:
@@ -58,7 +59,7 @@ def test_structure_does_not_see_brightness() -> None:
     luma = np.concatenate([base, base + 80])
     features = band_features(planes_of(luma))
     assert features[1, 0] < 0.02
-    assert features[1, len(BAND_LAGS)] > 0.2  # colour and brightness
+    assert features[1, len(BAND_LAGS)] > 0.2  # color and brightness
     assert features[1, -4] == pytest.approx(8 * 80 / 255, abs=1e-4)
 
 
@@ -98,17 +99,17 @@ def test_networks_are_kept_with_their_thresholds(tmp_path: Path) -> None:
 def test_other_files_are_no_networks(tmp_path: Path) -> None:
     path = tmp_path / "network.safetensors"
     path.write_bytes(b"something else")
-    with pytest.raises(InvalidArgumentError, match="is not a network of transitions"):
+    with pytest.raises(InvalidArgumentError, match=r"network\.safetensors: not a network of transitions"):
         open_detector(f"band?weights={path}")
 
 
-def sequences(count: int, length: int = 64) -> list[LabelledSequence]:
+def sequences(count: int, length: int = 64) -> list[LabeledSequence]:
     """Noise that changes once: learnable in seconds."""
     made = []
     for seed in range(count):
         cut = int(np.random.default_rng(seed).integers(10, length - 10))
         shots = [np.repeat(noise(1, 2 * seed), cut, 0), np.repeat(noise(1, 2 * seed + 1), length - cut, 0)]
-        made.append(LabelledSequence.of_planes(planes_of(np.concatenate(shots)), (cut,), ()))
+        made.append(LabeledSequence.from_planes(planes_of(np.concatenate(shots)), (cut,), ()))
     return made
 
 
@@ -121,7 +122,7 @@ def test_training_learns_and_repeats() -> None:
     assert losses[-1] < losses[0] / 10
     network.thresholds = fit_thresholds(network, made[:32])
     found = [
-        evaluate_cuts([(open_cuts(network, sequence), labels_of(sequence))], tolerance=0).every.f1
+        evaluate_cuts([(open_cuts(network, sequence), sequence.labels)], tolerance=0).every.f1
         for sequence in made[32:]
     ]
     assert np.mean(found) == 1.0
@@ -130,21 +131,15 @@ def test_training_learns_and_repeats() -> None:
     assert all(torch.equal(a, b) for a, b in zip(again.parameters(), twice.parameters(), strict=True))
 
 
-def open_cuts(network: TransitionNetwork, sequence: LabelledSequence) -> list:
-    from vidkin.shots.band.rules import cuts_of_probabilities
-
-    return list(cuts_of_probabilities(network.probabilities(sequence.features).numpy(), network.thresholds))
-
-
-def labels_of(sequence: LabelledSequence):
-    from vidkin.shots.judging import BoundaryLabels
-
-    return BoundaryLabels(sequence.hard, sequence.gradual)
+def open_cuts(network: TransitionNetwork, sequence: LabeledSequence) -> list:
+    return list(cuts_from_probabilities(network.probabilities(sequence.features).numpy(), network.thresholds))
 
 
 def test_training_needs_sequences_of_one_length() -> None:
     made = sequences(16)
-    with pytest.raises(InvalidArgumentError, match="16 or more sequences of one length, given are 15"):
+    with pytest.raises(
+        InvalidArgumentError, match="sequences must be at least 16, all of one length, got 15"
+    ):
         train_transitions(made[:15])
     with pytest.raises(InvalidArgumentError, match=r"of lengths \[32, 64\]"):
         train_transitions([*made[:15], *sequences(1, 32)])
@@ -211,7 +206,7 @@ def test_sintel(shared_data: Path) -> None:
     assert scores.hard.false_positives <= 2
     assert scores.gradual_found >= 10
     # As the matching of the measure says it: what is matched beside the hard cuts are transitions.
-    pooled = boundary_scores(boundaries_of_cuts(cuts), labels.boundaries, tolerance=2)
+    pooled = boundary_scores(cut_boundaries(cuts), labels.boundaries, tolerance=2)
     assert pooled.true_positives >= 19
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.band import TransitionThresholds
-from vidkin.shots.band.rules import cuts_of_probabilities
+from vidkin.shots.band.rules import cuts_from_probabilities
 
 HALF = TransitionThresholds(hard=0.5, gradual=0.5)
 
@@ -24,12 +24,12 @@ def made(length: int, hard: dict[int, float], gradual: dict[tuple[int, int], flo
 def found(
     values: np.ndarray, thresholds: TransitionThresholds = HALF
 ) -> list[tuple[int, str, int | None, int | None]]:
-    cuts = cuts_of_probabilities(values, thresholds)
+    cuts = cuts_from_probabilities(values, thresholds)
     return [(cut.frame, cut.kind, cut.start_frame, cut.end_frame) for cut in cuts]
 
 
 def test_a_peak_is_a_cut_with_its_probability() -> None:
-    cuts = cuts_of_probabilities(made(50, {20: 0.9}, {}), HALF)
+    cuts = cuts_from_probabilities(made(50, {20: 0.9}, {}), HALF)
     assert [(cut.frame, cut.kind) for cut in cuts] == [(20, "hard")]
     assert cuts[0].confidence == pytest.approx(0.9)
 
@@ -40,7 +40,7 @@ def test_neighbours_of_a_stronger_peak_are_not_cuts() -> None:
 
 
 def test_a_stretch_is_a_transition_with_its_interval() -> None:
-    cuts = cuts_of_probabilities(made(60, {}, {(20, 31): 0.8}), HALF)
+    cuts = cuts_from_probabilities(made(60, {}, {(20, 31): 0.8}), HALF)
     assert found(made(60, {}, {(20, 31): 0.8})) == [(26, "gradual", 20, 31)]
     assert cuts[0].confidence == pytest.approx(0.8)
 
@@ -71,5 +71,5 @@ def test_nothing_in_nothing() -> None:
 
 
 def test_thresholds_are_probabilities() -> None:
-    with pytest.raises(InvalidArgumentError, match="threshold hard is 1"):
+    with pytest.raises(InvalidArgumentError, match="threshold hard must be above 0 and below 1, got 1"):
         TransitionThresholds(hard=1)

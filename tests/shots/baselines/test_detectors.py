@@ -13,8 +13,8 @@ from tests.support.detections import CUTS, cut_video
 from tests.support.videos import encode, pan, photograph
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.metric.measures import boundary_scores
-from vidkin.shots import RgbFrame, ShotDetection, available_detectors, detect, open_detector
-from vidkin.shots.baselines.shotdetect import colour_difference
+from vidkin.shots import RgbFrame, ShotDetection, detect, open_detector
+from vidkin.shots.baselines.shotdetect import color_difference
 
 
 def hard(found: ShotDetection) -> list[int]:
@@ -44,12 +44,12 @@ def test_a_detector_without_frames_finds_nothing(name: str) -> None:
     assert open_detector(name).finish().cuts == ()
 
 
-def test_the_colour_difference_by_hand() -> None:
+def test_the_color_difference_by_hand() -> None:
     first = np.zeros((2, 2, 3), np.uint8)
     second = first.copy()
     second[0, 0] = (255, 10, 6)
     # (255 + 10 + 6) / 4 pixels = 67.75, rounded down.
-    assert colour_difference(first, second) == colour_difference(second, first) == 67
+    assert color_difference(first, second) == color_difference(second, first) == 67
 
 
 def test_shotdetect_wants_a_jump_of_the_score_too() -> None:
@@ -92,32 +92,22 @@ def test_a_dissolve_is_gradual_for_svd(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("canny", r"'canny' is not a shot detector; choose from .*shotdetect"),
-        ("content:folder", r"'content:folder' is not a shot detector"),
-        ("content?limit=3", r"has no setting 'limit'; choose from min_scene_len, threshold"),
-        ("svd?threshold=3", r"has no setting 'threshold'; choose from none"),
-        ("content?threshold=high", r"threshold must be a number, got 'high'"),
-        ("content?min_scene_len=1.5", r"min_scene_len must be a whole number, got '1.5'"),
-        ("content?min_scene_len=0", r"min_scene_len must be 1 frame or more, given is 0"),
-        ("content?threshold=0", r"threshold of content must be above 0, given is 0.0"),
-        ("shotdetect?threshold=-1", r"threshold of shotdetect must be 0 or more, given is -1.0"),
-        ("shotdetect?min_scene_len=0", r"min_scene_len must be 1 frame or more, given is 0"),
-        ("content?threshold", r"settings must have the form name=value&name=value, got 'threshold'"),
+        ("content?min_scene_len=0", r"min_scene_len must be at least 1 frame, got 0"),
+        ("content?threshold=0", r"threshold of content must be above 0, got 0.0"),
+        ("shotdetect?threshold=-1", r"threshold of shotdetect must be at least 0, got -1.0"),
+        ("shotdetect?min_scene_len=0", r"min_scene_len must be at least 1 frame, got 0"),
     ],
 )
-def test_names_that_mean_nothing(name: str, message: str) -> None:
+def test_settings_out_of_range(name: str, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         open_detector(name)
-
-
-def test_the_baselines_are_listed() -> None:
-    assert {"adaptive", "content", "shotdetect", "svd"} <= set(available_detectors())
 
 
 def test_pyscenedetect_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scenedetect", None)
     with pytest.raises(
-        MissingPartError, match=r"PySceneDetect, which is not installed: pip install 'vidkin\[bas"
+        MissingPartError,
+        match=r"PySceneDetect, which is not installed; install it with: pip install 'vidkin\[bas",
     ):
         open_detector("content")
 

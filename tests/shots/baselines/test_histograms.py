@@ -1,4 +1,4 @@
-"""Histograms of pictures whose colours are known, and against the definition in plain Python."""
+"""Histograms of pictures whose colors are known, and against the definition in plain Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vidkin.shots.baselines.histograms import HSV_BINS, hsv_histogram
 
 
 @pytest.mark.parametrize(
-    ("colour", "bins"),
+    ("color", "bins"),
     [
         ((255, 0, 0), (0, 11, 7)),
         ((0, 255, 0), (6, 11, 7)),  # 120 degrees / 20
@@ -22,13 +22,13 @@ from vidkin.shots.baselines.histograms import HSV_BINS, hsv_histogram
         ((255, 0, 10), (17, 11, 7)),
     ],
 )
-def test_pure_colours(colour: tuple[int, int, int], bins: tuple[int, int, int]) -> None:
-    histogram = hsv_histogram(np.full((4, 6, 3), colour, np.uint8)).reshape(HSV_BINS)
+def test_pure_colors(color: tuple[int, int, int], bins: tuple[int, int, int]) -> None:
+    histogram = hsv_histogram(np.full((4, 6, 3), color, np.uint8)).reshape(HSV_BINS)
     assert histogram[bins] == 1.0
     assert histogram.sum() == 1.0
 
 
-def test_random_colours_as_by_the_standard_library() -> None:
+def test_random_colors_as_by_the_standard_library() -> None:
     image = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
     expected = np.zeros(HSV_BINS)
     for pixel in image.reshape(-1, 3).tolist():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.judging.critical_clips import JudgedShot, TrueShot, score_critical, score_found_critical
+from vidkin.shots.judging.critical_clips import JudgedShot, TrueShot, score_critical, score_detected_critical
 
 TRUTH = [[TrueShot(0, 50, 4.0), TrueShot(50, 80, None), TrueShot(80, 120, 11.0), TrueShot(120, 150, None)]]
 
@@ -36,12 +36,15 @@ def test_found_shots_match_by_what_they_share() -> None:
             JudgedShot(99, 150, 0.2, 14.0),
         ]
     ]
-    found = score_found_critical(judged, TRUTH)
+    found = score_detected_critical(judged, TRUTH)
     assert (found.clips.true_positives, found.clips.false_positives, found.clips.false_negatives) == (1, 2, 1)
     assert found.average_precision == pytest.approx(1 / 2)
     assert found.spotting[1.0] == pytest.approx((1 + 2 / 3) / 2)
 
 
 def test_other_shots_than_the_labelled_ones_are_told() -> None:
-    with pytest.raises(InvalidArgumentError, match="video 0: the shots judged are not the labelled ones"):
+    with pytest.raises(
+        InvalidArgumentError,
+        match="in video 0 must be the labeled ones; use score_detected",
+    ):
         score_critical([[JudgedShot(0, 50, 0.9, 4.4)]], TRUTH)

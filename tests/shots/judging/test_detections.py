@@ -69,5 +69,7 @@ def test_labels_are_read(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "labels.json"
     path.write_text(text)
-    with pytest.raises(InvalidArgumentError, match=r"labels\.json does not hold labels of cuts"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"labels\.json: not a file of cuts .* it must have the form"
+    ):
         read_boundary_labels(path)

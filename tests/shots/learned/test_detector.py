@@ -17,7 +17,8 @@ from vidkin.shots.contract import RgbFrame
 from vidkin.shots.detect import detect
 from vidkin.shots.fitted_rule import FittedRule
 from vidkin.shots.learned.clips import ShotClips
-from vidkin.shots.learned.detector import LearnedDetector, head_of, open_learned, squared, video_features
+from vidkin.shots.learned.detector import LearnedDetector, open_learned
+from vidkin.shots.learned.encoding import encode_with, fit_to_square, video_features
 from vidkin.shots.learned.rules import ShotRules, fit_shot_rules
 from vidkin.shots.learned.training import ShotRecipe, train_on_shots
 
@@ -60,7 +61,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ShotRecipe(loss="triplet", window=6, steps=30, learning_rate=3e-3, quadlets=8, triplets=8),
     )
     critical = [[shot == 0 for shot in range(len(shots))] for shots in labels]
-    rules = fit_shot_rules(features, labels, head_of(model), window=6, critical=critical, fitted_on="4 films")
+    rules = fit_shot_rules(
+        features, labels, encode_with(model), window=6, critical=critical, fitted_on="4 films"
+    )
     save_model(model, place / "model")
     rules.save(place / "model")
     return place / "model"
@@ -86,7 +89,7 @@ def test_a_model_folder_cuts_a_film_it_has_not_seen(folder: Path, tmp_path: Path
 
 def test_every_frame_goes_through_the_frame_network_once() -> None:
     class Counting:
-        """Features are the mean colours; counts frames."""
+        """Features are the mean colors; counts frames."""
 
         frames = 0
 
@@ -101,9 +104,9 @@ def test_every_frame_goes_through_the_frame_network_once() -> None:
     model = Counting()
     rules = ShotRules(window=8, cut=FittedRule({"jump": 2.0, "across": 10.0}, -12.0))
     detector = LearnedDetector(model, rules, size=16)
-    colours = np.array([[200, 30, 30]] * 37 + [[30, 30, 200]] * 20, dtype=np.uint8)
-    for index, colour in enumerate(colours):
-        detector.push(RgbFrame(index, index / 25, np.broadcast_to(colour, (16, 16, 3)).copy()))
+    colors = np.array([[200, 30, 30]] * 37 + [[30, 30, 200]] * 20, dtype=np.uint8)
+    for index, color in enumerate(colors):
+        detector.push(RgbFrame(index, index / 25, np.broadcast_to(color, (16, 16, 3)).copy()))
     found = detector.finish()
     assert [cut.frame for cut in found.cuts] == [37]
     assert model.frames == 57
@@ -123,8 +126,8 @@ def test_a_rate_passes_frames_over_and_keeps_their_numbers() -> None:
     rules = ShotRules(window=2, rate=10.0, cut=FittedRule({"jump": 2.0, "across": 10.0}, -12.0))
     detector = LearnedDetector(Colours(), rules, size=16)
     for index in range(90):
-        colour = (200, 30, 30) if index < 45 else (30, 30, 200)
-        detector.push(RgbFrame(index, index / 30, np.full((16, 16, 3), colour, dtype=np.uint8)))
+        color = (200, 30, 30) if index < 45 else (30, 30, 200)
+        detector.push(RgbFrame(index, index / 30, np.full((16, 16, 3), color, dtype=np.uint8)))
     (cut,) = detector.finish().cuts
     # One frame in three is looked at: the first of the new shot among them.
     assert cut.frame == 45
@@ -133,14 +136,14 @@ def test_a_rate_passes_frames_over_and_keeps_their_numbers() -> None:
 def test_pictures_become_square_in_three_ways() -> None:
     image = np.zeros((20, 40, 3), dtype=np.uint8)
     image[:, 10:30] = 200
-    assert squared(image, 20, "crop").min() == 200
-    stretched = squared(image, 20, "stretch")
+    assert fit_to_square(image, 20, "crop").min() == 200
+    stretched = fit_to_square(image, 20, "stretch")
     assert stretched[10, 2].max() == 0
     assert stretched[10, 10].min() == 200
-    boxed = squared(image, 20, "letterbox")
+    boxed = fit_to_square(image, 20, "letterbox")
     assert boxed[:4].max() == 0
     assert boxed[10, 10].min() == 200
-    assert squared(stretched, 20) is stretched
+    assert fit_to_square(stretched, 20) is stretched
 
 
 def test_mistakes_are_told(folder: Path, tmp_path: Path) -> None:
@@ -149,13 +152,14 @@ def test_mistakes_are_told(folder: Path, tmp_path: Path) -> None:
     picture = EncoderConfig(kind="image", backbone="small", width=0.5, hidden=16, size=32)
     save_model(build_model(picture), tmp_path / "image")
     with pytest.raises(
-        InvalidArgumentError, match="a network of kind 'image'; shots need one of kind 'clip'"
+        InvalidArgumentError, match="the model must be of kind 'clip' to detect shots, got 'image'"
     ):
         open_learned(tmp_path / "image")
     save_model(build_model(CONFIG), tmp_path / "clip")
     with pytest.raises(
-        InvalidArgumentError, match="was not fitted to find shots; `vidkin train-shots` makes one"
+        InvalidArgumentError,
+        match="this model does not detect shots; train one that does with `vidkin train-shots`",
     ):
         open_learned(tmp_path / "clip")
-    with pytest.raises(InvalidArgumentError, match="size is 4 pixels, allowed is 8 or more"):
+    with pytest.raises(InvalidArgumentError, match="size must be at least 8 pixels, got 4"):
         LearnedDetector(build_model(CONFIG), ShotRules.load(folder), size=4)  # type: ignore[arg-type]

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.shots.learned.test_slope import dissolve, mean_direction, scene
+from tests.shots.learned.test_cuts import dissolve, mean_direction, scene
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.fitted_rule import FittedRule
-from vidkin.shots.learned.rules import ShotRules, find_shots, fit_shot_rules
+from vidkin.shots.learned.analysis import find_shots
+from vidkin.shots.learned.rules import ShotRules, fit_shot_rules
 
 Array = NDArray[np.float32]
 Shots = list[tuple[int, int]]
@@ -85,23 +86,26 @@ def test_labels_without_transitions_or_criticals_give_rules_without() -> None:
 
 def test_mistakes_are_told(tmp_path: Path) -> None:
     with pytest.raises(
-        InvalidArgumentError, match=r"shots\.json cannot be read .*was not fitted to find shots"
+        InvalidArgumentError,
+        match=r"shots\.json: cannot be read .*does not detect shots; train one that does",
     ):
         ShotRules.load(tmp_path)
     (tmp_path / "shots.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(InvalidArgumentError, match="holds no rules of the format 'vidkin-shot-rules-1'"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"shots\.json: must hold rules of the format 'vidkin-shot-rules-1'"
+    ):
         ShotRules.load(tmp_path)
     (tmp_path / "shots.json").write_text("no", encoding="utf-8")
-    with pytest.raises(InvalidArgumentError, match=r"shots\.json is not JSON"):
+    with pytest.raises(InvalidArgumentError, match=r"shots\.json: not JSON"):
         ShotRules.load(tmp_path)
     document = {"format": "vidkin-shot-rules-1", "window": 8}
     (tmp_path / "shots.json").write_text(json.dumps(document), encoding="utf-8")
-    with pytest.raises(InvalidArgumentError, match="is damaged: KeyError: 'rate'"):
+    with pytest.raises(InvalidArgumentError, match=r"shots\.json: damaged: KeyError: 'rate'"):
         ShotRules.load(tmp_path)
     rule = FittedRule({"jump": 1.0}, 0.0)
-    with pytest.raises(InvalidArgumentError, match="window is 1 frames"):
+    with pytest.raises(InvalidArgumentError, match="window must be at least 2 frames, got 1"):
         ShotRules(window=1, cut=rule)
-    with pytest.raises(InvalidArgumentError, match="rate is 0 frames a second"):
+    with pytest.raises(InvalidArgumentError, match="rate must be above 0 frames a second or None, got 0"):
         ShotRules(window=4, cut=rule, rate=0)
-    with pytest.raises(InvalidArgumentError, match="labels for every video, given are 0 for 1 videos"):
+    with pytest.raises(InvalidArgumentError, match="one entry per video, got 0 labels for 1 videos"):
         fit_shot_rules([scene(1, 20)], [], mean_direction, window=4)

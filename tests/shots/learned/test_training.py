@@ -173,19 +173,28 @@ def test_a_loss_that_is_no_number_ends_the_training() -> None:
 
 
 def test_mistakes_are_told() -> None:
-    with pytest.raises(InvalidArgumentError, match="given are 0 for 1 videos"):
+    with pytest.raises(
+        InvalidArgumentError, match="one entry per video and at least one, got 0 for 1 videos"
+    ):
         ShotClips([numbered()], [], window=4)
-    with pytest.raises(InvalidArgumentError, match=r"a\.mp4 has 29 frames, but a shot labelled up to 30"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"a\.mp4: .* ends at frame 30, but the video has 29 frames"
+    ):
         ShotClips([numbered(29)], [LABELS], window=4)
-    with pytest.raises(InvalidArgumentError, match="loss is 'circle', allowed are triplet, quadlet, radial"):
+    with pytest.raises(
+        InvalidArgumentError,
+        match="triplet, quadlet, radial, radial_detached, got 'circle'",
+    ):
         ShotObjective(loss="circle")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="no tuples that the loss 'triplet' can use"):
+    with pytest.raises(InvalidArgumentError, match="tuples that the loss 'triplet' can use, got none"):
         ShotObjective(loss="triplet")(Head(), ShotBatch(torch.zeros(4, 1, 2, 6), None))
     clips = ShotClips([numbered()], [LABELS], window=4)
-    with pytest.raises(InvalidArgumentError, match="the clips have 4 frames and the recipe 10"):
+    with pytest.raises(InvalidArgumentError, match="window of clips and recipe must be equal, got 4 and 10"):
         train_on_shots(Head(), clips, ShotRecipe(loss="quadlet"))
     plain = VideoAnnotation(Path("a.mp4"), 10.0, (ShotAnnotation(0, 12), ShotAnnotation(12, 30)))
-    with pytest.raises(InvalidArgumentError, match="needs critical shots and none is labelled"):
+    with pytest.raises(
+        InvalidArgumentError, match="labels must have critical shots for the loss 'radial', got none"
+    ):
         train_on_shots(
             Head(), ShotClips([numbered()], [plain], window=4), ShotRecipe(loss="radial", window=4)
         )
@@ -194,15 +203,21 @@ def test_mistakes_are_told() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"steps": 5}, "needs a loss: one of triplet, quadlet, radial, radial_detached"),
+        ({"steps": 5}, "must have a loss, one of triplet, quadlet, radial, radial_detached"),
         ({"loss": "quadlet", "lr": 1}, r"\[shots\] has no setting lr; choose from loss, window"),
         ({"loss": "quadlet", "steps": 2.5}, r"shots\.steps must be a whole number, got 2\.5"),
         ({"loss": "quadlet", "clip": True}, "shots.clip must be a number, got True"),
-        ({"loss": "quadlet", "window": 1}, "window must be 2 or more"),
-        ({"loss": "quadlet", "quadlets": 0, "triplets": 0}, "needs quadlets or triplets"),
+        (
+            {"loss": "quadlet", "window": 1},
+            "window must be at least 2, and .* at least 0, got 1, 250, 16 and 16",
+        ),
+        (
+            {"loss": "quadlet", "quadlets": 0, "triplets": 0},
+            "quadlets or triplets must be at least 1, got 0 of both",
+        ),
         ({"loss": "quadlet", "learning_rate": 0}, "learning_rate and clip must be above 0"),
-        ({"loss": "quadlet", "learning_rate": math.inf}, "all finite, margin too"),
-        ({"loss": "quadlet", "margin": math.nan}, "all finite, margin too"),
+        ({"loss": "quadlet", "learning_rate": math.inf}, "and these and margin finite, got"),
+        ({"loss": "quadlet", "margin": math.nan}, "and these and margin finite, got"),
     ],
 )
 def test_recipes_are_checked(values: dict[str, object], message: str) -> None:

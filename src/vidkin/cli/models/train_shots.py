@@ -186,13 +186,13 @@ def _fit(
     annotations: list[VideoAnnotation],
     features: list[NDArray[np.float32]],
 ) -> ShotRules:
-    from vidkin.shots.learned import fit_shot_rules, head_of
+    from vidkin.shots.learned import encode_with, fit_shot_rules
 
     critical = [[shot.critical is not None for shot in one.shots] for one in annotations]
     return fit_shot_rules(
         features,
         [[(shot.start, shot.end) for shot in one.shots] for one in annotations],
-        head_of(model),
+        encode_with(model),
         window=window,
         critical=critical if _fits_critical(annotations) else None,
         fitted_on=f"{number(len(annotations), 'video')} kept from training",

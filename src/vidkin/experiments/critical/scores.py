@@ -15,9 +15,9 @@ from vidkin.shots.judging import (
     JudgedShot,
     judge_shots,
     score_critical,
-    score_found_critical,
+    score_detected_critical,
 )
-from vidkin.shots.learned import Encode, ShotRules, ShotWindows, find_shots, head_of
+from vidkin.shots.learned import Encode, ShotRules, ShotWindows, encode_with, find_shots
 
 __all__ = ["score_model", "score_shot_length", "summarize_critical"]
 
@@ -33,7 +33,7 @@ def score_model(
         ``trends``: for each test of the trend, scores of the labelled shots. ``found``: scores where the cuts are
         found first and the shots between them are judged.
     """
-    encode = head_of(model)
+    encode = encode_with(model)
     fit, judge = _windows(train, window, encode), _windows(test, window, encode)
     truth = test.truth()
     trends = {}
@@ -95,7 +95,7 @@ def _score_found(test: HighlightPart, encode: Encode, rules: ShotRules, window: 
             moment = min(first + rise_moment(shots.curve[first:end]), end - 1) / test.rate
             video.append(JudgedShot(start, end, score, moment))
         judged.append(video)
-    return {"cuts": _prf(cuts)} | _as_numbers(score_found_critical(judged, test.truth()))
+    return {"cuts": _prf(cuts)} | _as_numbers(score_detected_critical(judged, test.truth()))
 
 
 def _windows(part: HighlightPart, window: int, encode: Encode) -> list[ShotWindows]:

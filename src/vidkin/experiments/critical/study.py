@@ -18,7 +18,7 @@ from vidkin.experiments.runs import OnProgress, Report, check_same_data, load_or
 from vidkin.models import ClipEncoder, save_model
 from vidkin.rendering.json_values import as_json
 from vidkin.rendering.machine import describe_machine
-from vidkin.shots.learned import CUT_NUMBERS, ShotRules, fit_shot_rules, head_of
+from vidkin.shots.learned import CUT_NUMBERS, ShotRules, encode_with, fit_shot_rules
 from vidkin.shots.learned.clips import ShotClips
 from vidkin.shots.learned.training import ShotRecipe, train_on_shots
 
@@ -150,7 +150,7 @@ def _run(
     rules = fit_shot_rules(
         train.features,
         train.stretches(),
-        head_of(model),
+        encode_with(model),
         window=study.window,
         gradual=False,
         critical=train.critical(),

@@ -19,10 +19,9 @@ from vidkin.media import iter_frames
 from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model, save_model
 from vidkin.shots import DetectedCut, detect
 from vidkin.shots.baselines.deep_sbd.detector import DeepSbdBaseline
-from vidkin.shots.baselines.deep_sbd.training import LabelledFrames, train_on_segments
-from vidkin.shots.learned import find_shots, fit_shot_rules, head_of
+from vidkin.shots.baselines.deep_sbd.training import LabeledFrames, train_on_segments
+from vidkin.shots.learned import encode_with, find_shots, fit_shot_rules, fit_to_square
 from vidkin.shots.learned.clips import ShotClips
-from vidkin.shots.learned.detector import as_cuts, squared
 from vidkin.shots.learned.training import ShotRecipe, train_on_shots
 
 __all__ = ["TrainedCuts", "detect_by_name", "train_and_detect", "train_and_detect_segments"]
@@ -78,7 +77,7 @@ def train_and_detect(
     )
     model = store.model(recipe.seed)
     report = train_on_shots(model, clips, recipe)
-    encode = head_of(model)
+    encode = encode_with(model)
     rules = fit_shot_rules(
         features,
         [[(shot.start, shot.end) for shot in label.shots] for label in labels],
@@ -91,7 +90,7 @@ def train_and_detect(
         rules.save(save)
     judged = store.features([video.path for video in videos], on_progress=on_progress)
     cuts = {
-        video.path: list(as_cuts(find_shots(rows, encode, rules), list(range(len(rows))))[0])
+        video.path: list(find_shots(rows, encode, rules).detected_cuts(range(len(rows))).cuts)
         for video, rows in zip(videos, judged, strict=True)
     }
     gradual = None if rules.gradual is None else rules.gradual.threshold
@@ -120,7 +119,7 @@ def train_and_detect_segments(
     network = build_model(config, seed=seed)
     assert isinstance(network, DeepSBDNetwork)
     films = [
-        LabelledFrames(_read_squared(video.path, size), video.labels.hard, video.labels.gradual)
+        LabeledFrames(_read_squared(video.path, size), video.labels.hard, video.labels.gradual)
         for video in composed
     ]
     report = train_on_segments(network, films, steps=steps, seed=seed)
@@ -133,4 +132,4 @@ def train_and_detect_segments(
 def _read_squared(path: Path, size: int) -> NDArray[np.uint8]:
     """All frames [T, S, S, 3], squeezed to a square."""
     batches = iter_frames(path, rate=None, short_side=size)
-    return np.stack([squared(image, size) for batch in batches for image in batch.images])
+    return np.stack([fit_to_square(image, size) for batch in batches for image in batch.images])

@@ -10,7 +10,7 @@ import numpy as np
 from vidkin.media import FramePlanes
 from vidkin.shots.band.features import BandFeatures
 from vidkin.shots.band.network import TransitionNetwork, TransitionThresholds
-from vidkin.shots.band.rules import cuts_of_probabilities
+from vidkin.shots.band.rules import cuts_from_probabilities
 from vidkin.shots.contract import DetectedCuts
 from vidkin.shots.shot import Curve
 
@@ -23,24 +23,25 @@ class BandDetector:
     """Hard cuts and gradual transitions from how far every frame is from the 32 before it.
 
     Each frame becomes 3,500 samples of its decoded planes; their distances at ten lags in four views (structure without
-    brightness, colour, histograms, layout) are the band of the self-similarity matrix. A network of 29,000 parameters,
-    trained on composed videos only, says for every frame whether a shot begins there and whether it is inside a
-    transition: it has learned that what comes back after a flash, moves or shakes is no cut.
+    brightness, color, histograms, layout) are the band of the self-similarity matrix. A network of 29,000 parameters,
+    trained on composed videos only, tells for every frame whether a shot begins there and whether it is inside a
+    transition: it has learned that a scene that returns after a flash, moves or shakes is not a cut.
 
     Args:
-        weights: A file of `TransitionNetwork.save`; None is the network that ships with the package.
-        hard: Probability from which on a hard cut counts; None as stored with the weights.
-        gradual: The same of a frame in a gradual transition.
+        weights: A file written by `TransitionNetwork.save`; None is the network that comes with the package.
+        hard: Probability from which on a frame is a hard cut, in (0, 1); None as stored with the weights. Raise it for
+            fewer false cuts.
+        gradual: The same for a frame inside a gradual transition.
 
-    The curve is the larger of both probabilities. Memory: some 200 bytes a frame. Shots are not judged
-    as critical: that takes a learned measure.
+    The curve is the larger of both probabilities. Memory: about 200 bytes a frame. Shots get no critical score: that
+    takes a learned distance.
     """
 
     def __init__(
         self, *, weights: PathLike | None = None, hard: float | None = None, gradual: float | None = None
     ) -> None:
         self.name = "band"
-        self._network = _shipped() if weights is None else TransitionNetwork.load(weights)
+        self._network = _default_network() if weights is None else TransitionNetwork.load(weights)
         stored = self._network.thresholds
         self._thresholds = TransitionThresholds(
             hard=stored.hard if hard is None else hard,
@@ -57,7 +58,7 @@ class BandDetector:
     def finish(self) -> DetectedCuts:
         """The cuts of all frames pushed."""
         probabilities = self._network.probabilities(self._features.finish()).numpy()
-        cuts = cuts_of_probabilities(probabilities, self._thresholds)
+        cuts = cuts_from_probabilities(probabilities, self._thresholds)
         curve = Curve(
             np.array(self._times), probabilities.max(1).astype(np.float64), "transition probability"
         )
@@ -65,6 +66,6 @@ class BandDetector:
 
 
 @lru_cache(maxsize=1)
-def _shipped() -> TransitionNetwork:
+def _default_network() -> TransitionNetwork:
     """Shared by all detectors, which only read it."""
     return TransitionNetwork.load()

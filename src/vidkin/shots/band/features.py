@@ -1,4 +1,4 @@
-"""The band of a video's self-similarity: how far every frame is from those shortly before it, in four respects."""
+"""The band of a video's self-similarity: how far every frame is from those shortly before it, in four views."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ __all__ = ["BAND_CHANNELS", "BAND_LAGS", "BandFeatures", "band_features"]
 BAND_LAGS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Distances in frames at which frames are compared."""
 
-_VIEWS = ("structure", "colour", "histogram", "layout")
+_VIEWS = ("structure", "color", "histogram", "layout")
 _BRIGHTNESS = 4
 BAND_CHANNELS = len(_VIEWS) * len(BAND_LAGS) + 2 * _BRIGHTNESS
 
-# Bins: 16 of luma in each quarter of the picture, 16 x 16 of chroma in all of it.
+# Bins: 16 of luma in each quarter of the frame, 16 x 16 of chroma in all of it.
 _BIN_SHIFT, _BINS = 4, 16
 _DARK = 40
 # Contrast below this is noise (of 255).
-_LEAST_CONTRAST = 4.0
+_MIN_CONTRAST = 4.0
 _CHANGE_GAIN = 8.0
 # Rows and columns of the view of the layout.
 _LAYOUT = (2, 4)
 
 # Frames compared at a time.
-_PIECE = 64
+_BLOCK = 64
 
 Rows = NDArray[np.float32]
 """[T, D], a row a frame."""
 
 
 class BandFeatures:
-    """Makes band features block by block: memory holds 96 frames, and 48 numbers for every frame.
+    """Makes band features block by block; memory holds 96 frames, and 48 numbers for every frame.
 
-    The result for a frame does not depend on how the frames were cut into blocks.
+    The features of a frame do not depend on how the frames are divided into blocks.
     """
 
     def __init__(self) -> None:
@@ -45,14 +45,14 @@ class BandFeatures:
 
     def push(self, planes: FramePlanes) -> None:
         """Take the next frames, all of one size."""
-        for start in range(0, len(planes), _PIECE):
-            luma, chroma = planes.luma[start : start + _PIECE], planes.chroma[start : start + _PIECE]
+        for start in range(0, len(planes), _BLOCK):
+            luma, chroma = planes.luma[start : start + _BLOCK], planes.chroma[start : start + _BLOCK]
             if self._views is None:
                 self._views = _Views(luma.shape[1:], chroma.shape[2:])
-            self._rows.append(self._views.compared(luma, chroma))
+            self._rows.append(self._views.compare(luma, chroma))
 
     def finish(self) -> torch.Tensor:
-        """[T, BAND_CHANNELS] of all frames."""
+        """Features [T, BAND_CHANNELS] of all frames pushed."""
         if not self._rows:
             return torch.zeros(0, BAND_CHANNELS)
         return torch.from_numpy(np.concatenate(self._rows))
@@ -61,7 +61,7 @@ class BandFeatures:
 def band_features(planes: FramePlanes) -> torch.Tensor:
     """Band features [T, BAND_CHANNELS] of a whole sequence.
 
-    For each of four views of a frame and each of ten lags k the distance ``||v(t) - v(t - k)||`` (0 where t < k), then
+    For each of four views of a frame and each of ten lags k the distance ``||v(t) - v(t - k)||`` (0 if t < k), then
     mean, contrast, maximum and dark share of luma, and eight times their change from the frame before.
     """
     features = BandFeatures()
@@ -70,57 +70,60 @@ def band_features(planes: FramePlanes) -> torch.Tensor:
 
 
 class _Views:
-    """What frames are compared by, of the last frames: rows are frames, distances between rows are Euclidean.
+    """The views of the last frames: rows are frames, distances between rows are Euclidean.
 
     NumPy and not torch: these are thousands of tiny steps beside a decoder that keeps every core busy, where threads
-    that wait for each other cost many times the work. Memory is kept from block to block: to get it anew costs more
-    than what is done in it.
+    that wait for each other cost many times the work. Buffers are reused from block to block: allocating them costs
+    more than the work in them.
     """
 
     def __init__(self, luma: tuple[int, ...], chroma: tuple[int, ...]) -> None:
-        room = BAND_LAGS[-1] + _PIECE
-        pixels, colours = luma[0] * luma[1], chroma[0] * chroma[1]
+        capacity = BAND_LAGS[-1] + _BLOCK
+        pixels, color_samples = luma[0] * luma[1], chroma[0] * chroma[1]
         small, halves = (luma[0] // 2) * (luma[1] // 2), 2 * (chroma[0] // 2) * (chroma[1] // 2)
         self._held = 0
-        # Luma without its mean and contrast; small luma and chroma; square roots of histograms; very small luma.
-        self._structure = np.empty((room, pixels), np.float32)
-        self._colour = np.empty((room, small + halves), np.float32)
-        self._histogram = np.empty((room, 4 * _BINS + _BINS * _BINS), np.float32)
-        self._layout = np.empty((room, _LAYOUT[0] * _LAYOUT[1]), np.float32)
-        self._brightness = np.empty((room, _BRIGHTNESS), np.float32)
+        # Luma without its mean and contrast; half-size luma and chroma; square roots of histograms; very small luma.
+        self._structure = np.empty((capacity, pixels), np.float32)
+        self._color = np.empty((capacity, small + halves), np.float32)
+        self._histogram = np.empty((capacity, 4 * _BINS + _BINS * _BINS), np.float32)
+        self._layout = np.empty((capacity, _LAYOUT[0] * _LAYOUT[1]), np.float32)
+        self._brightness = np.empty((capacity, _BRIGHTNESS), np.float32)
         self._small = small
         rows, columns = np.arange(luma[0]) >= luma[0] // 2, np.arange(luma[1]) >= luma[1] // 2
-        frames = np.arange(_PIECE, dtype=np.uint16)[:, None]
+        frames = np.arange(_BLOCK, dtype=np.uint16)[:, None]
         quarters = _BINS * (2 * rows[:, None] + columns).reshape(1, -1).astype(np.uint16)
         self._first_luma = quarters + 4 * _BINS * frames
         self._first_pair = _BINS * _BINS * frames
-        self._places = np.empty((_PIECE, pixels), np.intp)
-        self._pairs = np.empty((_PIECE, colours), np.intp)
+        self._places = np.empty((_BLOCK, pixels), np.intp)
+        self._pairs = np.empty((_BLOCK, color_samples), np.intp)
 
-    def compared(self, luma: NDArray[np.uint8], chroma: NDArray[np.uint8]) -> Rows:
-        """[T, BAND_CHANNELS] of the next frames, at most `_PIECE`, against those before them."""
+    def compare(self, luma: NDArray[np.uint8], chroma: NDArray[np.uint8]) -> Rows:
+        """Features [T, BAND_CHANNELS] of the next frames, at most `_BLOCK`, against those before them."""
         held, end = self._held, self._held + len(luma)
-        self._look(luma, chroma, slice(held, end))
-        found = np.zeros((len(luma), BAND_CHANNELS), np.float32)
+        self._view(luma, chroma, slice(held, end))
+        features = np.zeros((len(luma), BAND_CHANNELS), np.float32)
         column = 0
-        for view in (self._structure, self._colour, self._histogram, self._layout):
+        for view in (self._structure, self._color, self._histogram, self._layout):
             squares = _products(view[:end], view[:end])
             for lag in BAND_LAGS:
                 first = max(lag, held)
                 if first < end:
                     products = _products(view[first:end], view[first - lag : end - lag])
                     distance = squares[first:end] + squares[first - lag : end - lag] - 2 * products
-                    found[first - held :, column] = np.sqrt(distance.clip(min=0))
+                    features[first - held :, column] = np.sqrt(distance.clip(min=0))
                 column += 1
         brightness = self._brightness[:end]
-        found[:, column : column + _BRIGHTNESS] = brightness[held:]
+        features[:, column : column + _BRIGHTNESS] = brightness[held:]
         first = max(1, held)
         change = brightness[first:] - brightness[first - 1 : -1]
-        found[first - held :, column + _BRIGHTNESS :] = _CHANGE_GAIN * change
-        self._keep_last(end)
-        return found
+        features[first - held :, column + _BRIGHTNESS :] = _CHANGE_GAIN * change
+        self._held = min(end, BAND_LAGS[-1])
+        for rows in (self._structure, self._color, self._histogram, self._layout, self._brightness):
+            rows[: self._held] = rows[end - self._held : end]
+        return features
 
-    def _look(self, luma: NDArray[np.uint8], chroma: NDArray[np.uint8], rows: slice) -> None:
+    def _view(self, luma: NDArray[np.uint8], chroma: NDArray[np.uint8], rows: slice) -> None:
+        """Fill the rows of all views."""
         flat = luma.reshape(len(luma), -1)
         structure = self._structure[rows]
         structure[:] = flat
@@ -128,22 +131,22 @@ class _Views:
         structure -= mean[:, None]
         size = np.float32(structure.shape[1])
         contrast = np.sqrt(_products(structure, structure) / size)
-        structure /= ((contrast + np.float32(_LEAST_CONTRAST)) * np.sqrt(size))[:, None]
-        # Less the middle grey, which distances do not see, so that they lose no digits.
-        small = _halved(luma) - np.float32(128)
-        colours = (_halved(chroma) - np.float32(128)).reshape(len(luma), -1)
-        colour = self._colour[rows]
-        np.divide(small.reshape(len(luma), -1), _norm(self._small), out=colour[:, : self._small])
-        np.divide(colours, _norm(colours.shape[1]), out=colour[:, self._small :])
-        self._layout[rows] = _cells(small) / _norm(self._layout.shape[1])
-        self._count(flat, chroma, rows)
+        structure /= ((contrast + np.float32(_MIN_CONTRAST)) * np.sqrt(size))[:, None]
+        # Minus the middle gray, which cancels in distances, so that they lose no digits.
+        small = _halve(luma) - np.float32(128)
+        small_chroma = (_halve(chroma) - np.float32(128)).reshape(len(luma), -1)
+        color = self._color[rows]
+        np.divide(small.reshape(len(luma), -1), _norm(self._small), out=color[:, : self._small])
+        np.divide(small_chroma, _norm(small_chroma.shape[1]), out=color[:, self._small :])
+        self._layout[rows] = _layout_cells(small) / _norm(self._layout.shape[1])
+        self._count_bins(flat, chroma, rows)
         brightness = self._brightness[rows]
         brightness[:, 0] = mean / np.float32(255)
         brightness[:, 1] = contrast / np.float32(128)
         brightness[:, 2] = flat.max(1) / np.float32(255)
         brightness[:, 3] = np.count_nonzero(flat < _DARK, axis=1) / size
 
-    def _count(self, luma: NDArray[np.uint8], chroma: NDArray[np.uint8], rows: slice) -> None:
+    def _count_bins(self, luma: NDArray[np.uint8], chroma: NDArray[np.uint8], rows: slice) -> None:
         """Square roots of shares of luma and of chroma pairs: distances are those of Hellinger."""
         length = len(luma)
         histogram = self._histogram[rows]
@@ -155,26 +158,20 @@ class _Views:
         histogram[:, 4 * _BINS :] = _shares(self._pairs[:length], _BINS * _BINS)
         np.sqrt(histogram / 2, out=histogram)
 
-    def _keep_last(self, end: int) -> None:
-        self._held = min(end, BAND_LAGS[-1])
-        views = (self._structure, self._colour, self._histogram, self._layout, self._brightness)
-        for rows in views:
-            rows[: self._held] = rows[end - self._held : end]
-
 
 def _products(one: Rows, other: Rows) -> Rows:
     """[T] inner products of rows."""
-    found: Rows = np.einsum("td,td->t", one, other)
-    return found
+    products: Rows = np.einsum("td,td->t", one, other)
+    return products
 
 
 def _norm(count: int) -> np.float32:
-    """What makes the distance of rows of ``count`` samples their root mean square difference, as a share of 255."""
+    """Divisor that turns distances of rows of ``count`` samples into root mean square differences in shares of 255."""
     return np.float32(255 * count**0.5)
 
 
-def _halved(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """[..., H, W] as the means of 2 x 2 pixels; an odd last row or column is left out."""
+def _halve(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """[..., H, W] as the means of 2 x 2 pixels; an odd last row or column is ignored."""
     rows, columns = (side // 2 * 2 for side in pictures.shape[-2:])
     whole = pictures[..., :rows, :columns]
     total = whole[..., ::2, ::2].astype(np.uint16)
@@ -183,8 +180,8 @@ def _halved(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
     return total.astype(np.float32) * np.float32(0.25)
 
 
-def _cells(pictures: NDArray[np.float32]) -> Rows:
-    """[T, H, W] as the means of `_LAYOUT` cells, which overlap by a pixel where the sides do not divide."""
+def _layout_cells(pictures: NDArray[np.float32]) -> Rows:
+    """[T, H, W] as the means of `_LAYOUT` cells, which overlap by a pixel if a side does not divide evenly."""
     (_, rows, columns), (down, across) = pictures.shape, _LAYOUT
     means = [
         pictures[
@@ -199,6 +196,6 @@ def _cells(pictures: NDArray[np.float32]) -> Rows:
 
 
 def _shares(places: NDArray[np.intp], bins: int) -> Rows:
-    """[T, bins] from numbers of bins [T, N] that count on from frame to frame."""
+    """Shares [T, bins] from bin numbers [T, N] that continue from frame to frame."""
     counts = np.bincount(places.ravel(), minlength=bins * len(places)).reshape(len(places), bins)
     return counts.astype(np.float32) / np.float32(places.shape[1])

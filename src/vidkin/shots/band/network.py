@@ -20,16 +20,16 @@ __all__ = ["TransitionNetwork", "TransitionThresholds"]
 
 PathLike = str | os.PathLike[str]
 
-_SHIPPED = "data/band.safetensors"
+_DEFAULT_WEIGHTS = "data/band.safetensors"
 # (kernel, dilation) of the layers: together they see 64 frames to each side.
 _LAYERS = ((5, 1), (5, 1), (5, 2), (3, 4), (3, 8), (3, 16), (3, 24))
 _CONTEXT = sum((kernel // 2) * dilation for kernel, dilation in _LAYERS)
-_PIECE = 4096
+_BLOCK = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransitionThresholds:
-    """From which probability on something counts; fitted on composed videos, stored with the weights.
+    """Probabilities from which on something counts; fitted on composed videos, stored with the weights.
 
     Attributes:
         hard: Of a hard cut, at its frame.
@@ -42,7 +42,7 @@ class TransitionThresholds:
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
             if not 0 < value < 1:
-                raise InvalidArgumentError(f"threshold {name} is {value}, allowed is between 0 and 1")
+                raise InvalidArgumentError(f"threshold {name} must be above 0 and below 1, got {value}")
 
 
 class TransitionNetwork(nn.Module):
@@ -77,15 +77,15 @@ class TransitionNetwork(nn.Module):
 
     @torch.no_grad()
     def probabilities(self, features: torch.Tensor) -> torch.Tensor:
-        """[T, 48] to probabilities [T, 2], in pieces so that memory stays bounded; pieces change nothing."""
+        """[T, 48] to probabilities [T, 2], in blocks so that memory stays bounded; blocks do not change the result."""
         self.eval()
-        found = []
+        parts = []
         with _one_thread():
-            for start in range(0, len(features), _PIECE):
+            for start in range(0, len(features), _BLOCK):
                 before = min(start, _CONTEXT)
-                piece = features[start - before : start + _PIECE + _CONTEXT]
-                found.append(torch.sigmoid(self(piece[None]))[0, before : before + _PIECE])
-        return torch.cat(found) if found else torch.zeros(0, 2)
+                block = features[start - before : start + _BLOCK + _CONTEXT]
+                parts.append(torch.sigmoid(self(block[None]))[0, before : before + _BLOCK])
+        return torch.cat(parts) if parts else torch.zeros(0, 2)
 
     def save(self, path: PathLike) -> None:
         """Weights and thresholds as one safetensors file."""
@@ -99,36 +99,36 @@ class TransitionNetwork(nn.Module):
 
     @classmethod
     def load(cls, path: PathLike | None = None) -> TransitionNetwork:
-        """What :meth:`save` wrote; None is the network that ships with the package.
+        """The network in a file that :meth:`save` wrote; None is the one that comes with the package.
 
         Raises:
-            InvalidArgumentError: The file is not one of these networks.
+            InvalidArgumentError: The file does not hold such a network.
         """
         from safetensors import SafetensorError, safe_open
 
         file = (
             Path(os.fspath(path))
             if path is not None
-            else resources.files("vidkin.shots.band").joinpath(_SHIPPED)
+            else resources.files("vidkin.shots.band").joinpath(_DEFAULT_WEIGHTS)
         )
         try:
-            with safe_open(str(file), framework="pt") as given:
-                state = {name: given.get_tensor(name) for name in given.keys()}  # noqa: SIM118
-                thresholds = TransitionThresholds(**json.loads((given.metadata() or {})["thresholds"]))
+            with safe_open(str(file), framework="pt") as tensors:
+                state = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118
+                thresholds = TransitionThresholds(**json.loads((tensors.metadata() or {})["thresholds"]))
             network = cls(width=state["enter.weight"].shape[0])
             network.load_state_dict(state)
         except (OSError, SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
-            raise InvalidArgumentError(f"{file} is not a network of transitions: {error}") from error
+            raise InvalidArgumentError(f"{file}: not a network of transitions: {error}") from error
         network.thresholds = thresholds
         return network.eval()
 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """For steps so small that threads would only wait for each other: hundreds of times longer on a busy machine."""
-    usual = torch.get_num_threads()
+    """One thread for steps so small that more would wait for each other: hundreds of times longer on a busy machine."""
+    before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(usual)
+        torch.set_num_threads(before)

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from vidkin.shots.band.network import TransitionThresholds
 from vidkin.shots.contract import DetectedCut
 
-__all__ = ["cuts_of_probabilities"]
+__all__ = ["Probabilities", "cuts_from_probabilities"]
 
-# No second hard cut within so many frames of a stronger one.
-_NEIGHBOURS = 2
+# No second hard cut within this many frames of a stronger one.
+_NEIGHBORS = 2
 # Shorter stretches are noise, or the unsure edge of a hard cut.
-_SHORTEST = 3
-# Gaps of up to so many frames do not divide a transition.
+_MIN_FRAMES = 3
+# Gaps of up to this many frames do not divide a transition.
 _GAP = 2
 # A stretch no longer than this with a hard cut in it is that cut, blurred by encoding; in a longer one only a sure
 # cut stands by itself.
@@ -22,34 +22,34 @@ _BLURRED = 8
 _SURE = 0.8
 
 Probabilities = NDArray[np.float32]
+"""[T, 2] of a hard cut at the frame, and of the frame being inside a gradual transition."""
 
 
-def cuts_of_probabilities(
+def cuts_from_probabilities(
     probabilities: Probabilities, thresholds: TransitionThresholds
 ) -> tuple[DetectedCut, ...]:
-    """Cuts in the order of frames.
+    """Cuts in order of frames.
 
     Args:
-        probabilities: [T, 2] of a hard cut at the frame, and of the frame being inside a gradual transition.
+        probabilities: [T, 2] of a network.
         thresholds: From which on they count.
 
     Returns:
-        Of hard cuts the confidence is their probability, of gradual transitions the mean over their frames; the frame
-        of a gradual transition is the middle one. A video neither starts with a cut nor counts a transition that
+        The confidence of a hard cut is its probability, that of a gradual transition the mean over its frames; the
+        frame of a gradual transition is the middle one. A video does not start with a cut, nor with a transition that
         leaves it no first frame.
     """
     hard, gradual = probabilities[:, 0], probabilities[:, 1]
     peaks = _peaks(hard, thresholds.hard)
-    stretches = _stretches(gradual > thresholds.gradual)
-    kept = set(peaks)
-    found: list[DetectedCut] = []
-    for first, last in stretches:
+    hard_cuts = set(peaks)
+    cuts: list[DetectedCut] = []
+    for first, last in _stretches(gradual > thresholds.gradual):
         inside = [peak for peak in peaks if first - 1 <= peak <= last + 1]
         if inside and last - first <= _BLURRED:
             continue
-        kept -= {peak for peak in inside if hard[peak] < _SURE}
-        if kept.isdisjoint(inside) and last >= 1:
-            found.append(
+        hard_cuts -= {peak for peak in inside if hard[peak] < _SURE}
+        if hard_cuts.isdisjoint(inside) and last >= 1:
+            cuts.append(
                 DetectedCut(
                     max(1, (first + last + 1) // 2),
                     "gradual",
@@ -58,23 +58,23 @@ def cuts_of_probabilities(
                     end_frame=last,
                 )
             )
-    found += [DetectedCut(peak, "hard", float(hard[peak])) for peak in kept]
-    return tuple(sorted(found, key=lambda cut: cut.frame))
+    cuts += [DetectedCut(peak, "hard", float(hard[peak])) for peak in hard_cuts]
+    return tuple(sorted(cuts, key=lambda cut: cut.frame))
 
 
-def _peaks(values: Probabilities, threshold: float) -> list[int]:
-    """Frames from 1 on that are above the threshold and the largest, or first of equals, of their neighbourhood."""
-    found: list[int] = []
+def _peaks(values: NDArray[np.float32], threshold: float) -> list[int]:
+    """Frames from 1 on that are above the threshold and the largest, or first of equals, of their neighborhood."""
+    peaks: list[int] = []
     for frame in (np.flatnonzero(values[1:] > threshold) + 1).tolist():
-        first = max(0, frame - _NEIGHBOURS)
-        around = values[first : frame + _NEIGHBOURS + 1]
-        if values[frame] >= around.max() and not (found and frame - found[-1] <= _NEIGHBOURS):
-            found.append(frame)
-    return found
+        first = max(0, frame - _NEIGHBORS)
+        around = values[first : frame + _NEIGHBORS + 1]
+        if values[frame] >= around.max() and not (peaks and frame - peaks[-1] <= _NEIGHBORS):
+            peaks.append(frame)
+    return peaks
 
 
 def _stretches(inside: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """First and last frames of stretches that are long enough, over small gaps."""
+    """First and last frames of the stretches that are long enough, across small gaps."""
     frames = np.flatnonzero(inside)
     if not len(frames):
         return []
@@ -84,5 +84,5 @@ def _stretches(inside: NDArray[np.bool_]) -> list[tuple[int, int]]:
     return [
         (int(first), int(last))
         for first, last in zip(firsts, lasts, strict=True)
-        if last - first + 1 >= _SHORTEST
+        if last - first + 1 >= _MIN_FRAMES
     ]

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch.nn import functional
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import FramePlanes
-from vidkin.metric.measures import Boundary, DetectionScores, boundary_scores
+from vidkin.metric.measures import DetectionScores, boundary_scores
 from vidkin.models.engine import read_terms, take_steps
 from vidkin.models.schedules import OneCycle
 from vidkin.shots.band.features import band_features
 from vidkin.shots.band.network import TransitionNetwork, TransitionThresholds
-from vidkin.shots.band.rules import cuts_of_probabilities
-from vidkin.shots.judging.detections import boundaries_of_cuts
+from vidkin.shots.band.rules import Probabilities, cuts_from_probabilities
+from vidkin.shots.judging.detections import BoundaryLabels, cut_boundaries
 
-__all__ = ["LabelledSequence", "fit_thresholds", "sequence_scores", "train_transitions"]
+__all__ = ["LabeledSequence", "fit_thresholds", "sequence_scores", "train_transitions"]
 
 _BATCH = 16
 _RATE = 4e-3
@@ -31,45 +30,38 @@ _GRID = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LabelledSequence:
+class LabeledSequence:
     """Features of a sequence with its cuts.
 
     Attributes:
         features: [T, C] from `band_features`.
-        hard: First frames of new shots.
-        gradual: First and last frames of gradual transitions.
+        labels: Where it is cut.
     """
 
     features: torch.Tensor
-    hard: tuple[int, ...]
-    gradual: tuple[tuple[int, int], ...]
+    labels: BoundaryLabels
 
     @classmethod
-    def of_planes(
+    def from_planes(
         cls, planes: FramePlanes, hard: Sequence[int], gradual: Sequence[tuple[int, int]]
-    ) -> LabelledSequence:
-        """From samples of its frames."""
-        return cls(band_features(planes), tuple(hard), tuple(gradual))
-
-    @property
-    def boundaries(self) -> list[Boundary]:
-        """As measures take them."""
-        return [*self.hard, *((float(first), float(last)) for first, last in self.gradual)]
+    ) -> LabeledSequence:
+        """The sequence of these frames, with the first frames of new shots and [first, last] of transitions."""
+        return cls(band_features(planes), BoundaryLabels(tuple(hard), tuple(gradual)))
 
 
 def train_transitions(
-    sequences: Sequence[LabelledSequence],
+    sequences: Sequence[LabeledSequence],
     *,
     epochs: int = 24,
     seed: int = 0,
     on_progress: Callable[[int, int, float], None] | None = None,
 ) -> TransitionNetwork:
-    """Train a network from nothing: binary cross-entropy of both answers, AdamW, one cycle of the learning rate.
+    """A new network, trained with the binary cross-entropy of both answers, AdamW and one cycle of the learning rate.
 
     Args:
-        sequences: All of one length, 16 or more.
+        sequences: At least 16, all of one length.
         epochs: Passes over them.
-        seed: Of weights and order. The same machine, sequences and seed give the same network.
+        seed: Decides initial weights and order. The same machine, sequences and seed give the same network.
         on_progress: Called with (epoch, epochs, mean loss).
 
     Returns:
@@ -78,11 +70,15 @@ def train_transitions(
     lengths = {len(sequence.features) for sequence in sequences}
     if len(sequences) < _BATCH or len(lengths) != 1:
         raise InvalidArgumentError(
-            f"training needs {_BATCH} or more sequences of one length, given are {len(sequences)} of lengths "
+            f"sequences must be at least {_BATCH}, all of one length, got {len(sequences)} of lengths "
             f"{sorted(lengths)[:5]}"
         )
     features = torch.stack([sequence.features for sequence in sequences])
-    targets = torch.stack([_targets(sequence) for sequence in sequences])
+    targets = torch.zeros(*features.shape[:2], 2)
+    for target, sequence in zip(targets, sequences, strict=True):
+        target[list(sequence.labels.hard), 0] = 1
+        for first, last in sequence.labels.gradual:
+            target[first : last + 1, 1] = 1
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         network = TransitionNetwork()
@@ -104,41 +100,39 @@ def train_transitions(
 
 
 def fit_thresholds(
-    network: TransitionNetwork, sequences: Sequence[LabelledSequence], *, tolerance: float = 2
+    network: TransitionNetwork, sequences: Sequence[LabeledSequence], *, tolerance: float = 2
 ) -> TransitionThresholds:
-    """The thresholds of a small grid with the best F1 over these sequences (the first of equals)."""
+    """The thresholds of a small grid with the highest F1 over these sequences (the first of equals)."""
     probabilities = [network.probabilities(sequence.features).numpy() for sequence in sequences]
     best, chosen = -1.0, network.thresholds
     for hard in _GRID:
         for gradual in _GRID:
             thresholds = TransitionThresholds(hard=hard, gradual=gradual)
-            total = DetectionScores(0, 0, 0)
-            for sequence, given in zip(sequences, probabilities, strict=True):
-                found = boundaries_of_cuts(cuts_of_probabilities(given, thresholds))
-                total += boundary_scores(found, sequence.boundaries, tolerance=tolerance)
-            if total.f1 > best:
-                best, chosen = total.f1, thresholds
+            scores = _score(probabilities, sequences, thresholds, tolerance)
+            if scores.f1 > best:
+                best, chosen = scores.f1, thresholds
     return chosen
 
 
 def sequence_scores(
-    network: TransitionNetwork, sequences: Sequence[LabelledSequence], *, tolerance: float = 2
+    network: TransitionNetwork, sequences: Sequence[LabeledSequence], *, tolerance: float = 2
 ) -> DetectionScores:
-    """What the network finds in sequences, with its thresholds."""
+    """Scores of what the network finds in sequences, with its thresholds."""
+    probabilities = [network.probabilities(sequence.features).numpy() for sequence in sequences]
+    return _score(probabilities, sequences, network.thresholds, tolerance)
+
+
+def _score(
+    probabilities: Sequence[Probabilities],
+    sequences: Sequence[LabeledSequence],
+    thresholds: TransitionThresholds,
+    tolerance: float,
+) -> DetectionScores:
     total = DetectionScores(0, 0, 0)
-    for sequence in sequences:
-        given = network.probabilities(sequence.features).numpy()
-        found = boundaries_of_cuts(cuts_of_probabilities(given, network.thresholds))
-        total += boundary_scores(found, sequence.boundaries, tolerance=tolerance)
+    for sequence, values in zip(sequences, probabilities, strict=True):
+        detected = cut_boundaries(cuts_from_probabilities(values, thresholds))
+        total += boundary_scores(detected, sequence.labels.boundaries, tolerance=tolerance)
     return total
-
-
-def _targets(sequence: LabelledSequence) -> torch.Tensor:
-    wanted = np.zeros((len(sequence.features), 2), np.float32)
-    wanted[list(sequence.hard), 0] = 1
-    for first, last in sequence.gradual:
-        wanted[first : last + 1, 1] = 1
-    return torch.from_numpy(wanted)
 
 
 def _batches(

@@ -15,7 +15,8 @@ def hsv_histogram(image: NDArray[np.uint8], bins: tuple[int, int, int] = HSV_BIN
     """Share of the pixels in every bin of hue, saturation and value.
 
     With M and m the largest and the smallest of R, G, B: value = M / 255, saturation = (M - m) / M, and hue is the
-    angle on the colour circle; both of black and hue of grey are 0. The last bin holds the upper end of its axis.
+    angle on the color circle; both of black and the hue of gray are 0. The last bin includes the upper end of its
+    axis.
 
     Args:
         image: [H, W, 3] uint8 RGB.
@@ -29,7 +30,7 @@ def hsv_histogram(image: NDArray[np.uint8], bins: tuple[int, int, int] = HSV_BIN
     red, green, blue = pixels[:, 0], pixels[:, 1], pixels[:, 2]
     largest = np.maximum(np.maximum(red, green), blue)
     spread = largest - np.minimum(np.minimum(red, green), blue)
-    # Divisions by zero are those of black and grey, whose numerators are zero as well.
+    # Only black and gray would divide by zero, and their numerators are zero as well.
     safe = np.maximum(spread, 1.0)
     hue = np.where(
         largest == red,
@@ -45,23 +46,23 @@ def hsv_histogram(image: NDArray[np.uint8], bins: tuple[int, int, int] = HSV_BIN
 
 
 class HistogramStore:
-    """HSV histograms of all frames of a video, about 2 kB each: few of the bins of a frame are not empty."""
+    """HSV histograms of all frames of a video, about 2 kB each, as most bins of a frame are empty."""
 
     def __init__(self) -> None:
-        self._kept: list[tuple[NDArray[np.uint16], NDArray[np.float32]]] = []
+        self._sparse: list[tuple[NDArray[np.uint16], NDArray[np.float32]]] = []
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._sparse)
 
     def append(self, image: NDArray[np.uint8]) -> None:
-        """Keep the histogram of the next frame, [H, W, 3] uint8 RGB."""
+        """Store the histogram of the next frame, [H, W, 3] uint8 RGB."""
         histogram = hsv_histogram(image)
         places = np.flatnonzero(histogram)
-        self._kept.append((places.astype(np.uint16), histogram[places].astype(np.float32)))
+        self._sparse.append((places.astype(np.uint16), histogram[places].astype(np.float32)))
 
     def rows(self, first: int, last: int) -> NDArray[np.float64]:
         """Histograms of frames ``first`` to ``last``, both included, [last - first + 1, 1728]."""
         histograms = np.zeros((last + 1 - first, int(np.prod(HSV_BINS))))
-        for row, (places, values) in enumerate(self._kept[first : last + 1]):
+        for row, (places, values) in enumerate(self._sparse[first : last + 1]):
             histograms[row, places] = values
         return histograms

@@ -1,4 +1,4 @@
-"""PySceneDetect's content and adaptive detectors, fed with our frames."""
+"""PySceneDetect's content and adaptive detectors on our frames."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from vidkin.shots.shot import Curve
 
 __all__ = ["AdaptiveBaseline", "ContentBaseline", "import_scenedetect"]
 
-# The detectors count frames; the rate only turns numbers into time codes that nothing here looks at.
+# The detectors count frames; the rate only turns numbers into time codes that are not used here.
 _ANY_RATE = 24.0
+_HIGHEST = 100.0
 
 
 def import_scenedetect() -> Any:
@@ -24,23 +25,22 @@ def import_scenedetect() -> Any:
         return importlib.import_module("scenedetect")
     except ImportError as error:
         raise MissingPartError(
-            "the detectors 'content' and 'adaptive' are those of PySceneDetect, which is not installed: "
-            "pip install 'vidkin[baselines]'"
+            "the detectors 'content' and 'adaptive' need PySceneDetect, which is not installed; "
+            "install it with: pip install 'vidkin[baselines]'"
         ) from error
 
 
 class _SceneDetectBaseline:
-    """Scales frames as PySceneDetect's own manager does, and asks one of its detectors."""
+    """Scales frames as PySceneDetect's own manager does, and passes them to one of its detectors."""
 
     short_side: int | None = None
 
-    def __init__(self, name: str, peer: Any, *, threshold: float, highest: float) -> None:
+    def __init__(self, name: str, peer: Any, *, threshold: float) -> None:
         self.name = name
         self._peer = peer
         self._scenedetect = import_scenedetect()
         self._cv2 = importlib.import_module("cv2")
         self._threshold = threshold
-        self._highest = highest
         self._times: list[float] = []
         self._values: list[float] = []
         self._cuts: list[int] = []
@@ -48,52 +48,48 @@ class _SceneDetectBaseline:
     def push(self, frame: RgbFrame) -> None:
         """Take the next frame."""
         moment = self._scenedetect.FrameTimecode(frame.index, _ANY_RATE)
-        self._cuts += [
-            found.frame_num for found in self._peer.process_frame(moment, self._scaled(frame.image))
-        ]
+        self._cuts += [code.frame_num for code in self._peer.process_frame(moment, self._scale(frame.image))]
         self._times.append(frame.time)
-        # There is no public way to it but a statistics manager, which makes the detector compute edges as well.
+        # The only public way to it is a statistics manager, which makes the detector compute edges as well.
         self._values.append(float(self._peer._frame_score or 0.0))
 
     def finish(self) -> DetectedCuts:
         """The cuts, and the content values as the curve."""
         if self._times:
             last = self._scenedetect.FrameTimecode(len(self._times) - 1, _ANY_RATE)
-            self._cuts += [found.frame_num for found in self._peer.post_process(last)]
-        cuts = tuple(
-            DetectedCut(frame, confidence=self._confidence(frame))
-            for frame in sorted(set(self._cuts))
-            if 0 < frame < len(self._times)
+            self._cuts += [code.frame_num for code in self._peer.post_process(last)]
+        cuts = []
+        for frame in sorted(set(self._cuts)):
+            if 0 < frame < len(self._times):
+                # 0.5 at the threshold of the content value, 1 at the largest value there is.
+                share = (self._values[frame] - self._threshold) / max(_HIGHEST - self._threshold, 1e-9)
+                cuts.append(DetectedCut(frame, confidence=0.5 + 0.5 * min(max(share, 0.0), 1.0)))
+        return DetectedCuts(
+            tuple(cuts), Curve(np.array(self._times), np.array(self._values), "content value")
         )
-        return DetectedCuts(cuts, Curve(np.array(self._times), np.array(self._values), "content value"))
 
-    def _scaled(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def _scale(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """BGR, the longer side 256 pixels, by bilinear sampling: what the published settings were made for."""
-        picture: NDArray[np.uint8] = np.ascontiguousarray(image[..., ::-1])
+        scaled: NDArray[np.uint8] = np.ascontiguousarray(image[..., ::-1])
         manager = importlib.import_module("scenedetect.scene_manager")
-        factor = manager.compute_downscale_factor(max(picture.shape[:2]))
+        factor = manager.compute_downscale_factor(max(scaled.shape[:2]))
         if factor > 1.0:
-            size = tuple(max(1, round(side / factor)) for side in picture.shape[1::-1])
-            picture = self._cv2.resize(picture, size, interpolation=self._cv2.INTER_LINEAR)
-        return picture
-
-    def _confidence(self, frame: int) -> float:
-        """0.5 at the threshold of the content value, 1 at the largest value there is."""
-        share = (self._values[frame] - self._threshold) / max(self._highest - self._threshold, 1e-9)
-        return 0.5 + 0.5 * min(max(share, 0.0), 1.0)
+            size = tuple(max(1, round(side / factor)) for side in scaled.shape[1::-1])
+            scaled = self._cv2.resize(scaled, size, interpolation=self._cv2.INTER_LINEAR)
+        return scaled
 
 
 class ContentBaseline(_SceneDetectBaseline):
     """PySceneDetect's content detector.
 
     The content value of a frame is the mean absolute difference of hue (0 to 179), saturation and value (0 to 255)
-    to the frame before; a cut is where it is ``threshold`` or more. The very cuts of ``scenedetect.detect`` with
+    to the frame before; a cut is where it is ``threshold`` or more. Cuts equal those of ``scenedetect.detect`` with
     the same settings.
 
     Args:
         threshold: Content value from which on a frame begins a new shot, above 0. Published comparisons use 30.
-        min_scene_len: Cuts within so many frames are merged, as PySceneDetect does: its default is 15. Set it to 1
-            where shots are shorter than a second.
+        min_scene_len: Cuts within this many frames are merged, as PySceneDetect does; its default is 15. Set it to 1
+            if shots are shorter than a second.
 
     Raises:
         MissingPartError: PySceneDetect is not installed.
@@ -102,7 +98,7 @@ class ContentBaseline(_SceneDetectBaseline):
     def __init__(self, *, threshold: float = 30.0, min_scene_len: int = 15) -> None:
         _check("content", threshold, min_scene_len)
         peer = import_scenedetect().ContentDetector(threshold=threshold, min_scene_len=min_scene_len)
-        super().__init__("content", peer, threshold=threshold, highest=100.0)
+        super().__init__("content", peer, threshold=threshold)
 
 
 class AdaptiveBaseline(_SceneDetectBaseline):
@@ -114,7 +110,7 @@ class AdaptiveBaseline(_SceneDetectBaseline):
     Args:
         threshold: Ratio to the neighbours' mean, above 0; PySceneDetect's default is 3.
         min_scene_len: Fewest frames from one cut to the next; PySceneDetect's default is 15.
-        min_content_val: Least content value of a cut, PySceneDetect's default is 15.
+        min_content_val: Lowest content value of a cut; PySceneDetect's default is 15.
 
     Raises:
         MissingPartError: PySceneDetect is not installed.
@@ -127,11 +123,11 @@ class AdaptiveBaseline(_SceneDetectBaseline):
         peer = import_scenedetect().AdaptiveDetector(
             adaptive_threshold=threshold, min_scene_len=min_scene_len, min_content_val=min_content_val
         )
-        super().__init__("adaptive", peer, threshold=min_content_val, highest=100.0)
+        super().__init__("adaptive", peer, threshold=min_content_val)
 
 
 def _check(name: str, threshold: float, min_scene_len: int) -> None:
     if not threshold > 0:
-        raise InvalidArgumentError(f"threshold of {name} must be above 0, given is {threshold}")
+        raise InvalidArgumentError(f"threshold of {name} must be above 0, got {threshold}")
     if min_scene_len < 1:
-        raise InvalidArgumentError(f"min_scene_len must be 1 frame or more, given is {min_scene_len}")
+        raise InvalidArgumentError(f"min_scene_len must be at least 1 frame, got {min_scene_len}")

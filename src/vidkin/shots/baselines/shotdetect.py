@@ -1,4 +1,4 @@
-"""ShotDetect: two thresholds on the mean colour difference of neighbouring frames."""
+"""ShotDetect: two thresholds on the mean color difference of neighboring frames."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.shots.contract import DetectedCut, DetectedCuts, RgbFrame
 from vidkin.shots.shot import Curve
 
-__all__ = ["ShotDetectBaseline", "colour_difference"]
+__all__ = ["ShotDetectBaseline", "color_difference"]
 
-# Of a score that can be at most 3 * 255; the share of the way from the threshold to there is the confidence.
+# The largest score, 3 * 255; the confidence grows from the threshold up to it.
 _HIGHEST = 765.0
 
 
-def colour_difference(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> int:
-    """floor(sum(|dR| + |dG| + |dB|) / (W H)) of two pictures [H, W, 3], from 0 to 765."""
-    # Maximum less minimum stays in 8 bits, which is several times as fast as differences of wider numbers.
+def color_difference(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> int:
+    """floor(sum(|dR| + |dG| + |dB|) / (W H)) of two images [H, W, 3], from 0 to 765."""
+    # Maximum minus minimum stays in 8 bits, which is several times as fast as differences of wider numbers.
     spread = np.maximum(first, second) - np.minimum(first, second)
     pixels: int = first.shape[0] * first.shape[1]
     return int(np.sum(spread, dtype=np.int64)) // pixels
@@ -30,18 +30,18 @@ class ShotDetectBaseline:
     new shot if and only if s_t > T and |s_t - s_{t-1}| > T. Hard cuts only.
 
     Args:
-        threshold: T, 0 or more: 30 in the papers that compare with it, 75 is the tool's own default.
+        threshold: T, at least 0: 30 in the papers that compare with it, 75 by default in the tool itself.
         min_scene_len: A cut fewer frames than this after the last one (or the start) is not reported. The tool has
-            no such rule, which is the default of 1.
+            no such rule, as with the default of 1.
     """
 
     short_side: int | None = None
 
     def __init__(self, *, threshold: float = 30.0, min_scene_len: int = 1) -> None:
         if not threshold >= 0:
-            raise InvalidArgumentError(f"threshold of shotdetect must be 0 or more, given is {threshold}")
+            raise InvalidArgumentError(f"threshold of shotdetect must be at least 0, got {threshold}")
         if min_scene_len < 1:
-            raise InvalidArgumentError(f"min_scene_len must be 1 frame or more, given is {min_scene_len}")
+            raise InvalidArgumentError(f"min_scene_len must be at least 1 frame, got {min_scene_len}")
         self.name = "shotdetect"
         self._threshold = threshold
         self._shortest = min_scene_len
@@ -51,7 +51,7 @@ class ShotDetectBaseline:
 
     def push(self, frame: RgbFrame) -> None:
         """Take the next frame."""
-        self._scores.append(0 if self._last is None else colour_difference(self._last, frame.image))
+        self._scores.append(0 if self._last is None else color_difference(self._last, frame.image))
         self._times.append(frame.time)
         self._last = frame.image
 
@@ -67,5 +67,5 @@ class ShotDetectBaseline:
                 confidence = 0.5 + 0.5 * min((min(score, jump) - self._threshold) / span, 1.0)
                 cuts.append(DetectedCut(frame, confidence=confidence))
                 begin = frame
-        curve = Curve(np.array(self._times), np.array(self._scores, dtype=np.float64), "colour difference")
+        curve = Curve(np.array(self._times), np.array(self._scores, dtype=np.float64), "color difference")
         return DetectedCuts(tuple(cuts), curve)

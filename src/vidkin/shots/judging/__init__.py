@@ -6,12 +6,12 @@ from vidkin.shots.judging.critical_clips import (
     TrueShot,
     judge_shots,
     score_critical,
-    score_found_critical,
+    score_detected_critical,
 )
 from vidkin.shots.judging.detections import (
     BoundaryLabels,
     ShotScores,
-    boundaries_of_cuts,
+    cut_boundaries,
     evaluate_cuts,
     read_boundary_labels,
 )
@@ -22,10 +22,10 @@ __all__ = [
     "JudgedShot",
     "ShotScores",
     "TrueShot",
-    "boundaries_of_cuts",
+    "cut_boundaries",
     "evaluate_cuts",
     "judge_shots",
     "read_boundary_labels",
     "score_critical",
-    "score_found_critical",
+    "score_detected_critical",
 ]

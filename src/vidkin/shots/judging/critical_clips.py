@@ -1,4 +1,4 @@
-"""How well critical clips and their moments are found, over several videos."""
+"""How well critical clips and their moments are detected, over several videos."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vidkin.metric.measures import (
 )
 from vidkin.shots.critical import critical_score, rise_moment
 from vidkin.shots.fitted_rule import FittedRule
-from vidkin.shots.learned.slope import ShotWindows
+from vidkin.shots.learned.windows import ShotWindows
 
 __all__ = [
     "CriticalScores",
@@ -24,10 +24,10 @@ __all__ = [
     "TrueShot",
     "judge_shots",
     "score_critical",
-    "score_found_critical",
+    "score_detected_critical",
 ]
 
-# A shot that was found is a labelled one where they share more than this of what both cover.
+# A detected shot is a labeled one if they share more than this of what both cover.
 _SAME_SHOT = 0.5
 
 
@@ -36,7 +36,7 @@ class JudgedShot:
     """A shot as a detector judges it.
 
     Attributes:
-        start: Frame.
+        start: First frame.
         end: One past its last frame.
         score: How surely it is critical, in [0, 1], yes from 1/2 on.
         moment: Seconds at which its event begins.
@@ -50,7 +50,7 @@ class JudgedShot:
 
 @dataclass(frozen=True, slots=True)
 class TrueShot:
-    """A labelled shot: frames [start, end), and the seconds at which its event begins; None where nothing happens."""
+    """A labeled shot: frames [start, end), and the seconds at which its event begins; None if nothing happens."""
 
     start: int
     end: int
@@ -62,7 +62,7 @@ class CriticalScores:
     """Scores over all shots of all videos.
 
     Attributes:
-        clips: Yes/no per shot: precision, recall, F1.
+        clips: Precision, recall and F1 of yes/no for each shot.
         average_precision: Of the shots ranked by score (equal scores: the mean over their orders), in [0, 1].
         spotting: Average precision of the moments in time for each tolerance (full width of the window, seconds).
     """
@@ -75,9 +75,9 @@ class CriticalScores:
 def judge_shots(
     windows: ShotWindows, stretches: Sequence[tuple[int, int]], rule: FittedRule, *, rate: float
 ) -> list[JudgedShot]:
-    """Judge shots [start, end) of a video by the trends of their curves.
+    """Shots [start, end) of a video, judged by the trends of their curves.
 
-    The moment of an event is that of the last frame of the window with which the curve leaves its calm part.
+    The moment of an event is that of the last frame of the window at which the curve leaves its calm part.
 
     Args:
         windows: Of the video.
@@ -99,45 +99,52 @@ def score_critical(
     *,
     tolerances: Sequence[float] = (1.0, 2.0, 4.0),
 ) -> CriticalScores:
-    """Score judgements of the labelled shots themselves: whether the trend is read rightly, given the right cuts.
+    """Scores of judgments of the labeled shots themselves: whether the trend is read correctly, given the true cuts.
 
     Raises:
-        InvalidArgumentError: The shots judged are not the labelled ones.
+        InvalidArgumentError: The shots judged are not the labeled ones.
     """
-    for number, (found, wanted) in enumerate(zip(judged, truth, strict=True)):
-        if [(shot.start, shot.end) for shot in found] != [(shot.start, shot.end) for shot in wanted]:
+    for number, (shots, labels) in enumerate(zip(judged, truth, strict=True)):
+        if [(shot.start, shot.end) for shot in shots] != [(shot.start, shot.end) for shot in labels]:
             raise InvalidArgumentError(
-                f"video {number}: the shots judged are not the labelled ones; use score_found_critical for others"
+                f"shots judged in video {number} must be the labeled ones; use score_detected_critical for others"
             )
     scores = [shot.score for video in judged for shot in video]
-    labels = [shot.moment is not None for video in truth for shot in video]
-    ranked = average_precision(torch.tensor(scores), torch.tensor(labels, dtype=torch.int64), ties="expected")
+    critical = [shot.moment is not None for video in truth for shot in video]
+    ranked = average_precision(
+        torch.tensor(scores), torch.tensor(critical, dtype=torch.int64), ties="expected"
+    )
     return CriticalScores(
-        clip_scores([score >= 0.5 for score in scores], labels),
+        clip_scores([score >= 0.5 for score in scores], critical),
         float(ranked),
         _spotting(judged, truth, tolerances),
     )
 
 
-def score_found_critical(
+def score_detected_critical(
     judged: Sequence[Sequence[JudgedShot]],
     truth: Sequence[Sequence[TrueShot]],
     *,
     tolerances: Sequence[float] = (1.0, 2.0, 4.0),
 ) -> CriticalScores:
-    """Score shots that were found, cuts and all.
+    """Scores of shots between detected cuts.
 
-    A critical one is right where it shares more than half (intersection over union) with a critical labelled one.
-    Average precision is that of these matches in falling order of score.
+    A critical one is right if it shares more than half (intersection over union) with a critical labeled one. Average
+    precision is that of these matches in falling order of score.
     """
     ranked: list[tuple[float, bool]] = []
-    wanted = 0
-    for found, labelled in zip(judged, truth, strict=True):
-        critical = [shot for shot in labelled if shot.moment is not None]
-        wanted += len(critical)
-        for shot in found:
+    total = 0
+    for shots, labels in zip(judged, truth, strict=True):
+        critical = [shot for shot in labels if shot.moment is not None]
+        total += len(critical)
+        for shot in shots:
             # Shots of one video do not overlap each other, so none shares more than half with two.
-            right = any(_overlap(shot, other) > _SAME_SHOT for other in critical)
+            right = any(
+                (min(shot.end, other.end) - max(shot.start, other.start))
+                / (max(shot.end, other.end) - min(shot.start, other.start))
+                > _SAME_SHOT
+                for other in critical
+            )
             ranked.append((shot.score, right))
     ranked.sort(key=lambda pair: -pair[0])
     right_so_far, area = 0, 0.0
@@ -146,21 +153,16 @@ def score_found_critical(
         area += right_so_far / place if right else 0.0
     yes = [right for score, right in ranked if score >= 0.5]
     return CriticalScores(
-        DetectionScores(sum(yes), len(yes) - sum(yes), wanted - sum(yes)),
-        area / wanted if wanted else float("nan"),
+        DetectionScores(sum(yes), len(yes) - sum(yes), total - sum(yes)),
+        area / total if total else float("nan"),
         _spotting(judged, truth, tolerances),
     )
-
-
-def _overlap(one: JudgedShot, other: TrueShot) -> float:
-    shared = min(one.end, other.end) - max(one.start, other.start)
-    return max(0, shared) / (max(one.end, other.end) - min(one.start, other.start))
 
 
 def _spotting(
     judged: Sequence[Sequence[JudgedShot]], truth: Sequence[Sequence[TrueShot]], tolerances: Sequence[float]
 ) -> dict[float, float]:
-    found = [(number, shot.moment, shot.score) for number, video in enumerate(judged) for shot in video]
+    moments = [(number, shot.moment, shot.score) for number, video in enumerate(judged) for shot in video]
     events = [
         (number, shot.moment)
         for number, video in enumerate(truth)
@@ -169,11 +171,11 @@ def _spotting(
     ]
     return {
         tolerance: temporal_average_precision(
-            torch.tensor([moment for _, moment, _ in found]),
-            torch.tensor([score for _, _, score in found]),
+            torch.tensor([moment for _, moment, _ in moments]),
+            torch.tensor([score for _, _, score in moments]),
             torch.tensor([moment for _, moment in events]),
             tolerance=tolerance,
-            videos=torch.tensor([number for number, _, _ in found]),
+            videos=torch.tensor([number for number, _, _ in moments]),
             truth_videos=torch.tensor([number for number, _ in events]),
         )
         for tolerance in tolerances

@@ -1,27 +1,26 @@
-"""Detections of several videos against their labels: pooled precision, recall and F1."""
+"""Cuts detected in several videos against their labels: pooled precision, recall and F1."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.measures import Boundary, BoundaryRule, DetectionScores, boundary_scores
 from vidkin.shots.contract import DetectedCut
 from vidkin.shots.shot import Cut
 
-__all__ = ["BoundaryLabels", "ShotScores", "boundaries_of_cuts", "evaluate_cuts", "read_boundary_labels"]
+__all__ = ["BoundaryLabels", "ShotScores", "cut_boundaries", "evaluate_cuts", "read_boundary_labels"]
 
 PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
 class BoundaryLabels:
-    """Where a video is cut.
+    """Where a video is cut, by its labels.
 
     Attributes:
         hard: First frames of new shots.
@@ -33,7 +32,7 @@ class BoundaryLabels:
 
     @property
     def boundaries(self) -> list[Boundary]:
-        """All of them, as measures take them."""
+        """Hard cuts and gradual transitions, as measures take them."""
         return [*self.hard, *((float(first), float(last)) for first, last in self.gradual)]
 
 
@@ -43,10 +42,10 @@ class ShotScores:
 
     Attributes:
         every: Hard cuts and gradual transitions together: the main figure.
-        hard: Reported hard cuts against labelled hard cuts; one reported inside a labelled transition counts as
-            neither right nor wrong.
-        gradual_found: Labelled gradual transitions that anything reported falls into.
-        gradual_total: Labelled gradual transitions.
+        hard: Detected hard cuts against labeled hard cuts; one inside a labeled transition counts as neither right nor
+            wrong.
+        gradual_found: Labeled gradual transitions that any detected cut touches.
+        gradual_total: Labeled gradual transitions.
     """
 
     every: DetectionScores
@@ -64,31 +63,46 @@ class ShotScores:
 
 
 def evaluate_cuts(
-    found: Iterable[tuple[Sequence[Cut | DetectedCut], BoundaryLabels]],
+    videos: Iterable[tuple[Sequence[Cut | DetectedCut], BoundaryLabels]],
     *,
     tolerance: float = 2,
     rule: BoundaryRule = "nearest",
 ) -> ShotScores:
-    """Scores of cuts found in several videos, pooled.
+    """Scores of the cuts detected in several videos, pooled.
 
     Args:
-        found: Of each video the cuts and the labels.
+        videos: For each video its detected cuts and its labels.
         tolerance: Frames by which a match may be off.
         rule: See :func:`vidkin.metric.measures.boundary_scores`.
     """
     nothing = DetectionScores(0, 0, 0)
     total = ShotScores(nothing, nothing, 0, 0)
-    for cuts, labels in found:
-        total += _scores(cuts, labels, tolerance, rule)
+    for cuts, labels in videos:
+        detected = cut_boundaries(cuts)
+        hard: list[Boundary] = []
+        spans = [(first - tolerance, last + tolerance) for first, last in labels.gradual]
+        for cut in cuts:
+            if not cut.is_gradual and not any(first <= cut.frame <= last for first, last in spans):
+                hard.append(cut.frame)
+        touched = 0
+        for first, last in spans:
+            ends = (one if isinstance(one, tuple) else (one, one) for one in detected)
+            touched += any(start <= last and end >= first for start, end in ends)
+        total += ShotScores(
+            every=boundary_scores(detected, labels.boundaries, tolerance=tolerance, rule=rule),
+            hard=boundary_scores(hard, list(labels.hard), tolerance=tolerance, rule=rule),
+            gradual_found=touched,
+            gradual_total=len(spans),
+        )
     return total
 
 
-def boundaries_of_cuts(cuts: Iterable[Cut | DetectedCut]) -> list[Boundary]:
-    """As measures take them: a frame, or the first and last frame of a gradual transition."""
+def cut_boundaries(cuts: Iterable[Cut | DetectedCut]) -> list[Boundary]:
+    """Cuts as measures take them: a frame, or the first and last frame of a gradual transition."""
     return [
-        cut.frame
-        if cut.kind == "hard" or cut.start_frame is None or cut.end_frame is None
-        else (float(cut.start_frame), float(cut.end_frame))
+        (float(cut.start_frame), float(cut.end_frame))
+        if cut.is_gradual and cut.start_frame is not None and cut.end_frame is not None
+        else cut.frame
         for cut in cuts
     ]
 
@@ -97,42 +111,19 @@ def read_boundary_labels(path: PathLike) -> dict[str, BoundaryLabels]:
     """Labels by name of video from JSON: ``{"videos": {name: {"hard": [..], "gradual": [{"start", "end"}, ..]}}}``.
 
     Raises:
-        InvalidArgumentError: The file is not like that.
+        InvalidArgumentError: The file cannot be read, or has another form.
     """
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-        return {name: _labels(entry) for name, entry in content["videos"].items()}
+        videos = json.loads(Path(path).read_text(encoding="utf-8"))["videos"]
+        return {
+            name: BoundaryLabels(
+                tuple(int(frame) for frame in entry["hard"]),
+                tuple((int(part["start"]), int(part["end"])) for part in entry.get("gradual", ())),
+            )
+            for name, entry in videos.items()
+        }
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise InvalidArgumentError(
-            f"{os.fspath(path)} does not hold labels of cuts ({error!r}); wanted is "
+            f"{os.fspath(path)}: not a file of cuts ({error!r}); it must have the form "
             '{"videos": {name: {"hard": [frame, ...], "gradual": [{"start": frame, "end": frame}, ...]}}}'
         ) from error
-
-
-def _labels(entry: Mapping[str, Any]) -> BoundaryLabels:
-    gradual = tuple((int(part["start"]), int(part["end"])) for part in entry.get("gradual", ()))
-    return BoundaryLabels(tuple(int(frame) for frame in entry["hard"]), gradual)
-
-
-def _scores(
-    cuts: Sequence[Cut | DetectedCut], labels: BoundaryLabels, tolerance: float, rule: BoundaryRule
-) -> ShotScores:
-    reported = boundaries_of_cuts(cuts)
-    every = boundary_scores(reported, labels.boundaries, tolerance=tolerance, rule=rule)
-    outside = [
-        cut.frame
-        for cut in cuts
-        if cut.kind == "hard"
-        and not any(first - tolerance <= cut.frame <= last + tolerance for first, last in labels.gradual)
-    ]
-    gradual = sum(
-        any(_touches(boundary, first - tolerance, last + tolerance) for boundary in reported)
-        for first, last in labels.gradual
-    )
-    hard = boundary_scores(outside, list(labels.hard), tolerance=tolerance, rule=rule)
-    return ShotScores(every, hard, gradual, len(labels.gradual))
-
-
-def _touches(boundary: Boundary, first: float, last: float) -> bool:
-    start, end = boundary if isinstance(boundary, tuple) else (boundary, boundary)
-    return start <= last and end >= first

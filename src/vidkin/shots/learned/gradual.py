@@ -1,4 +1,4 @@
-"""Gradual transitions in the band of the self-similarity of windows: two sides that differ without a sudden change."""
+"""Gradual transitions in the band of the self-similarity of windows: two sides that differ, without a sudden change."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.shots.fitted_rule import FittedRule
-from vidkin.shots.learned.slope import ShotWindows
+from vidkin.shots.learned.windows import ShotWindows
 
-__all__ = ["GRADUAL_NUMBERS", "FoundGradual", "find_gradual", "gradual_candidates", "gradual_examples"]
+__all__ = ["GRADUAL_NUMBERS", "GradualTransition", "find_gradual", "gradual_candidates", "gradual_examples"]
 
 GRADUAL_NUMBERS = ("near", "far", "usual")
 """What a rule for gradual transitions can use, see `gradual_candidates`."""
 
-# Both sides are looked at so many frames from the middle: dissolves of up to twice that lie between them.
+# The two sides lie this many frames from the middle: dissolves of up to twice that fit between them.
 _NEAR, _FAR = 6, 14
-# A transition reaches over these shares of the way from the one side to the other.
+# A transition covers these shares of the way from one side to the other.
 _SHARES = (0.2, 0.8)
 
 
 @dataclass(frozen=True, slots=True)
-class FoundGradual:
-    """A gradual transition: frames [first, last], both in between the two shots.
+class GradualTransition:
+    """A gradual transition: frames [first, last] between two shots.
 
     Attributes:
         first: First frame that is no longer the old shot alone.
@@ -45,34 +45,33 @@ def gradual_candidates(windows: ShotWindows, start: int, end: int) -> list[tuple
     ``far``: likewise with 14 frames; ``usual``: the median of ``near`` in this stretch, so that a stretch full of
     motion needs more. Peaks of the mean of near and far are 20 frames or more apart.
     """
-    near, far = (_band(windows, start, end, reach) for reach in (_NEAR, _FAR))
+    near, far = (_novelty(windows, start, end, reach) for reach in (_NEAR, _FAR))
     if len(near) == 0:
         return []
     novelty = (near + far) / 2
     usual = float(np.median(near))
-    found: list[tuple[int, dict[str, float]]] = []
+    peaks: list[tuple[int, dict[str, float]]] = []
     apart = _NEAR + _FAR
     for place in np.argsort(-novelty, kind="stable").tolist():
         low, high = max(0, place - apart), place + apart + 1
         if novelty[place] >= novelty[low:high].max() and all(
-            abs(place - other) > apart for other, _ in found
+            abs(place - other) > apart for other, _ in peaks
         ):
-            found.append((place, {"near": float(near[place]), "far": float(far[place]), "usual": usual}))
-    return sorted((start + place, numbers) for place, numbers in found)
+            peaks.append((place, {"near": float(near[place]), "far": float(far[place]), "usual": usual}))
+    return sorted((start + place, numbers) for place, numbers in peaks)
 
 
-def find_gradual(windows: ShotWindows, cuts: Sequence[int], rule: FittedRule) -> list[FoundGradual]:
+def find_gradual(windows: ShotWindows, cuts: Sequence[int], rule: FittedRule) -> list[GradualTransition]:
     """Gradual transitions between (and before and after) hard cuts at these frames, in order of time."""
-    edges = [0, *cuts, len(windows)]
-    found = []
-    for start, end in pairwise(edges):
+    transitions = []
+    for start, end in pairwise([0, *cuts, len(windows)]):
         for frame, numbers in gradual_candidates(windows, start, end):
             if rule.probability(numbers) >= rule.threshold:
                 first, last = _interval(windows.features, frame, start, end)
-                if (first + last) // 2 <= start:  # a cut lies there already, or the video begins
+                if (first + last) // 2 <= start:  # a cut is there already, or the video begins
                     continue
-                found.append(FoundGradual(first, last, rule.confidence(numbers)))
-    return found
+                transitions.append(GradualTransition(first, last, rule.confidence(numbers)))
+    return transitions
 
 
 def gradual_examples(
@@ -83,13 +82,12 @@ def gradual_examples(
     Args:
         windows: Of the video.
         cuts: Its true hard cuts.
-        transitions: Its gradual transitions as [first, last] frame; a candidate within 3 frames of one is right.
+        transitions: Its gradual transitions as [first, last] frame; a candidate within 3 frames of one is a positive.
     """
-    edges = [0, *cuts, len(windows)]
     examples: list[Mapping[str, float]] = []
     labels: list[bool] = []
     seen: set[int] = set()
-    for start, end in pairwise(edges):
+    for start, end in pairwise([0, *cuts, len(windows)]):
         for frame, numbers in gradual_candidates(windows, start, end):
             inside = [n for n, (first, last) in enumerate(transitions) if first - 3 <= frame <= last + 3]
             examples.append(numbers)
@@ -98,10 +96,10 @@ def gradual_examples(
     return examples, labels, len(transitions) - len(seen)
 
 
-def _band(windows: ShotWindows, start: int, end: int, reach: int) -> NDArray[np.float64]:
-    """[end - start] distances of what lies ``reach`` frames before and after each frame, inside the stretch."""
+def _novelty(windows: ShotWindows, start: int, end: int, reach: int) -> NDArray[np.float64]:
+    """[end - start] distances of the windows ``reach`` frames before and after each frame, inside the stretch."""
     edge = windows.window - 1
-    # A window that begins before the stretch, or ends behind it, would see across a cut.
+    # A window that begins before the stretch, or ends after it, would see across a cut.
     low = 0 if start == 0 else start + edge
     high = len(windows) - 1 if end == len(windows) else end - windows.window
     if high <= low:

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, get_args
 
 from torch import Tensor
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses import quadlet_loss, radial_loss, triplet_loss
 from vidkin.shots.learned.clips import ShotBatch
+from vidkin.shots.learned.encoding import HasHead
 
-__all__ = ["SHOT_LOSSES", "HasHead", "ShotLoss", "ShotObjective"]
+__all__ = ["SHOT_LOSSES", "ShotLoss", "ShotObjective"]
 
 ShotLoss = Literal["triplet", "quadlet", "radial", "radial_detached"]
 
-SHOT_LOSSES: tuple[ShotLoss, ...] = ("triplet", "quadlet", "radial", "radial_detached")
-"""``radial`` has the published gradient, ``radial_detached`` none through the radius."""
-
-
-class HasHead(Protocol):
-    """A clip encoder behind its frame network."""
-
-    def head(self, features: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Features of clips [B, T, F] to unit vectors [B, D]."""
+SHOT_LOSSES: tuple[ShotLoss, ...] = get_args(ShotLoss)
+"""``radial`` has the published gradient, ``radial_detached`` has none through the radius."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShotObjective:
-    """Loss of a step: that of the quadlets plus the triplet loss of the triplets, as in the sources.
+    """Loss of a step: the loss of the quadlets plus the triplet loss of the triplets, as in the sources.
 
     Attributes:
-        loss: On the quadlets; ``triplet`` uses triplets alone, whatever is critical.
+        loss: On the quadlets; ``triplet`` uses triplets alone and ignores what is critical.
         margin: Of the triplet loss, on squared distances.
         gaps: (g1, g2, g3) of the quadlet loss.
         c: Of the radial loss, in radii.
@@ -47,11 +40,11 @@ class ShotObjective:
 
     def __post_init__(self) -> None:
         if self.loss not in SHOT_LOSSES:
-            raise InvalidArgumentError(f"loss is {self.loss!r}, allowed are {', '.join(SHOT_LOSSES)}")
+            raise InvalidArgumentError(f"loss must be one of {', '.join(SHOT_LOSSES)}, got {self.loss!r}")
 
     @property
     def uses_quadlets(self) -> bool:
-        """Does the loss look at critical frames?"""
+        """Whether the loss looks at critical frames."""
         return self.loss != "triplet"
 
     def __call__(self, model: HasHead, batch: ShotBatch) -> dict[str, Tensor]:
@@ -62,15 +55,17 @@ class ShotObjective:
         """
         terms: dict[str, Tensor] = {}
         if batch.quadlets is not None and self.uses_quadlets:
-            terms["quadlets"] = self._on_quadlets(*_embedded(model, batch.quadlets))
+            terms["quadlets"] = self._quadlet_term(*_embed(model, batch.quadlets))
         if batch.triplets is not None:
-            q, p, n = _embedded(model, batch.triplets)
+            q, p, n = _embed(model, batch.triplets)
             terms["triplets"] = triplet_loss(q, p, n, margin=self.margin)
         if not terms:
-            raise InvalidArgumentError(f"the batch holds no tuples that the loss {self.loss!r} can use")
+            raise InvalidArgumentError(
+                f"the batch must have tuples that the loss {self.loss!r} can use, got none"
+            )
         return {**terms, "loss": sum(terms.values(), start=next(iter(terms.values())).new_zeros(()))}
 
-    def _on_quadlets(self, q: Tensor, p: Tensor, i: Tensor, n: Tensor) -> Tensor:
+    def _quadlet_term(self, q: Tensor, p: Tensor, i: Tensor, n: Tensor) -> Tensor:
         if self.loss == "quadlet":
             g1, g2, g3 = self.gaps
             return quadlet_loss(q, p, i, n, g1=g1, g2=g2, g3=g3)
@@ -78,8 +73,7 @@ class ShotObjective:
         return radial_loss(q, p, i, n, c=self.c, margin=self.radial_margin, detach_radius=detached)
 
 
-def _embedded(model: HasHead, clips: Tensor) -> tuple[Tensor, ...]:
-    """Embeddings of K tuples' parts [K, B, W, F] in one pass: K times [B, D]."""
+def _embed(model: HasHead, clips: Tensor) -> tuple[Tensor, ...]:
+    """Embeddings of the K parts of tuples [K, B, W, F] in one pass: K times [B, D]."""
     parts, batch = clips.shape[:2]
-    head: Callable[[Tensor], Tensor] = model.head
-    return head(clips.flatten(0, 1)).view(parts, batch, -1).unbind(0)
+    return model.head(clips.flatten(0, 1)).view(parts, batch, -1).unbind(0)

@@ -1,4 +1,4 @@
-"""Recipes for metrics of shots as TOML: ``[shots]`` says how to train, ``[model]`` what."""
+"""Recipes of the learned detector as TOML: ``[shots]`` tells how to train, ``[model]`` what."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _DEFAULTS: Mapping[str, Any] = {"kind": "clip", "trainable": "head", "fit": "str
 
 @dataclass(frozen=True, kw_only=True)
 class ShotPlan:
-    """A metric for shots to be trained.
+    """A whole recipe: how to train, and what.
 
     Attributes:
-        shots: How.
-        model: The clip encoder; its frame network stays as it is, and its ``frames`` are the window.
-        weights: Of the frame network, see :func:`vidkin.models.build_model`; empty: from the hub, or fresh for
-            ``small``.
+        shots: Loss, batches and number of steps.
+        model: The clip encoder; its frame network is not trained, and its ``frames`` are the window.
+        weights: File with the weights of the frame network, see :func:`vidkin.models.build_model`; empty: from the hub,
+            or random for ``small``.
     """
 
     shots: ShotRecipe
@@ -37,7 +37,7 @@ class ShotPlan:
 
 
 def load_shot_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> ShotPlan:
-    """Read and check a recipe.
+    """The recipe in a file or mapping, checked.
 
     Args:
         source: A TOML file, or its content as a mapping. ``[shots]`` holds the fields of `ShotRecipe`; ``[model]``
@@ -45,7 +45,7 @@ def load_shot_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> Shot
             ``frames`` the window) and ``weights``.
 
     Raises:
-        InvalidArgumentError: There is no such file, it is no TOML, or a setting is unknown or not allowed.
+        InvalidArgumentError: The file cannot be read or is not TOML, or a setting is unknown or out of range.
     """
     content = source if isinstance(source, Mapping) else _read(Path(source).expanduser())
     check_names(content, ("shots", "model"), "recipe")
@@ -53,12 +53,12 @@ def load_shot_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> Shot
     model = {**_DEFAULTS, "frames": shots.window, **content.get("model", {})}
     weights = model.pop("weights", "")
     if not isinstance(weights, str):
-        raise InvalidArgumentError(f"model.weights is {weights!r}, it must be text")
+        raise InvalidArgumentError(f"model.weights must be text, got {weights!r}")
     for name, needed in (("kind", "clip"), ("trainable", "head"), ("frames", shots.window)):
         if model[name] != needed:
             raise InvalidArgumentError(
-                f"model.{name} is {model[name]!r}; a metric of shots is trained from cached features of windows of "
-                f"{shots.window} frames, which needs {needed!r}"
+                f"model.{name} must be {needed!r} to train on cached features of windows of {shots.window} frames, "
+                f"got {model[name]!r}"
             )
     return ShotPlan(shots=shots, model=EncoderConfig.from_mapping(model), weights=weights)
 
@@ -74,6 +74,6 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InvalidArgumentError(f"the recipe {path} cannot be read: {error.strerror}") from error
+        raise InvalidArgumentError(f"{path}: the recipe cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidArgumentError(f"{path} is no TOML: {error}") from error
+        raise InvalidArgumentError(f"{path}: not TOML: {error}") from error

@@ -1,25 +1,25 @@
-"""What a trained clip encoder needs to cut video: its window, and rules fitted on labelled videos; kept beside it."""
+"""What a trained clip encoder needs to cut video: its window, and rules fitted on labeled videos; kept beside it."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.atomic import write_text
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.critical import TrendTest, critical_score, fit_trend
+from vidkin.shots.critical import TrendTest, fit_trend
 from vidkin.shots.fitted_rule import FittedRule, fit_rule
-from vidkin.shots.learned.gradual import FoundGradual, find_gradual, gradual_examples
-from vidkin.shots.learned.slope import CUT_NUMBERS, Encode, ShotWindows, cut_examples, find_cuts
+from vidkin.shots.learned.cuts import CUT_NUMBERS, cut_examples
+from vidkin.shots.learned.gradual import GRADUAL_NUMBERS, gradual_examples
+from vidkin.shots.learned.windows import Encode, ShotWindows
 
-__all__ = ["RULES_FILE", "FoundShots", "ShotRules", "find_shots", "fit_shot_rules"]
+__all__ = ["RULES_FILE", "ShotRules", "fit_shot_rules"]
 
 PathLike = str | os.PathLike[str]
 
@@ -31,13 +31,13 @@ _FORMAT = "vidkin-shot-rules-1"
 
 @dataclass(frozen=True, kw_only=True)
 class ShotRules:
-    """Thresholds of the learned detector, fitted on labelled videos that it is not judged on.
+    """Thresholds of the learned detector, fitted on labeled videos that it is not judged on.
 
     Attributes:
-        window: Frames a window, 2 or more; the sources take 40.
-        rate: Frames a second that are looked at; None takes every frame.
+        window: Frames a window, at least 2; the sources take 40.
+        rate: Frames a second to look at, above 0; None takes every frame.
         cut: When the slope of the curve changes suddenly.
-        gradual: When two sides without a sudden change are two shots; None looks for hard cuts alone.
+        gradual: When two sides without a sudden change are two shots; None finds hard cuts only.
         critical: When the curve of a shot increases; None gives shots no critical score.
         fitted_on: What the rules were fitted on, in words.
     """
@@ -51,12 +51,12 @@ class ShotRules:
 
     def __post_init__(self) -> None:
         if self.window < 2:
-            raise InvalidArgumentError(f"window is {self.window} frames, allowed is 2 or more")
+            raise InvalidArgumentError(f"window must be at least 2 frames, got {self.window}")
         if self.rate is not None and not self.rate > 0:
-            raise InvalidArgumentError(f"rate is {self.rate} frames a second, allowed is above 0 or None")
+            raise InvalidArgumentError(f"rate must be above 0 frames a second or None, got {self.rate}")
 
     def save(self, folder: PathLike) -> Path:
-        """Write ``shots.json`` into a model's folder."""
+        """Write ``shots.json`` into a model's folder, and return its path."""
         document = {
             "format": _FORMAT,
             "window": self.window,
@@ -82,72 +82,29 @@ class ShotRules:
             document = json.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise InvalidArgumentError(
-                f"{path} cannot be read ({error.strerror}): this model was not fitted to find shots; "
-                "`vidkin train-shots` makes one that is (in Python: fit_shot_rules, ShotRules.save)"
+                f"{path}: cannot be read ({error.strerror}), so this model does not detect shots; "
+                "train one that does with `vidkin train-shots`"
             ) from error
         except ValueError as error:
-            raise InvalidArgumentError(f"{path} is not JSON: {error}") from error
+            raise InvalidArgumentError(f"{path}: not JSON: {error}") from error
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
-            raise InvalidArgumentError(f"{path} holds no rules of the format {_FORMAT!r}")
+            raise InvalidArgumentError(f"{path}: must hold rules of the format {_FORMAT!r}")
         try:
             rate = document["rate"]
+            gradual, critical = (
+                None if document[name] is None else FittedRule.from_dict(document[name])
+                for name in ("gradual", "critical")
+            )
             return cls(
                 window=int(document["window"]),
                 rate=None if rate is None else float(rate),
                 cut=FittedRule.from_dict(document["cut"]),
-                gradual=_optional(document["gradual"]),
-                critical=_optional(document["critical"]),
+                gradual=gradual,
+                critical=critical,
                 fitted_on=str(document["fitted_on"]),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise InvalidArgumentError(f"{path} is damaged: {type(error).__name__}: {error}") from error
-
-
-@dataclass(frozen=True, slots=True)
-class FoundShots:
-    """What the learned detector finds in the features of one video.
-
-    Attributes:
-        cuts: First frames of new shots after hard cuts, with confidences.
-        gradual: Gradual transitions.
-        stretches: [start, end) frames of the shots between them, one more than there are; empty where a transition is
-            at an end of the video.
-        critical: Critical score of each stretch in [0, 1]; None without a rule for it.
-        curve: [T] c at the frame in which each window ends: the distance to the first window of its shot. At the frame
-            of a hard cut it is that of the window which saw it; 0 before the first full window of a shot.
-    """
-
-    cuts: tuple[tuple[int, float], ...]
-    gradual: tuple[FoundGradual, ...]
-    stretches: tuple[tuple[int, int], ...]
-    critical: tuple[float, ...] | None
-    curve: NDArray[np.float64] = field(repr=False)
-
-
-def find_shots(features: NDArray[np.float32], encode: Encode, rules: ShotRules) -> FoundShots:
-    """Cuts, gradual transitions, shots and their critical scores from features of frames [T, F].
-
-    Args:
-        features: Of every frame in order (or of those at the rules' rate).
-        encode: Clips of features [B, W, F] to embeddings [B, D] of unit length.
-        rules: Of this encoder.
-    """
-    windows = ShotWindows(features, rules.window, encode)
-    cuts = find_cuts(windows, rules.cut)
-    frames = [cut.frame for cut in cuts]
-    gradual = [] if rules.gradual is None else find_gradual(windows, frames, rules.gradual)
-    stretches = _stretches(len(windows), frames, gradual)
-    curves = [windows.curve(start, end) for start, end in stretches]
-    critical = None
-    if rules.critical is not None:
-        critical = tuple(critical_score(curve, rules.critical) for curve in curves)
-    return FoundShots(
-        tuple((cut.frame, cut.confidence) for cut in cuts),
-        tuple(gradual),
-        tuple(stretches),
-        critical,
-        _whole_curve(windows, stretches, frames, curves),
-    )
+            raise InvalidArgumentError(f"{path}: damaged: {type(error).__name__}: {error}") from error
 
 
 def fit_shot_rules(
@@ -163,72 +120,62 @@ def fit_shot_rules(
     trend: TrendTest = "combined",
     fitted_on: str = "",
 ) -> ShotRules:
-    """Fit all rules on videos with labelled shots.
+    """All rules, fitted on videos with labeled shots.
 
     Args:
         videos: Features of the frames of each, [T, F].
         labels: Shots of each as [start, end) frames in order; frames between two are a gradual transition.
         encode: As for `find_shots`.
         window: Frames a window.
-        rate: Kept in the rules.
+        rate: Stored in the rules.
         cut_numbers: What the rule for cuts looks at; ``("jump",)`` is the slope of the curve alone, as published.
         gradual: Fit a rule for gradual transitions too, if the labels have any.
         critical: For each video which of its shots are critical; None fits no rule for it.
         trend: The test for an increasing curve.
-        fitted_on: Kept in the rules.
+        fitted_on: Stored in the rules.
 
     Raises:
         InvalidArgumentError: There is nothing to fit on: no cut, or shots that are all critical or all not.
     """
     if len(videos) != len(labels) or (critical is not None and len(critical) != len(videos)):
         raise InvalidArgumentError(
-            f"there must be labels for every video, given are {len(labels)} for {len(videos)} videos"
+            f"labels and critical must have one entry per video, got {len(labels)} labels"
+            f"{'' if critical is None else f' and {len(critical)} critical'} for {len(videos)} videos"
         )
-    cuts = _Examples()
-    sides = _Examples()
+    cuts: list[Mapping[str, float]] = []
+    is_cut: list[bool] = []
+    sides: list[Mapping[str, float]] = []
+    is_gradual: list[bool] = []
+    missed = 0
     curves: list[NDArray[np.float64]] = []
     for features, shots in zip(videos, labels, strict=True):
         windows = ShotWindows(features, window, encode)
-        cuts.add(*cut_examples(windows, shots), 0)
-        sides.add(*gradual_examples(windows, *_boundaries(shots)))
+        examples, answers = cut_examples(windows, shots)
+        cuts += examples
+        is_cut += answers
+        examples, answers, without_candidate = gradual_examples(windows, *_transitions(shots))
+        sides += examples
+        is_gradual += answers
+        missed += without_candidate
         curves += [windows.curve(start, end) for start, end in shots]
+    cut_rule = fit_rule(cuts, is_cut, names=cut_numbers)
+    gradual_rule = critical_rule = None
+    if gradual and any(is_gradual):
+        gradual_rule = fit_rule(sides, is_gradual, names=GRADUAL_NUMBERS, missed=missed)
+    if critical is not None:
+        critical_rule = fit_trend(curves, [label for video in critical for label in video], test=trend)
     return ShotRules(
         window=window,
         rate=rate,
-        cut=fit_rule(cuts.numbers, cuts.labels, names=cut_numbers),
-        gradual=sides.fit() if gradual and any(sides.labels) else None,
-        critical=(
-            None
-            if critical is None
-            else fit_trend(curves, [label for video in critical for label in video], test=trend)
-        ),
+        cut=cut_rule,
+        gradual=gradual_rule,
+        critical=critical_rule,
         fitted_on=fitted_on,
     )
 
 
-class _Examples:
-    """Numbers with labels of several videos."""
-
-    def __init__(self) -> None:
-        self.numbers: list[Any] = []
-        self.labels: list[bool] = []
-        self.missed = 0
-
-    def add(self, numbers: Sequence[Any], labels: Sequence[bool], missed: int) -> None:
-        self.numbers += numbers
-        self.labels += labels
-        self.missed += missed
-
-    def fit(self) -> FittedRule:
-        return fit_rule(self.numbers, self.labels, names=tuple(self.numbers[0]), missed=self.missed)
-
-
-def _optional(values: Any) -> FittedRule | None:
-    return None if values is None else FittedRule.from_dict(values)
-
-
-def _boundaries(shots: Sequence[tuple[int, int]]) -> tuple[list[int], list[tuple[int, int]]]:
-    """Hard cuts and gradual transitions ([first, last]) between labelled shots; also before the first shot."""
+def _transitions(shots: Sequence[tuple[int, int]]) -> tuple[list[int], list[tuple[int, int]]]:
+    """Hard cuts and gradual transitions ([first, last]) between labeled shots; also before the first shot."""
     cuts: list[int] = []
     transitions: list[tuple[int, int]] = []
     before = 0
@@ -239,27 +186,3 @@ def _boundaries(shots: Sequence[tuple[int, int]]) -> tuple[list[int], list[tuple
             cuts.append(start)
         before = end
     return cuts, transitions
-
-
-def _stretches(count: int, cuts: Sequence[int], transitions: Sequence[FoundGradual]) -> list[tuple[int, int]]:
-    """[start, end) of what lies before, between and behind cuts and transitions; one more than these, some empty."""
-    edges = sorted([(cut, cut) for cut in cuts] + [(found.first, found.last + 1) for found in transitions])
-    starts = [0, *(following for _, following in edges)]
-    ends = [*(end for end, _ in edges), count]
-    return [(start, max(start, end)) for start, end in zip(starts, ends, strict=True)]
-
-
-def _whole_curve(
-    windows: ShotWindows,
-    stretches: Sequence[tuple[int, int]],
-    cuts: Sequence[int],
-    curves: Sequence[NDArray[np.float64]],
-) -> NDArray[np.float64]:
-    whole = np.zeros(len(windows))
-    seen = set(cuts)
-    for (start, end), curve in zip(stretches, curves, strict=True):
-        if len(curve):
-            whole[end - len(curve) : end] = curve
-            if end in seen:
-                whole[end] = windows.curve(start, end + 1)[-1]
-    return whole

@@ -1,4 +1,4 @@
-"""Training of a clip encoder's head on labelled shots, from cached features of frames."""
+"""Training of a clip encoder's head on labeled shots, from cached features of frames."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from vidkin.shots.learned.objectives import SHOT_LOSSES, ShotLoss, ShotObjective
 
 __all__ = ["ShotRecipe", "ShotTraining", "train_on_shots"]
 
+# Triplets whose distances are watched for a collapse.
 _WATCHED = 64
 # Of the mean distance before the training; less is a collapse.
 _COLLAPSED_SHARE = 0.2
@@ -27,19 +28,19 @@ _COLLAPSED_SHARE = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class ShotRecipe:
-    """How a metric for shots is trained. Defaults are those of the stored comparison.
+    """How a metric for shots is trained. The defaults are those of the published comparison.
 
     Attributes:
         loss: ``triplet``, ``quadlet``, ``radial`` (published gradient) or ``radial_detached``.
-        window: Frames a clip; the sources take 40 (at 20 frames a second).
-        steps: Of the optimiser.
-        quadlets: A step, from critical shots; a loss on triplets alone draws as many triplets instead.
-        triplets: A step, from the other shots.
-        learning_rate: Of AdamW.
-        weight_decay: Likewise.
-        clip: Largest norm of the gradient.
-        margin: Of the triplets.
-        seed: Of the drawing.
+        window: Frames a clip, at least 2; the sources take 40 (at 20 frames a second).
+        steps: Number of optimizer steps.
+        quadlets: Quadlets a step, from critical shots; a loss on triplets alone draws as many triplets instead.
+        triplets: Triplets a step, from the other shots.
+        learning_rate: Of AdamW, above 0.
+        weight_decay: Of AdamW, at least 0.
+        clip: Largest norm of the gradient, above 0.
+        margin: Of the triplet loss.
+        seed: Decides initial weights and which clips are drawn.
     """
 
     loss: ShotLoss
@@ -57,17 +58,18 @@ class ShotRecipe:
         ShotObjective(loss=self.loss, margin=self.margin)
         if self.window < 2 or self.steps < 0 or self.quadlets < 0 or self.triplets < 0:
             raise InvalidArgumentError(
-                f"window must be 2 or more, steps, quadlets and triplets 0 or more, given is {self}"
+                "window must be at least 2, and steps, quadlets and triplets at least 0, "
+                f"got {self.window}, {self.steps}, {self.quadlets} and {self.triplets}"
             )
         if self.quadlets + self.triplets == 0:
-            raise InvalidArgumentError("a step needs quadlets or triplets, given are 0 of both")
-        limits = (self.learning_rate, self.weight_decay, self.clip, self.margin)
+            raise InvalidArgumentError("quadlets or triplets must be at least 1, got 0 of both")
+        numbers = (self.learning_rate, self.weight_decay, self.clip, self.margin)
         if not (self.learning_rate > 0 and self.weight_decay >= 0 and self.clip > 0) or not all(
-            math.isfinite(limit) for limit in limits
+            math.isfinite(number) for number in numbers
         ):
             raise InvalidArgumentError(
-                f"learning_rate and clip must be above 0, weight_decay 0 or more and all finite, margin too; "
-                f"given is {self}"
+                "learning_rate and clip must be above 0, weight_decay at least 0, and these and margin finite, "
+                f"got {self.learning_rate}, {self.clip}, {self.weight_decay} and {self.margin}"
             )
 
     @classmethod
@@ -75,22 +77,22 @@ class ShotRecipe:
         """A recipe from names and values, for example the ``[shots]`` table of a TOML file.
 
         Raises:
-            InvalidArgumentError: A name is unknown, or a value has the wrong kind or is not allowed.
+            InvalidArgumentError: A name is unknown, or a value has the wrong type or is out of range.
         """
         if "loss" not in values:
-            raise InvalidArgumentError(f"[shots] needs a loss: one of {', '.join(SHOT_LOSSES)}")
+            raise InvalidArgumentError(f"[shots] must have a loss, one of {', '.join(SHOT_LOSSES)}")
         return from_table(cls, values, "shots")
 
 
 @dataclass(frozen=True, slots=True)
 class ShotTraining:
-    """What happened.
+    """What came of a training.
 
     Attributes:
         losses: Loss of every step.
         distance: Mean distance of pairs of embeddings at the end, in [0, 2].
-        collapsed: All embeddings are at nearly one place (`collapse_threshold` of .2): the model is of no use.
-        seconds: It took.
+        collapsed: All embeddings are nearly equal (`collapse_threshold` of .2): the model is of no use.
+        seconds: Wall-clock time.
     """
 
     losses: tuple[float, ...] = field(repr=False)
@@ -112,8 +114,8 @@ def train_on_shots(
 
     Args:
         model: With ``head(features [B, T, F]) -> [B, D]`` (`models.ClipEncoder`); trained in place, left in eval mode.
-        clips: Labelled features; their window must be the recipe's.
-        recipe: How.
+        clips: Labeled features, with the window of the recipe.
+        recipe: Loss, batches and number of steps.
         on_progress: Called after every step with its number (from 1) and the terms of the loss.
 
     Raises:
@@ -122,16 +124,21 @@ def train_on_shots(
     """
     if clips.window != recipe.window:
         raise InvalidArgumentError(
-            f"the clips have {clips.window} frames and the recipe {recipe.window}, both must be the same"
+            f"window of clips and recipe must be equal, got {clips.window} and {recipe.window}"
         )
     objective = ShotObjective(loss=recipe.loss, margin=recipe.margin)
     if objective.uses_quadlets and recipe.quadlets and not clips.has_critical:
         raise InvalidArgumentError(
-            f"the loss {recipe.loss!r} needs critical shots and none is labelled; "
-            "label some, or train with loss 'triplet'"
+            f"labels must have critical shots for the loss {recipe.loss!r}, got none; "
+            "label some, or train with the loss 'triplet'"
         )
     generator = torch.Generator().manual_seed(recipe.seed)
-    weights = [weight for weight in _head_parameters(model) if weight.requires_grad]
+    # Cached features bypass the frame network, so its weights do not learn.
+    weights = [
+        weight
+        for name, weight in model.named_parameters()
+        if weight.requires_grad and not name.startswith("backbone.")
+    ]
     optimizer = torch.optim.AdamW(weights, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
     batches = (
         clips.draw(
@@ -159,17 +166,6 @@ def train_on_shots(
         collapsed=distance < collapse_threshold(start, _COLLAPSED_SHARE),
         seconds=time.monotonic() - began,
     )
-
-
-def _head_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """All but those of the frame network, which cached features bypass."""
-    frozen = {id(weight) for name in ("backbone", "frame_network") for weight in _of(model, name)}
-    return [weight for weight in model.parameters() if id(weight) not in frozen]
-
-
-def _of(model: nn.Module, name: str) -> list[nn.Parameter]:
-    part = getattr(model, name, None)
-    return list(part.parameters()) if isinstance(part, nn.Module) else []
 
 
 @torch.no_grad()

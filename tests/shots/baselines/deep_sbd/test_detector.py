@@ -58,7 +58,7 @@ def test_a_dissolve_is_an_interval(tmp_path: Path) -> None:
     assert (cut.kind, cut.start_frame, cut.end_frame) == ("gradual", 24, 55)
 
 
-def test_what_returns_to_the_same_colours_is_dropped(tmp_path: Path) -> None:
+def test_what_returns_to_the_same_colors_is_dropped(tmp_path: Path) -> None:
     """A flash of two frames at 28: the runs around it begin and end with the same picture."""
     images = [np.asarray(image) for image in pan("coffee", 1)] * 60
     images[28] = images[29] = np.full_like(images[0], 255)
@@ -111,12 +111,12 @@ def test_a_saved_network_is_opened_by_its_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "names", "message"),
     [
-        ({"frames": 8}, [], r"kind 'deep_sbd' with 8 frames and 3 classes; deepsbd needs"),
-        ({"classes": 2}, [], r"with 16 frames and 2 classes; deepsbd needs 'deep_sbd' with 16 frames"),
+        ({"frames": 8}, [], r"with 16 frames and 3 classes, got 'deep_sbd' with 8 frames and 3 classes"),
+        ({"classes": 2}, [], r"with 16 frames and 3 classes, got 'deep_sbd' with 16 frames and 2 classes"),
         (
             {},
             ["none", "sharp", "gradual"],
-            r"has the classes none, sharp, gradual; deepsbd needs none, gradual, sharp",
+            r"the classes must be none, gradual, sharp, in this order, got none, sharp, gradual",
         ),
     ],
 )
@@ -135,13 +135,12 @@ def test_a_folder_without_a_model(tmp_path: Path) -> None:
         open_detector(f"deepsbd:{tmp_path}")
     for nothing in (tmp_path, tmp_path / "nothing"):
         with pytest.raises(
-            InvalidArgumentError, match=r"allowed are .*deepsbd:FOLDER.*, or the folder of a trained model"
+            InvalidArgumentError,
+            match=r"choose from .*deepsbd:FOLDER.*, or name the folder of a trained model",
         ):
             open_detector(str(nothing))
 
 
 def test_the_similarity_is_a_share() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"similarity must be above 0 and at most 1, given is 1\.5"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"similarity must be above 0 and at most 1, got 1\.5"):
         DeepSbdBaseline(ByDifference(), similarity=1.5)

@@ -8,7 +8,7 @@ import torch
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model
-from vidkin.shots.baselines.deep_sbd.training import LabelledFrames, segment_class, train_on_segments
+from vidkin.shots.baselines.deep_sbd.training import LabeledFrames, segment_class, train_on_segments
 
 CONFIG = EncoderConfig(
     kind="deep_sbd", width=0.1, size=16, frames=16, classes=3, batch_norm=True, fit="stretch"
@@ -40,19 +40,19 @@ def test_class_of_a_segment(first: int, expected: int) -> None:
     assert segment_class(first, 16, [100], [(200, 210), (300, 301)]) == expected
 
 
-def film(seed: int) -> LabelledFrames:
-    """Plain colours: 40 frames, a cut, 40 frames, a dissolve of 10, 40 frames."""
+def film(seed: int) -> LabeledFrames:
+    """Plain colors: 40 frames, a cut, 40 frames, a dissolve of 10, 40 frames."""
     random = np.random.default_rng(seed)
-    colours = np.array([[230, 40, 40], [40, 220, 60], [50, 40, 225]])[random.permutation(3)]
+    colors = np.array([[230, 40, 40], [40, 220, 60], [50, 40, 225]])[random.permutation(3)]
     share = (np.arange(1, 11) / 11)[:, None]
     rows = [
-        np.repeat(colours[:1], 40, 0),
-        np.repeat(colours[1:2], 40, 0),
-        (1 - share) * colours[1] + share * colours[2],
-        np.repeat(colours[2:], 40, 0),
+        np.repeat(colors[:1], 40, 0),
+        np.repeat(colors[1:2], 40, 0),
+        (1 - share) * colors[1] + share * colors[2],
+        np.repeat(colors[2:], 40, 0),
     ]
     values = np.concatenate(rows)[:, None, None] + random.normal(size=(130, 16, 16, 3)) * 2
-    return LabelledFrames(values.clip(0, 255).astype(np.uint8), (40,), ((80, 89),))
+    return LabeledFrames(values.clip(0, 255).astype(np.uint8), (40,), ((80, 89),))
 
 
 def network(seed: int = 0) -> DeepSBDNetwork:
@@ -88,10 +88,10 @@ def test_the_same_seed_gives_the_same_weights() -> None:
 
 def test_mistakes_are_told() -> None:
     video = film(0)
-    with pytest.raises(InvalidArgumentError, match="no segment of 16 frames is of class gradual"):
-        train_on_segments(network(), [LabelledFrames(video.images, (40,))])
-    wide = LabelledFrames(np.zeros((30, 16, 20, 3), dtype=np.uint8), ())
+    with pytest.raises(InvalidArgumentError, match="frames of every class, got none of gradual; add videos"):
+        train_on_segments(network(), [LabeledFrames(video.images, (40,))])
+    wide = LabeledFrames(np.zeros((30, 16, 20, 3), dtype=np.uint8), ())
     with pytest.raises(
-        InvalidArgumentError, match=r"video 0 has pictures \[16, 20, 3\], the network takes \[16"
+        InvalidArgumentError, match=r"images of video 0 must be \[T, 16, 16, 3\], got \[30, 16, 20, 3\]"
     ):
         train_on_segments(network(), [wide])

@@ -1,4 +1,4 @@
-"""DeepSBD: a 3-D network says of every 16 frames whether they hold a transition."""
+"""DeepSBD: a 3-D network tells of every 16 frames whether they contain a transition."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from vidkin.shots.baselines.deep_sbd.rules import (
     CLASSES,
     SEGMENT,
     STRIDE,
-    SegmentRun,
     bhattacharyya,
+    find_runs,
     largest_difference,
-    runs,
 )
 from vidkin.shots.baselines.histograms import HistogramStore
 from vidkin.shots.contract import DetectedCut, DetectedCuts, RgbFrame
-from vidkin.shots.learned.detector import Fit, squared
+from vidkin.shots.learned.encoding import fit_to_square
 from vidkin.shots.shot import Curve
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from vidkin.models.config import Fit
 
 __all__ = ["DeepSbdBaseline", "SegmentNetwork", "open_deep_sbd"]
 
@@ -44,15 +45,15 @@ class DeepSbdBaseline:
     convolutional neural networks", 2017).
 
     Segments of 16 frames, every 8 frames, get the most probable of the classes none, gradual and sharp (softmax); the
-    last one is filled up with the last frame. Neighbours of one class are joined. Of sharp runs the cut is where
-    a frame differs most from the one before; gradual runs are intervals. Runs whose first and last frame have like
-    colours are dropped: their HSV histograms' Bhattacharyya coefficient is above ``similarity``. That
+    last one is padded with the last frame. Neighbors of one class are joined. In a sharp run the cut is where a
+    frame differs most from the one before; gradual runs are intervals. Runs whose first and last frame have similar
+    colors are dropped: the Bhattacharyya coefficient of their HSV histograms is above ``similarity``. That
     coefficient and its threshold are ours, as the publication is not among our sources; it was set beforehand.
 
     Args:
         network: In eval mode.
-        size: S, side of the square pictures that it takes.
-        fit: How frames become square.
+        size: S, side of the square images that it takes.
+        fit: How frames become square, see `fit_to_square`.
         similarity: In (0, 1]; lower drops more, 1 drops nothing.
     """
 
@@ -60,7 +61,7 @@ class DeepSbdBaseline:
         self, network: SegmentNetwork, *, size: int = 112, fit: Fit = "stretch", similarity: float = 0.95
     ) -> None:
         if not 0.0 < similarity <= 1.0:
-            raise InvalidArgumentError(f"similarity must be above 0 and at most 1, given is {similarity}")
+            raise InvalidArgumentError(f"similarity must be above 0 and at most 1, got {similarity}")
         self.name = "deepsbd"
         self.short_side: int | None = size
         self._network, self._size, self._fit, self._similarity = network, size, fit, similarity
@@ -74,7 +75,7 @@ class DeepSbdBaseline:
 
     def push(self, frame: RgbFrame) -> None:
         """Take the next frame."""
-        image = squared(frame.image, self._size, self._fit)
+        image = fit_to_square(frame.image, self._size, self._fit)
         before = self._recent[-1] if self._recent else image
         spread = np.maximum(image, before) - np.minimum(image, before)
         self._differences.append(float(spread.mean()))
@@ -83,7 +84,7 @@ class DeepSbdBaseline:
         self._take(image)
 
     def finish(self) -> DetectedCuts:
-        """The cuts; as the curve the probability of any transition, at the middle of each segment."""
+        """The cuts; the curve is the probability of any transition, at the middle of each segment."""
         frames = len(self._times)
         if frames == 0:
             return DetectedCuts(())
@@ -92,15 +93,24 @@ class DeepSbdBaseline:
         self._classify()
         probabilities = np.concatenate(self._probabilities)
         cuts: dict[int, DetectedCut] = {}
-        # Hard cuts first: where runs of both kinds overlap, a gradual one may not hide the frame of a cut.
-        for run in sorted(runs(probabilities, frames), key=lambda found: found.kind == "gradual"):
-            if self._is_transition(run):
-                cut = self._cut(run, cuts)
-                cuts.setdefault(cut.frame, cut)
+        # Hard cuts first: if runs of both kinds overlap, a gradual one may not hide the frame of a cut.
+        for run in sorted(find_runs(probabilities, frames), key=lambda run: run.kind == "gradual"):
+            first, last = (self._histograms.rows(frame, frame)[0] for frame in (run.first, run.last))
+            if bhattacharyya(first, last) > self._similarity:
+                continue
+            if run.kind == "hard":
+                frame = largest_difference(np.array(self._differences), run, cuts)
+                cut = DetectedCut(frame, "hard", run.probability)
+            else:
+                middle = (run.first + run.last + 1) // 2
+                cut = DetectedCut(middle, "gradual", run.probability, run.first, run.last)
+            cuts.setdefault(cut.frame, cut)
         middles = np.minimum(np.arange(len(probabilities)) * STRIDE + SEGMENT // 2, frames - 1)
-        kept = np.unique(middles, return_index=True)[1]
+        places = np.unique(middles, return_index=True)[1]
         curve = Curve(
-            np.array(self._times)[middles[kept]], 1.0 - probabilities[kept, 0], "probability of a transition"
+            np.array(self._times)[middles[places]],
+            1.0 - probabilities[places, 0],
+            "probability of a transition",
         )
         return DetectedCuts(tuple(cuts[frame] for frame in sorted(cuts)), curve)
 
@@ -123,23 +133,13 @@ class DeepSbdBaseline:
         self._probabilities.append(probabilities.cpu().numpy())
         self._waiting.clear()
 
-    def _is_transition(self, run: SegmentRun) -> bool:
-        ends = self._histograms.rows(run.first, run.first), self._histograms.rows(run.last, run.last)
-        return bhattacharyya(ends[0][0], ends[1][0]) <= self._similarity
-
-    def _cut(self, run: SegmentRun, used: dict[int, DetectedCut]) -> DetectedCut:
-        if run.kind == "hard":
-            frame = largest_difference(np.array(self._differences), run, used)
-            return DetectedCut(frame, "hard", run.probability)
-        return DetectedCut((run.first + run.last + 1) // 2, "gradual", run.probability, run.first, run.last)
-
 
 def open_deep_sbd(model: str | os.PathLike[str], *, similarity: float = 0.95) -> DeepSbdBaseline:
     """The detector of a folder that holds a trained network of kind ``deep_sbd``.
 
     Raises:
         UnknownExtractorError: There is no model.
-        InvalidArgumentError: It is of another kind, or does not take segments of 16 frames to three classes.
+        InvalidArgumentError: It is of another kind, or does not map segments of 16 frames to three classes.
     """
     from vidkin.models import load_model
 
@@ -147,13 +147,12 @@ def open_deep_sbd(model: str | os.PathLike[str], *, similarity: float = 0.95) ->
     config = network.config
     if config.kind != "deep_sbd" or config.frames != SEGMENT or config.classes != len(CLASSES):
         raise InvalidArgumentError(
-            f"{os.fspath(model)} holds a network of kind {config.kind!r} with {config.frames} frames and "
-            f"{config.classes} classes; deepsbd needs 'deep_sbd' with {SEGMENT} frames and the {len(CLASSES)} classes "
-            f"{', '.join(CLASSES)}"
+            f"{os.fspath(model)}: the model must be of kind 'deep_sbd' with {SEGMENT} frames and {len(CLASSES)} "
+            f"classes, got {config.kind!r} with {config.frames} frames and {config.classes} classes"
         )
     names = tuple(network.class_names)
     if names and names != CLASSES:
         raise InvalidArgumentError(
-            f"{os.fspath(model)} has the classes {', '.join(names)}; deepsbd needs {', '.join(CLASSES)} in this order"
+            f"{os.fspath(model)}: the classes must be {', '.join(CLASSES)}, in this order, got {', '.join(names)}"
         )
     return DeepSbdBaseline(network, size=config.size, fit=config.fit, similarity=similarity)

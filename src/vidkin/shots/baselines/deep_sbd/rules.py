@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CLASSES", "SEGMENT", "STRIDE", "SegmentRun", "bhattacharyya", "largest_difference", "runs"]
+__all__ = ["CLASSES", "SEGMENT", "STRIDE", "SegmentRun", "bhattacharyya", "find_runs", "largest_difference"]
 
 CLASSES = ("none", "gradual", "sharp")
 """Order of the network's outputs."""
@@ -24,7 +24,7 @@ STRIDE = 8
 
 @dataclass(frozen=True, slots=True)
 class SegmentRun:
-    """Neighbouring segments of one class other than ``none``.
+    """Neighboring segments of one class other than ``none``.
 
     Attributes:
         kind: ``hard`` for the class sharp.
@@ -39,8 +39,8 @@ class SegmentRun:
     probability: float
 
 
-def runs(probabilities: NDArray[np.floating], frames: int) -> Iterator[SegmentRun]:
-    """Join neighbouring segments of the same most probable class.
+def find_runs(probabilities: NDArray[np.floating], frames: int) -> Iterator[SegmentRun]:
+    """Neighboring segments of the same most probable class, joined.
 
     Args:
         probabilities: [S, 3] of the classes none, gradual, sharp; segment s holds frames 8 s to 8 s + 15.
@@ -62,20 +62,20 @@ def runs(probabilities: NDArray[np.floating], frames: int) -> Iterator[SegmentRu
 
 
 def bhattacharyya(first: NDArray[np.floating], second: NDArray[np.floating]) -> float:
-    """Likeness of two histograms of sum 1, sum over bins of sqrt(a b): 1 for equal ones, 0 for disjoint ones."""
+    """Similarity of two histograms of sum 1, sum over bins of sqrt(a b): 1 for equal ones, 0 for disjoint ones."""
     return float(np.sqrt(first * second).sum())
 
 
 def largest_difference(differences: NDArray[np.floating], run: SegmentRun, used: Iterable[int] = ()) -> int:
-    """The first frame of the new shot: where in the run a frame differs most from the one before it.
+    """The first frame of the new shot: the frame of the run that differs most from the one before it.
 
     Args:
         differences: [T], differences[t] of frame t from frame t - 1.
         run: Where to look, from its second frame on.
-        used: Frames that are cuts already, passed over while others are left.
+        used: Frames that are cuts already; skipped while there are others.
     """
-    place = np.array(differences[run.first + 1 : run.last + 1], dtype=np.float64)
+    candidates = np.array(differences[run.first + 1 : run.last + 1], dtype=np.float64)
     taken = [frame - run.first - 1 for frame in used if run.first < frame <= run.last]
-    if len(set(taken)) < len(place):
-        place[taken] = -1.0
-    return run.first + 1 + int(np.argmax(place))
+    if len(set(taken)) < len(candidates):
+        candidates[taken] = -1.0
+    return run.first + 1 + int(np.argmax(candidates))

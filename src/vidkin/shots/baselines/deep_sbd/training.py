@@ -1,4 +1,4 @@
-"""Training of the DeepSBD network: segments of 16 frames from labelled videos, classes none, gradual, sharp."""
+"""Training of the DeepSBD network: segments of 16 frames from labeled videos, classes none, gradual, sharp."""
 
 from __future__ import annotations
 
@@ -15,19 +15,17 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.models import DeepSBDNetwork
 from vidkin.models.engine import read_terms, take_steps
 from vidkin.models.schedules import OneCycle
+from vidkin.shots.baselines.deep_sbd.rules import CLASSES
 
-__all__ = ["SEGMENT_CLASSES", "LabelledFrames", "SegmentTraining", "segment_class", "train_on_segments"]
+__all__ = ["LabeledFrames", "SegmentTraining", "segment_class", "train_on_segments"]
 
-SEGMENT_CLASSES = ("none", "gradual", "sharp")
-"""Order of the network's outputs."""
-
-# A segment shows a transition when it holds so many of its frames.
-_LEAST_GRADUAL = 4
+# A segment is gradual if it contains this many frames of a transition.
+_MIN_GRADUAL = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LabelledFrames:
-    """Small pictures of all frames of a video, with its cuts.
+class LabeledFrames:
+    """Small images of all frames of a video, with its cuts.
 
     Attributes:
         images: [T, S, S, 3] uint8.
@@ -42,12 +40,12 @@ class LabelledFrames:
 
 @dataclass(frozen=True, slots=True)
 class SegmentTraining:
-    """What happened.
+    """What came of a training.
 
     Attributes:
         losses: Cross entropy of every step.
-        right: Share of the segments of the last tenth of the steps that were classified right.
-        seconds: It took.
+        right: Share of the segments of the last tenth of the steps that were classified correctly.
+        seconds: Wall-clock time.
     """
 
     losses: tuple[float, ...] = field(repr=False)
@@ -56,23 +54,23 @@ class SegmentTraining:
 
 
 def segment_class(first: int, frames: int, hard: Sequence[int], gradual: Sequence[tuple[int, int]]) -> int:
-    """Class of the segment of ``frames`` frames from ``first``, as a place in `SEGMENT_CLASSES`.
+    """Class of the segment of ``frames`` frames from ``first``, as an index of `CLASSES`.
 
-    ``sharp`` where a cut lies between two of its frames; ``gradual`` where it shares 4 or more frames (or all, of
-    shorter ones) with a transition; ``none`` otherwise.
+    ``sharp`` if a cut lies between two of its frames; ``gradual`` if it shares at least 4 frames with a transition
+    (or all of a shorter one); ``none`` otherwise.
     """
     if any(first < cut < first + frames for cut in hard):
         return 2
     for start, end in gradual:
         shared = min(end + 1, first + frames) - max(start, first)
-        if shared >= min(_LEAST_GRADUAL, end - start + 1):
+        if shared >= min(_MIN_GRADUAL, end - start + 1):
             return 1
     return 0
 
 
 def train_on_segments(
     network: DeepSBDNetwork,
-    videos: Sequence[LabelledFrames],
+    videos: Sequence[LabeledFrames],
     *,
     steps: int = 300,
     batch: int = 24,
@@ -81,34 +79,39 @@ def train_on_segments(
     seed: int = 0,
     on_progress: Callable[[int, float], None] | None = None,
 ) -> SegmentTraining:
-    """Train on segments drawn evenly from the classes, mirrored at even chance, in changing light.
+    """Train on segments drawn evenly from the classes, half of them mirrored, with random brightness and contrast.
 
     AdamW with one cycle of the learning rate, cross entropy. Deterministic under the seed on one machine.
 
     Args:
         network: Trained in place, left in eval mode.
-        videos: Their pictures are of the network's size.
-        steps: Of the optimiser.
+        videos: With images of the network's size.
+        steps: Number of optimizer steps.
         batch: Segments a step.
-        learning_rate: At its highest.
+        learning_rate: The highest of the cycle.
         weight_decay: Of AdamW.
-        seed: Of the drawing.
+        seed: Decides which segments are drawn and how they are changed.
         on_progress: Called after each step with its number (from 1) and the loss.
 
     Raises:
-        InvalidArgumentError: No segment of some class can be drawn, or pictures have another size.
+        InvalidArgumentError: A class has no segment, or images have another size.
     """
     frames, size = network.config.frames, network.config.size
     for number, video in enumerate(videos):
         if video.images.shape[1:] != (size, size, 3):
             raise InvalidArgumentError(
-                f"video {number} has pictures {list(video.images.shape[1:])}, the network takes [{size}, {size}, 3]"
+                f"images of video {number} must be [T, {size}, {size}, 3], got {list(video.images.shape)}"
             )
-    places = _places(videos, frames)
-    lacking = [SEGMENT_CLASSES[label] for label, found in enumerate(places) if not found]
-    if lacking:
+    places: list[list[tuple[int, int]]] = [
+        [] for _ in CLASSES
+    ]  # (video, first frame) of all segments, by class
+    for number, video in enumerate(videos):
+        for first in range(len(video.images) - frames + 1):
+            places[segment_class(first, frames, video.hard, video.gradual)].append((number, first))
+    missing = [name for name, segments in zip(CLASSES, places, strict=True) if not segments]
+    if missing:
         raise InvalidArgumentError(
-            f"no segment of {frames} frames is of class {', '.join(lacking)}; add videos"
+            f"videos must have segments of {frames} frames of every class, got none of {', '.join(missing)}; add videos"
         )
     optimizer = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
     losses, right = [], []
@@ -127,22 +130,13 @@ def train_on_segments(
         if on_progress is not None:
             on_progress(step.number, losses[-1])
     network.eval()
-    network.class_names = SEGMENT_CLASSES
+    network.class_names = CLASSES
     tail = right[-max(1, steps // 10) :]
     return SegmentTraining(tuple(losses), sum(tail) / max(1, len(tail)), time.monotonic() - began)
 
 
-def _places(videos: Sequence[LabelledFrames], frames: int) -> list[list[tuple[int, int]]]:
-    """(video, first frame) of all segments, by class."""
-    found: list[list[tuple[int, int]]] = [[] for _ in SEGMENT_CLASSES]
-    for number, video in enumerate(videos):
-        for first in range(len(video.images) - frames + 1):
-            found[segment_class(first, frames, video.hard, video.gradual)].append((number, first))
-    return found
-
-
 def _segments(
-    videos: Sequence[LabelledFrames],
+    videos: Sequence[LabeledFrames],
     places: list[list[tuple[int, int]]],
     frames: int,
     *,
@@ -153,7 +147,7 @@ def _segments(
     """Segments [batch, 3, frames, S, S] and their classes [batch] for each step, drawn evenly from the classes."""
     random = np.random.default_rng(seed)
     for _ in range(steps):
-        labels = random.integers(len(SEGMENT_CLASSES), size=batch)
+        labels = random.integers(len(CLASSES), size=batch)
         chosen = [places[label][random.integers(len(places[label]))] for label in labels]
         inputs = torch.stack([_segment(videos[video], first, frames, random) for video, first in chosen])
         yield inputs, torch.from_numpy(labels.astype(np.int64))
@@ -166,8 +160,8 @@ def _classify(network: DeepSBDNetwork, batch: tuple[Tensor, Tensor]) -> dict[str
     return {"loss": nn.functional.cross_entropy(logits, classes), "right": right}
 
 
-def _segment(video: LabelledFrames, first: int, frames: int, random: np.random.Generator) -> Tensor:
-    """[3, frames, S, S] from 0 to 1."""
+def _segment(video: LabeledFrames, first: int, frames: int, random: np.random.Generator) -> Tensor:
+    """A segment [3, frames, S, S] from 0 to 1, randomly changed."""
     images = video.images[first : first + frames]
     if random.random() < 0.5:
         images = images[:, :, ::-1]

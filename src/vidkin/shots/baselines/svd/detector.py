@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,16 +41,16 @@ class SvdBaseline:
     """SVD-SBD (Lu and Shi, "Fast video shot boundary detection based on SVD and pattern matching", IEEE TIP 2013).
 
     Reconstructed from secondary sources: the thresholds of the selection are the published ones, those of the
-    inverted triangle are ours, and so figures of this detector are not the authors'.
+    inverted triangle are ours, so figures of this detector are not the authors'.
 
     The video is divided into segments of 21 frames that share their end frames. Segments whose ends differ enough
-    in luminance (adaptive thresholds per ten segments) are bisected twice, see `svd_steps.narrow`. Hard candidates, 6
-    frames, are cut where neighbouring frames are least alike, unless their ends are alike (a flash). Gradual
-    candidates, joined where they touch, must draw an inverted triangle; where the joined ones do not, each is
-    tried alone. Likeness is the cosine in the space of the 8 leading singular vectors of the frames' HSV
-    histograms (18 x 12 x 8 bins). The last segment is filled up with the last frame.
+    in luminance (adaptive thresholds per ten segments) are bisected twice, see `narrow`. Hard candidates, 6 frames,
+    are cut where neighboring frames are least similar, unless their ends are similar (a flash). Gradual candidates,
+    joined where they touch, must form an inverted triangle; if the joined ones do not, each is tried alone.
+    Similarity is the cosine in the space of the 8 leading singular vectors of the frames' HSV histograms
+    (18 x 12 x 8 bins). The last segment is padded with the last frame.
 
-    Memory grows by about 2 kB a frame: thresholds need the mean over the whole video before a segment is chosen.
+    Memory grows by about 2 kB a frame, because thresholds need the mean over the whole video.
     """
 
     short_side: int | None = 144
@@ -58,7 +59,7 @@ class SvdBaseline:
         self.name = "svd"
         self._times: list[float] = []
         self._histograms = HistogramStore()
-        self._keyed: deque[NDArray[np.float32]] = deque(maxlen=_SPAN // _STEP + 1)
+        self._recent: deque[NDArray[np.float32]] = deque(maxlen=_SPAN // _STEP + 1)
         self._segments: list[_Segment] = []
         self._last: NDArray[np.float32] | None = None
 
@@ -66,39 +67,42 @@ class SvdBaseline:
         """Take the next frame."""
         self._histograms.append(frame.image)
         self._last = frame.image @ _LUMA
-        self._take(len(self._times), self._last)
+        self._measure(len(self._times), self._last)
         self._times.append(frame.time)
 
     def finish(self) -> DetectedCuts:
-        """The cuts, and the differences of segments as the curve (at their last frames)."""
+        """The cuts; the curve is the difference over each segment, at its last frame."""
         frames = len(self._times)
         if frames == 0:
             return DetectedCuts(())
         assert self._last is not None
         for place in range(frames, -(-(frames - 1) // _SPAN) * _SPAN + 1):
-            self._take(place, self._last)
+            self._measure(place, self._last)
         wholes = np.array([segment.whole for segment in self._segments])
-        candidates = [
-            found
-            for place in candidate_segments(wholes).nonzero()[0].tolist()
-            if (found := self._narrowed(place, self._segments[place])) is not None
-        ]
-        cuts = {cut.frame: cut for cut in [*self._gradual(candidates), *self._hard(candidates)]}
+        hard: list[Candidate] = []
+        gradual: list[Candidate] = []
+        for place in candidate_segments(wholes).nonzero()[0].tolist():
+            segment = self._segments[place]
+            candidate = narrow(place * _SPAN, segment.whole, segment.halves, segment.quarters)
+            if candidate is not None and (last := min(candidate.last, frames - 1)) > candidate.first:
+                same_kind = hard if candidate.kind == "hard" else gradual
+                same_kind.append(replace(candidate, last=last))
+        cuts = {cut.frame: cut for cut in [*self._gradual_cuts(gradual), *self._hard_cuts(hard)]}
         ends = np.minimum((np.arange(len(wholes)) + 1) * _SPAN, frames - 1)
         curve = Curve(np.array(self._times)[ends], wholes, "difference over 20 frames")
         return DetectedCuts(tuple(cuts[frame] for frame in sorted(cuts)), curve)
 
-    def _take(self, place: int, luminance: NDArray[np.float32]) -> None:
-        """Keep every fifth frame's luminance; measure the segment that it ends."""
+    def _measure(self, place: int, luminance: NDArray[np.float32]) -> None:
+        """Keep every fifth frame's luminance; measure the segment that ends there."""
         if place % _STEP:
             return
-        self._keyed.append(luminance)
+        self._recent.append(luminance)
         if place % _SPAN or place == 0:
             return
-        keyed = list(self._keyed)
+        recent = list(self._recent)
 
         def difference(first: int, second: int) -> float:
-            return float(np.abs(keyed[first] - keyed[second]).mean())
+            return float(np.abs(recent[first] - recent[second]).mean())
 
         self._segments.append(
             _Segment(
@@ -108,58 +112,42 @@ class SvdBaseline:
             )
         )
 
-    def _narrowed(self, place: int, segment: _Segment) -> Candidate | None:
-        found = narrow(place * _SPAN, segment.whole, segment.halves, segment.quarters)
-        if found is None:
-            return None
-        last = min(found.last, len(self._times) - 1)
-        return Candidate(found.kind, found.first, last) if last > found.first else None
-
-    def _hard(self, candidates: list[Candidate]) -> list[DetectedCut]:
-        cuts = []
+    def _hard_cuts(self, candidates: Sequence[Candidate]) -> Iterator[DetectedCut]:
         for candidate in candidates:
-            if candidate.kind == "hard":
-                found = find_cut(self._columns(candidate.first, candidate.last))
-                if found is not None:
-                    cuts.append(DetectedCut(candidate.first + found[0], confidence=found[1]))
-        return cuts
+            cut = find_cut(self._columns(candidate.first, candidate.last))
+            if cut is not None:
+                place, confidence = cut
+                yield DetectedCut(candidate.first + place, confidence=confidence)
 
-    def _gradual(self, candidates: list[Candidate]) -> list[DetectedCut]:
-        groups: list[list[Candidate]] = []
-        for candidate in candidates:
-            if candidate.kind != "gradual":
-                continue
-            if groups and groups[-1][-1].last == candidate.first:
-                groups[-1].append(candidate)
-            else:
-                groups.append([candidate])
-        cuts = []
-        for group in groups:
-            first, last = group[0].first, group[-1].last
-            confidence = find_transition(self._columns(first, last))
-            if confidence is not None:
-                cuts.append(_transition(first, last, confidence))
-            elif len(group) > 1:
-                cuts += self._one_by_one(group)
-        return cuts
-
-    def _one_by_one(self, group: list[Candidate]) -> list[DetectedCut]:
-        """Those of a group that are transitions by themselves, joined again where they touch."""
-        joined: list[tuple[int, int, float]] = []
-        for member in group:
-            confidence = find_transition(self._columns(member.first, member.last))
-            if confidence is None:
-                continue
-            if joined and joined[-1][1] == member.first:
-                first, _, other = joined.pop()
-                joined.append((first, member.last, max(confidence, other)))
-            else:
-                joined.append((member.first, member.last, confidence))
-        return [_transition(*each) for each in joined]
+    def _gradual_cuts(self, candidates: Sequence[Candidate]) -> Iterator[DetectedCut]:
+        """Transitions among candidates joined where they touch; a group that is none as a whole is tried one by one."""
+        for group in _touching([(candidate.first, candidate.last) for candidate in candidates]):
+            whole = group[0][0], group[-1][1]
+            confidence = find_transition(self._columns(*whole))
+            transitions = [] if confidence is None else [(whole, confidence)]
+            if confidence is None and len(group) > 1:
+                scores = {
+                    member: score
+                    for member in group
+                    if (score := find_transition(self._columns(*member))) is not None
+                }
+                transitions = [
+                    ((part[0][0], part[-1][1]), max(scores[member] for member in part))
+                    for part in _touching(list(scores))
+                ]
+            for (first, last), confidence in transitions:
+                yield DetectedCut((first + last + 1) // 2, "gradual", confidence, first, last)
 
     def _columns(self, first: int, last: int) -> NDArray[np.float64]:
         return reduced_columns(self._histograms.rows(first, last))
 
 
-def _transition(first: int, last: int, confidence: float) -> DetectedCut:
-    return DetectedCut((first + last + 1) // 2, "gradual", confidence, first, last)
+def _touching(intervals: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    """Groups of (first, last) intervals in which each begins at the frame where the one before it ends."""
+    groups: list[list[tuple[int, int]]] = []
+    for interval in intervals:
+        if groups and groups[-1][-1][1] == interval[0]:
+            groups[-1].append(interval)
+        else:
+            groups.append([interval])
+    return groups

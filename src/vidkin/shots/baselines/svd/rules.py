@@ -1,4 +1,4 @@
-"""The steps of SVD-SBD as functions of arrays: which segments may hold a transition, and what they hold."""
+"""The steps of SVD-SBD as functions of arrays: which segments may contain a transition, and what they contain."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GROUP = 10
 
 _LOCAL = 1.1
 _SPREAD = 0.6
-_NEIGHBOUR = 3.0
+_NEIGHBOR = 3.0
 _GLOBAL = 0.8
 # (ratio of the halves, least share of the whole in the larger half) of the first and the second bisection.
 _FIRST = (1.5, 0.7)
@@ -33,12 +33,12 @@ _STILL = 0.3
 _SAME = 0.95
 _RANK = 8
 _TRIANGLE = 0.25
-_CENTRE = (0.25, 0.75)
+_CENTER = (0.25, 0.75)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Frames that may hold a transition.
+    """Frames that may contain a transition.
 
     Attributes:
         kind: ``hard`` if two bisections put the change into one quarter, ``gradual`` otherwise.
@@ -52,7 +52,7 @@ class Candidate:
 
 
 def candidate_segments(distances: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which segments differ enough between their ends to be looked into.
+    """Which segments differ enough between their ends to be examined.
 
     With mu_G the mean over the video, mu_L and sigma_L mean and standard deviation over the segment's group of
     ten, segment n is a candidate if
@@ -61,10 +61,10 @@ def candidate_segments(distances: NDArray[np.float64]) -> NDArray[np.bool_]:
         d(n) > 3 d(n-1) or d(n) > 3 d(n+1), and d(n) > 0.8 mu_G.
 
     Args:
-        distances: [N] differences between the first and the last frame of each segment, 0 or more.
+        distances: [N] differences between the first and the last frame of each segment, at least 0.
 
     Returns:
-        [N] true where a transition may be.
+        [N] true for a segment that may contain a transition.
     """
     chosen = np.zeros(len(distances), dtype=np.bool_)
     if not len(distances):
@@ -76,10 +76,10 @@ def candidate_segments(distances: NDArray[np.float64]) -> NDArray[np.bool_]:
         if local > 0:
             threshold = _LOCAL * local + _SPREAD * overall / local * float(group.std())
             chosen[first : first + GROUP] = group > threshold
-    over_neighbour = np.zeros(len(distances), dtype=np.bool_)
-    over_neighbour[1:] |= distances[1:] > _NEIGHBOUR * distances[:-1]
-    over_neighbour[:-1] |= distances[:-1] > _NEIGHBOUR * distances[1:]
-    return chosen | (over_neighbour & (distances > _GLOBAL * overall))
+    over_neighbor = np.zeros(len(distances), dtype=np.bool_)
+    over_neighbor[1:] |= distances[1:] > _NEIGHBOR * distances[:-1]
+    over_neighbor[:-1] |= distances[:-1] > _NEIGHBOR * distances[1:]
+    return chosen | (over_neighbor & (distances > _GLOBAL * overall))
 
 
 def narrow(
@@ -88,18 +88,18 @@ def narrow(
     halves: tuple[float, float],
     quarters: tuple[tuple[float, float], tuple[float, float]],
 ) -> Candidate | None:
-    """Two bisections of a 21-frame segment: where in it the change lies.
+    """The part of a 21-frame segment in which the change lies, by two bisections.
 
     A half that differs 1.5 times as much as the other and makes up more than 0.7 of the whole is bisected again
-    (ratios 2 and 0.8): a quarter of 6 frames that wins holds a hard cut, otherwise the half is a gradual
-    candidate. Halves that both differ by less than 0.3 of the whole hold nothing that lasts (a flash of the
-    end frames, noise). All else is a gradual candidate of the full length.
+    (ratios 2 and 0.8): a quarter of 6 frames that wins contains a hard cut, otherwise the half is a gradual
+    candidate. Halves that both differ by less than 0.3 of the whole contain no lasting change (a flash of the
+    end frames, noise). Anything else is a gradual candidate of the full length.
 
     Args:
         first: Number of the segment's first frame.
         whole: Difference between frames 0 and 20 of the segment.
         halves: Differences between frames 0 and 10, and 10 and 20.
-        quarters: For either half the differences over its first and its last 5 frames.
+        quarters: For each half the differences over its first and its last 5 frames.
 
     Returns:
         The candidate, or None.
@@ -141,29 +141,29 @@ def cosines_to(columns: NDArray[np.float64], place: int) -> NDArray[np.float64]:
 
 
 def find_cut(columns: NDArray[np.float64]) -> tuple[int, float] | None:
-    """The hard cut among the frames of a candidate: at the smallest cosine between neighbours.
+    """The hard cut among the frames of a candidate: at the smallest cosine between neighbors.
 
     Returns:
-        Place of the new shot's first frame and 1 - the cosine there; None if the first and the last frame are alike
+        Place of the new shot's first frame and 1 - the cosine there; None if the first and the last frame are similar
         (cosine above 0.95).
     """
     if float(columns[0] @ columns[-1]) > _SAME:
         return None
-    neighbours = np.sum(columns[:-1] * columns[1:], axis=1)
-    place = int(np.argmin(neighbours))
-    return place + 1, float(np.clip(1.0 - neighbours[place], 0.0, 1.0))
+    neighbors = np.sum(columns[:-1] * columns[1:], axis=1)
+    place = int(np.argmin(neighbors))
+    return place + 1, float(np.clip(1.0 - neighbors[place], 0.0, 1.0))
 
 
 def find_transition(columns: NDArray[np.float64]) -> float | None:
-    """Whether a gradual transition spans these frames, by the inverted triangle.
+    """How surely a gradual transition spans these frames, by the inverted triangle.
 
     While one shot turns into another, frame t leaves the first frame f and comes nearer to the last one l, so that
-    |cos(f, t) - cos(t, l)| falls from its largest value to 0 half-way and rises again in straight lines. The
+    |cos(f, t) - cos(t, l)| falls from its largest value to 0 halfway and rises again in straight lines. The
     curve, divided by its largest value, is compared with that triangle.
 
     Returns:
-        1 - the mean distance from the triangle, in [0.75, 1]; None if the ends are alike (cosine above 0.95), the
-        lowest point does not lie in the middle half, or the distance is above 0.25.
+        1 - the mean distance from the triangle, in [0.75, 1]; None if the ends are similar (cosine above 0.95), the
+        lowest point is not in the middle half, or the distance is above 0.25.
     """
     if len(columns) < 3 or float(columns[0] @ columns[-1]) > _SAME:
         return None
@@ -172,7 +172,7 @@ def find_transition(columns: NDArray[np.float64]) -> float | None:
     axis = np.linspace(0.0, 1.0, len(curve))
     lowest = float(axis[int(np.argmin(curve))])
     distance = float(np.mean(np.abs(curve - np.abs(1.0 - 2.0 * axis))))
-    if not _CENTRE[0] <= lowest <= _CENTRE[1] or distance > _TRIANGLE:
+    if not _CENTER[0] <= lowest <= _CENTER[1] or distance > _TRIANGLE:
         return None
     return 1.0 - distance
 

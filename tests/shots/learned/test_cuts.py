@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.fitted_rule import FittedRule, fit_rule
+from vidkin.shots.learned.cuts import CUT_NUMBERS, cut_examples, find_cuts
 from vidkin.shots.learned.gradual import find_gradual, gradual_candidates, gradual_examples
-from vidkin.shots.learned.slope import CUT_NUMBERS, ShotWindows, cut_examples, find_cuts
+from vidkin.shots.learned.windows import ShotWindows
 
 Array = NDArray[np.float32]
 RULE = FittedRule({"jump": 2.0, "across": 10.0}, bias=-12.0)
@@ -47,10 +48,10 @@ def test_every_frame_has_a_window_that_ends_and_one_that_starts_there() -> None:
     # The first frame is repeated outwards.
     first = mean_direction(features[None, [0, 0, 0, 1]])[0]
     np.testing.assert_allclose(found.embeddings[1], first, rtol=1e-5)
-    anew = found.anew(6)
+    anew = found.restart(6)
     assert anew.shape == (3, 32)
     np.testing.assert_allclose(anew[1], mean_direction(features[None, [6, 6, 6, 7]])[0], rtol=1e-5)
-    assert len(found.anew(9)) == 1
+    assert len(found.restart(9)) == 1
 
 
 def test_curve_is_the_distance_to_the_first_window_of_the_shot() -> None:
@@ -147,7 +148,7 @@ def test_candidates_of_a_calm_stretch_are_low_and_labels_follow_the_intervals() 
 
 
 def test_mistakes_are_told() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"features must be \[T, F\] of at least one frame"):
+    with pytest.raises(InvalidArgumentError, match=r"features must be \[T, F\] with at least one frame"):
         ShotWindows(np.zeros((0, 4), dtype=np.float32), 4, mean_direction)
-    with pytest.raises(InvalidArgumentError, match="window is 1 frames, allowed is 2 or more"):
+    with pytest.raises(InvalidArgumentError, match="window must be at least 2 frames, got 1"):
         ShotWindows(np.zeros((3, 4), dtype=np.float32), 1, mean_direction)

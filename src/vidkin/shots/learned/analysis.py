@@ -1,0 +1,102 @@
+"""What a trained clip encoder finds in one video: cuts, gradual transitions, shots and which of them are critical."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.shots.contract import DetectedCut, DetectedCuts
+from vidkin.shots.critical import critical_score
+from vidkin.shots.learned.cuts import find_cuts
+from vidkin.shots.learned.gradual import GradualTransition, find_gradual
+from vidkin.shots.learned.rules import ShotRules
+from vidkin.shots.learned.windows import Encode, ShotWindows
+from vidkin.shots.shot import Curve
+
+__all__ = ["ShotAnalysis", "find_shots"]
+
+
+@dataclass(frozen=True, slots=True)
+class ShotAnalysis:
+    """What the learned detector finds in the features of one video.
+
+    Attributes:
+        cuts: First frames of new shots after hard cuts, with confidences.
+        gradual: Gradual transitions.
+        stretches: [start, end) frames of the shots between them, one more than there are; empty if a transition is at
+            an end of the video.
+        critical: Critical score of each stretch in [0, 1]; None without a rule for it.
+        curve: [T] c at the frame in which each window ends: the distance to the first window of its shot. At the frame
+            of a hard cut it is that of the window that saw it; 0 before the first full window of a shot.
+    """
+
+    cuts: tuple[tuple[int, float], ...]
+    gradual: tuple[GradualTransition, ...]
+    stretches: tuple[tuple[int, int], ...]
+    critical: tuple[float, ...] | None
+    curve: NDArray[np.float64] = field(repr=False)
+
+    def detected_cuts(self, frames: Sequence[int], curve: Curve | None = None) -> DetectedCuts:
+        """The contract's cuts.
+
+        Args:
+            frames: [T] numbers in the video of the frames that the features are of.
+            curve: As the result shows it.
+        """
+        cuts = [DetectedCut(frames[frame], "hard", confidence) for frame, confidence in self.cuts]
+        cuts += [
+            DetectedCut(
+                max(1, frames[(transition.first + transition.last) // 2]),
+                "gradual",
+                transition.confidence,
+                frames[transition.first],
+                frames[transition.last],
+            )
+            for transition in self.gradual
+        ]
+        return DetectedCuts(tuple(sorted(cuts, key=lambda cut: cut.frame)), curve, self.critical)
+
+
+def find_shots(features: NDArray[np.float32], encode: Encode, rules: ShotRules) -> ShotAnalysis:
+    """Cuts, gradual transitions, shots and their critical scores from features of frames [T, F].
+
+    Args:
+        features: Of every frame in order (or of those at the rules' rate).
+        encode: Clips of features [B, W, F] to embeddings [B, D] of unit length.
+        rules: Fitted for this encoder.
+    """
+    windows = ShotWindows(features, rules.window, encode)
+    cuts = find_cuts(windows, rules.cut)
+    starts = [cut.frame for cut in cuts]
+    gradual = [] if rules.gradual is None else find_gradual(windows, starts, rules.gradual)
+    stretches = _shots_between(len(windows), starts, gradual)
+    curves = [windows.curve(start, end) for start, end in stretches]
+    critical = None
+    if rules.critical is not None:
+        critical = tuple(critical_score(curve, rules.critical) for curve in curves)
+    whole = np.zeros(len(windows))
+    for (start, end), curve in zip(stretches, curves, strict=True):
+        if len(curve):
+            whole[end - len(curve) : end] = curve
+            if end in starts:
+                whole[end] = windows.curve(start, end + 1)[-1]
+    return ShotAnalysis(
+        cuts=tuple((cut.frame, cut.confidence) for cut in cuts),
+        gradual=tuple(gradual),
+        stretches=tuple(stretches),
+        critical=critical,
+        curve=whole,
+    )
+
+
+def _shots_between(
+    count: int, cuts: Sequence[int], transitions: Sequence[GradualTransition]
+) -> list[tuple[int, int]]:
+    """[start, end) of what lies before, between and after transitions; one more than these, some empty."""
+    edges = sorted([(cut, cut) for cut in cuts] + [(one.first, one.last + 1) for one in transitions])
+    starts = [0, *(following for _, following in edges)]
+    ends = [*(end for end, _ in edges), count]
+    return [(start, max(start, end)) for start, end in zip(starts, ends, strict=True)]

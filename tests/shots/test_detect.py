@@ -1,0 +1,102 @@
+"""From a file to its shots, with a detector that is told its cuts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.detections import cut_video
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.shots import (
+    DetectedCut,
+    DetectedCuts,
+    KnownCutsDetector,
+    RgbFrame,
+    build_detection,
+    detect,
+    detect_shots,
+)
+
+
+class Watcher(KnownCutsDetector):
+    """Remembers what it is shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frames: list[RgbFrame] = []
+
+    def push(self, frame: RgbFrame) -> None:
+        super().push(frame)
+        self.frames.append(frame)
+
+
+def test_a_detector_sees_every_frame_once_in_order(tmp_path: Path) -> None:
+    detector = Watcher()
+    calls: list[tuple[float, float | None]] = []
+    detect(
+        cut_video(tmp_path / "film.mp4"),
+        detector,
+        on_progress=lambda done, total: calls.append((done, total)),
+    )
+    assert [frame.index for frame in detector.frames] == list(range(60))
+    assert [frame.time for frame in detector.frames] == pytest.approx([k / 10 for k in range(60)])
+    assert {frame.image.shape for frame in detector.frames} == {(32, 48, 3)}
+    assert calls[-1] == (60, 60)
+
+
+def test_cuts_in_frames_become_shots_in_seconds(tmp_path: Path) -> None:
+    detector = KnownCutsDetector(
+        [DetectedCut(20, confidence=0.9), DetectedCut(45, "dissolve", 0.6, 43, 47)], critical=(0.0, 1.0, 0.2)
+    )
+    detection = detect(cut_video(tmp_path / "film.mp4"), detector)
+    assert detection.detector == "known"
+    assert [
+        (shot.start_frame, shot.end_frame, shot.kind, shot.confidence, shot.critical)
+        for shot in detection.shots
+    ] == [(0, 20, "start", 1.0, 0.0), (20, 45, "hard", 0.9, 1.0), (45, 60, "dissolve", 0.6, 0.2)]
+    assert [(shot.start, shot.end) for shot in detection.shots] == [(0.0, 2.0), (2.0, 4.5), (4.5, 6.0)]
+    hard, dissolve = detection.cuts
+    assert (hard.start, hard.time, hard.end) == (2.0, 2.0, 2.0)
+    assert (dissolve.start, dissolve.time, dissolve.end) == (4.3, 4.5, 4.7)
+    assert (dissolve.start_frame, dissolve.end_frame) == (43, 47)
+
+
+def test_shots_without_the_rest(tmp_path: Path) -> None:
+    shots = detect_shots(cut_video(tmp_path / "film.mp4"), "shotdetect")
+    assert [(shot.start, shot.kind) for shot in shots] == [(0.0, "start"), (2.0, "hard"), (4.5, "hard")]
+
+
+def test_a_video_ends_after_its_last_frame() -> None:
+    """By the median distance of its frames, later if the file says so; a single frame is shown for 1/25 s."""
+    no_cuts = DetectedCuts(())
+    assert build_detection("a.mp4", "known", no_cuts, np.array([0.0, 0.5, 1.0])).shots[-1].end == 1.5
+    assert build_detection("a.mp4", "known", no_cuts, np.array([0.0, 0.5, 1.0]), end=4.0).shots[-1].end == 4.0
+    assert build_detection("a.mp4", "known", no_cuts, np.array([0.0])).shots[-1].end == 0.04
+
+
+def test_cuts_behind_the_end_are_a_mistake_of_the_detector() -> None:
+    times = np.arange(10) / 10
+    for cut in (DetectedCut(10), DetectedCut(8, "fade", start_frame=7, end_frame=10)):
+        with pytest.raises(
+            InvalidArgumentError,
+            match=r"a\.mp4: detector 'bad' reports a cut at frame 10, but the video has 10 frames",
+        ):
+            build_detection("a.mp4", "bad", DetectedCuts((cut,)), times)
+
+
+def test_known_cuts_reach_as_far_as_the_video() -> None:
+    detector = KnownCutsDetector([DetectedCut(3), DetectedCut(8)], critical=(0.1, 0.2, 0.3), name="list")
+    for index in range(6):
+        detector.push(RgbFrame(index, index / 25, np.zeros((4, 4, 3), np.uint8)))
+    assert detector.name == "list"
+    assert len(detector.frame_times) == 6
+    cuts = detector.finish()
+    assert [cut.frame for cut in cuts.cuts] == [3]
+    assert cuts.critical == (0.1, 0.2)
+
+
+def test_a_file_that_is_no_video(tmp_path: Path) -> None:
+    with pytest.raises(MediaError, match="there is no such file"):
+        detect(tmp_path / "gone.mp4", "shotdetect")
