@@ -1,7 +1,7 @@
 """Make a trained folder the weights of the extractor `vidkin`, with where they come from beside them.
 
     vidkin train frame-encoder --data FLOWERS --data GROCERY --data AERIAL -o FOLDER
-    python benchmarks/ship_frame_encoder.py FOLDER [--seconds N]
+    python benchmarks/ship_frame_encoder.py FOLDER [--seconds N] [--output FILE]
 
 Writes `frame_encoder.safetensors` and `frame_encoder.json` into the package: data with counts and licenses, the whole
 recipe, seed, steps, the figure of the held-out pictures, versions of the libraries.
@@ -63,8 +63,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seconds", type=float, help="of the whole training, where it was resumed")
+    shipped = Path(str(files("vidkin.models"))) / "data" / "frame_encoder.safetensors"
+    parser.add_argument("--output", type=Path, default=shipped, help="other weights than the package's")
     options = parser.parse_args()
-    target = Path(str(files("vidkin.models"))) / "data" / "frame_encoder.safetensors"
+    target: Path = options.output
     model: Any = load_model(options.folder)
     save_frame_encoder(model.network, target)
     told = provenance(options.folder, target, options.seconds)
