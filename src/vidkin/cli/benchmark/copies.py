@@ -119,11 +119,15 @@ def _print(figures: CopyFigures, report: CopyReport) -> None:
                 f"{group.strict.map:.3f}",
                 f"{group.strict.micro_ap:.3f}",
                 f"{times.start_median:.2f} s" if times else "",
+                f"{group.boxes.both:.2f}" if group.boxes else "",
             ]
         )
-    titles = ("found", "lowest", "median", "mAP", "micro-AP", "error of start")
+    titles = ("found", "lowest", "median", "mAP", "micro-AP", "error of start", "boxes")
     columns = [("edit", "left"), ("family", "left"), *((title, "right") for title in titles)]
     table(f"{figures.system}: {report.queries} clips against {report.videos} videos", columns, rows)
+    note(
+        "Error of start: median in seconds. Boxes: mean overlap of the parts of the pictures that match, 1 is exact."
+    )
     for unrelated in figures.unrelated:
         note(
             f"Unrelated, {unrelated.which}: {unrelated.above} of {unrelated.pairs:,} pairs have a score of "
