@@ -16,11 +16,13 @@ from vidkin.shots.critical import (
 from vidkin.shots.detect import build_detection, detect, detect_shots
 from vidkin.shots.export.edit import write_chapters, write_edl
 from vidkin.shots.export.files import split_shots, write_thumbnails
+from vidkin.shots.export.html import write_contact_sheet
 from vidkin.shots.export.lists import detection_as_dict, write_shots_csv, write_stats_csv
 from vidkin.shots.export.otio import import_otio, write_otio
 from vidkin.shots.export.timecode import timecode, timeline_rate
 from vidkin.shots.fitted_rule import FittedRule, fit_rule
 from vidkin.shots.known_cuts import KnownCutsDetector
+from vidkin.shots.parallel import detect_many
 from vidkin.shots.registry import available_detectors, open_detector, register_detector
 from vidkin.shots.shot import TRANSITIONS, Curve, Cut, Shot, ShotDetection, Transition
 from vidkin.shots.trend import MannKendall, end_rise, mann_kendall, theil_sen
@@ -46,6 +48,7 @@ __all__ = [
     "build_detection",
     "critical_score",
     "detect",
+    "detect_many",
     "detect_shots",
     "detection_as_dict",
     "end_rise",
@@ -62,6 +65,7 @@ __all__ = [
     "timeline_rate",
     "trend_numbers",
     "write_chapters",
+    "write_contact_sheet",
     "write_edl",
     "write_otio",
     "write_shots_csv",

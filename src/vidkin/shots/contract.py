@@ -123,6 +123,8 @@ class PlanesDetector(Protocol):
 
     Attributes:
         name: As `open_detector` takes it; shown in results.
+
+    One with an attribute ``grid``, rows and columns, gets so many samples (even numbers).
     """
 
     name: str

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.media import iter_frames, iter_planes, probe
+from vidkin.media import PLANE_HEIGHT, PLANE_WIDTH, iter_frames, iter_planes, probe
 from vidkin.shots.contract import DetectedCuts, PlanesDetector, RgbFrame, ShotDetector
 from vidkin.shots.registry import open_detector
-from vidkin.shots.shot import Cut, Opening, Shot, ShotDetection
+from vidkin.shots.shot import TRANSITIONS, Cut, Opening, Shot, ShotDetection, Transition, check_choice
 
 __all__ = ["build_detection", "detect", "detect_shots"]
 
@@ -26,6 +27,7 @@ def detect(
     path: PathLike,
     detector: str | ShotDetector | PlanesDetector = "default",
     *,
+    types: Collection[Transition] = TRANSITIONS,
     on_progress: Callable[[float, float | None], None] | None = None,
 ) -> ShotDetection:
     """The cuts and the shots of a video.
@@ -33,12 +35,16 @@ def detect(
     Args:
         path: The video.
         detector: A name for `open_detector`, or a fresh detector.
+        types: Kinds of transitions to report. One whose detector does not tell its kind, ``gradual``, is reported with
+            any of the gradual kinds.
         on_progress: Called with (frames done, frames in all as far as the file tells).
 
     Raises:
         MediaError: The file cannot be read as video.
-        InvalidArgumentError: No detector has this name, or it reports cuts that are not in the video.
+        InvalidArgumentError: No detector has this name, it reports cuts behind the end, or a type is unknown.
     """
+    for kind in types:
+        check_choice("types", kind, TRANSITIONS)
     name = os.fspath(path)
     worker = open_detector(detector) if isinstance(detector, str) else detector
     expected = 0
@@ -52,7 +58,7 @@ def detect(
         end = known_end
         if on_progress is not None:
             on_progress(len(times), max(expected, len(times)))
-    return build_detection(name, worker.name, worker.finish(), np.array(times), end=end)
+    return build_detection(name, worker.name, _select_kinds(worker.finish(), types), np.array(times), end=end)
 
 
 def detect_shots(path: PathLike, detector: str | ShotDetector | PlanesDetector = "default") -> list[Shot]:
@@ -124,10 +130,24 @@ def build_detection(
     )
 
 
+def _select_kinds(detected: DetectedCuts, types: Collection[Transition]) -> DetectedCuts:
+    """Without transitions of other kinds; shots that are no longer divided are as critical as the last of them."""
+    wanted = set(types)
+    if wanted - {"hard"}:
+        wanted.add("gradual")
+    kept = [cut.kind in wanted for cut in detected.cuts]
+    critical = detected.critical
+    if critical is not None:
+        critical = tuple(score for score, keep in zip(critical, (*kept, True), strict=True) if keep)
+    cuts = tuple(cut for cut, keep in zip(detected.cuts, kept, strict=True) if keep)
+    return replace(detected, cuts=cuts, critical=critical)
+
+
 def _push_frames(name: str, worker: ShotDetector | PlanesDetector) -> Iterator[tuple[list[float], float]]:
     """Push all frames of a video; yields the times of each batch, and the end of the video as far as it is known."""
     if isinstance(worker, PlanesDetector):
-        for planes in iter_planes(name):
+        height, width = getattr(worker, "grid", (PLANE_HEIGHT, PLANE_WIDTH))
+        for planes in iter_planes(name, height=height, width=width):
             worker.push_planes(planes)
             yield planes.timestamps.tolist(), planes.end or 0.0
         return

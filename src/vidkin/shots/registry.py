@@ -22,6 +22,7 @@ model, ``prefix:FOLDER``.
 """
 
 _BAND = "vidkin.shots.band.detector:BandDetector"
+_CUTS = "vidkin.shots.cuts.detector:CutDetector"
 _BASELINES = "vidkin.shots.baselines"
 _MODEL_FILE = "config.toml"
 # Other packages name detectors of theirs in their metadata: prefix = "module:factory".
@@ -32,10 +33,12 @@ _DETECTORS: Registry[DetectorFactory] = Registry(
         "band": _BAND,
         "content": f"{_BASELINES}.pyscenedetect:ContentBaseline",
         "deepsbd": f"{_BASELINES}.deep_sbd.detector:open_deep_sbd",
-        "default": _BAND,
+        "cuts": _CUTS,
+        "default": _CUTS,
         "learned": "vidkin.shots.learned.detector:open_learned",
         "shotdetect": f"{_BASELINES}.shotdetect:ShotDetectBaseline",
         "svd": f"{_BASELINES}.svd.detector:SvdBaseline",
+        "transnetv2": f"{_BASELINES}.transnetv2:TransNetV2Detector",
     },
     usages={"deepsbd": "deepsbd:FOLDER", "learned": "learned:FOLDER"},
     group="vidkin.shot_detectors",
@@ -46,7 +49,7 @@ def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
     """A fresh detector, for one video.
 
     Args:
-        name: One of `available_detectors` (``default`` is ``band``), the name of one from an installed package (entry
+        name: One of `available_detectors` (``default`` is ``cuts``), the name of one from an installed package (entry
             point group ``vidkin.shot_detectors``), or the folder of a trained model. Settings follow a question mark:
             ``shotdetect?threshold=75``, ``models/cuts?similarity=1``.
 

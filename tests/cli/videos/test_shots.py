@@ -373,6 +373,15 @@ def test_interrupted_it_begins_anew(film: Path, monkeypatch: pytest.MonkeyPatch)
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("vidkin.cli.videos.shots._found", interrupt)
+    monkeypatch.setattr("vidkin.cli.videos.shots._detect", interrupt)
     outcome = run(film, status=130)
     assert outcome.err == "Interrupted. What was finished is kept; the same command begins anew.\n"
+
+
+def test_types_and_a_contact_sheet(film: Path, tmp_path: Path) -> None:
+    outcome = run(film, "--types", "fade,wipe", "--html", tmp_path / "sheet.html")
+    assert "1 shot, 0 hard cuts" in outcome.out
+    assert "contact sheet" in outcome.out
+    assert "Shots: 1, transitions: 0" in (tmp_path / "sheet.html").read_text()
+    wrong = run(film, "--types", "zoom", status=2)
+    assert "--types must be among hard, gradual, dissolve, fade, wipe, got 'zoom'" in wrong.err

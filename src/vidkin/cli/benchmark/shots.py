@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,6 +53,10 @@ def shots(
             exists=True,
         ),
     ] = None,
+    detector: Annotated[
+        list[str] | None,
+        typer.Option("--detector", "-d", help="Judge this detector as well, such as transnetv2 or band."),
+    ] = None,
     weights: FrameWeightsOption = None,
     work: WorkOption = Path("vidkin-benchmark"),
     output: FiguresOption = None,
@@ -72,6 +77,7 @@ def shots(
     study = ShotStudy(seeds=seeds)
     if quick:
         study = ShotStudy(seeds=_QUICK_SEEDS, steps=_QUICK_STEPS, segment_steps=_QUICK_SEGMENT_STEPS)
+    study = replace(study, detectors=(*study.detectors, *(detector or ())))
     with meter("shots") as bar:
         report = run_shot_study(
             study,

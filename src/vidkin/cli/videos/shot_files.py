@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["ShotFiles", "Written"]
 
 # Option -> ending of the file, where a video's file is named after the video.
-_ENDINGS = {"edl": ".edl", "otio": ".otio", "chapters": ".chapters.txt", "stats": ".csv", "plot": ".png"}
+_ENDINGS = {
+    "edl": ".edl",
+    "otio": ".otio",
+    "chapters": ".chapters.txt",
+    "stats": ".csv",
+    "plot": ".png",
+    "html": ".html",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,7 @@ class ShotFiles:
         chapters: Target of the chapters.
         stats: Target of the tables of the curve.
         plot: Target of the pictures of the curve.
+        html: Target of the contact sheets.
         thumbnails: Folder of the pictures of shots.
         split: Folder of the pieces.
         drop_frame: Drop-frame time code in the edit decision lists.
@@ -67,6 +75,7 @@ class ShotFiles:
     chapters: Path | None = None
     stats: Path | None = None
     plot: Path | None = None
+    html: Path | None = None
     thumbnails: Path | None = None
     split: Path | None = None
     drop_frame: bool = False
@@ -188,7 +197,7 @@ class ShotFiles:
 
     def _writers(self) -> dict[str, Callable[[ShotDetection, Path], None]]:
         from vidkin.rendering.pictures import draw_curve
-        from vidkin.shots import write_chapters, write_edl, write_otio, write_stats_csv
+        from vidkin.shots import write_chapters, write_contact_sheet, write_edl, write_otio, write_stats_csv
 
         return {
             "edl": lambda found, path: write_edl(found, path, drop_frame=self.drop_frame),
@@ -196,6 +205,7 @@ class ShotFiles:
             "chapters": write_chapters,
             "stats": write_stats_csv,
             "plot": draw_curve,
+            "html": write_contact_sheet,
         }
 
     def _name_of(self, detection: ShotDetection) -> str:

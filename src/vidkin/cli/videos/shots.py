@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,12 +14,12 @@ from vidkin.cli.console import error_line, meter, note, path_text, say, table
 from vidkin.cli.exit import Status
 from vidkin.cli.options import JsonOption
 from vidkin.cli.videos.shot_files import ShotFiles, Written
-from vidkin.errors import MediaError
+from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.json_values import as_json, print_json
 from vidkin.rendering.text import clock, number
 
 if TYPE_CHECKING:
-    from vidkin.shots import Shot, ShotDetection
+    from vidkin.shots import Cut, Shot, ShotDetection, Transition
 
 __all__ = ["shots"]
 
@@ -46,6 +46,10 @@ def shots(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw the curve with the cuts as red dots (.png, .svg).")
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write a contact sheet: a page with a picture of every shot."),
+    ] = None,
     thumbnails: Annotated[
         Path | None, typer.Option("--thumbnails", help="Save a picture of every shot into this folder.")
     ] = None,
@@ -62,6 +66,21 @@ def shots(
         int | None,
         typer.Option("--limit", "-n", min=1, help="Show at most so many shots a video.", show_default="all"),
     ] = None,
+    types: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--types",
+            "-t",
+            help="Report only these transitions: hard, dissolve, fade, wipe; several with commas or options.",
+            show_default="all",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", "-w", min=1, help="Processes for several videos.", show_default="one a core"
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Find the shots of videos: where each begins and ends, and how it is cut in.
@@ -76,6 +95,7 @@ def shots(
         chapters=chapters,
         stats=stats,
         plot=plot,
+        html=html,
         thumbnails=thumbnails,
         split=split,
         drop_frame=drop_frame,
@@ -84,11 +104,9 @@ def shots(
     files.check()
     found: list[ShotDetection] = []
     described: list[dict[str, Any]] = []
-    for path in paths:
-        try:
-            detection = _found(path, detector)
-        except MediaError as error:
-            failures.append((error.path, error.cause))
+    for detection in _detect(paths, detector, _transitions(types), workers):
+        if isinstance(detection, MediaError):
+            failures.append((detection.path, detection.cause))
             continue
         written = files.write(detection)
         failures += written.failures
@@ -129,11 +147,36 @@ def _videos(given: Sequence[Path]) -> tuple[list[str], list[tuple[str, str]]]:
     return list(dict.fromkeys(paths)), problems
 
 
-def _found(path: str, detector: str) -> ShotDetection:
-    from vidkin.shots import detect
+def _transitions(given: Sequence[str] | None) -> tuple[Transition, ...]:
+    from vidkin.shots import TRANSITIONS
 
-    with meter(os.path.basename(path)) as bar:
-        return detect(path, detector=detector, on_progress=bar.update)
+    words = [word.strip() for text in given or () for word in text.split(",") if word.strip()]
+    unknown = [word for word in words if word not in TRANSITIONS]
+    if unknown:
+        raise InvalidArgumentError(f"--types must be among {', '.join(TRANSITIONS)}, got {unknown[0]!r}")
+    return tuple(name for name in TRANSITIONS if name in words) or TRANSITIONS
+
+
+def _detect(
+    paths: Sequence[str], detector: str, types: tuple[Transition, ...], workers: int | None
+) -> Iterator[ShotDetection | MediaError]:
+    """What was found in each video, in their order: one after the other with its progress, or several at once."""
+    from vidkin.shots import detect, detect_many
+
+    if len(paths) > 1 and workers != 1 and (os.cpu_count() or 1) > 1:
+        with meter("videos") as bar:
+            for done, detection in enumerate(detect_many(paths, detector, types=types, workers=workers)):
+                bar.update(done + 1, len(paths))
+                yield detection
+        return
+    for path in paths:
+        try:
+            with meter(os.path.basename(path)) as bar:
+                detection = detect(path, detector, types=types, on_progress=bar.update)
+        except MediaError as error:
+            yield error
+        else:
+            yield detection
 
 
 def _print(detection: ShotDetection, written: Written, limit: int | None, *, several: bool) -> None:
@@ -144,7 +187,9 @@ def _print(detection: ShotDetection, written: Written, limit: int | None, *, sev
     length = clock(detection.shots[-1].end) if detection.shots else clock(0)
     say(path_text(detection.path).append(f": {', '.join(counts)} in {length} ({detection.detector})"))
     shown = detection.shots[:limit]
-    table(None, _COLUMNS, [_cells(place, shot) for place, shot in enumerate(shown, start=1)])
+    opening = {cut.frame: cut for cut in detection.cuts}
+    cells = [_cells(place, shot, opening.get(shot.start_frame)) for place, shot in enumerate(shown, start=1)]
+    table(None, _COLUMNS, cells)
     if len(shown) < len(detection.shots):
         note(f"{number(len(detection.shots) - len(shown), 'more shot')} not shown.")
     for option, path in written.files:
@@ -157,14 +202,14 @@ def _print(detection: ShotDetection, written: Written, limit: int | None, *, sev
         say("")
 
 
-def _cells(place: int, shot: Shot) -> list[str | Text]:
+def _cells(place: int, shot: Shot, cut: Cut | None) -> list[str | Text]:
     return [
         str(place),
         _precise(shot.start),
         _precise(shot.end),
         f"{shot.end - shot.start:.2f}",
         str(shot.start_frame),
-        shot.kind if shot.kind != "start" else "",
+        cut.kind if cut is not None else "",
         f"{shot.confidence:.2f}" if shot.kind != "start" else "",
         f"{shot.critical:.2f}" if shot.critical is not None else "",
     ]
@@ -245,4 +290,5 @@ _WHAT = {
     "chapters": "chapters",
     "stats": "the curve as a table",
     "plot": "the curve as a picture",
+    "html": "contact sheet",
 }

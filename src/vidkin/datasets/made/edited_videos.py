@@ -15,7 +15,7 @@ from vidkin.datasets.made.sequences import Composition, compose
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import write_video
 
-__all__ = ["COMPOSED_LABELS", "build_composed"]
+__all__ = ["COMPOSED_LABELS", "build_composed", "rgb_pictures"]
 
 PathLike = str | os.PathLike[str]
 
@@ -68,7 +68,7 @@ def build_composed(
         name = f"composed_{number:03d}.mp4"
         write_video(
             target / name,
-            _rgb(composition.pictures),
+            rgb_pictures(composition.pictures),
             rate=rate,
             times=times.tolist() if variable else None,
             crf=int(random.integers(18, 34)),
@@ -91,7 +91,7 @@ def _entry(composition: Composition, rate: float, times: NDArray[np.float64]) ->
     }
 
 
-def _rgb(pictures: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
+def rgb_pictures(pictures: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
     """[T, 3, H, W] luma and chroma as [H, W, 3] RGB pictures, one at a time."""
     for picture in pictures:
         values = picture.astype(np.float32)

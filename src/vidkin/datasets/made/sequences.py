@@ -29,11 +29,13 @@ class Composition:
         pictures: [T, 3, H, W] uint8, luma and chroma.
         hard: First frames of new shots after hard cuts.
         gradual: First and last frames of gradual transitions.
+        kinds: ``dissolve``, ``fade`` or ``wipe``, of each gradual transition.
     """
 
     pictures: NDArray[np.uint8]
     hard: tuple[int, ...]
     gradual: tuple[tuple[int, int], ...]
+    kinds: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.pictures)
@@ -69,6 +71,8 @@ class _Composer:
         self._pictures = np.zeros((length + 300, 3, footage.height, footage.width), np.float32)
         self._hard: list[int] = []
         self._gradual: list[tuple[int, int]] = []
+        # First frame -> kind; all but fades.
+        self._mixed: dict[int, str] = {}
         self.end = 0
 
     def add_shot(self) -> None:
@@ -103,12 +107,14 @@ class _Composer:
         pictures = self._pictures[: self._length]
         if degrade:
             pictures = _degraded(pictures, self._random)
+        gradual = [
+            (first, min(last, self._length - 1)) for first, last in self._gradual if first < self._length
+        ]
         return Composition(
             pictures.clip(0, 255).astype(np.uint8),
             tuple(cut for cut in self._hard if cut < self._length),
-            tuple(
-                (first, min(last, self._length - 1)) for first, last in self._gradual if first < self._length
-            ),
+            tuple(gradual),
+            tuple(self._mixed.get(first, "fade") for first, _ in gradual),
         )
 
     def _free(self) -> int:
@@ -134,6 +140,7 @@ class _Composer:
                 course = course**2 * (3 - 2 * course)
             before[:] = _blend(before, shot[:span], course)
         self._gradual.append((start, self.end - 1))
+        self._mixed[start] = "wipe" if wipe else "dissolve"
         self._append(shot[span:length])
 
     def _fade_through(self, shot: Pictures, length: int) -> None:

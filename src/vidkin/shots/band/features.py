@@ -53,9 +53,12 @@ class BandFeatures:
 
     def finish(self) -> torch.Tensor:
         """Features [T, BAND_CHANNELS] of all frames pushed."""
-        if not self._rows:
-            return torch.zeros(0, BAND_CHANNELS)
-        return torch.from_numpy(np.concatenate(self._rows))
+        return torch.from_numpy(self.take())
+
+    def take(self) -> Rows:
+        """Features [T, BAND_CHANNELS] of the frames pushed since the last call; they are not kept any longer."""
+        rows, self._rows = self._rows, []
+        return np.concatenate(rows) if rows else np.zeros((0, BAND_CHANNELS), np.float32)
 
 
 def band_features(planes: FramePlanes) -> torch.Tensor:

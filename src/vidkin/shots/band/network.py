@@ -53,9 +53,10 @@ class TransitionNetwork(nn.Module):
 
     Args:
         width: Channels.
+        outputs: Logits of each frame; after the first two those of kinds of gradual transitions.
     """
 
-    def __init__(self, width: int = 32) -> None:
+    def __init__(self, width: int = 32, outputs: int = 2) -> None:
         super().__init__()
         self.thresholds = TransitionThresholds()
         self.enter = nn.Conv1d(BAND_CHANNELS, width, 1)
@@ -63,7 +64,7 @@ class TransitionNetwork(nn.Module):
             nn.Conv1d(width, width, kernel, padding=kernel // 2 * dilation, dilation=dilation)
             for kernel, dilation in _LAYERS
         )
-        self.leave = nn.Conv1d(width, 2, 1)
+        self.leave = nn.Conv1d(width, outputs, 1)
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         """[B, T, 48] to [B, T, 2]."""
@@ -85,7 +86,7 @@ class TransitionNetwork(nn.Module):
                 before = min(start, _CONTEXT)
                 block = features[start - before : start + _BLOCK + _CONTEXT]
                 parts.append(torch.sigmoid(self(block[None]))[0, before : before + _BLOCK])
-        return torch.cat(parts) if parts else torch.zeros(0, 2)
+        return torch.cat(parts) if parts else torch.zeros(0, self.leave.out_channels)
 
     def save(self, path: PathLike) -> None:
         """Weights and thresholds as one safetensors file."""
@@ -115,7 +116,7 @@ class TransitionNetwork(nn.Module):
             with safe_open(str(file), framework="pt") as tensors:
                 state = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118
                 thresholds = TransitionThresholds(**json.loads((tensors.metadata() or {})["thresholds"]))
-            network = cls(width=state["enter.weight"].shape[0])
+            network = cls(width=state["enter.weight"].shape[0], outputs=state["leave.weight"].shape[0])
             network.load_state_dict(state)
         except (OSError, SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError(f"{file}: not a network of transitions: {error}") from error

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from vidkin.shots.band.network import TransitionThresholds
 from vidkin.shots.contract import DetectedCut
 
-__all__ = ["Probabilities", "cuts_from_probabilities"]
+__all__ = ["Probabilities", "cuts_from_probabilities", "find_stretches"]
 
 # No second hard cut within this many frames of a stronger one.
 _NEIGHBORS = 2
@@ -43,7 +43,7 @@ def cuts_from_probabilities(
     peaks = _peaks(hard, thresholds.hard)
     hard_cuts = set(peaks)
     cuts: list[DetectedCut] = []
-    for first, last in _stretches(gradual > thresholds.gradual):
+    for first, last in find_stretches(gradual > thresholds.gradual):
         inside = [peak for peak in peaks if first - 1 <= peak <= last + 1]
         if inside and last - first <= _BLURRED:
             continue
@@ -73,7 +73,7 @@ def _peaks(values: NDArray[np.float32], threshold: float) -> list[int]:
     return peaks
 
 
-def _stretches(inside: NDArray[np.bool_]) -> list[tuple[int, int]]:
+def find_stretches(inside: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """First and last frames of the stretches that are long enough, across small gaps."""
     frames = np.flatnonzero(inside)
     if not len(frames):

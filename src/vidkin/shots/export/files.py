@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from vidkin._base.outputs import open_output
 from vidkin.errors import MediaError
@@ -13,7 +17,7 @@ from vidkin.media import SplitReport, iter_frames, split_video
 if TYPE_CHECKING:
     from vidkin.shots.shot import ShotDetection
 
-__all__ = ["split_shots", "write_thumbnails"]
+__all__ = ["iter_shot_pictures", "split_shots", "write_thumbnails"]
 
 PathLike = str | os.PathLike[str]
 
@@ -44,19 +48,31 @@ def write_thumbnails(
     except OSError as error:
         raise MediaError(target, f"the folder cannot be made ({error.strerror or error})") from error
     digits = max(4, len(str(len(detection.shots))))
+    paths: dict[int, Path] = {}
+    for number, image in iter_shot_pictures(detection, short_side=short_side):
+        paths[number] = target / f"{Path(detection.path).stem}-{number:0{digits}d}.jpg"
+        with open_output(paths[number]) as partial:
+            Image.fromarray(image).save(partial, quality=_JPEG_QUALITY)
+    return tuple(paths[number] for number in sorted(paths))
+
+
+def iter_shot_pictures(
+    detection: ShotDetection, *, short_side: int = 160
+) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Number (from 1) and middle frame [H, W, 3] of every shot, in one pass over the video.
+
+    Raises:
+        MediaError: The video cannot be read.
+    """
     wanted: dict[int, list[int]] = {}
     for number, shot in enumerate(detection.shots, start=1):
         wanted.setdefault((shot.start_frame + shot.end_frame - 1) // 2, []).append(number)
-    paths: dict[int, Path] = {}
     frame = 0
     for batch in iter_frames(detection.path, rate=None, short_side=short_side):
         for image in batch.images:
             for number in wanted.get(frame, ()):
-                paths[number] = target / f"{Path(detection.path).stem}-{number:0{digits}d}.jpg"
-                with open_output(paths[number]) as partial:
-                    Image.fromarray(image).save(partial, quality=_JPEG_QUALITY)
+                yield number, image
             frame += 1
-    return tuple(paths[number] for number in sorted(paths))
 
 
 def split_shots(detection: ShotDetection, folder: PathLike) -> SplitReport:

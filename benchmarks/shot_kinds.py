@@ -1,0 +1,92 @@
+"""How well shot detectors find every kind of cut, and what they take for one: a row for each kind.
+
+    python benchmarks/shot_kinds.py --clips FOLDER --photographs FOLDER [FOLDER ...] [--detectors default band] \
+        [--videos 3] [--output FILE.json]
+
+Films of one kind of join each are composed (`vidkin.datasets.made.films`), encoded at crf 18 to 33 and given to every
+detector. Joins inside a scene change at least 8 % of the picture's structure. Clips and photographs must be others
+than those that a detector was trained on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from train_band import IMAGE_SUFFIXES, VIDEO_SUFFIXES, files
+from vidkin.datasets import read_footage
+from vidkin.datasets.made.disturbances import DISTURBANCES
+from vidkin.datasets.made.edited_videos import rgb_pictures
+from vidkin.datasets.made.films import GRADUAL_JOINS, HARD_JOINS, FilmRecipe, compose_film
+from vidkin.media import write_video
+from vidkin.shots import detect
+from vidkin.shots.judging import BoundaryLabels, evaluate_cuts
+
+FRAMES = 200
+MIXED = {"other": 0.4, "same": 0.3, "reframed": 0.3}
+USUAL = dict.fromkeys(("walkers", "hand-held", "compression", "fast"), 0.08)
+SCENES = ("fast", "walkers", "hand-held", "whip pan")
+ROWS = {
+    **{
+        kind: FilmRecipe(joins={kind: 1}, disturbances=USUAL, near_ends=0, close=0, shortest=10)
+        for kind in HARD_JOINS
+    },
+    "near the ends": FilmRecipe(joins=MIXED, disturbances={}, near_ends=1, close=0),
+    "three apart": FilmRecipe(joins=MIXED, disturbances={}, near_ends=0, close=0.5),
+    **{
+        kind: FilmRecipe(
+            joins={kind: 1, "other": 0.15}, disturbances=USUAL, near_ends=0, close=0, shortest=25
+        )
+        for kind in GRADUAL_JOINS
+    },
+    **{f"no cut: {kind}": FilmRecipe(joins={}, disturbances={kind: 1}) for kind in (*SCENES, *DISTURBANCES)},
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--clips", type=Path, nargs="+", required=True)
+    parser.add_argument("--photographs", type=Path, nargs="+", required=True)
+    parser.add_argument("--detectors", nargs="+", default=["default"])
+    parser.add_argument("--videos", type=int, default=3, help="films of each row")
+    parser.add_argument("--most-photographs", type=int, default=400)
+    parser.add_argument("--output", type=Path)
+    given = parser.parse_args()
+    pictures = files(given.photographs, IMAGE_SUFFIXES)
+    step = max(1, len(pictures) // given.most_photographs)
+    footage = read_footage(files(given.clips, VIDEO_SUFFIXES), pictures[::step], height=144, width=256)
+    random = np.random.default_rng(5)
+    rows: list[dict[str, object]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "film.mp4"
+        for place, (name, recipe) in enumerate(ROWS.items()):
+            found: dict[str, list[tuple[object, BoundaryLabels]]] = {key: [] for key in given.detectors}
+            for number in range(given.videos):
+                short = name == "near the ends"
+                length = int(random.integers(8, 40)) if short else FRAMES
+                film = compose_film(footage, length, seed=90_000 + 100 * place + number, recipe=recipe)
+                write_video(path, rgb_pictures(film.pictures), rate=25.0, crf=int(random.integers(18, 34)))
+                for detector in given.detectors:
+                    labels = BoundaryLabels(film.hard, film.gradual)
+                    found[detector].append((detect(path, detector).cuts, labels))
+            for detector, pairs in found.items():
+                scores = evaluate_cuts(pairs).every  # type: ignore[arg-type]
+                counts = scores.true_positives, scores.false_positives, scores.false_negatives
+                rows.append(
+                    {"row": name, "detector": detector, "f1": scores.f1, "right, false, missed": counts}
+                )
+                print(
+                    f"{name:22} {detector:12} F1 {scores.f1:.3f}  right, false, missed {counts}", flush=True
+                )
+    if given.output:
+        given.output.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

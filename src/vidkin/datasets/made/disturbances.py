@@ -1,0 +1,133 @@
+"""What happens to the pictures of a shot and looks like a cut, but is none."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.datasets.made.scenes import Pictures
+from vidkin.errors import InvalidArgumentError
+
+__all__ = ["DISTURBANCES", "disturb"]
+
+DISTURBANCES = ("flash", "compression", "dropped", "repeated", "pop-up", "logo fade", "exposure")
+
+_NEUTRAL = 128.0
+_SHORTEST = 12
+
+
+def disturb(pictures: Pictures, kind: str, random: np.random.Generator) -> Pictures:
+    """The pictures [T, 3, H, W] with a disturbance of this kind; shots below 12 frames are returned as they are.
+
+    Raises:
+        InvalidArgumentError: The kind is none of `DISTURBANCES`.
+    """
+    if kind not in DISTURBANCES:
+        raise InvalidArgumentError(f"kind must be one of {', '.join(DISTURBANCES)}, got {kind!r}")
+    if len(pictures) < _SHORTEST:
+        return pictures
+    return _WAYS[kind](pictures, random)
+
+
+def _flash(pictures: Pictures, random: np.random.Generator) -> Pictures:
+    for _ in range(random.integers(1, 4)):
+        length = int(random.integers(1, 4))
+        start = int(random.integers(3, len(pictures) - 7))
+        strength = random.uniform(0.3, 1)
+        parts = np.linspace(1, 0, length + 3)[: length + 2] if random.random() < 0.5 else np.ones(length)
+        luma = 255.0 if random.random() < 0.85 else 0.0
+        for frame, part in zip(pictures[start:], parts * strength, strict=False):
+            frame[0] += (luma - frame[0]) * part
+            frame[1:] += (_NEUTRAL - frame[1:]) * part
+    return pictures
+
+
+def _compression(pictures: Pictures, random: np.random.Generator) -> Pictures:
+    """Detail is lost from key frame to key frame and comes back at once, in steps of coarse blocks."""
+    period = int(random.integers(8, 40))
+    phase = int(random.integers(period))
+    strength = random.uniform(0.4, 1)
+    height, width = (side // 4 * 4 for side in pictures.shape[2:])
+    coarse = pictures.copy()
+    blocks = (
+        pictures[:, :, :height, :width].reshape(len(pictures), 3, height // 4, 4, width // 4, 4).mean((3, 5))
+    )
+    blocks = np.round(blocks / 8) * 8
+    coarse[:, :, :height, :width] = blocks.repeat(4, 2).repeat(4, 3)
+    parts = strength * ((np.arange(len(pictures)) + phase) % period / period)
+    lost = parts.astype(np.float32)[:, None, None, None]
+    mixed: Pictures = pictures * (1 - lost) + coarse * lost
+    return mixed
+
+
+def _dropped(pictures: Pictures, random: np.random.Generator) -> Pictures:
+    """Two to five frames are missing, now and then; the shot stands still at its end for as long."""
+    numbers = np.arange(len(pictures))
+    for _ in range(random.integers(1, 4)):
+        numbers[int(random.integers(3, len(pictures))) :] += int(random.integers(2, 6))
+    kept: Pictures = pictures[numbers.clip(max=len(pictures) - 1)]
+    return kept
+
+
+def _repeated(pictures: Pictures, random: np.random.Generator) -> Pictures:
+    """Every frame twice to four times, or a still moment after which the picture catches up."""
+    numbers = np.arange(len(pictures))
+    if random.random() < 0.5:
+        held = int(random.integers(2, 5))
+        return pictures[numbers // held * held]
+    span = int(random.integers(3, 10))
+    start = int(random.integers(1, len(pictures) - span))
+    numbers[start : start + span] = start
+    return pictures[numbers]
+
+
+def _graphic(shape: tuple[int, ...], random: np.random.Generator) -> tuple[NDArray[np.bool_], float]:
+    """Where a caption, a logo or a panel is, and its luma."""
+    height, width = shape
+    area = np.zeros(shape, np.bool_)
+    rows, columns = int(height * random.uniform(0.1, 0.4)), int(width * random.uniform(0.15, 0.7))
+    top, left = int(random.integers(0, height - rows + 1)), int(random.integers(0, width - columns + 1))
+    part = area[top : top + rows, left : left + columns]
+    part[:] = True if random.random() < 0.4 else random.random(part.shape) < 0.5
+    return area, float(random.choice([16, 200, 235, random.uniform(16, 235)]))
+
+
+def _overlay(pictures: Pictures, random: np.random.Generator, edge: int) -> Pictures:
+    area, luma = _graphic(pictures.shape[2:], random)
+    start = int(random.integers(2, len(pictures) - 6))
+    end = min(len(pictures), start + int(random.integers(8, 80)))
+    place = np.arange(len(pictures), dtype=np.float32)
+    shown = np.minimum((place - start + 1) / edge, (end - place) / edge).clip(0, 1)
+    layer = np.array([luma, _NEUTRAL, _NEUTRAL], np.float32)[:, None]
+    for frame, part in zip(pictures, shown, strict=True):
+        if part:
+            frame[:, area] += (layer - frame[:, area]) * part
+    return pictures
+
+
+def _pop_up(pictures: Pictures, random: np.random.Generator) -> Pictures:
+    return _overlay(pictures, random, 1)
+
+
+def _logo_fade(pictures: Pictures, random: np.random.Generator) -> Pictures:
+    return _overlay(pictures, random, int(random.integers(5, 20)))
+
+
+def _exposure(pictures: Pictures, random: np.random.Generator) -> Pictures:
+    """The camera corrects its exposure within some frames."""
+    start, span = int(random.integers(1, len(pictures) - 4)), int(random.integers(2, 20))
+    course = ((np.arange(len(pictures)) - start) / span).clip(0, 1)
+    gain = np.exp(random.uniform(-0.6, 0.6) * course).astype(np.float32)
+    pictures[:, 0] = (pictures[:, 0] * gain[:, None, None]).clip(0, 255)
+    return pictures
+
+
+_WAYS = {
+    "flash": _flash,
+    "compression": _compression,
+    "dropped": _dropped,
+    "repeated": _repeated,
+    "pop-up": _pop_up,
+    "logo fade": _logo_fade,
+    "exposure": _exposure,
+}

@@ -1,0 +1,75 @@
+"""The network of transitions and the rules that decide, as one file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import resources
+from typing import Any
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.shots.band.network import TransitionNetwork
+from vidkin.shots.cuts.rules import CutRules, WeightedSum
+
+__all__ = ["CutModel"]
+
+PathLike = str | os.PathLike[str]
+
+_SHIPPED = "data/cuts.safetensors"
+_OUTPUTS = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CutModel:
+    """What the default detector has learned.
+
+    Attributes:
+        network: Five answers for each frame, from the band of the film's self-similarity.
+        rules: What decides about proposals; fitted with one frame encoder and of use with no other.
+        provenance: What it was trained on, and how well it did; plain values.
+    """
+
+    network: TransitionNetwork
+    rules: CutRules
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def save(self, path: PathLike) -> None:
+        """Write one safetensors file."""
+        from safetensors.torch import save_file
+
+        metadata = {"rules": json.dumps(asdict(self.rules)), "provenance": json.dumps(dict(self.provenance))}
+        state = {name: value.contiguous() for name, value in self.network.state_dict().items()}
+        save_file(state, os.fspath(path), metadata=metadata)
+
+    @classmethod
+    def load(cls, path: PathLike | None = None) -> CutModel:
+        """What :meth:`save` wrote; None is the model that ships with the package.
+
+        Raises:
+            InvalidArgumentError: The file is something else.
+        """
+        if path is None:
+            with resources.as_file(resources.files("vidkin.shots.cuts").joinpath(_SHIPPED)) as shipped:
+                return cls.load(shipped)
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(os.fspath(path), framework="pt") as file:
+                state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                metadata = file.metadata() or {}
+            rules = json.loads(metadata["rules"])
+            sums = {
+                name: WeightedSum(tuple(rules[name]["weights"]), rules[name]["bias"])
+                for name in ("hard", "gradual")
+            }
+            network = TransitionNetwork(width=state["enter.weight"].shape[0], outputs=_OUTPUTS)
+            network.load_state_dict(state)
+            return cls(
+                network.eval(), CutRules(**{**rules, **sums}), json.loads(metadata.get("provenance", "{}"))
+            )
+        except (OSError, SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
+            raise InvalidArgumentError(
+                f"{os.fspath(path)} must be a model of the detector 'cuts': {str(error).splitlines()[0]}"
+            ) from error

@@ -1,0 +1,87 @@
+"""Shots of many videos at once, each in a process of its own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.shots.detect import detect
+from vidkin.shots.registry import open_detector
+from vidkin.shots.shot import TRANSITIONS, ShotDetection, Transition
+
+__all__ = ["detect_many"]
+
+
+def detect_many(
+    paths: Sequence[str | os.PathLike[str]],
+    detector: str = "default",
+    *,
+    types: Collection[Transition] = TRANSITIONS,
+    workers: int | None = None,
+) -> Iterator[ShotDetection | MediaError]:
+    """Find the shots of many videos, several at a time.
+
+    Args:
+        paths: The videos.
+        detector: A name for `open_detector`; every process opens its own.
+        types: As for `detect`.
+        workers: Processes; None is one a core. They are started afresh (``spawn``), so a script that calls this needs
+            ``if __name__ == "__main__"``. With one, everything runs in this process.
+
+    Yields:
+        For each video, in the order of ``paths``, what `detect` returns or the `MediaError` that it raises; also
+        where the decoder takes its process with it.
+
+    Raises:
+        InvalidArgumentError: Nothing answers to the detector's name, a type is unknown, or workers is below 1.
+    """
+    if workers is not None and workers < 1:
+        raise InvalidArgumentError(f"workers must be at least 1, got {workers}")
+    open_detector(detector)  # A wrong name is told before any process starts.
+    names = [os.fspath(path) for path in paths]
+    count = min(workers or os.cpu_count() or 1, len(names))
+    wanted = tuple(types)
+    if count <= 1:
+        yield from (_detect_one(name, detector, wanted) for name in names)
+        return
+    with _pool(count) as pool:
+        futures = [pool.submit(_detect_one, name, detector, wanted) for name in names]
+        for name, future in zip(names, futures, strict=True):
+            try:
+                yield future.result()
+            except BrokenProcessPool:
+                yield _detect_alone(name, detector, wanted)
+
+
+def _pool(count: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(
+        count, mp_context=multiprocessing.get_context("spawn"), initializer=_use_one_thread
+    )
+
+
+def _use_one_thread() -> None:
+    """Processes share the cores among them; threads of one would only wait for those of the others."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def _detect_one(name: str, detector: str, types: tuple[Transition, ...]) -> ShotDetection | MediaError:
+    try:
+        return detect(name, detector, types=types)
+    except MediaError as error:
+        return error
+
+
+def _detect_alone(name: str, detector: str, types: tuple[Transition, ...]) -> ShotDetection | MediaError:
+    """One process died, and with it the pool: each video that is left gets a pool of one process."""
+    with _pool(1) as pool:
+        future: Future[ShotDetection | MediaError] = pool.submit(_detect_one, name, detector, types)
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            return MediaError(name, "the process that read it died")

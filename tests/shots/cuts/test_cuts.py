@@ -1,0 +1,155 @@
+"""The detector 'cuts': the rule by hand, cuts anywhere in films of any length, types, what is no cut, its model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.videos import pan
+from vidkin.errors import InvalidArgumentError
+from vidkin.media import FramePlanes, write_video
+from vidkin.shots import detect
+from vidkin.shots.cuts import CutDetector, CutModel, CutRules, Proposal, WeightedSum, decide
+from vidkin.shots.cuts.proposals import GRADUAL_NUMBERS, HARD_NUMBERS, local_contrast
+
+GRADUAL = dict.fromkeys(GRADUAL_NUMBERS, 0.0)
+
+
+def rules(**changes: float) -> CutRules:
+    """Hard: the first number; gradual: the number 'ends'."""
+    hard = WeightedSum((1.0, *[0.0] * (len(HARD_NUMBERS) - 1)), 0.0)
+    gradual = WeightedSum((1.0, *[0.0] * (len(GRADUAL_NUMBERS) - 1)), 0.0)
+    return replace(CutRules(hard, gradual), **changes)
+
+
+def hard(frame: int, logit: float) -> Proposal:
+    return Proposal(frame, frame, (logit, *[0.0] * (len(HARD_NUMBERS) - 1)), "hard")
+
+
+def gradual(first: int, last: int, logit: float, *, picture: float = 30.0) -> Proposal:
+    numbers = {**GRADUAL, "ends": logit, "picture": float(np.log(picture + 1))}
+    return Proposal(first, last, tuple(numbers.values()), "fade")
+
+
+def planes(count: int, *, seed: int = 0) -> FramePlanes:
+    """A still, random picture."""
+    random = np.random.default_rng(seed)
+    luma = np.repeat(random.integers(16, 236, (1, 128, 128), np.uint8), count, 0)
+    return FramePlanes(luma, np.full((count, 2, 64, 64), 128, np.uint8), np.arange(count) / 25)
+
+
+def joined(*parts: FramePlanes) -> FramePlanes:
+    luma, chroma = (np.concatenate([getattr(part, name) for part in parts]) for name in ("luma", "chroma"))
+    return FramePlanes(luma, chroma, np.arange(len(luma)) / 25)
+
+
+def cuts_of(film: FramePlanes, *, block: int = 1000) -> list[tuple[int, str]]:
+    detector = CutDetector()
+    for start in range(0, len(film), block):
+        end = start + block
+        detector.push_planes(
+            FramePlanes(film.luma[start:end], film.chroma[start:end], film.timestamps[start:end])
+        )
+    return [(cut.frame, cut.kind) for cut in detector.finish().cuts]
+
+
+def test_local_contrast_by_hand() -> None:
+    """Around frame 3 are .01, .01, .02 and .03: median .015, maximum .03."""
+    distances = np.array([0.0, 0.01, 0.01, 0.5, 0.02, 0.03])
+    assert local_contrast(distances)[3] == pytest.approx(0.5 / (2 * (0.015 + 0.015 + 0.004)))
+    assert local_contrast(np.array([0.0, 0.02])).tolist() == [0.0, 0.02 / (2 * 0.004)]
+
+
+@pytest.mark.parametrize(("length", "cut"), [(2, 1), (3, 2), (7, 2), (15, 13), (200, 100)])
+def test_a_cut_is_found_anywhere_in_a_film_of_any_length(length: int, cut: int) -> None:
+    film = joined(planes(cut, seed=1), planes(length - cut, seed=2))
+    assert cuts_of(film) == [(cut, "hard")]
+
+
+def test_nothing_is_found_in_one_frame_or_none_or_where_nothing_moves() -> None:
+    assert cuts_of(planes(1)) == []
+    assert CutDetector().finish().cuts == ()
+    assert cuts_of(planes(150)) == []
+
+
+def test_blocks_change_nothing() -> None:
+    film = joined(planes(70, seed=1), planes(110, seed=2), planes(60, seed=3))
+    assert cuts_of(film) == cuts_of(film, block=37) == [(70, "hard"), (180, "hard")]
+
+
+def test_plain_color_that_fades_is_no_transition() -> None:
+    course = 126 + 110 * np.cos(np.arange(250) * 2 * np.pi / 84)
+    luma = np.broadcast_to(course.astype(np.uint8)[:, None, None], (250, 128, 128))
+    film = FramePlanes(
+        np.ascontiguousarray(luma), np.full((250, 2, 64, 64), 128, np.uint8), np.arange(250) / 25
+    )
+    assert cuts_of(film) == []
+
+
+def test_a_flash_is_no_cut() -> None:
+    film = planes(80)
+    film.luma[40] = 235
+    assert cuts_of(film) == []
+
+
+def test_types_can_be_chosen(tmp_path: Path) -> None:
+    """Cut at 40; a fade through black from about 70 to 100."""
+    images = [*pan("coffee", 40), *pan("rocket", 50), *pan("chelsea", 50)]
+    for place in range(20):
+        for frame, part in ((70 + place, 1 - place / 19), (109 - place, 1 - place / 19)):
+            images[frame] = (images[frame] * part).astype(np.uint8)
+    path = tmp_path / "film.mp4"
+    write_video(path, images, rate=25)
+    cuts = detect(path).cuts
+    assert [cut.frame for cut in cuts if cut.kind == "hard"] == [40]
+    assert {cut.kind for cut in cuts} - {"hard"} == {"fade"}
+    assert [cut.frame for cut in detect(path, types=["hard"]).cuts] == [40]
+    assert 40 not in [cut.frame for cut in detect(path, types=["fade"]).cuts]
+    with pytest.raises(
+        InvalidArgumentError, match="types must be one of hard, gradual, dissolve, fade, wipe, got 'zoom'"
+    ):
+        detect(path, types=["zoom"])  # type: ignore[list-item]
+
+
+def test_of_two_cuts_side_by_side_the_surer_one_is_kept() -> None:
+    found = decide([hard(10, 1.0), hard(11, 2.0), hard(13, 1.0), hard(20, -1.0)], [], rules())
+    assert [cut.frame for cut in found] == [11, 13]
+    assert found[0].confidence == pytest.approx(1 / (1 + np.exp(-2)))
+
+
+def test_hard_cuts_and_transitions_settle_who_is_right() -> None:
+    short, long = gradual(8, 12, 3.0), gradual(5, 30, 3.0)
+    assert [(c.kind, c.frame) for c in decide([hard(10, 1.0)], [short], rules())] == [("hard", 10)]
+    assert [(c.kind, c.frame) for c in decide([hard(10, 1.0)], [long], rules())] == [("fade", 18)]
+    assert [(c.kind, c.frame) for c in decide([hard(10, 5.0)], [long], rules())] == [("hard", 10)]
+    assert decide([], [gradual(5, 30, 3.0, picture=1.0)], rules()) == ()
+    (cut,) = decide([], [long], rules())
+    assert (cut.kind, cut.start_frame, cut.end_frame) == ("fade", 5, 30)
+    assert decide([], [long], rules(gradual_threshold=0.99)) == ()
+
+
+def test_rules_must_fit_the_numbers() -> None:
+    with pytest.raises(InvalidArgumentError, match="hard must have 7 weights, got 1"):
+        CutRules(WeightedSum((1.0,), 0.0), rules().gradual)
+    with pytest.raises(InvalidArgumentError, match="hard_threshold must be above 0 and below 1, got 1"):
+        CutDetector(hard=1.0)
+
+
+def test_a_model_is_saved_and_loaded(tmp_path: Path) -> None:
+    model = CutModel.load()
+    model.save(tmp_path / "model.safetensors")
+    again = CutModel.load(tmp_path / "model.safetensors")
+    assert again.rules == model.rules
+    assert again.provenance == model.provenance
+    assert "composed" in again.provenance["network"]
+    assert all(
+        np.array_equal(one, other)
+        for one, other in zip(again.network.parameters(), model.network.parameters(), strict=True)
+        if not one.requires_grad
+    )
+    (tmp_path / "other").write_text("x")
+    with pytest.raises(InvalidArgumentError, match="must be a model of the detector 'cuts'"):
+        CutModel.load(tmp_path / "other")
