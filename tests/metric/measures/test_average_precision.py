@@ -165,7 +165,7 @@ def test_expected_ties_do_not_depend_on_the_order_of_the_gallery(pairs: list[tup
 def test_blocks_of_queries_do_not_change_the_values(monkeypatch: pytest.MonkeyPatch) -> None:
     scores, relevance, valid = naive.random_case(1, queries=11)
     whole = average_precision(scores, relevance, valid=valid)
-    monkeypatch.setattr("vidkin.metric.measures._ranking.BLOCK_CELLS", 30)
+    monkeypatch.setattr("vidkin.metric.measures.ranking.BLOCK_CELLS", 30)
     assert torch.equal(average_precision(scores, relevance, valid=valid).nan_to_num(-1), whole.nan_to_num(-1))
 
 
@@ -193,16 +193,16 @@ def test_fixture_of_a_public_reference() -> None:
     [
         (
             (torch.zeros(2, 3, 4), torch.zeros(2, 3, 4)),
-            r"scores must be \[Q, G\] floating point, given is \[2, 3, 4\]",
+            r"scores must be \[Q, G\] floating point, got \[2, 3, 4\]",
         ),
-        ((torch.zeros(2, 3).long(), torch.zeros(2, 3)), r"given is \[2, 3\] torch.int64"),
+        ((torch.zeros(2, 3).long(), torch.zeros(2, 3)), r"got \[2, 3\] torch.int64"),
         (
             (torch.zeros(2, 3), torch.zeros(3, 2)),
-            r"relevance must have the shape of scores \[2, 3\], given is \[3, 2\]",
+            r"relevance must have the shape of scores \[2, 3\], got \[3, 2\]",
         ),
-        ((torch.full((1, 2), float("nan")), torch.ones(1, 2)), "scores hold NaN"),
-        ((torch.zeros(1, 2), -torch.ones(1, 2)), "relevance must be 0 or more"),
-        ((torch.zeros(1, 2), torch.full((1, 2), float("nan"))), "relevance must be 0 or more"),
+        ((torch.full((1, 2), float("nan")), torch.ones(1, 2)), "scores must not hold NaN"),
+        ((torch.zeros(1, 2), -torch.ones(1, 2)), "relevance must be at least 0"),
+        ((torch.zeros(1, 2), torch.full((1, 2), float("nan"))), "relevance must be at least 0"),
     ],
 )
 def test_input_without_meaning_is_refused(arguments: tuple[torch.Tensor, torch.Tensor], message: str) -> None:
@@ -212,9 +212,9 @@ def test_input_without_meaning_is_refused(arguments: tuple[torch.Tensor, torch.T
 
 def test_choices_that_do_not_exist_are_refused() -> None:
     scores, relevance = torch.rand(2, 3), torch.ones(2, 3)
-    with pytest.raises(InvalidArgumentError, match="ties is 'random', allowed are 'stable' and 'expected'"):
+    with pytest.raises(InvalidArgumentError, match="ties must be one of 'stable', 'expected', got 'random'"):
         average_precision(scores, relevance, ties="random")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match=r"valid must be bool .* given is \[2, 3\] torch.float32"):
+    with pytest.raises(InvalidArgumentError, match=r"valid must be bool .* got \[2, 3\] torch.float32"):
         average_precision(scores, relevance, valid=torch.ones(2, 3))
 
 

@@ -111,26 +111,26 @@ def test_quotients_and_pooling() -> None:
 def test_shots_to_boundaries() -> None:
     assert boundaries_of_shots([(0, 9), (10, 24), (30, 40)]) == [10, (25, 29)]
     assert boundaries_of_shots([(0, 9)]) == []
-    with pytest.raises(
-        InvalidArgumentError, match="a shot starts at frame 9 although the one before ends at 9"
-    ):
+    with pytest.raises(InvalidArgumentError, match="starts at frame 9 after one that ends at 9"):
         boundaries_of_shots([(0, 9), (9, 20)])
 
 
 def test_clips_are_scored_one_by_one() -> None:
     assert clip_scores([True, True, False, False], [True, False, True, False]) == DetectionScores(1, 1, 1)
-    with pytest.raises(InvalidArgumentError, match="one length, given are 1 and 2 clips"):
+    with pytest.raises(InvalidArgumentError, match="the same length, got 1 and 2 clips"):
         clip_scores([True], [True, False])
 
 
 def test_input_without_meaning_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="tolerance is -1 frames, allowed is 0 or more"):
+    with pytest.raises(InvalidArgumentError, match="tolerance must be at least 0, got -1"):
         boundary_scores([1], [1], tolerance=-1)
-    with pytest.raises(InvalidArgumentError, match=r"a transition ends before it starts: \(9, 3\)"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"a transition must not end before it starts, got \(9, 3\)"
+    ):
         boundary_scores([(9, 3)], [1])
-    with pytest.raises(InvalidArgumentError, match="rule is 'best', allowed are 'nearest' and 'overlap'"):
+    with pytest.raises(InvalidArgumentError, match="rule must be one of 'nearest', 'overlap', got 'best'"):
         boundary_scores([1], [1], rule="best")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="counts must be 0 or more"):
+    with pytest.raises(InvalidArgumentError, match="counts must be at least 0"):
         DetectionScores(1, -1, 0)
 
 

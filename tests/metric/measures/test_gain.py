@@ -70,9 +70,9 @@ def test_queries_and_gallery_in_another_order() -> None:
 
 def test_choices_that_do_not_exist_are_refused() -> None:
     scores, relevance = torch.rand(2, 3), torch.ones(2, 3)
-    with pytest.raises(InvalidArgumentError, match="gain is 'log', allowed are 'exponential' and 'linear'"):
+    with pytest.raises(InvalidArgumentError, match="gain must be one of 'exponential', 'linear', got 'log'"):
         ndcg(scores, relevance, gain="log")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="k is 0, allowed is 1 or more, or None"):
+    with pytest.raises(InvalidArgumentError, match="k must be at least 1, got 0"):
         ndcg(scores, relevance, k=0)
-    with pytest.raises(InvalidArgumentError, match="reduction is 'sum', allowed are 'mean' and 'none'"):
+    with pytest.raises(InvalidArgumentError, match="reduction must be one of 'mean', 'none', got 'sum'"):
         ndcg(scores, relevance, reduction="sum")  # type: ignore[arg-type]

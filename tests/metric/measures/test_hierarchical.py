@@ -99,12 +99,12 @@ def test_fixture_of_a_public_reference() -> None:
 def test_choices_that_do_not_exist_are_refused() -> None:
     scores, relevance = torch.rand(2, 3), T([[0, 1, 2], [2, 1, 0]])
     with pytest.raises(
-        InvalidArgumentError, match="weights is 'equal', allowed are 'population' and 'level'"
+        InvalidArgumentError, match="weights must be one of 'population', 'level', got 'equal'"
     ):
         hierarchical_average_precision(scores, relevance, weights="equal")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="depth is 'R', allowed are 'positives' and 'gallery'"):
+    with pytest.raises(InvalidArgumentError, match="depth must be one of 'positives', 'gallery', got 'R'"):
         average_set_intersection(scores, relevance, depth="R")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="levels is 1, but relevance goes up to 2"):
+    with pytest.raises(InvalidArgumentError, match="levels must be at least the highest relevance, 2, got 1"):
         hierarchical_average_precision(scores, relevance, levels=1)
-    with pytest.raises(InvalidArgumentError, match="relevance must be whole levels"):
+    with pytest.raises(InvalidArgumentError, match="relevance must consist of whole levels"):
         average_set_intersection(scores, relevance / 3)

@@ -57,15 +57,13 @@ def test_scores_name_the_k_largest_classes() -> None:
 
 
 def test_input_without_meaning_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="one length of at least 1, given are 0 and 0"):
+    with pytest.raises(InvalidArgumentError, match="the same length of at least 1, got 0 and 0"):
         normalized_mutual_information(T([], dtype=torch.long), T([], dtype=torch.long))
-    with pytest.raises(InvalidArgumentError, match="one length of at least 1, given are 2 and 3"):
+    with pytest.raises(InvalidArgumentError, match="the same length of at least 1, got 2 and 3"):
         accuracy(T([1, 2]), T([1, 2, 3]))
-    with pytest.raises(
-        InvalidArgumentError, match=r"labels must be \[N\] integers, given is \[2\] torch.float32"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"labels must be \[N\] integers, got \[2\] torch.float32"):
         accuracy(T([1, 2]), T([1.0, 2.0]))
-    with pytest.raises(InvalidArgumentError, match="k is 2; allowed is 1, or more when predicted is"):
+    with pytest.raises(InvalidArgumentError, match="k must be 1, or more if predicted is"):
         accuracy(T([1, 2]), T([1, 2]), k=2)
-    with pytest.raises(InvalidArgumentError, match="average is 'mean', allowed are 'micro' and 'macro'"):
+    with pytest.raises(InvalidArgumentError, match="average must be one of 'micro', 'macro', got 'mean'"):
         accuracy(T([1, 2]), T([1, 2]), average="mean")  # type: ignore[arg-type]

@@ -124,21 +124,21 @@ def test_labels_to_precision() -> None:
 
 def test_one_level_of_labels_is_binary_relevance() -> None:
     assert graded_relevance(T([3, 4]), T([3, 3, 4])).tolist() == [[1, 1, 0], [0, 0, 1]]
-    with pytest.raises(InvalidArgumentError, match=r"same L on both sides, given are \[2\] and \[2, 2\]"):
+    with pytest.raises(InvalidArgumentError, match=r"same L on both sides, got \[2\] and \[2, 2\]"):
         graded_relevance(T([3, 4]), T([[3, 3], [4, 4]]))
 
 
 def test_arguments_that_do_not_go_together_are_refused() -> None:
     scores, relevance = torch.rand(2, 4), torch.ones(2, 4)
-    with pytest.raises(InvalidArgumentError, match="samples is 0, allowed is 1 or more, or None for all"):
+    with pytest.raises(InvalidArgumentError, match="samples must be at least 1, got 0"):
         quadlet_precision(scores, relevance, samples=0)
-    with pytest.raises(InvalidArgumentError, match="samples are drawn over all queries"):
+    with pytest.raises(InvalidArgumentError, match="reduction must be 'mean' with samples"):
         quadlet_precision(scores, relevance, samples=3, reduction="none")
-    with pytest.raises(InvalidArgumentError, match="samples are drawn as quadlets"):
+    with pytest.raises(InvalidArgumentError, match="weighting must be 'quadlets' with samples"):
         triplet_precision(scores, relevance, samples=3, weighting="triplets")
     with pytest.raises(
-        InvalidArgumentError, match="weighting is 'all', allowed are 'quadlets' and 'triplets'"
+        InvalidArgumentError, match="weighting must be one of 'quadlets', 'triplets', got 'all'"
     ):
         triplet_precision(scores, relevance, weighting="all")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="reduction is 'sum'"):
+    with pytest.raises(InvalidArgumentError, match="reduction must be one of 'mean', 'none', got 'sum'"):
         quadlet_precision(scores, relevance, reduction="sum")  # type: ignore[arg-type]

@@ -97,7 +97,7 @@ def test_fixture_of_a_public_reference() -> None:
 
 
 def test_choices_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="k is 0, allowed is 1 or more"):
+    with pytest.raises(InvalidArgumentError, match="k must be at least 1, got 0"):
         recall_at_k(SCORES, SCORES, 0)
-    with pytest.raises(InvalidArgumentError, match="form is 'all', allowed are 'hit' and 'share'"):
+    with pytest.raises(InvalidArgumentError, match="form must be one of 'hit', 'share', got 'all'"):
         recall_at_k(SCORES, SCORES, 1, form="all")  # type: ignore[arg-type]

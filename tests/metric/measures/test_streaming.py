@@ -77,7 +77,7 @@ def test_two_processes_merge_into_one() -> None:
         parts[number % 2].update(*block)
     parts[0].merge(parts[1])
     assert parts[0].compute() == pytest.approx(whole.compute())
-    with pytest.raises(InvalidArgumentError, match=r"cannot merge accumulators of \['ndcg'\]"):
+    with pytest.raises(InvalidArgumentError, match=r"the same measures to be merged, got \['ndcg'\]"):
         parts[0].merge(RetrievalAccumulator(["ndcg"]))
 
 
@@ -89,13 +89,15 @@ def test_an_accumulator_that_saw_nothing_says_nothing() -> None:
 
 
 def test_retrieval_arguments_are_checked() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"measures are \['mAP'\], allowed are \['average_set"):
+    with pytest.raises(InvalidArgumentError, match=r"measures must be among average_set_.*, got \['mAP'\]"):
         RetrievalAccumulator(["mAP"])
-    with pytest.raises(InvalidArgumentError, match=r"recall_at is \[0\], allowed are numbers of 1 or more"):
+    with pytest.raises(InvalidArgumentError, match=r"recall_at must be numbers of at least 1, got \[0\]"):
         RetrievalAccumulator(recall_at=[0])
-    with pytest.raises(InvalidArgumentError, match="gain is 'log'"):
+    with pytest.raises(InvalidArgumentError, match="gain must be one of 'exponential', 'linear', got 'log'"):
         RetrievalAccumulator(gain="log")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="relevance goes up to 3, but levels is 2"):
+    with pytest.raises(
+        InvalidArgumentError, match="relevance must be at most 2, the levels of this accumulator, got 3"
+    ):
         RetrievalAccumulator().update(torch.zeros(1, 2), torch.tensor([[3, 0]]))
 
 
@@ -139,15 +141,15 @@ def test_micro_notices_passes_that_differ() -> None:
     accumulator = MicroAveragePrecisionAccumulator()
     accumulator.collect(scores, relevance)
     with pytest.raises(
-        InvalidArgumentError, match="collect has had 6 pairs with 2 positives, update 0 with 0"
+        InvalidArgumentError, match="got 6 pairs with 2 positives in collect and 0 with 0 in update"
     ):
         accumulator.compute()
     accumulator.update(scores, relevance * 0)
     with pytest.raises(InvalidArgumentError, match="both passes must see the same blocks"):
         accumulator.compute()
-    with pytest.raises(InvalidArgumentError, match="update has had 9 pairs, but collect 6"):
+    with pytest.raises(InvalidArgumentError, match="got 9 pairs in update and 6 in collect"):
         accumulator.update(scores[:1], relevance[:1])
-    with pytest.raises(InvalidArgumentError, match="collect comes before update"):
+    with pytest.raises(InvalidArgumentError, match="collect must come before update"):
         accumulator.collect(scores, relevance)
 
 

@@ -86,14 +86,14 @@ def test_the_order_of_videos_and_of_distinct_confidences_does_not_matter() -> No
 def test_input_without_meaning_is_refused() -> None:
     one = T([1.0])
     with pytest.raises(
-        InvalidArgumentError, match=r"confidences must be one per time, given are \[2\] for times \[1\]"
+        InvalidArgumentError, match=r"confidences must be one per time, got \[2\] for times \[1\]"
     ):
         temporal_average_precision(one, T([0.1, 0.2]), one, tolerance=1.0)
-    with pytest.raises(InvalidArgumentError, match="confidences hold NaN"):
+    with pytest.raises(InvalidArgumentError, match="confidences must not hold NaN"):
         temporal_average_precision(one, T([float("nan")]), one, tolerance=1.0)
-    with pytest.raises(InvalidArgumentError, match=r"tolerance is -1\.0 s, allowed is 0 or more"):
+    with pytest.raises(InvalidArgumentError, match=r"tolerance must be at least 0 s, got -1\.0"):
         temporal_average_precision(one, one, one, tolerance=-1.0)
     with pytest.raises(
-        InvalidArgumentError, match="interpolation is 'all', allowed are 'none' and 'eleven-point'"
+        InvalidArgumentError, match="interpolation must be one of 'none', 'eleven-point', got 'all'"
     ):
         temporal_average_precision(one, one, one, tolerance=1.0, interpolation="all")  # type: ignore[arg-type]

@@ -107,16 +107,20 @@ def test_coverage_holds_for_any_sizes(data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("labels", "arguments", "message"),
     [
-        (LONG_TAIL, {"sizes": (6, 2)}, "there are 5 classes at level 0 of the labels, but sizes ask for 6"),
-        (LONG_TAIL, {"sizes": (2, 2, 2)}, r"sizes are \(2, 2, 2\), allowed are 2 numbers of 1 or more"),
-        (LONG_TAIL, {"sizes": (2, 0)}, r"sizes are \(2, 0\), allowed are 2 numbers of 1 or more"),
-        (LONG_TAIL, {"sizes": (2, 2), "rank": 2, "world_size": 2}, "rank is 2 of world_size 2"),
-        (LONG_TAIL, {"sizes": (2, 2), "batches": 0}, "batches is 0, allowed is 1 or more, or None"),
+        (LONG_TAIL, {"sizes": (6, 2)}, "sizes need 6 classes at level 0 of the labels, got 5"),
+        (LONG_TAIL, {"sizes": (2, 2, 2)}, r"sizes must be 2 numbers of at least 1, .* got \(2, 2, 2\)"),
+        (LONG_TAIL, {"sizes": (2, 0)}, r"sizes must be 2 numbers of at least 1, .* got \(2, 0\)"),
+        (
+            LONG_TAIL,
+            {"sizes": (2, 2), "rank": 2, "world_size": 2},
+            "rank must be from 0 to world_size - 1, got 2 with world_size 2",
+        ),
+        (LONG_TAIL, {"sizes": (2, 2), "batches": 0}, "batches must be at least 1, got 0"),
         (LONG_TAIL.float(), {"sizes": (2, 2)}, r"labels must be \[N\] or \[N, L\] integers"),
         (
             torch.tensor([[4, 0], [4, 0], [7, 0], [7, 1]]),
             {"sizes": (2, 2, 1)},
-            r"class \(4,\) has 1 classes at level 1 of the labels, but sizes ask for 2",
+            r"sizes need 2 classes at level 1 of the labels of class \(4,\), got 1",
         ),
     ],
 )

@@ -102,15 +102,17 @@ def test_nothing_eligible_says_why() -> None:
 
 
 def test_annotations_and_lengths_are_checked() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"0 <= start < end, given is \[5, 5\)"):
+    with pytest.raises(InvalidArgumentError, match=r"0 <= start < end, got \[5, 5\)"):
         AnnotatedShot(0, 5, 5)
     with pytest.raises(
-        InvalidArgumentError, match=r"critical frames \[3, 9\] must lie inside their shot \[0, 8\)"
+        InvalidArgumentError, match=r"critical frames must be inside their shot \[0, 8\), got \[3, 9\]"
     ):
         AnnotatedShot(0, 0, 8, critical=(3, 9))
-    with pytest.raises(InvalidArgumentError, match=r"shots \[0, 8\) and \[7, 9\) of video 3 overlap"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"shots must not overlap, got \[0, 8\) and \[7, 9\) of video 3"
+    ):
         sample_shot_triplets([AnnotatedShot(3, 0, 8), AnnotatedShot(3, 7, 9)], 1, seed=0)
-    with pytest.raises(InvalidArgumentError, match="clip_frames is 4 and minimum_frames 5, allowed is"):
+    with pytest.raises(InvalidArgumentError, match="must be 1 <= minimum_frames <= clip_frames, got 4 and 5"):
         sample_shot_triplets(SHOTS, 1, seed=0, clip_frames=4, minimum_frames=5)
-    with pytest.raises(InvalidArgumentError, match="count is -1, allowed is 0 or more"):
+    with pytest.raises(InvalidArgumentError, match="count must be at least 0, got -1"):
         sample_shot_triplets(SHOTS, -1, seed=0)

@@ -132,15 +132,15 @@ def test_triplets_that_are_not_possible_say_why() -> None:
 
 def test_arguments_are_checked() -> None:
     with pytest.raises(
-        InvalidArgumentError, match=r"labels must be \[N, 2\] integers.*given is \[3\] torch.int64"
+        InvalidArgumentError, match=r"labels must be \[N, 2\] integers.*got \[3\] torch.int64"
     ):
         sample_quadlets(torch.tensor([1, 2, 3]), 1, seed=0)
-    with pytest.raises(InvalidArgumentError, match="count is -1, allowed is 0 or more"):
+    with pytest.raises(InvalidArgumentError, match="count must be at least 0, got -1"):
         sample_quadlets(LABELS, -1, seed=0)
-    with pytest.raises(InvalidArgumentError, match="uniform is 'items' and ineligible 'raise', allowed are"):
+    with pytest.raises(InvalidArgumentError, match="uniform must be one of 'queries', 'tuples', got 'items'"):
         sample_quadlets(LABELS, 1, seed=0, uniform="items")  # type: ignore[arg-type]
     with pytest.raises(
-        InvalidArgumentError, match=r"parts must be \[B\] int64 with one B, given are \[\[1\], \[2\]"
+        InvalidArgumentError, match=r"parts must be \[B\] int64 with one B, got \[\[1\], \[2\]"
     ):
         Triplets(torch.tensor([1]), torch.tensor([1, 2]), torch.tensor([1]))
 
@@ -183,11 +183,11 @@ def test_rows_on_demand_equal_the_matrix() -> None:
 
 
 def test_a_similarity_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"similarity must give \[2, 9\] floating point"):
+    with pytest.raises(InvalidArgumentError, match=r"similarity must return \[2, 9\] floating point"):
         sample_hard_quadlets(LABELS, torch.zeros(9, 8), 2, seed=0)
-    with pytest.raises(InvalidArgumentError, match="similarity holds NaN"):
+    with pytest.raises(InvalidArgumentError, match="similarity must not return NaN"):
         sample_hard_quadlets(LABELS, torch.full((9, 9), float("nan")), 2, seed=0)
-    with pytest.raises(InvalidArgumentError, match="hardest is 0, allowed is 1 or more"):
+    with pytest.raises(InvalidArgumentError, match="hardest must be at least 1, got 0"):
         sample_hard_quadlets(LABELS, torch.zeros(9, 9), 2, seed=0, hardest=0)
 
 
@@ -214,7 +214,5 @@ def test_batches_of_an_epoch(hard: bool) -> None:
 def test_a_sampler_refuses_bad_labels_when_it_is_made() -> None:
     with pytest.raises(InvalidArgumentError, match="all items are of one category"):
         QuadletSampler(LABELS[:1], batch_size=1, batches=1)
-    with pytest.raises(
-        InvalidArgumentError, match="batch_size and batches are 0 and 1, allowed is 1 or more"
-    ):
+    with pytest.raises(InvalidArgumentError, match="batch_size must be at least 1, got 0"):
         QuadletSampler(LABELS, batch_size=0, batches=1)

@@ -105,18 +105,16 @@ def test_a_small_collection_is_drawn_whole() -> None:
 
 def test_arguments_are_checked() -> None:
     labels = torch.tensor([0, 0, 1])
-    with pytest.raises(InvalidArgumentError, match="without is 'skip', allowed are 'farthest' and 'drop'"):
+    with pytest.raises(InvalidArgumentError, match="without must be one of 'farthest', 'drop', got 'skip'"):
         nearest_semi_hard_triplets(torch.zeros(3, 3), labels, without="skip")  # type: ignore[arg-type]
-    with pytest.raises(
-        InvalidArgumentError, match=r"\[M, M\] floating point for labels \[M\], given are \[3, 2\]"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"\[M, M\] floating point for labels \[M\], got \[3, 2\]"):
         nearest_semi_hard_triplets(torch.zeros(3, 2), labels)
-    with pytest.raises(InvalidArgumentError, match="distances hold NaN"):
+    with pytest.raises(InvalidArgumentError, match="distances must not hold NaN"):
         nearest_semi_hard_triplets(torch.full((3, 3), float("nan")), labels)
-    with pytest.raises(InvalidArgumentError, match="batch_size is 2 and batches 3, allowed is 3 or more"):
+    with pytest.raises(InvalidArgumentError, match="batch_size must be at least 3, got 2"):
         sample_semi_hard_triplets(labels, lambda indices: indices, batch_size=2, seed=0)
     with pytest.raises(
-        InvalidArgumentError, match=r"embed must give \[3, D\] for that many indices, given is \[3\]"
+        InvalidArgumentError, match=r"embed must return \[3, D\] for that many indices, got \[3\]"
     ):
         sample_semi_hard_triplets(labels, lambda indices: indices, seed=0)
     with pytest.raises(InvalidArgumentError, match=r"labels must be \[N\] integers with N of at least 1"):

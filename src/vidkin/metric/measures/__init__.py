@@ -4,7 +4,6 @@ Retrieval measures take ``(scores [Q, G], relevance [Q, G])``, higher scores mor
 a value per query; `_ranking` states the rules that they share (ties, pairs left out, queries skipped).
 """
 
-from vidkin.metric.measures._ranking import CountedMean, Reduction, Ties
 from vidkin.metric.measures.average_precision import (
     average_precision,
     average_precision_per_level,
@@ -27,6 +26,7 @@ from vidkin.metric.measures.hierarchical import (
 )
 from vidkin.metric.measures.labels import accuracy, accuracy_per_class, normalized_mutual_information
 from vidkin.metric.measures.order import TripletWeighting, quadlet_precision, triplet_precision
+from vidkin.metric.measures.ranking import CountedMean, Reduction, Ties
 from vidkin.metric.measures.recall import RecallForm, map_at_r, r_precision, recall_at_k
 from vidkin.metric.measures.relevance import graded_relevance
 from vidkin.metric.measures.segments import (

@@ -6,7 +6,7 @@ from functools import partial
 
 import torch
 
-from vidkin.metric.measures._ranking import (
+from vidkin.metric.measures.ranking import (
     CountedMean,
     Ranking,
     Ties,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from vidkin._base.checks import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError
 
 __all__ = [
@@ -44,7 +45,7 @@ class DetectionScores:
 
     def __post_init__(self) -> None:
         if min(self.true_positives, self.false_positives, self.false_negatives) < 0:
-            raise InvalidArgumentError(f"counts must be 0 or more, given is {self}")
+            raise InvalidArgumentError(f"counts must be at least 0, got {self}")
 
     def __add__(self, other: DetectionScores) -> DetectionScores:
         return DetectionScores(
@@ -104,16 +105,14 @@ def boundary_scores(
     Raises:
         InvalidArgumentError: When a transition ends before it starts or the tolerance is negative.
     """
-    if tolerance < 0:
-        raise InvalidArgumentError(f"tolerance is {tolerance} frames, allowed is 0 or more")
+    check_not_negative(tolerance=tolerance)
+    check_choice("rule", rule, ("nearest", "overlap"))
     found = sorted(_interval(boundary) for boundary in predicted)
     wanted = sorted(_interval(boundary) for boundary in truth)
     if rule == "nearest":
         matched = _match_nearest(found, wanted, tolerance)
-    elif rule == "overlap":
-        matched = _match_overlap(_widened(predicted, tolerance), _widened(truth, tolerance))
     else:
-        raise InvalidArgumentError(f"rule is {rule!r}, allowed are 'nearest' and 'overlap'")
+        matched = _match_overlap(_widened(predicted, tolerance), _widened(truth, tolerance))
     return DetectionScores(matched, len(found) - matched, len(wanted) - matched)
 
 
@@ -129,7 +128,7 @@ def boundaries_of_shots(shots: Sequence[tuple[int, int]]) -> list[Boundary]:
     for (_, last), (first, _) in pairwise(shots):
         if first <= last:
             raise InvalidArgumentError(
-                f"a shot starts at frame {first} although the one before ends at {last}"
+                f"shots must follow each other, got one that starts at frame {first} after one that ends at {last}"
             )
         boundaries.append(first if first == last + 1 else (last + 1, first - 1))
     return boundaries
@@ -143,7 +142,7 @@ def clip_scores(predicted: Sequence[bool], truth: Sequence[bool]) -> DetectionSc
     """
     if len(predicted) != len(truth):
         raise InvalidArgumentError(
-            f"predicted and truth must have one length, given are {len(predicted)} and {len(truth)} clips"
+            f"predicted and truth must have the same length, got {len(predicted)} and {len(truth)} clips"
         )
     pairs = [(bool(found), bool(wanted)) for found, wanted in zip(predicted, truth, strict=True)]
     return DetectionScores(pairs.count((True, True)), pairs.count((True, False)), pairs.count((False, True)))
@@ -152,7 +151,7 @@ def clip_scores(predicted: Sequence[bool], truth: Sequence[bool]) -> DetectionSc
 def _interval(boundary: Boundary) -> tuple[float, float]:
     start, end = boundary if isinstance(boundary, tuple) else (boundary, boundary)
     if not start <= end:
-        raise InvalidArgumentError(f"a transition ends before it starts: ({start}, {end})")
+        raise InvalidArgumentError(f"a transition must not end before it starts, got ({start}, {end})")
     return start, end
 
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 import torch
 
-from vidkin.errors import InvalidArgumentError
-from vidkin.metric.measures._ranking import (
+from vidkin._base.checks import check_at_least, check_choice
+from vidkin.metric.measures.ranking import (
     CountedMean,
     Ranking,
     Reduction,
@@ -54,10 +54,9 @@ def ndcg(
         InvalidArgumentError: When shapes differ or a choice is not known.
     """
     check_ties(ties)
-    if gain not in ("exponential", "linear"):
-        raise InvalidArgumentError(f"gain is {gain!r}, allowed are 'exponential' and 'linear'")
-    if k is not None and k < 1:
-        raise InvalidArgumentError(f"k is {k}, allowed is 1 or more, or None for the whole list")
+    check_choice("gain", gain, ("exponential", "linear"))
+    if k is not None:
+        check_at_least(1, k=k)
     return reduced(
         per_query(partial(ranked_ndcg, gain=gain, k=k, ties=ties), scores, relevance, valid), reduction
     )

@@ -7,8 +7,9 @@ from typing import Literal
 
 import torch
 
+from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.measures._ranking import CountedMean, Ranking, Reduction, per_query, reduced
+from vidkin.metric.measures.ranking import CountedMean, Ranking, Reduction, per_query, reduced
 
 __all__ = ["LevelWeights", "average_set_intersection", "hierarchical_average_precision"]
 
@@ -50,8 +51,7 @@ def hierarchical_average_precision(
     Raises:
         InvalidArgumentError: When shapes differ, levels are not integers or a choice is not known.
     """
-    if weights not in ("population", "level"):
-        raise InvalidArgumentError(f"weights is {weights!r}, allowed are 'population' and 'level'")
+    check_choice("weights", weights, ("population", "level"))
     finest = _finest_level(relevance, levels)
     measure = partial(
         ranked_hierarchical, levels=finest, alpha=alpha, weights=weights, include_query=include_query
@@ -84,8 +84,7 @@ def average_set_intersection(
     Returns:
         As for `hierarchical_average_precision`.
     """
-    if depth not in ("positives", "gallery"):
-        raise InvalidArgumentError(f"depth is {depth!r}, allowed are 'positives' and 'gallery'")
+    check_choice("depth", depth, ("positives", "gallery"))
     finest = _finest_level(relevance, levels)
     measure = partial(ranked_set_intersection, levels=finest, depth=depth)
     return reduced(per_query(measure, scores, relevance, valid), reduction)
@@ -129,8 +128,10 @@ def ranked_set_intersection(
 
 def _finest_level(relevance: torch.Tensor, levels: int | None) -> int:
     if relevance.is_floating_point() and bool((relevance != relevance.round()).any()):
-        raise InvalidArgumentError("relevance must be whole levels 0, 1, 2, ... for a measure of a hierarchy")
+        raise InvalidArgumentError(
+            "relevance must consist of whole levels 0, 1, 2, ... for a measure of a hierarchy"
+        )
     occurs = int(relevance.max().item()) if relevance.numel() else 0
     if levels is not None and levels < max(1, occurs):
-        raise InvalidArgumentError(f"levels is {levels}, but relevance goes up to {occurs}")
+        raise InvalidArgumentError(f"levels must be at least the highest relevance, {occurs}, got {levels}")
     return levels if levels is not None else max(1, occurs)

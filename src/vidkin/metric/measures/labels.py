@@ -6,6 +6,7 @@ from typing import Literal
 
 import torch
 
+from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["accuracy", "accuracy_per_class", "normalized_mutual_information"]
@@ -63,8 +64,7 @@ def accuracy(
     Raises:
         InvalidArgumentError: When shapes do not fit, there is no item, or a choice is not known.
     """
-    if average not in ("micro", "macro"):
-        raise InvalidArgumentError(f"average is {average!r}, allowed are 'micro' and 'macro'")
+    check_choice("average", average, ("micro", "macro"))
     if average == "macro":
         shares = accuracy_per_class(predicted, labels, k=k)
         return sum(shares.values()) / len(shares)
@@ -82,7 +82,7 @@ def accuracy_per_class(predicted: torch.Tensor, labels: torch.Tensor, *, k: int 
 
 def _right(predicted: torch.Tensor, labels: torch.Tensor, k: int) -> torch.Tensor:
     if k < 1 or (k > 1 and predicted.ndim != 2):
-        raise InvalidArgumentError(f"k is {k}; allowed is 1, or more when predicted is [N, C] class scores")
+        raise InvalidArgumentError(f"k must be 1, or more if predicted is [N, C] class scores, got {k}")
     if predicted.ndim == 2:
         best = predicted.sort(dim=1, descending=True, stable=True).indices[:, :k]
         _check_labels("predicted", best[:, 0], labels)
@@ -103,9 +103,9 @@ def _check_labels(name: str, given: torch.Tensor, labels: torch.Tensor) -> None:
     for what, tensor in ((name, given), ("labels", labels)):
         if tensor.ndim != 1 or tensor.is_floating_point():
             raise InvalidArgumentError(
-                f"{what} must be [N] integers, given is {list(tensor.shape)} {tensor.dtype}"
+                f"{what} must be [N] integers, got {list(tensor.shape)} {tensor.dtype}"
             )
     if len(given) != len(labels) or len(labels) == 0:
         raise InvalidArgumentError(
-            f"{name} and labels must have one length of at least 1, given are {len(given)} and {len(labels)}"
+            f"{name} and labels must have the same length of at least 1, got {len(given)} and {len(labels)}"
         )

@@ -8,8 +8,9 @@ from typing import Literal
 
 import torch
 
+from vidkin._base.checks import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.measures._ranking import CountedMean, Ranking, Reduction, before, checked, per_query
+from vidkin.metric.measures.ranking import CountedMean, Ranking, Reduction, before, checked, per_query
 
 __all__ = ["TripletWeighting", "quadlet_precision", "triplet_precision"]
 
@@ -91,13 +92,12 @@ def triplet_precision(
     Raises:
         InvalidArgumentError: When shapes differ or the arguments do not go together.
     """
-    if weighting not in ("quadlets", "triplets"):
-        raise InvalidArgumentError(f"weighting is {weighting!r}, allowed are 'quadlets' and 'triplets'")
+    check_choice("weighting", weighting, ("quadlets", "triplets"))
     if samples is not None:
         _check_samples(samples, reduction)
         if weighting != "quadlets":
             raise InvalidArgumentError(
-                "samples are drawn as quadlets: use weighting='quadlets', or samples=None"
+                "weighting must be 'quadlets' with samples, which are drawn as quadlets"
             )
         drawn = _draw(scores, relevance, positive_level, samples, seed, valid)
         right = torch.cat([drawn.positive > drawn.negative, drawn.intermediate > drawn.negative])
@@ -141,19 +141,15 @@ class _Drawn:
 
 
 def _check_samples(samples: int, reduction: str) -> None:
-    if samples < 1:
-        raise InvalidArgumentError(f"samples is {samples}, allowed is 1 or more, or None for all")
+    check_at_least(1, samples=samples)
     if reduction != "mean":
-        raise InvalidArgumentError(
-            "samples are drawn over all queries: use reduction='mean', or samples=None"
-        )
+        raise InvalidArgumentError("reduction must be 'mean' with samples, which are drawn over all queries")
 
 
 def _share(counts: torch.Tensor, reduction: Reduction) -> CountedMean | torch.Tensor:
     if reduction == "none":
         return counts[:, 0] / counts[:, 1]
-    if reduction != "mean":
-        raise InvalidArgumentError(f"reduction is {reduction!r}, allowed are 'mean' and 'none'")
+    check_choice("reduction", reduction, ("mean", "none"))
     right, total = (int(value) for value in counts.sum(dim=0).tolist())
     skipped = int((counts[:, 1] == 0).sum().item())
     return CountedMean(right / total if total else float("nan"), total, skipped)

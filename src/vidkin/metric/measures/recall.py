@@ -7,8 +7,9 @@ from typing import Literal
 
 import torch
 
-from vidkin.errors import InvalidArgumentError
-from vidkin.metric.measures._ranking import (
+from vidkin._base.checks import check_at_least, check_choice
+from vidkin.metric.measures.average_precision import precision_at_positives
+from vidkin.metric.measures.ranking import (
     CountedMean,
     Ranking,
     Reduction,
@@ -18,7 +19,6 @@ from vidkin.metric.measures._ranking import (
     per_query,
     reduced,
 )
-from vidkin.metric.measures.average_precision import precision_at_positives
 
 __all__ = ["RecallForm", "map_at_r", "r_precision", "recall_at_k"]
 
@@ -57,10 +57,8 @@ def recall_at_k(
         InvalidArgumentError: When shapes differ, k is below 1 or a choice is not known.
     """
     check_ties(ties)
-    if k < 1:
-        raise InvalidArgumentError(f"k is {k}, allowed is 1 or more")
-    if form not in ("hit", "share"):
-        raise InvalidArgumentError(f"form is {form!r}, allowed are 'hit' and 'share'")
+    check_at_least(1, k=k)
+    check_choice("form", form, ("hit", "share"))
     measure = partial(ranked_recall, k=k, form=form, level=level, ties=ties)
     return reduced(per_query(measure, scores, relevance, valid), reduction)
 

@@ -30,7 +30,7 @@ def graded_relevance(query_labels: torch.Tensor, gallery_labels: torch.Tensor) -
     if query.ndim != 2 or gallery.ndim != 2 or query.shape[1] != gallery.shape[1]:
         raise InvalidArgumentError(
             "labels must be [N] or [N, L] with the same L on both sides, "
-            f"given are {list(query_labels.shape)} and {list(gallery_labels.shape)}"
+            f"got {list(query_labels.shape)} and {list(gallery_labels.shape)}"
         )
     # One level at a time: [Q, G, L] would be the largest tensor of an evaluation.
     shared = torch.ones(len(query), len(gallery), dtype=torch.bool, device=query.device)

@@ -8,6 +8,7 @@ from typing import Literal
 
 import torch
 
+from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["SegmentScores", "segment_f_score", "segment_precision_recall", "segment_scores"]
@@ -78,11 +79,10 @@ def segment_scores(
     Raises:
         InvalidArgumentError: When lengths differ or a box is not one.
     """
-    if average not in ("micro", "macro"):
-        raise InvalidArgumentError(f"average is {average!r}, allowed are 'micro' and 'macro'")
+    check_choice("average", average, ("micro", "macro"))
     if len(predicted) != len(truth) or (groups is not None and len(groups) != len(truth)):
         raise InvalidArgumentError(
-            f"predicted, truth and groups must have one length, given are {len(predicted)}, {len(truth)} and "
+            f"predicted, truth and groups must have the same length, got {len(predicted)}, {len(truth)} and "
             f"{'none' if groups is None else len(groups)}"
         )
     pairs = [segment_precision_recall(p, t) for p, t in zip(predicted, truth, strict=True)]
@@ -120,10 +120,10 @@ def _boxes(name: str, boxes: torch.Tensor) -> torch.Tensor:
     if boxes.numel() == 0:
         return boxes.reshape(0, 4)
     if boxes.ndim != 2 or boxes.shape[1] != 4:
-        raise InvalidArgumentError(f"{name} must be [N, 4] boxes, given is {list(boxes.shape)}")
+        raise InvalidArgumentError(f"{name} must be [N, 4] boxes, got {list(boxes.shape)}")
     if bool((boxes[:, 2:] <= boxes[:, :2]).any()):
         raise InvalidArgumentError(
-            f"{name} holds a box without extent; the order is (query start, reference start, query end, reference end)"
+            f"{name} must hold boxes (query start, reference start, query end, reference end) with an extent"
         )
     return boxes
 

@@ -11,8 +11,13 @@ from functools import partial
 
 import torch
 
+from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.measures._ranking import (
+from vidkin.metric.measures.average_precision import ranked_average_precision
+from vidkin.metric.measures.gain import Gain, ranked_ndcg
+from vidkin.metric.measures.hierarchical import ranked_hierarchical, ranked_set_intersection
+from vidkin.metric.measures.order import ranked_quadlets, ranked_triplets
+from vidkin.metric.measures.ranking import (
     CountedMean,
     Ranking,
     Ties,
@@ -20,10 +25,6 @@ from vidkin.metric.measures._ranking import (
     checked,
     per_query,
 )
-from vidkin.metric.measures.average_precision import ranked_average_precision
-from vidkin.metric.measures.gain import Gain, ranked_ndcg
-from vidkin.metric.measures.hierarchical import ranked_hierarchical, ranked_set_intersection
-from vidkin.metric.measures.order import ranked_quadlets, ranked_triplets
 from vidkin.metric.measures.recall import ranked_map_at_r, ranked_r_precision, ranked_recall
 
 __all__ = ["MicroAveragePrecisionAccumulator", "RetrievalAccumulator"]
@@ -72,10 +73,9 @@ class RetrievalAccumulator:
         ties: Ties = "stable",
     ) -> None:
         check_ties(ties)
-        if gain not in ("exponential", "linear"):
-            raise InvalidArgumentError(f"gain is {gain!r}, allowed are 'exponential' and 'linear'")
+        check_choice("gain", gain, ("exponential", "linear"))
         if any(k < 1 for k in recall_at):
-            raise InvalidArgumentError(f"recall_at is {list(recall_at)}, allowed are numbers of 1 or more")
+            raise InvalidArgumentError(f"recall_at must be numbers of at least 1, got {list(recall_at)}")
         known: dict[str, Callable[[Ranking], torch.Tensor]] = {
             "mean_average_precision": partial(ranked_average_precision, level=level, ties=ties),
             "ndcg": partial(ranked_ndcg, gain=gain, k=None, ties=ties),
@@ -95,7 +95,7 @@ class RetrievalAccumulator:
         names = list(known) if measures is None else list(measures)
         unknown = sorted(set(names) - set(known))
         if unknown or not names:
-            raise InvalidArgumentError(f"measures are {names}, allowed are {sorted(known)}")
+            raise InvalidArgumentError(f"measures must be among {', '.join(sorted(known))}, got {names}")
         self._measures = {name: known[name] for name in names}
         self._levels = levels
         # Sum and count of the mean (or right and all of the share), then the queries skipped. Sums of shares
@@ -112,8 +112,8 @@ class RetrievalAccumulator:
         """
         if relevance.numel() and int(relevance.max().item()) > self._levels:
             raise InvalidArgumentError(
-                f"relevance goes up to {int(relevance.max().item())}, but levels is {self._levels}: "
-                "give the finest level when the accumulator is made"
+                f"relevance must be at most {self._levels}, the levels of this accumulator, "
+                f"got {int(relevance.max().item())}"
             )
         values = per_query(self._all_measures, scores, relevance, valid)
         column = 0
@@ -139,7 +139,7 @@ class RetrievalAccumulator:
         """
         if list(other._sums) != list(self._sums) or other._levels != self._levels:
             raise InvalidArgumentError(
-                f"cannot merge accumulators of {list(other._sums)} and {list(self._sums)}: make both alike"
+                f"accumulators must have the same measures to be merged, got {list(other._sums)} and {list(self._sums)}"
             )
         for name, sums in self._sums.items():
             for part, amount in enumerate(other._sums[name]):
@@ -191,7 +191,9 @@ class MicroAveragePrecisionAccumulator:
     ) -> None:
         """First pass: one block, scores [B, G] and relevance [B, G] (``valid`` [B, G] leaves pairs out)."""
         if self._index is not None:
-            raise InvalidArgumentError("collect comes before update: start a new accumulator for other pairs")
+            raise InvalidArgumentError(
+                "collect must come before update; start a new accumulator for other pairs"
+            )
         scores, relevance, valid = checked(scores, relevance, valid)
         positive = relevance >= self._level
         if valid is not None:
@@ -215,8 +217,8 @@ class MicroAveragePrecisionAccumulator:
             self._scores, self._indices = [], []
         if self._updated + scores.numel() > self._collected:
             raise InvalidArgumentError(
-                f"update has had {self._updated + scores.numel()} pairs, but collect {self._collected}: "
-                "both passes must see the same blocks"
+                "both passes must see the same blocks, "
+                f"got {self._updated + scores.numel()} pairs in update and {self._collected} in collect"
             )
         positive = relevance >= self._level
         negative = ~positive if valid is None else ~positive & valid
@@ -234,8 +236,8 @@ class MicroAveragePrecisionAccumulator:
         expected = len(self._index.scores) if self._index is not None else sum(map(len, self._scores))
         if self._updated != self._collected or self._positives_seen != expected:
             raise InvalidArgumentError(
-                f"collect has had {self._collected} pairs with {expected} positives, update {self._updated} with "
-                f"{self._positives_seen}: both passes must see the same blocks"
+                f"both passes must see the same blocks, got {self._collected} pairs with {expected} positives in "
+                f"collect and {self._updated} with {self._positives_seen} in update"
             )
         return self._index.average_precision() if self._index is not None else float("nan")
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 
+from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["temporal_average_precision"]
@@ -45,10 +46,7 @@ def temporal_average_precision(
     Raises:
         InvalidArgumentError: When shapes do not fit or a tolerance is negative.
     """
-    if interpolation not in ("none", "eleven-point"):
-        raise InvalidArgumentError(
-            f"interpolation is {interpolation!r}, allowed are 'none' and 'eleven-point'"
-        )
+    check_choice("interpolation", interpolation, ("none", "eleven-point"))
     videos = torch.zeros_like(times, dtype=torch.int64) if videos is None else videos
     truth_videos = torch.zeros_like(truth, dtype=torch.int64) if truth_videos is None else truth_videos
     for name, one, other in (
@@ -58,13 +56,13 @@ def temporal_average_precision(
     ):
         if one.shape != other.shape or other.ndim != 1:
             raise InvalidArgumentError(
-                f"{name} must be one per time, given are {list(one.shape)} for times {list(other.shape)}"
+                f"{name} must be one per time, got {list(one.shape)} for times {list(other.shape)}"
             )
     if bool(confidences.isnan().any()):
-        raise InvalidArgumentError("confidences hold NaN, which has no place in a ranking")
+        raise InvalidArgumentError("confidences must not hold NaN, which cannot be ranked")
     widths = list(tolerance) if isinstance(tolerance, Sequence) else [tolerance]
     if not widths or min(widths) < 0:
-        raise InvalidArgumentError(f"tolerance is {tolerance} s, allowed is 0 or more")
+        raise InvalidArgumentError(f"tolerance must be at least 0 s, got {tolerance}")
     if len(truth) == 0:
         return float("nan")
     order = confidences.sort(descending=True, stable=True).indices

@@ -1,7 +1,7 @@
 """Samplers: which items make a training step. All are deterministic under a seed."""
 
-from vidkin.metric.sampling._blocks import Ineligible, Uniform
 from vidkin.metric.sampling.batches import BalancedBatchSampler
+from vidkin.metric.sampling.blocks import Ineligible, Uniform
 from vidkin.metric.sampling.critical import (
     AnnotatedShot,
     ClipQuadlet,

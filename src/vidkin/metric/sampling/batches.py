@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import torch
 
+from vidkin._base.checks import check_at_least
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.sampling._draws import epoch_generator
+from vidkin.metric.sampling.draws import epoch_generator
 
 __all__ = ["BalancedBatchSampler"]
 
@@ -62,21 +63,19 @@ class BalancedBatchSampler:
         if table.ndim != 2 or table.is_floating_point() or len(table) == 0:
             raise InvalidArgumentError(
                 "labels must be [N] or [N, L] integers with N of at least 1, "
-                f"given is {list(labels.shape)} {labels.dtype}"
+                f"got {list(labels.shape)} {labels.dtype}"
             )
         if len(sizes) != table.shape[1] + 1 or min(sizes) < 1:
             raise InvalidArgumentError(
-                f"sizes are {tuple(sizes)}, allowed are {table.shape[1] + 1} numbers of 1 or more: "
-                "one a level of labels and the items last"
+                f"sizes must be {table.shape[1] + 1} numbers of at least 1, one per level of the labels and the items "
+                f"last, got {tuple(sizes)}"
             )
         if not 0 <= rank < world_size:
             raise InvalidArgumentError(
-                f"rank is {rank} of world_size {world_size}, allowed is 0 <= rank < world_size"
+                f"rank must be from 0 to world_size - 1, got {rank} with world_size {world_size}"
             )
-        if batches is not None and batches < 1:
-            raise InvalidArgumentError(
-                f"batches is {batches}, allowed is 1 or more, or None to cover every item"
-            )
+        if batches is not None:
+            check_at_least(1, batches=batches)
         self.sizes = tuple(sizes)
         self.seed = seed
         self.rank = rank
@@ -172,10 +171,9 @@ def _check_breadth(node: _Node, sizes: tuple[int, ...], path: tuple[int, ...] = 
     if node.items:
         return
     if len(node.children) < sizes[0]:
-        where = f"class {path} has" if path else "there are"
+        where = f" of class {path}" if path else ""
         raise InvalidArgumentError(
-            f"{where} {len(node.children)} classes at level {len(path)} of the labels, "
-            f"but sizes ask for {sizes[0]} of them"
+            f"sizes need {sizes[0]} classes at level {len(path)} of the labels{where}, got {len(node.children)}"
         )
     for label, child in node.children.items():
         _check_breadth(child, sizes[1:], (*path, label))

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
+from vidkin._base.checks import check_not_negative
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.sampling._draws import generator_of, uniform_below
+from vidkin.metric.sampling.draws import generator_of, uniform_below
 
 __all__ = [
     "AnnotatedShot",
@@ -38,12 +39,10 @@ class AnnotatedShot:
 
     def __post_init__(self) -> None:
         if not 0 <= self.start < self.end:
-            raise InvalidArgumentError(
-                f"a shot must have 0 <= start < end, given is [{self.start}, {self.end})"
-            )
+            raise InvalidArgumentError(f"a shot must have 0 <= start < end, got [{self.start}, {self.end})")
         if self.critical is not None and not self.start <= self.critical[0] < self.critical[1] <= self.end:
             raise InvalidArgumentError(
-                f"critical frames {list(self.critical)} must lie inside their shot [{self.start}, {self.end})"
+                f"critical frames must be inside their shot [{self.start}, {self.end}), got {list(self.critical)}"
             )
 
 
@@ -231,8 +230,8 @@ def _with_next(shots: Sequence[AnnotatedShot]) -> list[tuple[AnnotatedShot, Anno
             following = None
         if following is not None and following.start < shot.end:
             raise InvalidArgumentError(
-                f"shots [{shot.start}, {shot.end}) and [{following.start}, {following.end}) of video "
-                f"{shot.video} overlap"
+                f"shots must not overlap, got [{shot.start}, {shot.end}) and [{following.start}, {following.end}) "
+                f"of video {shot.video}"
             )
         pairs.append((shot, following))
     return pairs
@@ -242,11 +241,10 @@ def _checked_lengths(clip_frames: int, minimum_frames: int | None, count: int) -
     minimum = clip_frames if minimum_frames is None else minimum_frames
     if not 1 <= minimum <= clip_frames:
         raise InvalidArgumentError(
-            f"clip_frames is {clip_frames} and minimum_frames {minimum}, "
-            "allowed is 1 <= minimum_frames <= clip_frames"
+            "clip_frames and minimum_frames must be 1 <= minimum_frames <= clip_frames, "
+            f"got {clip_frames} and {minimum}"
         )
-    if count < 0:
-        raise InvalidArgumentError(f"count is {count}, allowed is 0 or more")
+    check_not_negative(count=count)
     return clip_frames, minimum
 
 

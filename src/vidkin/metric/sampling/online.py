@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import torch
 
+from vidkin._base.checks import check_at_least, check_not_negative, check_positive
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.sampling._draws import generator_of
+from vidkin.metric.sampling.draws import generator_of
 
 __all__ = ["OnlineTripletSampler", "PairRelevance"]
 
@@ -66,14 +67,14 @@ class OnlineTripletSampler:
     ) -> None:
         if categories.ndim != 1 or categories.is_floating_point():
             raise InvalidArgumentError(
-                f"categories must be [N] integers, given is {list(categories.shape)} {categories.dtype}"
+                f"categories must be [N] integers, got {list(categories.shape)} {categories.dtype}"
             )
-        if buffer_size < 2 or tries < 1 or threshold < 0 or not 0 <= in_class <= 1 or not scale > 0:
-            raise InvalidArgumentError(
-                f"given are buffer_size {buffer_size}, tries {tries}, threshold {threshold}, in_class {in_class}, "
-                f"scale {scale}; allowed are buffer_size >= 2, tries >= 1, threshold >= 0, 0 <= in_class <= 1, "
-                "scale > 0"
-            )
+        check_at_least(2, buffer_size=buffer_size)
+        check_at_least(1, tries=tries)
+        check_not_negative(threshold=threshold)
+        check_positive(scale=scale)
+        if not 0 <= in_class <= 1:
+            raise InvalidArgumentError(f"in_class must be in [0, 1], got {in_class}")
         self._categories: list[int] = categories.tolist()
         self._relevance = _pairwise(relevance, len(categories))
         self._total = _totals(categories, relevance, total_relevance)
@@ -93,7 +94,7 @@ class OnlineTripletSampler:
             InvalidArgumentError: When there is no such item.
         """
         if not 0 <= item < len(self._categories):
-            raise InvalidArgumentError(f"item is {item}, allowed is 0..{len(self._categories) - 1}")
+            raise InvalidArgumentError(f"item must be from 0 to {len(self._categories) - 1}, got {item}")
         buffer = self._buffers.setdefault(self._categories[item], [])
         weight = self._total[item]
         # log(u^(1/r)) = log(u) / r keeps the order of keys that would all round to 0 or 1.
@@ -185,7 +186,7 @@ def _pairwise(relevance: PairRelevance, items: int) -> Callable[[int, int], floa
     if len(relevance) != items or (not _is_labels(relevance) and relevance.shape != (items, items)):
         raise InvalidArgumentError(
             f"relevance must be integer labels [{items}] or [{items}, L], a floating point matrix "
-            f"[{items}, {items}] or a callable, given is {list(relevance.shape)} {relevance.dtype}"
+            f"[{items}, {items}] or a callable, got {list(relevance.shape)} {relevance.dtype}"
         )
     if _is_labels(relevance):
         table = relevance.reshape(items, -1).tolist()
@@ -200,7 +201,7 @@ def _pairwise(relevance: PairRelevance, items: int) -> Callable[[int, int], floa
 
         return shared
     if bool((relevance < 0).any()) or bool(relevance.isnan().any()):
-        raise InvalidArgumentError("relevance must be 0 or more and not NaN")
+        raise InvalidArgumentError("relevance must be at least 0 and not NaN")
     matrix = relevance
     return lambda one, other: float(matrix[one, other].item())
 
@@ -211,12 +212,12 @@ def _totals(
     if total_relevance is not None:
         if total_relevance.shape != categories.shape or bool((total_relevance < 0).any()):
             raise InvalidArgumentError(
-                f"total_relevance must be [{len(categories)}] of 0 or more, given is {list(total_relevance.shape)}"
+                f"total_relevance must be [{len(categories)}] numbers of at least 0, got {list(total_relevance.shape)}"
             )
         return [float(value) for value in total_relevance.tolist()]
     if not isinstance(relevance, torch.Tensor):
         raise InvalidArgumentError(
-            "a callable relevance needs total_relevance [N]: a stream cannot be summed ahead"
+            "total_relevance [N] must be given with a callable relevance, which cannot be summed in advance"
         )
     total = torch.zeros(len(categories), dtype=torch.float64)
     if _is_labels(relevance):

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 
 import torch
 
+from vidkin._base.checks import check_at_least
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.sampling._blocks import Ineligible, LabelBlocks, Uniform
-from vidkin.metric.sampling._draws import checked_labels, epoch_generator, generator_of, uniform_below
+from vidkin.metric.sampling.blocks import Ineligible, LabelBlocks, Uniform
+from vidkin.metric.sampling.draws import checked_labels, epoch_generator, generator_of, uniform_below
 from vidkin.metric.sampling.tuples import Quadlets, Triplets
 
 __all__ = [
@@ -117,8 +118,7 @@ def sample_hard_quadlets(
     Raises:
         InvalidArgumentError: When labels do not allow quadlets or the similarity does not fit them.
     """
-    if hardest < 1:
-        raise InvalidArgumentError(f"hardest is {hardest}, allowed is 1 or more")
+    check_at_least(1, hardest=hardest)
     blocks = LabelBlocks.of(labels)
     table = checked_labels(labels, 2)
     generator = generator_of(seed)
@@ -175,10 +175,7 @@ class QuadletSampler:
         ineligible: Ineligible = "raise",
         rank: int = 0,
     ) -> None:
-        if batch_size < 1 or batches < 1:
-            raise InvalidArgumentError(
-                f"batch_size and batches are {batch_size} and {batches}, allowed is 1 or more"
-            )
+        check_at_least(1, batch_size=batch_size, batches=batches)
         self.labels = labels
         self.batch_size = batch_size
         self.batches = batches
@@ -228,12 +225,12 @@ def _rows(similarity: Similarity, query: torch.Tensor, items: int) -> torch.Tens
     )
     if rows.shape != (len(query), items) or not rows.is_floating_point():
         raise InvalidArgumentError(
-            f"similarity must give [{len(query)}, {items}] floating point for that many queries and items, "
-            f"given is {list(rows.shape)} {rows.dtype}"
+            f"similarity must return [{len(query)}, {items}] floating point for that many queries and items, "
+            f"got {list(rows.shape)} {rows.dtype}"
         )
     rows = rows.detach().cpu()
     if bool(rows.isnan().any()):
-        raise InvalidArgumentError("similarity holds NaN, which is neither hard nor easy")
+        raise InvalidArgumentError("similarity must not return NaN, which is neither hard nor easy")
     return rows
 
 

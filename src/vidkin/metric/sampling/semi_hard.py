@@ -7,8 +7,9 @@ from typing import Literal
 
 import torch
 
+from vidkin._base.checks import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.sampling._draws import generator_of
+from vidkin.metric.sampling.draws import generator_of
 from vidkin.metric.sampling.tuples import Triplets
 
 __all__ = ["WithoutSemiHard", "nearest_semi_hard_triplets", "sample_semi_hard_triplets"]
@@ -34,15 +35,14 @@ def nearest_semi_hard_triplets(
     Raises:
         InvalidArgumentError: When shapes do not fit or distances hold NaN.
     """
-    if without not in ("farthest", "drop"):
-        raise InvalidArgumentError(f"without is {without!r}, allowed are 'farthest' and 'drop'")
+    check_choice("without", without, ("farthest", "drop"))
     if labels.ndim != 1 or distances.shape != (len(labels), len(labels)) or not distances.is_floating_point():
         raise InvalidArgumentError(
             "distances must be [M, M] floating point for labels [M], "
-            f"given are {list(distances.shape)} {distances.dtype} and {list(labels.shape)}"
+            f"got {list(distances.shape)} {distances.dtype} and {list(labels.shape)}"
         )
     if bool(distances.isnan().any()):
-        raise InvalidArgumentError("distances hold NaN, which is neither near nor far")
+        raise InvalidArgumentError("distances must not hold NaN, which is neither near nor far")
     distances = distances.detach()
     same = labels[:, None] == labels[None, :]
     anchor, positive = (
@@ -79,7 +79,7 @@ def sample_semi_hard_triplets(
 
     Args:
         labels: [N] integers; a collection of fewer than ``batches * batch_size`` items is drawn whole.
-        embed: Indices [M] -> embeddings [M, D], L2-normalised where the loss wants that.
+        embed: Indices [M] -> embeddings [M, D], L2-normalized if the loss needs it.
         batch_size: b, 3 or more; the paper takes 33 or 36.
         batches: N_B; the paper takes 3.
         without: See `nearest_semi_hard_triplets`.
@@ -91,13 +91,11 @@ def sample_semi_hard_triplets(
     Raises:
         InvalidArgumentError: When sizes are too small or the embeddings do not fit.
     """
-    if batch_size < 3 or batches < 1:
-        raise InvalidArgumentError(
-            f"batch_size is {batch_size} and batches {batches}, allowed is 3 or more and 1 or more"
-        )
+    check_at_least(3, batch_size=batch_size)
+    check_at_least(1, batches=batches)
     if labels.ndim != 1 or len(labels) == 0:
         raise InvalidArgumentError(
-            f"labels must be [N] integers with N of at least 1, given is {list(labels.shape)}"
+            f"labels must be [N] integers with N of at least 1, got {list(labels.shape)}"
         )
     generator = generator_of(seed)
     drawn = torch.randperm(len(labels), generator=generator)[: batch_size * batches]
@@ -105,9 +103,9 @@ def sample_semi_hard_triplets(
         embeddings = embed(drawn)
     if embeddings.ndim != 2 or len(embeddings) != len(drawn):
         raise InvalidArgumentError(
-            f"embed must give [{len(drawn)}, D] for that many indices, given is {list(embeddings.shape)}"
+            f"embed must return [{len(drawn)}, D] for that many indices, got {list(embeddings.shape)}"
         )
-    # Differences, not the dot-product form: that one loses the distances of near neighbours to rounding.
+    # Differences, not the dot-product form: that one loses the distances of near neighbors to rounding.
     distances = torch.cdist(
         embeddings.float(), embeddings.float(), compute_mode="donot_use_mm_for_euclid_dist"
     )

@@ -70,5 +70,5 @@ def _check_parts(*parts: torch.Tensor) -> None:
         or len({len(part) for part in parts}) != 1
     ):
         raise InvalidArgumentError(
-            f"the parts must be [B] int64 with one B, given are {shapes} {[str(part.dtype) for part in parts]}"
+            f"the parts must be [B] int64 with one B, got {shapes} {[str(part.dtype) for part in parts]}"
         )

@@ -31,7 +31,7 @@ def quantized_ap_loss(
     """Quantized listwise AP of DIR (Revaud et al., ICCV 2019): 1 - AP from soft histograms of the scores.
 
     The scores are spread over ``bins`` equally spaced centers from ``high`` down to ``low`` with triangular
-    weights (a score adds to its two neighbouring centers). With c_b the mass and c+_b the positive mass at
+    weights (a score adds to its two neighboring centers). With c_b the mass and c+_b the positive mass at
     center b, C and C+ their running sums from the highest center on::
 
         plain      AP = 1/|P| sum_b c+_b C+_b / C_b

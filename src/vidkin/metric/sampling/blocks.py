@@ -7,8 +7,9 @@ from typing import Literal
 
 import torch
 
+from vidkin._base.checks import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.sampling._draws import checked_labels, uniform_below
+from vidkin.metric.sampling.draws import checked_labels, uniform_below
 
 __all__ = ["Ineligible", "LabelBlocks", "Uniform"]
 
@@ -51,13 +52,9 @@ class LabelBlocks:
         quadlets: bool,
     ) -> torch.Tensor:
         """[count] places of queries for which every part of a quadlet (or triplet) exists."""
-        if count < 0:
-            raise InvalidArgumentError(f"count is {count}, allowed is 0 or more")
-        if uniform not in ("queries", "tuples") or ineligible not in ("raise", "skip"):
-            raise InvalidArgumentError(
-                f"uniform is {uniform!r} and ineligible {ineligible!r}, allowed are 'queries' or 'tuples', "
-                "and 'raise' or 'skip'"
-            )
+        check_not_negative(count=count)
+        check_choice("uniform", uniform, ("queries", "tuples"))
+        check_choice("ineligible", ineligible, ("raise", "skip"))
         same, category = _sizes(self.subcategory), _sizes(self.category)
         outside = len(self.order) - (category if quadlets else same)
         ways = (same - 1) * outside * (category - same if quadlets else 1)

@@ -38,6 +38,6 @@ def checked_labels(labels: torch.Tensor, levels: int) -> torch.Tensor:
     if table.ndim != 2 or table.shape[1] != levels or table.is_floating_point():
         raise InvalidArgumentError(
             f"labels must be [N, {levels}] integers, the coarsest level first, "
-            f"given is {list(labels.shape)} {labels.dtype}"
+            f"got {list(labels.shape)} {labels.dtype}"
         )
     return table.detach().long().cpu()

@@ -1,4 +1,4 @@
-"""The ranked list that every retrieval measure reads, and the rules that they share.
+"""The ranked list that every retrieval measure reads, and the rules that measures share.
 
 Shapes: Q queries, G gallery items, B queries of one block.
 
@@ -6,22 +6,23 @@ Rules of the whole room:
 
 * A higher score means more similar. Scores may be of any floating dtype; they are compared, never averaged.
 * ``relevance`` is graded: 2 for the same subcategory, 1 for the same category, 0 for anything else (more
-  levels are allowed). Bool is read as 1 and 0.
-* ``valid`` leaves pairs out altogether, for example a query that stands in its own gallery
+  levels are possible). Bool is read as 1 and 0.
+* ``valid`` leaves pairs out altogether, for example a query that is in its own gallery
   (``valid=~torch.eye(Q, dtype=torch.bool)``).
 * Ties: ``"stable"`` ranks items of equal score in the order of the gallery's columns (column = id);
   ``"expected"`` gives the mean over all orders of the tied items, computed in closed form.
-* A query about which a measure says nothing (no positive, no gain) is skipped and counted, never a zero.
+* A query for which a measure is undefined (no positive, no gain) is skipped and counted, never a zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 
+from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError
 
 __all__ = [
@@ -40,7 +41,7 @@ Ties = Literal["stable", "expected"]
 Reduction = Literal["mean", "none"]
 
 # Rows are ranked in blocks of about this many pairs, so that the float64 intermediates of a measure stay at
-# some tens of MiB however large the matrix is.
+# some tens of MiB for matrices of any size.
 BLOCK_CELLS = 1 << 20
 
 
@@ -67,7 +68,7 @@ class CountedMean(float):
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The gallery of each query in falling order of score; pairs that are not valid stand at the end.
+    """The gallery of each query in descending order of score; pairs that are not valid come last.
 
     Attributes:
         scores: [B, G] in ranked order.
@@ -101,33 +102,33 @@ class Ranking:
 def checked(
     scores: torch.Tensor, relevance: torch.Tensor, valid: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """The three matrices as measures need them: detached, equal in shape, free of NaN, relevance numeric.
+    """The three matrices as measures need them: detached, of one shape, without NaN, relevance numeric.
 
     Raises:
         InvalidArgumentError: When shapes differ or a value has no meaning.
     """
     if scores.ndim != 2 or not scores.is_floating_point():
         raise InvalidArgumentError(
-            f"scores must be [Q, G] floating point, given is {list(scores.shape)} {scores.dtype}"
+            f"scores must be [Q, G] floating point, got {list(scores.shape)} {scores.dtype}"
         )
     if relevance.shape != scores.shape:
         raise InvalidArgumentError(
-            f"relevance must have the shape of scores {list(scores.shape)}, given is {list(relevance.shape)}"
+            f"relevance must have the shape of scores {list(scores.shape)}, got {list(relevance.shape)}"
         )
     if valid is not None and (valid.shape != scores.shape or valid.dtype != torch.bool):
         raise InvalidArgumentError(
             f"valid must be bool and have the shape of scores {list(scores.shape)}, "
-            f"given is {list(valid.shape)} {valid.dtype}"
+            f"got {list(valid.shape)} {valid.dtype}"
         )
     scores, relevance = scores.detach(), relevance.detach()
     nan = scores.isnan() if valid is None else scores.isnan() & valid
     if bool(nan.any()):
         raise InvalidArgumentError(
-            "scores hold NaN, which has no place in a ranking; leave such pairs out by valid"
+            "scores must not hold NaN, which cannot be ranked; leave such pairs out with valid"
         )
     relevance = relevance.double() if relevance.is_floating_point() else relevance.long()
     if bool((relevance < 0).any()) or bool(relevance.isnan().any()):
-        raise InvalidArgumentError("relevance must be 0 or more; 0 means not relevant")
+        raise InvalidArgumentError("relevance must be at least 0, which means not relevant")
     return scores, relevance, valid
 
 
@@ -167,20 +168,18 @@ def per_query(
 
 
 def reduced(values: torch.Tensor, reduction: Reduction) -> CountedMean | torch.Tensor:
-    """Per-query values [Q] float64 (nan = says nothing) as they are, or their mean over the others."""
+    """Per-query values [Q] float64 (NaN: undefined) as they are, or the mean of the others."""
     if reduction == "none":
         return values
-    if reduction != "mean":
-        raise InvalidArgumentError(f"reduction is {reduction!r}, allowed are 'mean' and 'none'")
-    told = values[~values.isnan()]
-    mean = told.mean().item() if len(told) else float("nan")
-    return CountedMean(mean, len(told), len(values) - len(told))
+    check_choice("reduction", reduction, ("mean", "none"))
+    defined = values[~values.isnan()]
+    mean = defined.mean().item() if len(defined) else float("nan")
+    return CountedMean(mean, len(defined), len(values) - len(defined))
 
 
 def check_ties(ties: str) -> None:
-    """Raise when ``ties`` is not one of the two rules."""
-    if ties not in ("stable", "expected"):
-        raise InvalidArgumentError(f"ties is {ties!r}, allowed are 'stable' and 'expected'")
+    """Raise :class:`InvalidArgumentError` if ``ties`` is not one of the two rules."""
+    check_choice("ties", ties, get_args(Ties))
 
 
 def before(values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
