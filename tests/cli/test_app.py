@@ -98,7 +98,7 @@ def test_an_interrupted_command_says_so(library: Library, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Index, "info", interrupt)
     outcome = run("info", "--index", library.index, status=130)
-    assert outcome.err == "Interrupted. What was finished is kept; the same command goes on.\n"
+    assert outcome.err == "Interrupted. Finished work is saved; run the same command again to resume.\n"
     assert outcome.out == ""
     assert run("info", "--index", library.index, "--json", status=130).json["error"]["kind"] == "Interrupted"
 

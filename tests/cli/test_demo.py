@@ -73,7 +73,7 @@ def test_an_index_of_an_older_vidkin_is_made_anew(
     (index / "collection.json").write_text(json.dumps({**facts, "fingerprint": "classical-0-older"}))
     usable = _index((library.folder / "rocket.mp4",), index)
     assert [Path(record.path).name for record in usable] == ["rocket.mp4"]
-    assert "it is made anew" in capsys.readouterr().err
+    assert "rebuilding it" in capsys.readouterr().err
 
 
 def test_it_runs_on_ones_own_videos(library: Library, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_it_runs_on_ones_own_videos(library: Library, tmp_path: Path) -> None:
         shutil.copy(library.folder / name, own)
     shown = run("demo", folder, "--videos", own).out
     assert sorted(path.name for path in own.iterdir()) == ["coffee.mp4", "rocket.mp4"]
-    assert "with a logo over it and encoded again" in shown
+    assert "with a logo on it and encoded again" in shown
     assert "coffee.mp4" in shown
     assert len(list(folder.glob("clip-*.mp4"))) == 1
     assert (folder / "map.png").is_file()
@@ -92,9 +92,9 @@ def test_it_runs_on_ones_own_videos(library: Library, tmp_path: Path) -> None:
 def test_a_folder_without_videos_cannot_be_shown(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     outcome = run("demo", tmp_path / "demo", "--videos", tmp_path / "empty", status=3)
-    assert "holds no video that can be used; give another folder to --videos" in outcome.err
+    assert "has no video that can be searched; choose another folder with --videos" in outcome.err
     (tmp_path / "file").write_text("")
-    assert "is a file; give a folder" in run("demo", tmp_path / "file", status=2).err
+    assert "is a file; choose a folder" in run("demo", tmp_path / "file", status=2).err
 
 
 @pytest.mark.slow

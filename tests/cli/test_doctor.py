@@ -35,7 +35,7 @@ def test_recall_is_measured_on_the_index(library: Library) -> None:
 
 def test_without_an_index_the_machine_is_looked_at() -> None:
     outcome = run("doctor")
-    assert "no index here" in outcome.out
+    assert "there is no index here" in outcome.out
     assert "there is no index at" in run("doctor", "--recall", status=3).err
 
 
@@ -44,14 +44,14 @@ def test_a_part_that_does_not_work_is_said(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(parts, "_ENCODERS", ("libx264", "betamax"))
     found = {part["name"]: part for part in run("doctor", "--json", status=1).json["parts"]}
     assert found["video decoders"]["state"] == "broken"
-    assert "lacks betamax: pip install" in found["video decoders"]["detail"]
+    assert "lacks betamax; run pip install" in found["video decoders"]["detail"]
     assert found["video encoders"]["detail"] == "libx264 (without betamax)"
 
 
 def test_a_package_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "_PACKAGES", ("torch", "betamax"))
     found = {part["name"]: part for part in run("doctor", "--json", status=1).json["parts"]}
-    assert found["packages"]["detail"] == "not installed: betamax; pip install vidkin"
+    assert found["packages"]["detail"] == "not installed: betamax; run pip install vidkin"
 
 
 def test_missing_and_damaged_parts_of_an_index_are_said_and_repaired(
@@ -68,7 +68,7 @@ def test_missing_and_damaged_parts_of_an_index_are_said_and_repaired(
     told = run("doctor", "--index", index, "--json", status=1).json
     detail = next(part["detail"] for part in told["parts"] if part["name"] == "files of the index")
     assert "parts of 1 video are missing" in detail
-    assert "its features are missing; `vidkin index` with these files makes them anew" in detail
+    assert "its features are missing; run `vidkin index` with these videos to rebuild them" in detail
 
     repaired = run("doctor", "--index", index, "--repair", "--json", status=1).json  # files are to be read
     assert [part["cause"].partition("safetensors")[2] for part in repaired["taken_out"]] == [
@@ -94,7 +94,7 @@ def test_an_index_that_cannot_be_opened_is_a_finding(library: Library, tmp_path:
     outcome = run("doctor", "--index", index, "--json", status=1).json
     assert outcome["index"] is None
     assert "windows.lance is damaged" in outcome["parts"][-1]["detail"]
-    assert "taken out" in run("doctor", "--index", index, "--repair").out
+    assert "removed" in run("doctor", "--index", index, "--repair").out
     assert run("search", library.clip, "--index", index, "--json").json["matches"][0]["score"] > 0.5
 
 

@@ -13,7 +13,9 @@ from tests.support.detections import detection
 from tests.support.videos import encode
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import Comparison
-from vidkin.rendering.pictures import draw_curve, draw_map, draw_pairs, frame_pairs, require_picture_name
+from vidkin.rendering.figures import require_picture_name
+from vidkin.rendering.frame_pairs import frame_pairs
+from vidkin.rendering.pictures import draw_curve, draw_map, draw_pairs
 from vidkin.similarity import Segment
 
 
@@ -36,7 +38,7 @@ def pixels(path: Path) -> np.ndarray:
 
 
 def orange(image: np.ndarray) -> np.ndarray:
-    """Where the colour of segments (#ff7f0e) is, [K, 2] rows and columns."""
+    """Where the color of segments (#ff7f0e) is, [K, 2] rows and columns."""
     return np.argwhere(np.abs(image - np.array([255, 127, 14])).sum(-1) < 12)
 
 
@@ -76,13 +78,13 @@ def test_a_thin_diagonal_survives_pooling() -> None:
 @pytest.mark.parametrize("name", ["map.xyz", "map", "map.mp4"])
 def test_a_name_that_is_no_picture_says_what_is_allowed(name: str) -> None:
     with pytest.raises(
-        InvalidArgumentError, match=r"cannot be written as .*; end its name in one of .*\.png"
+        InvalidArgumentError, match=r"not a picture format; choose a name that ends in .*\.png"
     ):
         require_picture_name(name)
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"there is no folder .*nowhere"):
+    with pytest.raises(InvalidArgumentError, match=r"nowhere: no such folder; create it first"):
         require_picture_name(tmp_path / "nowhere" / "map.png")
 
 
@@ -148,7 +150,7 @@ def test_a_mirrored_pair_is_flipped_back(tmp_path: Path) -> None:
 
 
 def test_pairs_of_nothing_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="no segment matches, so there are no frames"):
+    with pytest.raises(InvalidArgumentError, match="there are no matching frames to show"):
         draw_pairs((), tmp_path / "pairs.png", query="a.mp4", target="b.mp4")
 
 

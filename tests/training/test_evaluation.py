@@ -148,7 +148,7 @@ class TestPicture:
         self, trained: tuple[Path, LabelledSet], tmp_path: Path
     ) -> None:
         folder, labelled = trained
-        with pytest.raises(InvalidArgumentError, match=r"the picture .* cannot be written"):
+        with pytest.raises(InvalidArgumentError, match="none: no such folder; create it first"):
             draw_quadlets(load_model(folder), labelled.part("test"), tmp_path / "none" / "q.png")
-        with pytest.raises(InvalidArgumentError, match=r"the picture .*q.what cannot be written"):
+        with pytest.raises(InvalidArgumentError, match=r"q\.what: not a picture format"):
             draw_quadlets(load_model(folder), labelled.part("test"), tmp_path / "q.what")

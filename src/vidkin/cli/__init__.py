@@ -1,4 +1,4 @@
-"""Room cli: what people type. Parsing, drawing, exit statuses; no algorithms."""
+"""Room cli: what people type. Parsing, tables, exit statuses; no algorithms."""
 
 from __future__ import annotations
 

@@ -19,18 +19,17 @@ from vidkin.rendering.json_values import print_json
 
 __all__ = ["app", "run"]
 
-
 _WANTS_JSON = "vidkin.json"
-# They keep nothing of what they were at; files of videos that were done are there.
-_BEGIN_ANEW = ("shots", "train-shots")
+# Commands that cannot resume, although the files they have finished stay.
+_START_OVER = ("shots", "train-shots")
 
 
 class _Commands(TyperGroup):
     """Turns what vidkin raises on purpose into one line and an exit status; bugs keep their traceback."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        before_names = args[: args.index("--")] if "--" in args else args
-        ctx.meta[_WANTS_JSON] = "--json" in before_names
+        options = args[: args.index("--")] if "--" in args else args
+        ctx.meta[_WANTS_JSON] = "--json" in options
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -38,19 +37,21 @@ class _Commands(TyperGroup):
             return super().invoke(ctx)
         except VidkinError as error:
             error_line(str(error))
-            raise _ended(ctx, type(error).__name__, str(error), status_of(error)) from None
+            raise _exit(ctx, type(error).__name__, str(error), status_of(error)) from None
         except KeyboardInterrupt as interrupt:
-            # An interrupted `index` says how far it came.
-            so_far = getattr(interrupt, "report", None)
-            done = f" ({so_far})" if so_far is not None else ""
-            then = "begins anew" if ctx.invoked_subcommand in _BEGIN_ANEW else "goes on"
-            said = f"Interrupted{done}. What was finished is kept; the same command {then}."
-            note(said, style="yellow")
-            raise _ended(ctx, "Interrupted", said, Status.INTERRUPTED) from None
+            # An interrupted `index` reports how far it got.
+            report = getattr(interrupt, "report", None)
+            progress = f" ({report})" if report is not None else ""
+            purpose = "start over" if ctx.invoked_subcommand in _START_OVER else "resume"
+            message = (
+                f"Interrupted{progress}. Finished work is saved; run the same command again to {purpose}."
+            )
+            note(message, style="yellow")
+            raise _exit(ctx, "Interrupted", message, Status.INTERRUPTED) from None
 
 
-def _ended(ctx: Any, kind: str, message: str, status: Status) -> typer.Exit:
-    """The end of a command that failed; whoever reads our output as JSON gets a document in any case."""
+def _exit(ctx: Any, kind: str, message: str, status: Status) -> typer.Exit:
+    """The exit of a command that failed; with --json standard output gets a document in any case."""
     if ctx.meta[_WANTS_JSON]:
         print_json({"error": {"kind": kind, "message": message, "status": status}})
     return typer.Exit(status)
@@ -66,8 +67,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(show: bool) -> None:
+    if show:
         typer.echo(f"vidkin {__version__}")
         raise typer.Exit
 
@@ -76,12 +77,12 @@ def _show_version(wanted: bool) -> None:
 def vidkin(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave."),
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Find kindred video: index a folder, search it with a clip, see where videos match.
+    """Find related video: index a folder, search it with a clip, see where videos match.
 
-    Exit status: 0 done, 1 some inputs failed, 2 wrong usage, 3 nothing usable, 130 interrupted.
+    Exit status: 0 done, 1 some inputs failed, 2 usage error, 3 nothing usable, 130 interrupted.
     """
     logger = logging.getLogger("vidkin")
     if not any(isinstance(handler, WarningLines) for handler in logger.handlers):

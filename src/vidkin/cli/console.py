@@ -1,4 +1,4 @@
-"""What the commands draw with: two consoles, tables, times, names of files, progress."""
+"""What commands print with: results, messages, tables, file names, progress."""
 
 from __future__ import annotations
 
@@ -38,38 +38,38 @@ __all__ = [
     "write_safely",
 ]
 
-# Columns of a file that is not a terminal: wide enough that no name is ever cut or folded.
+# Columns where the output is not a terminal: wide enough that no name is ever cut or folded.
 _UNLIMITED = 100_000
 
 
 def stdout() -> Console:
-    """The console of results. Made when asked for, as tests and callers replace ``sys.stdout``."""
+    """The console for results. A new one each time, because callers may replace ``sys.stdout``."""
     return _console(stderr=False)
 
 
 def stderr() -> Console:
-    """The console of messages and progress."""
+    """The console for messages and progress."""
     return _console(stderr=True)
 
 
 def say(message: str | Text, *, style: str | None = None) -> None:
-    """One line of results on standard output; square brackets in it are text."""
+    """Print one line of results on standard output; square brackets are not markup."""
     stdout().print(message, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def note(message: str | Text, *, style: str | None = "dim") -> None:
-    """One line beside the results, on standard error."""
+    """Print one line of information on standard error."""
     stderr().print(message, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def error_line(message: str) -> None:
-    """The one red line that an error becomes."""
+    """Print an error as one red line on standard error."""
     line = " ".join(printable(part.strip()) for part in message.splitlines() if part.strip())
     note(f"Error: {line}", style="bold red")
 
 
 def path_text(path: str | os.PathLike[str], *, style: str | None = None) -> Text:
-    """A file's name for tables: relative to the current folder where it lies below it."""
+    """The name of a file for tables: relative to the current folder if it lies below it."""
     name = os.fspath(path)
     if os.path.isabs(name):
         here = os.getcwd()
@@ -81,42 +81,45 @@ def path_text(path: str | os.PathLike[str], *, style: str | None = None) -> Text
 def table(
     title: str | None, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str | Text]]
 ) -> None:
-    """Print a table. ``columns``: (heading, ``left`` or ``right``); cells that are ``str`` hold no markup.
+    """Print a table on standard output; columns that are empty in every row are left out.
 
-    Columns that are empty in every row are left out.
+    Args:
+        title: Line above the table; None for none.
+        columns: Heading, and ``left`` or ``right``, of each column.
+        rows: Cells of each row; text in them is not markup.
     """
-    kept = [place for place in range(len(columns)) if not rows or any(len(row[place]) for row in rows)]
-    drawn = Table(
+    filled = [place for place in range(len(columns)) if not rows or any(len(row[place]) for row in rows)]
+    grid = Table(
         title=title,
         title_justify="left",
         title_style="bold",
         header_style="bold",
-        show_header=any(columns[place][0] for place in kept),
+        show_header=any(columns[place][0] for place in filled),
     )
-    for heading, side in (columns[place] for place in kept):
+    for heading, side in (columns[place] for place in filled):
         right = side == "right"
-        drawn.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="fold")
+        grid.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="fold")
     for row in rows:
-        cells = (row[place] for place in kept)
-        drawn.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in cells))
-    stdout().print(drawn)
+        cells = (row[place] for place in filled)
+        grid.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in cells))
+    stdout().print(grid)
 
 
 class Meter:
-    """A progress bar fed from outside; without a terminal it is silent and costs nothing."""
+    """A progress bar; silent without a terminal."""
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress = progress
         self._task = task
 
     def update(self, done: float, total: float | None, *, detail: str = "") -> None:
-        """Show that ``done`` of ``total`` steps are over; ``detail`` is a short text such as a rate."""
+        """Show that ``done`` of ``total`` steps are done; ``detail`` is a short text such as a rate."""
         self._progress.update(self._task, completed=done, total=total, detail=printable(detail))
 
 
 @contextmanager
 def meter(title: str) -> Iterator[Meter]:
-    """A progress bar on standard error with the steps done, the elapsed and the remaining time."""
+    """A progress bar on standard error with steps, elapsed and remaining time."""
     console = stderr()
     with Progress(
         SpinnerColumn(),
@@ -137,7 +140,7 @@ def meter(title: str) -> Iterator[Meter]:
 
 
 def write_safely() -> None:
-    """Let a terminal that lacks a character show a question mark instead of ending the command."""
+    """Print a question mark for characters that the terminal lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -145,10 +148,10 @@ def write_safely() -> None:
 
 
 class WarningLines(logging.Handler):
-    """Warnings of the libraries as yellow lines that do not tear a progress bar apart."""
+    """Prints logged warnings as yellow lines that do not break a progress bar."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show one."""
+        """Print one warning."""
         note(f"Warning: {printable(record.getMessage())}", style="yellow")
 
 

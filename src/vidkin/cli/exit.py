@@ -1,4 +1,4 @@
-"""Exit statuses, and which error ends a command with which."""
+"""Exit statuses, and which error leads to which."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Status", "status_of"]
 
 
 class Status(IntEnum):
-    """What a command's exit status says."""
+    """Exit status of a command."""
 
     DONE = 0
     SOME_FAILED = 1
@@ -25,7 +25,7 @@ class Status(IntEnum):
 
 
 def status_of(error: VidkinError) -> Status:
-    """USAGE where another command line would help, NOTHING_USABLE where the files or the machine are at fault."""
+    """USAGE if another command line would help, NOTHING_USABLE if files or the machine are at fault."""
     if isinstance(error, InvalidArgumentError | UnknownExtractorError | CollectionMismatchError):
         return Status.USAGE
     return Status.NOTHING_USABLE

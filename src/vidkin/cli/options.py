@@ -1,11 +1,14 @@
-"""Options that several commands share, and how their values are read."""
+"""Options that several commands share, and how their values are parsed."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from vidkin.errors import InvalidArgumentError
 
 __all__ = [
     "DEFAULT_INDEX",
@@ -17,6 +20,7 @@ __all__ = [
     "WeightsOption",
     "WhiteningOption",
     "extractor_name",
+    "parse_setting",
     "parse_time",
 ]
 
@@ -29,34 +33,50 @@ def parse_time(text: str | float) -> float:
     Raises:
         typer.BadParameter: The text is none of these.
     """
-    parts = str(text).strip().split(":")
+    *larger, seconds = str(text).strip().split(":")
     try:
-        numbers = [float(part) for part in parts]
+        parts = [*map(int, larger), float(seconds)]
     except ValueError:
-        numbers = []
-    small = all(0 <= number < 60 for number in numbers[1:])
-    finite = all(number == number and abs(number) != float("inf") for number in numbers)
-    whole = all(number == int(number) for number in numbers[:-1]) if finite else False
-    if not 1 <= len(numbers) <= 3 or not finite or not small or not whole or numbers[0] < 0:
+        parts = []
+    if not 1 <= len(parts) <= 3 or parts[0] < 0 or not all(0 <= part < 60 for part in parts[1:]):
+        parts = []
+    total = 0.0
+    for part in parts:
+        total = total * 60 + part
+    if not parts or not math.isfinite(total):
         raise typer.BadParameter(
-            f"{text!r} is no time; write seconds (90.5), minutes and seconds (1:30.5) or h:mm:ss (1:02:03)"
+            f"invalid time {text!r}; use seconds (90.5), M:SS (1:30.5) or H:MM:SS (1:02:03)"
         )
-    seconds = 0.0
-    for number in numbers:
-        seconds = seconds * 60 + number
-    return seconds
+    return total
+
+
+def parse_setting(text: str, option: str, example: str) -> tuple[str, str]:
+    """Name and value of ``NAME=VALUE``.
+
+    Args:
+        text: What was typed.
+        option: The option it was typed for, for the message.
+        example: A correct setting, for the message.
+
+    Raises:
+        InvalidArgumentError: The text has no ``=`` or no name.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise InvalidArgumentError(f"{option} must be NAME=VALUE, for example {example}; got {text}")
+    return name.strip(), value.strip()
 
 
 def extractor_name(extractor: str | None, model: Path | None) -> str | None:
-    """One name for both options.
+    """The extractor that --extractor or --model names; None for neither.
 
     Raises:
-        typer.BadParameter: Both are given.
+        typer.BadParameter: Both are used.
     """
     if model is None:
         return extractor
     if extractor is not None:
-        raise typer.BadParameter("--model and --extractor both say what makes the features; give one of them")
+        raise typer.BadParameter("use --model or --extractor, not both")
     return f"model:{model.expanduser()}"
 
 
@@ -72,30 +92,29 @@ ExtractorOption = Annotated[
 IndexOption = Annotated[
     Path,
     typer.Option(
-        "--index",
-        "-i",
-        envvar="VIDKIN_INDEX",
-        help="The folder of the index.",
-        show_default=str(DEFAULT_INDEX),
+        "--index", "-i", envvar="VIDKIN_INDEX", help="Folder of the index.", show_default=str(DEFAULT_INDEX)
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Write the result to standard output as JSON.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 MirrorOption = Annotated[
-    bool, typer.Option("--mirror/--no-mirror", help="Also look for copies that are flipped left to right.")
+    bool, typer.Option("--mirror/--no-mirror", help="Also find copies that are flipped left to right.")
 ]
 ModelOption = Annotated[
     Path | None,
     typer.Option(
         "--model",
         "-m",
-        help="Folder of a trained model, instead of an extractor: finds the same kind of thing.",
+        help="Folder of a trained model to use as extractor; finds the same kind of thing.",
         file_okay=False,
     ),
 ]
 WeightsOption = Annotated[
-    Path | None, typer.Option("--weights", help="Weights of the network, a safetensors file.", dir_okay=False)
+    Path | None,
+    typer.Option("--weights", help="Weights of the network, a safetensors file.", dir_okay=False),
 ]
 WhiteningOption = Annotated[
     Path | None,
-    typer.Option("--whitening", help="Whitening of the features, a safetensors file.", dir_okay=False),
+    typer.Option(
+        "--whitening", help="Whitening of the features, a file from `vidkin whiten`.", dir_okay=False
+    ),
 ]

@@ -1,1 +1,1 @@
-"""Room rendering: JSON values, pictures and machine findings that the command line and the web page share."""
+"""Room rendering: what every face shows - JSON values, text, pictures, findings about the machine and an index."""

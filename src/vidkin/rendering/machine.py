@@ -1,4 +1,4 @@
-"""Which parts of the machine work: versions, codecs, extractors. The facts behind ``vidkin doctor``."""
+"""Which parts of the machine work: versions, codecs, extractors; what ``vidkin doctor`` reports."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _ENCODERS = ("libx264", "libx265", "libvpx-vp9")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """The state of one part.
 
     Attributes:
-        name: What was looked at.
+        name: Name of the part.
         state: ``ok``; ``missing`` for a part that vidkin works without; ``broken`` for one that it needs.
         detail: A version, a list, or the cause.
     """
@@ -50,13 +50,13 @@ class Finding:
 
 
 def inspect_machine() -> tuple[Finding, ...]:
-    """Look at every part by using it, not by asking whether it is installed."""
+    """Try every part by using it, instead of only asking whether it is installed."""
     return (
         Finding("vidkin", "ok", f"{__version__}, Python {platform.python_version()}, {platform.platform()}"),
         _packages(),
         _try("torch", _torch, needed=True),
-        _try("video decoders", _decoders, needed=True),
-        _try("video encoders", _encoders, needed=True),
+        _try("video decoders", lambda: _codecs(_DECODERS, "r"), needed=True),
+        _try("video encoders", lambda: _codecs(_ENCODERS, "w"), needed=True),
         _try("classical extractor", _classical, needed=True),
         _try("torchvision", _torchvision, needed=False),
         _try("timm", _timm, needed=False),
@@ -84,21 +84,21 @@ def describe_machine() -> str:
 
 
 def _packages() -> Finding:
-    found, missing = [], []
+    installed, missing = [], []
     for name in _PACKAGES:
         try:
-            found.append(f"{name} {importlib.metadata.version(name)}")
+            installed.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
             missing.append(name)
     if missing:
-        return Finding("packages", "broken", f"not installed: {', '.join(missing)}; pip install vidkin")
-    return Finding("packages", "ok", ", ".join(found))
+        return Finding("packages", "broken", f"not installed: {', '.join(missing)}; run pip install vidkin")
+    return Finding("packages", "ok", ", ".join(installed))
 
 
-def _try(name: str, look: Callable[[], str], *, needed: bool) -> Finding:
+def _try(name: str, use: Callable[[], str], *, needed: bool) -> Finding:
     try:
-        return Finding(name, "ok", look())
-    # What a half-installed binary package raises on import or first use: these are the finding.
+        return Finding(name, "ok", use())
+    # What a half-installed binary package raises on import or first use is the finding.
     except (ImportError, OSError, RuntimeError, VidkinError) as error:
         cause = str(error).strip().splitlines() or [type(error).__name__]
         return Finding(name, "broken" if needed else "missing", cause[0])
@@ -111,29 +111,21 @@ def _torch() -> str:
     return f"{torch.get_num_threads()} of {os.cpu_count()} processors, {device}"
 
 
-def _decoders() -> str:
-    return _codecs(_DECODERS, "r")
-
-
-def _encoders() -> str:
-    return _codecs(_ENCODERS, "w")
-
-
 def _codecs(names: tuple[str, ...], mode: Literal["r", "w"]) -> str:
     import av
     from av.codec import Codec
     from av.codec.codec import UnknownCodecError
 
-    there, lacking = [], []
+    available, missing = [], []
     for name in names:
         try:
             Codec(name, mode)
-            there.append(name)
+            available.append(name)
         except UnknownCodecError:
-            lacking.append(name)
-    if names[0] in lacking:
-        raise RuntimeError(f"this PyAV {av.__version__} lacks {names[0]}: pip install --force-reinstall av")
-    return ", ".join(there) + (f" (without {', '.join(lacking)})" if lacking else "")
+            missing.append(name)
+    if names[0] in missing:
+        raise RuntimeError(f"PyAV {av.__version__} lacks {names[0]}; run pip install --force-reinstall av")
+    return ", ".join(available) + (f" (without {', '.join(missing)})" if missing else "")
 
 
 def _classical() -> str:
@@ -145,7 +137,7 @@ def _classical() -> str:
     extractor = open_extractor("classical")
     noise = np.random.default_rng(0).integers(0, 256, (1, 120, 160, 3), dtype=np.uint8)
     features = extractor.extract(Frames(noise, np.zeros(1)))
-    regions, dimension = features.values.shape[1:]
+    regions, dimension = features.values.shape[-2:]
     return f"{extractor.fingerprint}, {regions} regions of {dimension} values"
 
 
@@ -170,7 +162,7 @@ def _hub() -> str:
     except OSError:
         models = []
     if not models:
-        return "no weights cached (give --weights FILE where there is no network)"
+        return "no weights cached; without a network connection use --weights FILE"
     return "weights cached: " + ", ".join(name.removeprefix("models--timm--") for name in models)
 
 

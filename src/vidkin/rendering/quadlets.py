@@ -1,19 +1,15 @@
-"""A picture of drawn quadlets: what the embedding holds for near, for farther, and for far."""
+"""A picture of sampled quadlets: what the model ranks as near, farther and far."""
 
 from __future__ import annotations
-
-import os
-import warnings
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from vidkin.datasets import LabelledItem, LabelledSet, read_item
-from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling import sample_quadlets
 from vidkin.models import Encoder
+from vidkin.rendering.figures import PathLike, new_figure, require_picture_name, set_text, write_figure
 from vidkin.training.data.inputs import OnItem
 from vidkin.training.evaluation import embed_set
 
@@ -26,77 +22,69 @@ _RIGHT, _WRONG = "tab:green", "tab:red"
 def draw_quadlets(
     model: Encoder,
     labelled: LabelledSet,
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
     count: int = 6,
     seed: int = 0,
-    cache: str | os.PathLike[str] | None = None,
+    cache: PathLike | None = None,
     threads: int = 1,
     on_item: OnItem | None = None,
 ) -> float:
-    """Draw quadlets from the labels and show them, a row each: query, positive, intermediate, negative.
+    """Sample quadlets from the labels and draw one row for each: query, positive, intermediate, negative.
 
-    Below the pictures stand their subcategory and their squared distance to the query; a row is framed in green where
-    the order d(q,p) < d(q,i) < d(q,n) holds, in red where it does not. Of a video its middle frame is shown.
+    Below each image are its labels and its squared distance to the query. A row has a green frame if the order
+    d(q,p) < d(q,i) < d(q,n) holds, a red one if it does not. Videos are shown by their middle frame.
 
     Args:
-        model: That measures.
+        model: Makes the embeddings.
         labelled: A part of a collection.
         path: The picture, ``.png`` or ``.svg``.
-        count: Rows.
-        seed: Of the draw.
-        cache: Folder of features of a frozen backbone.
+        count: Number of rows.
+        seed: Seed of the sample.
+        cache: Folder of stored features of a frozen backbone.
         threads: Files that are decoded at a time.
-        on_item: As of :func:`vidkin.training.evaluate`.
+        on_item: As for :func:`vidkin.training.evaluate`.
 
     Returns:
-        The share of rows in the right order.
+        The share of rows in the right order, in [0, 1].
 
     Raises:
-        InvalidArgumentError: The labels allow no quadlets, or the picture cannot be written.
+        InvalidArgumentError: The labels have no quadlets, the extension is not a picture format, or the folder does
+            not exist.
+        MediaError: The picture cannot be written.
     """
+    require_picture_name(path)
     embeddings, made = embed_set(model, labelled, cache=cache, threads=threads, on_item=on_item)
     drawn = sample_quadlets(made.labels, count, seed=seed, ineligible="skip").stacked()
     distances = (embeddings[drawn] - embeddings[drawn[:, :1]]).square().sum(dim=2)
     right = (distances[:, 1] < distances[:, 2]) & (distances[:, 2] < distances[:, 3])
-    _draw(made.labelled, drawn, distances, right, Path(path), model.config.size)
+    _draw(made.labelled, drawn, distances, right, path, model.config.size)
     return float(right.float().mean())
 
 
 def _draw(
-    labelled: LabelledSet, drawn: Tensor, distances: Tensor, right: Tensor, path: Path, size: int
+    labelled: LabelledSet, drawn: Tensor, distances: Tensor, right: Tensor, path: PathLike, size: int
 ) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.0, 1.95 * len(drawn) + 0.4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(7.0, 1.95 * len(drawn) + 0.4, dpi=100)
     axes = figure.subplots(len(drawn), 4, squeeze=False)
     for row, indices in enumerate(drawn.tolist()):
         for column, index in enumerate(indices):
             axis, item = axes[row][column], labelled.items[index]
-            axis.imshow(_picture(labelled, index, max(size, 96)))
+            axis.imshow(_image(labelled, index, max(size, 96)))
             axis.set_xticks([])
             axis.set_yticks([])
             for spine in axis.spines.values():
                 spine.set_color(_RIGHT if bool(right[row]) else _WRONG)
                 spine.set_linewidth(2.5)
             below = "" if column == 0 else f"\nd = {float(distances[row, column]):.3f}"
-            # A name of a stranger's folder is no formula, whatever dollar signs are in it.
-            axis.set_xlabel(f"{_caption(item)}{below}", fontsize=7, parse_math=False)
+            set_text(axis.set_xlabel("", fontsize=7), f"{_caption(item)}{below}")
             if row == 0:
                 axis.set_title(_TITLES[column], fontsize=9)
-    try:
-        with warnings.catch_warnings():
-            # A letter that no font at hand has is drawn as a box; that is no reason for lines of warnings.
-            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-            figure.savefig(path, dpi=100)
-    except (OSError, ValueError) as error:
-        raise InvalidArgumentError(f"the picture {path} cannot be written: {error}") from error
+    write_figure(figure, path)
 
 
 def _caption(item: LabelledItem) -> str:
-    """Both labels: where two categories have a subcategory of one name, a negative would look like a positive."""
+    """Both labels: two categories may have subcategories of the same name."""
     return f"{_short(item.category, 12)} / {_short(item.subcategory, 20)}"
 
 
@@ -104,11 +92,10 @@ def _short(name: str, length: int) -> str:
     return name if len(name) <= length else f"{name[: length - 1]}…"
 
 
-def _picture(labelled: LabelledSet, index: int, size: int) -> NDArray[np.uint8]:
+def _image(labelled: LabelledSet, index: int, size: int) -> NDArray[np.uint8]:
+    """The image; the middle frame of a video, the finished drawing of strokes."""
     item = labelled.items[index]
     if labelled.kind == "image":
         return read_item(item, "image", size=size)
-    # One frame at the middle of a video; of strokes the finished drawing.
-    frames = read_item(item, labelled.kind, size=size, frames=1)
-    picture: NDArray[np.uint8] = frames[0]
-    return picture
+    frame: NDArray[np.uint8] = read_item(item, labelled.kind, size=size, frames=1)[0]
+    return frame

@@ -13,7 +13,7 @@ def clock(seconds: float) -> str:
     >>> clock(75.25), clock(59.96), clock(3723.4)
     ('1:15.3', '1:00.0', '1:02:03.4')
     """
-    # Halves away from zero, as people round; Python's round() would take 75.25 to 75.2.
+    # Round halves up, as people do; Python's round() would turn 75.25 into 75.2.
     tenths = int(max(seconds, 0.0) * 10 + 0.5 + 1e-9)
     minutes, rest = divmod(tenths, 600)
     hours, minutes = divmod(minutes, 60)
@@ -47,7 +47,7 @@ def percent(share: float, deviation: float | None = None) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with nothing in it that a terminal would obey or that cannot be written as UTF-8."""
+    """The text without characters that a terminal would obey or that cannot be written as UTF-8."""
     text = os.fsencode(text).decode("utf-8", "replace") if _has_surrogates(text) else text
     return "".join(char if char.isprintable() else "�" for char in text)
 

@@ -3,6 +3,7 @@
 from vidkin.training.data.batch import Batch, Draw, DrawnItems
 from vidkin.training.data.inputs import Inputs, prepare_inputs
 from vidkin.training.evaluation import Evaluation, embed_set, evaluate, measure_embeddings
+from vidkin.training.evaluation_set import open_evaluation_set
 from vidkin.training.objectives import Objective, WeightedObjective, available_objectives, build_objective
 from vidkin.training.recipe import (
     AUGMENTATIONS,
@@ -47,6 +48,7 @@ __all__ = [
     "load_recipe",
     "measure_embeddings",
     "open_data",
+    "open_evaluation_set",
     "prepare_inputs",
     "show_recipe",
     "train",

@@ -17,7 +17,7 @@ from tests.support.labelled import two_by_two
 from vidkin.cli.app import _Commands
 from vidkin.cli.benchmark import retrieval as benchmark_retrieval
 from vidkin.datasets import LabelledItem, LabelledSet
-from vidkin.rendering.retrieval_picture import FRAME_COLOURS, draw_retrieval
+from vidkin.rendering.retrieval_picture import FRAME_COLORS, draw_retrieval
 
 app = typer.Typer(cls=_Commands)
 app.command("fgvr")(benchmark_retrieval.fgvr)
@@ -118,5 +118,5 @@ def test_frames_of_the_picture_tell_relevance(tmp_path: Path) -> None:
     left = cell + 190
     found = [picture.getpixel((left + column * cell + 1, 30)) for column in range(3)]
     for colour, level in zip(found, (2, 1, 0), strict=True):
-        wanted = tuple(int(FRAME_COLOURS[level][place : place + 2], 16) for place in (1, 3, 5))
+        wanted = tuple(int(FRAME_COLORS[level][place : place + 2], 16) for place in (1, 3, 5))
         assert colour == wanted

@@ -32,7 +32,7 @@ def test_features_are_those_of_the_extractor(library: Library, tmp_path: Path) -
     )
     extractor = open_extractor("classical")
     direct = extractor.extract(read_frames(files[1], rate=2, short_side=extractor.short_side))
-    torch.testing.assert_close(tensors["values"][16:], direct.values.float())
+    torch.testing.assert_close(tensors["values"][16:], direct.whole.float())
     assert torch.equal(tensors["timestamps"][16:], direct.timestamps)
     assert metadata["fingerprint"] == extractor.fingerprint
     assert json.loads(metadata["paths"]) == [str(path) for path in files]
@@ -83,7 +83,7 @@ def test_what_is_read_is_never_written_over(library: Library, tmp_path: Path) ->
     told = run(
         "match", clip, other, "--picture", tmp_path / "m.png", "--frames", tmp_path / "m.png", status=2
     )
-    assert "--picture and --frames name one file" in told.err
+    assert "--picture and --frames must be different files" in told.err
     assert (clip.read_bytes(), picture.read_bytes()) == (before, shown)
 
 

@@ -66,7 +66,7 @@ def test_the_data_of_the_training_are_divided_as_in_training_wherever_they_are_n
     assert outcome.json == expected
     assert "divided as in" in outcome.err
     (moved / "red" / "dark" / "0.png").unlink()
-    assert "one by groups is made" in run("evaluate", model, moved, "--json").err
+    assert "it is divided by group" in run("evaluate", model, moved, "--json").err
 
 
 def test_a_list_of_files_is_read_as_in_training(pictures: Path, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_list_of_files_is_read_as_in_training(pictures: Path, tmp_path: Path) 
 
 def test_a_folder_without_a_model_is_told(tmp_path: Path, pictures: Path) -> None:
     outcome = run("evaluate", tmp_path, status=2)
-    assert "there is no model in" in outcome.err
+    assert "holds no model" in outcome.err
     outcome = run("evaluate", tmp_path, pictures, "--option", "kind=image", status=2)
     assert str(tmp_path) in outcome.err
 
@@ -90,10 +90,10 @@ def test_a_model_without_a_recipe_needs_data(model: Path, pictures: Path, tmp_pa
     for name in ("model.safetensors", "config.toml"):
         shutil.copy(model / name, tmp_path)
     outcome = run("evaluate", tmp_path, status=2)
-    assert "has no recipe.toml that would name the data: give DATA" in outcome.err
-    assert "one by groups is made" in run("evaluate", tmp_path, pictures, "--option", "kind=image").err
+    assert "has no recipe.toml that names its data; name the data as well" in outcome.err
+    assert "it is divided by group" in run("evaluate", tmp_path, pictures, "--option", "kind=image").err
 
 
 def test_options_without_data_are_refused(model: Path) -> None:
     outcome = run("evaluate", model, "--option", "kind=image", status=2)
-    assert "--option is for the reader of DATA: give DATA, too" in outcome.err
+    assert "--option needs DATA, whose reader it is for" in outcome.err

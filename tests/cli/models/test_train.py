@@ -89,11 +89,11 @@ class TestTrain:
         ("words", "message"),
         [
             (["cooking"], "there is no recipe 'cooking'"),
-            (["photographs", "--show", "--set", "steps"], "--set steps: write NAME=VALUE"),
+            (["photographs", "--show", "--set", "steps"], "for example schedule.steps=100; got steps"),
             (["photographs", "--show", "--set", "schedule.stops=3"], "[schedule] has no setting stops"),
             (["photographs", "--show", "--set", "objective.9.c=3"], "counted from 0"),
-            (["photographs", "--show", "--set", "schedule.steps.x=3"], "steps is no table"),
-            (["photographs", "--show", "--set", "=3"], "write NAME=VALUE"),
+            (["photographs", "--show", "--set", "schedule.steps.x=3"], "steps is a value, not a table"),
+            (["photographs", "--show", "--set", "=3"], "--set must be NAME=VALUE, for example"),
         ],
     )
     def test_what_is_wrong_is_one_line(self, words: list[str], message: str) -> None:
@@ -136,7 +136,7 @@ class TestTrain:
         _, err = process.communicate(timeout=60)
         assert process.returncode == 130, err
         assert "Interrupted (step " in err
-        assert "the same command goes on" in err
+        assert "run the same command again to resume" in err
         assert (folder / "checkpoint.safetensors").is_file()
         assert not (folder / "model.safetensors").exists()
 
@@ -145,7 +145,7 @@ class TestEvaluate:
     def test_other_data_get_a_split_that_is_told(self, work: Path) -> None:
         others = write_pictures(work / "others", each=4, seed=3)
         found = run("evaluate", work / "model", others, "--option", "kind=image", "--json")
-        assert "The data have no split: one by groups is made" in found.err
+        assert "the data has no split; it is divided by group, 30 % for the test" in found.err
         assert found.json["queries"] + found.json["gallery"] == 24
 
     def test_a_written_split_and_a_picture(self, work: Path) -> None:
@@ -160,7 +160,7 @@ class TestEvaluate:
         [
             (["nowhere"], "nowhere: holds no model"),
             (["{model}", "--queries", "exam"], "no split is called 'exam'"),
-            (["{model}", "{pictures}", "--option", "kind"], "--option kind: write NAME=VALUE"),
+            (["{model}", "{pictures}", "--option", "kind"], "for example content=images; got kind"),
             (["{model}", "{pictures}", "--reader", "novel"], "no reader is called 'novel'"),
             (["{pictures}", "{pictures}"], "holds no model"),
         ],

@@ -32,7 +32,7 @@ def test_whiten_writes_a_file_that_the_extractor_takes(tmp_path: Path) -> None:
 def test_whiten_says_what_is_missing(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["whiten", str(tmp_path / "none"), "-o", str(tmp_path / "x")])
     assert result.exit_code == 2
-    assert "there is nothing at" in result.output
+    assert "no such file or folder" in result.output
     result = CliRunner().invoke(app, ["whiten", str(tmp_path), "-o", str(tmp_path / "x")])
     assert result.exit_code == 2
-    assert "no videos and no pictures" in result.output
+    assert "no videos or images found" in result.output

@@ -59,7 +59,7 @@ def test_search_with_a_stretch(library: Library) -> None:
 def test_no_match_is_said_and_is_no_failure(library: Library, tmp_path: Path) -> None:
     stranger = encode(tmp_path / "stranger.mp4", pan("gravel", 50))
     outcome = run("search", stranger, "--index", library.index, "--threshold", "0.9")
-    assert "no match scores 0.9 or more" in outcome.out
+    assert "no match with a score of at least 0.9" in outcome.out
     assert (
         run("search", stranger, "--index", library.index, "--threshold", "0.9", "--json").json["matches"]
         == []
@@ -70,13 +70,14 @@ def test_an_index_without_videos_is_not_taken_for_one_without_matches(
     library: Library, tmp_path: Path
 ) -> None:
     run("index", tmp_path, "--index", tmp_path / "i", status=3)
-    assert "there are no videos in this index" in run("search", library.clip, "--index", tmp_path / "i").out
+    outcome = run("search", library.clip, "--index", tmp_path / "i")
+    assert "the index is empty; add videos with `vidkin index PATH`" in outcome.out
 
 
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        (("--start", "1:75"), 2, "is no time; write seconds"),
+        (("--start", "1:75"), 2, "invalid time '1:75'; use seconds"),
         (("--limit", "0"), 2, "limit"),
         (("--threshold", "2"), 2, "threshold"),
         (("--start", "1:00:00"), 3, "coffee.mp4"),

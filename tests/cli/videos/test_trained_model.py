@@ -30,7 +30,7 @@ def test_index_and_search_with_a_model(kinds: Kinds, tmp_path: Path) -> None:
     again = run("search", query, "--index", index, "--model", kinds.model, "--json").json
     assert again["matches"] == found["matches"]
     shown = run("search", query, "--index", index, "-n", "2")
-    assert "Scores are on the trained model's own scale" in shown.err
+    assert "Scores are specific to this model: only their order is meaningful" in shown.err
     assert "unrelated" not in shown.err
     info = run("info", "--index", index)
     assert "model:" in info.out
@@ -63,7 +63,7 @@ def test_match_with_a_model(kinds: Kinds, tmp_path: Path) -> None:
     assert [found["measure"] for found in scores] == ["kinds"] * 3
     assert scores[0]["score"] > scores[1]["score"] > scores[2]["score"]
     shown = run("match", red, yellow, "--model", kinds.model, "--index", index)
-    assert "The score is on the trained model's own scale" in shown.err
+    assert "Scores are specific to this model: higher means more of the same kind" in shown.err
 
 
 def test_embed_with_a_model(kinds: Kinds, tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_embed_with_a_model(kinds: Kinds, tmp_path: Path) -> None:
 )
 def test_model_and_extractor_exclude_each_other(command: tuple[str, ...], kinds: Kinds) -> None:
     outcome = run(*command, "--model", kinds.model, "--extractor", "classical", status=2)
-    assert "give one of them" in " ".join(outcome.err.split())
+    assert "use --model or --extractor, not both" in " ".join(outcome.err.split())
 
 
 def test_a_folder_that_holds_no_model(kinds: Kinds, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``vidkin benchmark``: the comparisons of the sources, on data of one's own or on public sets."""
+"""``vidkin benchmark``: methods compared on public collections or on your own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["app"]
 
 app = typer.Typer(
     name="benchmark",
-    help="Compare methods as the sources do: every one with the same data, budget and seeds.",
+    help="Compare methods: each one with the same data, number of steps and seeds.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

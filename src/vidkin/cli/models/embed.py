@@ -1,4 +1,4 @@
-"""``vidkin embed``: frame features of videos as a file."""
+"""``vidkin embed``: features of the frames of videos, written to a file."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ __all__ = ["embed"]
 
 
 def embed(
-    files: Annotated[list[Path], typer.Argument(help="Videos.", metavar="FILE...")],
+    files: Annotated[list[Path], typer.Argument(help="Video files.", metavar="FILE")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The safetensors file to write.", dir_okay=False)
+        Path, typer.Option("--output", "-o", help="Safetensors file to write.", dir_okay=False)
     ],
     rate: Annotated[
         float | None,
@@ -49,8 +49,8 @@ def embed(
 ) -> None:
     """Write the features of the frames of videos to a safetensors file.
 
-    Tensors: values [N, R, D] float32, timestamps [N] float64 in seconds, information [N] float32 and lengths
-    [V] int64, the number of frames of each video, N in all. Metadata: fingerprint, extractor, paths (JSON).
+    Tensors: values [N, R, D] float32, timestamps [N] float64 in seconds, information [N] float32, and lengths [V]
+    int64, the number of frames of each video (N in all). Metadata: fingerprint, extractor, paths (JSON).
     """
     from vidkin.features import open_extractor
 
@@ -73,11 +73,11 @@ def embed(
         videos = [
             {
                 "path": file,
-                "frames": len(found),
-                "regions": found.values.shape[2],
-                "dimension": found.values.shape[3],
+                "frames": len(features),
+                "regions": features.values.shape[2],
+                "dimension": features.values.shape[3],
             }
-            for file, found in done
+            for file, features in done
         ]
         print_json(
             {
@@ -88,7 +88,7 @@ def embed(
             }
         )
     elif done:
-        frames = sum(len(found) for _, found in done)
+        frames = sum(len(features) for _, features in done)
         _, regions, dimension = done[0][1].whole.shape
         facts = f"{number(len(done), 'video')}, {number(frames, 'frame')} of {regions} x {dimension}"
         say(path_text(output).append(f": {facts}, {maker.fingerprint}"))
@@ -99,7 +99,7 @@ def embed(
 
 
 def _features(file: Path, maker: FrameExtractor, rate: float | None) -> FrameFeatures:
-    """Batch by batch (or clip by clip): pictures are dropped as soon as they are described."""
+    """The features of a file, made batch by batch so that only one batch of frames is in memory."""
     from vidkin.features import describe_file
     from vidkin.index import sampling_rate
     from vidkin.media import probe
@@ -117,10 +117,10 @@ def _write(done: list[tuple[Path, FrameFeatures]], output: Path, maker: FrameExt
     from safetensors.torch import save
 
     tensors = {
-        "values": torch.cat([found.whole.float() for _, found in done]).contiguous(),
-        "timestamps": torch.cat([found.timestamps.double() for _, found in done]),
-        "information": torch.cat([found.information.float() for _, found in done]),
-        "lengths": torch.tensor([len(found) for _, found in done], dtype=torch.int64),
+        "values": torch.cat([features.whole.float() for _, features in done]).contiguous(),
+        "timestamps": torch.cat([features.timestamps.double() for _, features in done]),
+        "information": torch.cat([features.information.float() for _, features in done]),
+        "lengths": torch.tensor([len(features) for _, features in done], dtype=torch.int64),
     }
     metadata = {
         "fingerprint": maker.fingerprint,

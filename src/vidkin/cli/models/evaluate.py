@@ -1,4 +1,4 @@
-"""``vidkin evaluate``: what a trained encoder is worth on labelled data."""
+"""``vidkin evaluate``: how good a trained model is on labelled data."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import typer
 
 from vidkin.cli.console import error_line, meter, note, table
 from vidkin.cli.exit import Status
-from vidkin.cli.options import JsonOption
-from vidkin.errors import DatasetError, InvalidArgumentError
-from vidkin.rendering.json_values import print_json
+from vidkin.cli.models.train import toml_or_text
+from vidkin.cli.options import JsonOption, parse_setting
+from vidkin.errors import InvalidArgumentError
+from vidkin.rendering.json_values import as_json, print_json
 from vidkin.rendering.text import number
 
 if TYPE_CHECKING:
     from vidkin.datasets import LabelledSet
-    from vidkin.training import DataRecipe, Evaluation
+    from vidkin.training import Evaluation
 
 __all__ = ["evaluate"]
 
@@ -24,7 +25,7 @@ _TITLES = {
     "qp": "quadlet precision, all quadlets",
     "qp_sampled": "quadlet precision, 15,000 drawn",
     "tp": "triplet precision, all triplets",
-    "tp_sampled": "triplet precision, of those drawn",
+    "tp_sampled": "triplet precision, those of the drawn quadlets",
     "ndcg": "NDCG",
     "map": "mAP, category",
     "map_subcategory": "mAP, subcategory",
@@ -41,35 +42,46 @@ def evaluate(
     model: Annotated[Path, typer.Argument(help="Folder of a trained model.", metavar="MODEL")],
     data: Annotated[
         Path | None,
-        typer.Argument(help="Folder or file of the labelled data.", show_default="those of its recipe"),
+        typer.Argument(help="Folder or file of the labelled data.", show_default="that of the training"),
     ] = None,
     reader: Annotated[
-        str | None, typer.Option("--reader", "-r", help="What reads them.", show_default="tree")
+        str | None, typer.Option("--reader", "-r", help="Reader of the data.", show_default="tree")
     ] = None,
     options: Annotated[
         list[str] | None,
         typer.Option("--option", metavar="NAME=VALUE", help="An option of the reader; repeatable."),
     ] = None,
     split: Annotated[
-        Path | None, typer.Option("--split", help="A written split to use.", dir_okay=False)
+        Path | None, typer.Option("--split", help="Stored split to use.", dir_okay=False)
     ] = None,
-    queries: Annotated[str, typer.Option("--queries", help="Split of the queries and of quadlets.")] = "test",
+    queries: Annotated[str, typer.Option("--queries", help="Split of the queries and quadlets.")] = "test",
     gallery: Annotated[str, typer.Option("--gallery", help="Split that is ranked.")] = "train",
     picture: Annotated[
         Path | None, typer.Option("--picture", help="Draw sampled quadlets of the queries into this file.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the drawn quadlets.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the sampled quadlets.")] = 0,
     json: JsonOption = False,
 ) -> None:
-    """Measure MODEL on DATA: does it keep the order same thing, same kind of thing, something else?
+    """Measure how well MODEL orders labelled data: same thing, same kind of thing, something else.
 
-    Quadlets are taken from the queries' split; all other measures rank the gallery for every query.
+    Quadlets are taken from the split of the queries; all other measures rank the gallery for each query.
     """
-    from vidkin.training import evaluate as measure
+    from vidkin.training import evaluate as evaluate_model
+    from vidkin.training import open_evaluation_set
 
-    labelled = _data(model, data, reader, options or [], split)
+    if data is None and options:
+        raise InvalidArgumentError("--option needs DATA, whose reader it is for")
+    example = "content=images"
+    settings = dict(parse_setting(option, "--option", example) for option in options or [])
+    labelled = open_evaluation_set(
+        model,
+        data,
+        reader=reader,
+        options={name: toml_or_text(value) for name, value in settings.items()},
+        split=split,
+    )
     with meter("evaluating") as bar:
-        found = measure(
+        evaluation = evaluate_model(
             model,
             labelled,
             query_split=queries,
@@ -81,95 +93,14 @@ def evaluate(
         if picture is not None:
             _draw(model, labelled.part(queries), picture, seed)
     if json:
-        told = {name: getattr(found, name) for name in found.__dataclass_fields__}
-        print_json({"model": model, "picture": picture, **told})
+        facts: dict[str, Any] = as_json(evaluation)
+        print_json({"model": model, "picture": picture, **facts})
     else:
-        _print(found)
-    for file, cause in found.broken:
+        _print(evaluation)
+    for file, cause in evaluation.broken:
         error_line(f"{file}: {cause}")
-    if found.broken:
+    if evaluation.broken:
         raise typer.Exit(Status.SOME_FAILED)
-
-
-def _data(
-    model: Path, data: Path | None, reader: str | None, options: list[str], split: Path | None
-) -> LabelledSet:
-    """What the command line names, or what the model was trained with, divided as then."""
-    from vidkin.datasets import make_split, open_labelled, read_split
-    from vidkin.models import read_model_info
-
-    read_model_info(model)  # tells where there is no model at all
-    recipe = _recipe_data(model)
-    if data is None and recipe is None:
-        raise InvalidArgumentError(f"{model} has no recipe.toml that would name the data: give DATA")
-    if data is None and options:
-        raise InvalidArgumentError("--option is for the reader of DATA: give DATA, too")
-    if recipe is not None and data is not None and not _same_place(data, recipe.source):
-        recipe = None
-    given, source, used = _options(options), data, reader or "tree"
-    if recipe is not None:
-        source = source or Path(recipe.source)
-        used = reader or recipe.reader
-        given = given or (dict(recipe.options) if used == recipe.reader else {})
-    assert source is not None
-    labelled = open_labelled(source, reader=used, **given)
-    if split is None:
-        split = _split_of_training(model, recipe, labelled)
-    if split is not None:
-        return read_split(labelled, split)
-    if "" in labelled.split_counts():
-        note("The data have no split: one by groups is made, 30 % are the test.")
-        return make_split(labelled, test=0.3, validation=0.0)
-    return labelled
-
-
-def _recipe_data(model: Path) -> DataRecipe | None:
-    """What the model was trained on, if its folder says so."""
-    from vidkin.training import load_recipe
-
-    written = model / "recipe.toml"
-    return load_recipe(written).data if written.is_file() else None
-
-
-def _same_place(data: Path, source: str) -> bool:
-    return data.expanduser().resolve() == Path(source).expanduser().resolve()
-
-
-def _split_of_training(model: Path, recipe: DataRecipe | None, labelled: LabelledSet) -> Path | None:
-    """The split that training used, where these are its data: another would test on what the model has learned.
-
-    Args:
-        model: Folder of the model.
-        recipe: Of the model, if the data are those that it names.
-        labelled: The data.
-    """
-    from vidkin.datasets import read_split
-
-    if recipe is not None and recipe.split:
-        return Path(recipe.split)
-    written = model / "split.json"
-    if "train" in labelled.split_counts() or not written.is_file():
-        return None
-    if recipe is None:
-        # Elsewhere: the same collection, moved or copied, names the same items.
-        try:
-            read_split(labelled, written)
-        except DatasetError:
-            return None
-        note(f"The data are those of the training, by their names: divided as in {written}.")
-    return written
-
-
-def _options(given: list[str]) -> dict[str, Any]:
-    from vidkin.cli.models.train import toml_or_text
-
-    found = {}
-    for option in given:
-        name, equals, text = option.partition("=")
-        if not equals or not name.strip():
-            raise InvalidArgumentError(f"--option {option}: write NAME=VALUE, as content=images")
-        found[name.strip()] = toml_or_text(text.strip())
-    return found
 
 
 def _draw(model: Path, part: LabelledSet, picture: Path, seed: int) -> None:
@@ -180,10 +111,11 @@ def _draw(model: Path, part: LabelledSet, picture: Path, seed: int) -> None:
     draw_quadlets(load_model(model), part, picture, seed=seed, cache=cache if cache.is_dir() else None)
 
 
-def _print(found: Evaluation) -> None:
-    rows = [[title, f"{getattr(found, name):.4f}"] for name, title in _TITLES.items()]
-    table(f"{found.data}", [("measure", "left"), ("", "right")], rows)
+def _print(evaluation: Evaluation) -> None:
+    rows = [[title, f"{getattr(evaluation, name):.4f}"] for name, title in _TITLES.items()]
+    table(evaluation.data, [("measure", "left"), ("", "right")], rows)
     note(
-        f"{number(found.queries, 'query', 'queries')} ({found.query_split}), {number(found.gallery, 'item')} in the "
-        f"gallery ({found.gallery_split}), {number(found.quadlets, 'quadlet')} among the queries"
+        f"{number(evaluation.queries, 'query', 'queries')} ({evaluation.query_split}), "
+        f"{number(evaluation.gallery, 'item')} in the gallery ({evaluation.gallery_split}), "
+        f"{number(evaluation.quadlets, 'quadlet')} among the queries"
     )

@@ -1,4 +1,4 @@
-"""``vidkin train``: an encoder from a recipe."""
+"""``vidkin train``: train a model from a recipe."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import typer
 
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.exit import Status
-from vidkin.cli.options import JsonOption
+from vidkin.cli.options import JsonOption, parse_setting
 from vidkin.errors import InvalidArgumentError
-from vidkin.rendering.json_values import print_json
+from vidkin.rendering.json_values import as_json, print_json
 from vidkin.rendering.text import number
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["toml_or_text", "train"]
 
-PICTURE_FILE = "quadlets.png"
+_PICTURE_FILE = "quadlets.png"
+_EXAMPLE = "schedule.steps=100"
 
 
 def train(
@@ -39,27 +40,33 @@ def train(
         ),
     ] = None,
     data: Annotated[
-        str | None, typer.Option("--data", help="Another folder or file for data.source.")
+        str | None,
+        typer.Option("--data", help="Folder or file of the labelled data, instead of data.source."),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Another value, as schedule.steps=100; repeatable."),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Override a setting, for example schedule.steps=100; repeatable.",
+        ),
     ] = None,
     show: Annotated[
-        bool, typer.Option("--show", help="Print the recipe with every default, and stop.")
+        bool, typer.Option("--show", help="Print the recipe with every default and exit.")
     ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume/--restart", help="Go on from the folder's checkpoint, or start over.")
+        bool,
+        typer.Option("--resume/--restart", help="Resume from the checkpoint in the folder, or start over."),
     ] = True,
     picture: Annotated[
         bool, typer.Option("--picture/--no-picture", help="Draw sampled quadlets into quadlets.png.")
     ] = True,
     json: JsonOption = False,
 ) -> None:
-    """Train an encoder by RECIPE: data, model, objective and schedule, as TOML.
+    """Train a model from RECIPE, a TOML file with data, model, objective and schedule.
 
-    Interrupted or killed at any point, the same command goes on where it stopped and ends with the same weights.
-    Without RECIPE the names of those that come with vidkin are listed.
+    Run the same command again to resume after an interruption; the weights at the end are the same. Without RECIPE
+    the recipes that come with vidkin are listed.
     """
     from vidkin.training import available_recipes, show_recipe
 
@@ -71,28 +78,24 @@ def train(
         say(show_recipe(chosen).rstrip("\n"))
         return
     folder = output or Path(f"{chosen.name}-model")
-    from vidkin.training import train as follow
+    from vidkin.training import train as train_model
 
     with meter(f"training {chosen.name}") as bar:
-        report = follow(chosen, output=folder, resume=resume, on_progress=lambda told: _tell(bar, told))
+        report = train_model(
+            chosen, output=folder, resume=resume, on_progress=lambda progress: _show(bar, progress)
+        )
         drawn = _draw(bar, chosen, folder) if picture else None
     if json:
-        print_json(
-            {"recipe": chosen.name, "collapsed": report.collapsed, "picture": drawn, **vars_of(report)}
-        )
+        facts: dict[str, Any] = as_json(report)
+        print_json({"recipe": chosen.name, "collapsed": report.collapsed, "picture": drawn, **facts})
     else:
         _print(report, drawn)
     if report.broken:
         raise typer.Exit(Status.SOME_FAILED)
 
 
-def vars_of(report: TrainingReport) -> dict[str, Any]:
-    """The fields of a report, for JSON."""
-    return {name: getattr(report, name) for name in report.__dataclass_fields__}
-
-
 def _chosen(source: str, data: str | None, settings: Sequence[str]) -> Recipe:
-    """The recipe with what the command line says instead."""
+    """The recipe with the settings of the command line."""
     from vidkin.training import load_recipe, show_recipe
 
     recipe = load_recipe(source)
@@ -102,39 +105,39 @@ def _chosen(source: str, data: str | None, settings: Sequence[str]) -> Recipe:
     if data is not None:
         tables["data"]["source"] = data
     for setting in settings:
-        name, equals, text = setting.partition("=")
-        if not equals:
-            raise InvalidArgumentError(f"--set {setting}: write NAME=VALUE, as schedule.steps=100")
-        _put(tables, name.strip().split("."), toml_or_text(text.strip()), setting)
+        name, value = parse_setting(setting, "--set", _EXAMPLE)
+        _override(tables, name.split("."), toml_or_text(value), setting)
     return load_recipe(tables)
 
 
-def _put(tables: dict[str, Any], path: list[str], value: Any, setting: str) -> None:
+def _override(tables: dict[str, Any], path: list[str], value: Any, setting: str) -> None:
+    """Set the value at a path such as ``schedule.steps`` or ``objective.1.weight``."""
     place: Any = tables
     if path[0] == "objective":
-        # The first objective, unless a number says which: objective.1.weight=0.5
+        # The first objective, unless there is a number: objective.1.weight=0.5
         which = int(path.pop(1)) if len(path) > 2 and path[1].isdigit() else 0
         if which >= len(tables["objective"]):
             raise InvalidArgumentError(
-                f"--set {setting}: the recipe has {number(len(tables['objective']), 'objective')}, counted from 0"
+                f"--set {setting}: there is no objective {which}; "
+                f"the recipe has {number(len(tables['objective']), 'objective')}, counted from 0"
             )
         place, path = tables["objective"][which], path[1:]
         if path == ["name"]:
-            # Another loss has other parameters.
+            # Another loss has different parameters.
             weight = place.get("weight", 1.0)
             place.clear()
             place["weight"] = weight
     for part in path[:-1]:
         place = place.setdefault(part, {})
         if not isinstance(place, Mapping):
-            raise InvalidArgumentError(f"--set {setting}: {part} is no table")
+            raise InvalidArgumentError(f"--set {setting}: {part} is a value, not a table of settings")
     if not path or not path[-1]:
-        raise InvalidArgumentError(f"--set {setting}: write NAME=VALUE, as schedule.steps=100")
+        raise InvalidArgumentError(f"--set must be NAME=VALUE, for example {_EXAMPLE}; got {setting}")
     place[path[-1]] = value
 
 
 def toml_or_text(text: str) -> Any:
-    """As TOML; what is none, like a bare word, is text."""
+    """The value of a TOML literal; anything else, such as a bare word, is text."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -146,9 +149,11 @@ def _list(names: Sequence[str], json: bool) -> None:
         print_json({"recipes": list(names)})
         return
     table(
-        "Recipes that come with vidkin", [("name", "left"), ("", "left")], [[n, _comment(n)] for n in names]
+        "Recipes that come with vidkin",
+        [("name", "left"), ("", "left")],
+        [[name, _comment(name)] for name in names],
     )
-    note("vidkin train NAME follows one; vidkin train --show NAME prints it, ready to be changed.")
+    note("`vidkin train NAME` trains one; `vidkin train --show NAME` prints it as a file to edit.")
 
 
 def _comment(name: str) -> str:
@@ -159,15 +164,14 @@ def _comment(name: str) -> str:
     return text.splitlines()[0].removeprefix("# ")
 
 
-def _tell(bar: Meter, told: TrainingProgress) -> None:
-    shown = ("reading items" if told.phase == "reading" else "") or "  ".join(
-        f"{name} {value:.3f}" for name, value in told.terms.items() if name != "gradient"
-    )
-    bar.update(told.done, told.total, detail=shown)
+def _show(bar: Meter, progress: TrainingProgress) -> None:
+    terms = [f"{name} {value:.3f}" for name, value in progress.terms.items() if name != "gradient"]
+    detail = "reading items" if progress.phase == "reading" else "  ".join(terms)
+    bar.update(progress.done, progress.total, detail=detail)
 
 
 def _draw(bar: Meter, recipe: Recipe, folder: Path) -> Path | None:
-    """Quadlets of the test items, or where there are none of the training items."""
+    """Draw quadlets of the test items, or of the training items if there is no test; None if that fails."""
     from vidkin.datasets import open_labelled, read_split
     from vidkin.errors import VidkinError
     from vidkin.models import load_model
@@ -179,11 +183,11 @@ def _draw(bar: Meter, recipe: Recipe, folder: Path) -> Path | None:
         split = data.split or (folder / "split.json" if "train" not in labelled.split_counts() else "")
         labelled = read_split(labelled, split) if split else labelled
         part = labelled.part("test" if "test" in labelled.split_counts() else "train")
-        path = folder / PICTURE_FILE
+        path = folder / _PICTURE_FILE
         bar.update(0, None, detail="drawing quadlets")
         draw_quadlets(load_model(folder), part, path, cache=folder / "features", threads=data.threads)
     except VidkinError as error:
-        note(f"No picture of quadlets: {error}", style="yellow")
+        note(f"Quadlets were not drawn: {error}", style="yellow")
         return None
     return path
 
@@ -193,16 +197,16 @@ def _print(report: TrainingReport, drawn: Path | None) -> None:
     if report.best is not None:
         rows.append([f"validation {report.measure}, step {report.best_step}", f"{report.best:.4f}"])
     table("Last steps", [("", "left"), ("", "right")], rows)
-    ended = " (ended early: validation got no better)" if report.stopped_early else ""
+    ended = " (stopped early: validation did not improve)" if report.stopped_early else ""
     resumed = f", {report.resumed_from} of them earlier" if report.resumed_from else ""
     say(path_text(report.output).append(f": {number(report.steps, 'step')}{resumed}{ended}"))
     if report.collapsed:
         note(
-            f"The embeddings have collapsed (step {report.collapsed_at}): this model tells nothing apart.",
+            f"The embeddings collapsed at step {report.collapsed_at}: this model cannot tell anything apart.",
             style="bold yellow",
         )
     for file, cause in report.broken:
         note(f"Left out: {file}: {cause}", style="yellow")
     if drawn is not None:
         note(f"Sampled quadlets: {drawn}")
-    note(f"Next: vidkin evaluate {report.output}, or vidkin index FOLDER --model {report.output}")
+    note(f"Next: `vidkin evaluate {report.output}`, or `vidkin index FOLDER --model {report.output}`.")

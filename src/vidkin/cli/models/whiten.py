@@ -1,4 +1,4 @@
-"""``vidkin whiten``: fit the whitening of an extractor on one's own material."""
+"""``vidkin whiten``: fit the whitening of an extractor to your own videos and images."""
 
 from __future__ import annotations
 
@@ -25,23 +25,26 @@ __all__ = ["whiten"]
 
 def whiten(
     paths: Annotated[
-        list[Path], typer.Argument(help="Folders of videos and photographs, or files.", metavar="PATH...")
+        list[Path], typer.Argument(help="Videos and images, or folders of them.", metavar="PATH")
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The safetensors file to write.", dir_okay=False)
+        Path, typer.Option("--output", "-o", help="Safetensors file to write.", dir_okay=False)
     ],
-    dimension: Annotated[int, typer.Option("--dimension", min=1, help="Length of a descriptor.")] = 128,
-    pictures: Annotated[int, typer.Option("--pictures", min=2, help="Pictures in all, at most.")] = 1000,
+    dimension: Annotated[
+        int, typer.Option("--dimension", min=1, help="Values per region after whitening.")
+    ] = 128,
+    pictures: Annotated[int, typer.Option("--pictures", min=2, help="Images to use, at most.")] = 1000,
     per_video: Annotated[
-        int, typer.Option("--per-video", min=1, help="Pictures of one video, at most.")
+        int, typer.Option("--per-video", min=1, help="Frames to use from one video, at most.")
     ] = 12,
-    seed: Annotated[int, typer.Option("--seed", help="Which pictures and which edits.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the choice of images and edits.")] = 0,
     extractor: ExtractorOption = None,
     weights: WeightsOption = None,
 ) -> None:
-    """Fit a whitening on your own material: pictures are edited as copies are, what edits change counts less.
+    """Fit a whitening to your own videos and images, so that edited copies get more similar features.
 
-    Use it with --whitening FILE in index, match and embed.
+    Images are edited as copies are; directions that edits change count less. Use the result with --whitening in
+    index, match and embed.
     """
     from vidkin.features import fit_edit_whitening, open_extractor
 
@@ -54,7 +57,7 @@ def whiten(
         total = min(pictures, len(files) * per_video)
         whitening = fit_edit_whitening(
             maker,  # type: ignore[arg-type]  # every extractor of the registry describes images
-            _pictures(files, pictures, per_video, broken),
+            _images(files, pictures, per_video, broken),
             dimension=dimension,
             seed=seed,
             on_progress=lambda done: bar.update(done, total, detail=""),
@@ -69,33 +72,33 @@ def whiten(
 
 def _files(paths: list[Path]) -> list[Path]:
     extensions = VIDEO_EXTENSIONS | IMAGE_EXTENSIONS
-    found: list[Path] = []
+    files: list[Path] = []
     for path in paths:
         if path.is_dir():
-            found += sorted(file for file in path.rglob("*") if file.suffix.lower() in extensions)
+            files += sorted(file for file in path.rglob("*") if file.suffix.lower() in extensions)
         elif path.is_file():
-            found.append(path)
+            files.append(path)
         else:
-            raise InvalidArgumentError(f"there is nothing at {path}; give folders or files that exist")
-    if not found:
-        raise InvalidArgumentError(f"there are no videos and no pictures in {', '.join(map(str, paths))}")
-    return found
+            raise InvalidArgumentError(f"{path}: no such file or folder")
+    if not files:
+        raise InvalidArgumentError(f"{', '.join(map(str, paths))}: no videos or images found")
+    return files
 
 
-def _pictures(
+def _images(
     files: list[Path], most: int, per_video: int, broken: list[MediaError]
 ) -> Iterator[NDArray[np.uint8]]:
     from vidkin.features import pictures_of
 
-    given = 0
+    count = 0
     for file in files:
-        if given >= most:
+        if count >= most:
             return
         try:
-            for image in pictures_of(file, count=min(per_video, most - given)):
+            for image in pictures_of(file, count=min(per_video, most - count)):
                 yield image
-                given += 1
+                count += 1
         except MediaError as error:
             broken.append(error)
-    if given == 0 and broken:
+    if count == 0 and broken:
         raise broken[0]

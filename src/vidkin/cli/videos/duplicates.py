@@ -1,4 +1,4 @@
-"""``vidkin duplicates``: groups of copies over the whole index."""
+"""``vidkin duplicates``: groups of copies in an index."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def duplicates(
     index: IndexOption = DEFAULT_INDEX,
     threshold: Annotated[
         float,
-        typer.Option("--threshold", "-t", min=0.0, max=1.0, help="Pairs from this score on are copies."),
+        typer.Option("--threshold", "-t", min=0.0, max=1.0, help="Lowest score of two copies."),
     ] = 0.7,
     csv_file: Annotated[
-        Path | None, typer.Option("--csv", help="Also write the groups to this file.", dir_okay=False)
+        Path | None, typer.Option("--csv", help="Also write the groups to this CSV file.", dir_okay=False)
     ] = None,
     not_a_match: Annotated[
         tuple[Path, Path] | None,
         typer.Option(
-            "--not-a-match", metavar="A B", help="Remember that these two are no copies, and leave."
+            "--not-a-match", metavar="A B", help="Mark these two videos as not duplicates and exit."
         ),
     ] = None,
     is_a_match: Annotated[
         tuple[Path, Path] | None,
-        typer.Option("--is-a-match", metavar="A B", help="Remember that these two are copies, and leave."),
+        typer.Option("--is-a-match", metavar="A B", help="Mark these two videos as duplicates and exit."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Find groups of copies in the index; the best copy of each group is marked."""
+    """List groups of copies in the index; the best copy of each group is marked."""
     if not_a_match is not None or is_a_match is not None:
         _decide(index, not_a_match, is_a_match, json=json)
         return
@@ -62,29 +62,27 @@ def duplicates(
     if csv_file is not None:
         say(path_text(csv_file).append(": the groups as CSV"))
     if groups:
-        note("Wrong pair? vidkin duplicates --not-a-match A B is remembered.")
+        note("A wrong pair? `vidkin duplicates --not-a-match A B` keeps it out of the groups.")
 
 
 def find_groups(collection: Index, threshold: float) -> list[DuplicateGroup]:
-    """The groups, with a progress bar."""
+    """The groups of copies; shows a progress bar."""
     with meter("comparing") as bar:
-        return collection.duplicates(
-            threshold=threshold, on_progress=lambda done, total: bar.update(done, total)
-        )
+        return collection.duplicates(threshold=threshold, on_progress=bar.update)
 
 
 def print_groups(groups: Sequence[DuplicateGroup]) -> None:
-    """A table of all groups with an empty line between them."""
+    """Print all groups in one table, with an empty line between them."""
     if not groups:
-        say("No duplicates.")
+        say("No duplicates found.")
         return
     rows: list[list[str | Text]] = []
     for place, group in enumerate(groups, start=1):
         if rows:
             rows.append([""] * 6)
         for member in sorted(group.members, key=lambda member: not member.best):
-            picture = f"{member.width}x{member.height}"
-            facts = [f"{member.score:.2f}", picture, clock(member.duration), file_size(member.size)]
+            size = f"{member.width}x{member.height}"
+            facts = [f"{member.score:.2f}", size, clock(member.duration), file_size(member.size)]
             name = path_text(member.path, style="bold green" if member.best else "")
             rows.append([str(place), name.append("  best copy" if member.best else ""), *facts])
     columns = [
@@ -94,7 +92,7 @@ def print_groups(groups: Sequence[DuplicateGroup]) -> None:
     ]
     table(None, columns, rows)
     copies = sum(len(group.members) - 1 for group in groups)
-    say(f"{number(len(groups), 'group')}, {number(copies, 'copy', 'copies')} beside the best ones")
+    say(f"{number(len(groups), 'group')}, {number(copies, 'copy', 'copies')} besides the best ones")
 
 
 def _decide(
@@ -108,18 +106,18 @@ def _decide(
     if json:
         print_json({"index": index, "not_a_match": rejected, "is_a_match": confirmed})
         return
-    for pair, words in ((rejected, "are no match"), (confirmed, "are a match")):
+    for pair, words in ((rejected, "not duplicates"), (confirmed, "duplicates")):
         if pair is not None:
             say(
                 path_text(pair[0])
                 .append(" and ")
                 .append_text(path_text(pair[1]))
-                .append(f" {words}: remembered")
+                .append(f": marked as {words}")
             )
 
 
 def _write_csv(groups: Sequence[DuplicateGroup], path: Path) -> None:
-    """One line a file; names that are not valid Unicode keep their bytes."""
+    """Write one line for each file; names that are not valid Unicode keep their bytes."""
     try:
         with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
             writer = csv.writer(file)
@@ -131,5 +129,5 @@ def _write_csv(groups: Sequence[DuplicateGroup], path: Path) -> None:
                     writer.writerow((place, "yes" if member.best else "no", score, member.path, *facts))
     except OSError as error:
         raise InvalidArgumentError(
-            f"{path} cannot be written: {error.strerror}; give --csv a file in a folder that you may write to"
+            f"{path}: cannot be written ({error.strerror}); choose another file for --csv"
         ) from error

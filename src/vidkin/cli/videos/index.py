@@ -1,4 +1,4 @@
-"""``vidkin index``: take videos into an index."""
+"""``vidkin index``: add videos to an index."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from vidkin.cli.options import (
     extractor_name,
 )
 from vidkin.cli.paths import open_index_for_writing
-from vidkin.rendering.json_values import as_json, print_json
+from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import number, printable
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ __all__ = ["fill", "index", "print_report"]
 
 
 def index(
-    paths: Annotated[list[Path], typer.Argument(help="Folders and videos.", metavar="PATH...")],
+    paths: Annotated[list[Path], typer.Argument(help="Folders and video files.", metavar="PATH")],
     index: IndexOption = DEFAULT_INDEX,
     extractor: ExtractorOption = None,
     model: ModelOption = None,
@@ -41,22 +41,26 @@ def index(
     whitening: WhiteningOption = None,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", "-w", min=1, help="Processes that decode.", show_default="processors"),
+        typer.Option("--workers", "-w", min=1, help="Worker processes.", show_default="one per processor"),
     ] = None,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Forget videos that are gone from these folders.")
+        bool,
+        typer.Option("--prune", help="Remove videos from the index whose files are gone from these folders."),
     ] = False,
     retry_broken: Annotated[
-        bool, typer.Option("--retry-broken", help="Try broken files again although they did not change.")
+        bool, typer.Option("--retry-broken", help="Read broken files again even if they have not changed.")
     ] = False,
     wait: Annotated[
-        float, typer.Option("--wait", min=0.0, help="Wait so many seconds for another writer to finish.")
+        float,
+        typer.Option(
+            "--wait", min=0.0, help="Seconds to wait for another process that is writing to the index."
+        ),
     ] = 0.0,
     json: JsonOption = False,
 ) -> None:
-    """Take folders and videos into the index: only what is new or changed is read.
+    """Add videos to the index; only new and changed files are read.
 
-    Interrupted at any point, the same command goes on where it stopped.
+    Run the same command again to resume after an interruption.
     """
     name = extractor_name(extractor, model)
     with open_index_for_writing(
@@ -65,7 +69,7 @@ def index(
         report = fill(collection, paths, workers=workers, prune=prune, retry_broken=retry_broken, wait=wait)
         info = collection.info()
     if json:
-        print_json({"index": index, **_report_as_json(report), "videos": info.videos})
+        print_json({"index": index, **dict(_outcomes(report)), "videos": info.videos})
     else:
         print_report(report)
         say(path_text(index).append(f": {number(info.videos, 'video')}"))
@@ -73,7 +77,7 @@ def index(
             from vidkin.features import better_extractor_hint
 
             note(f"Hint: {better_extractor_hint()}")
-    _leave(report)
+    _exit(report)
 
 
 def fill(
@@ -85,19 +89,18 @@ def fill(
     retry_broken: bool = False,
     wait: float = 0.0,
 ) -> IngestReport:
-    """Add paths to a collection with a progress bar."""
+    """Add files and folders to an index, with a progress bar."""
     with meter("indexing") as bar:
         began: float | None = None
 
         def show(progress: Progress) -> None:
-            # Starting the workers takes seconds that say nothing about the rate.
+            # Starting the workers takes seconds that are not part of the rate.
             nonlocal began
             began = began or time.monotonic()
             passed = max(time.monotonic() - began, 0.5)
-            rate = (
-                f"{progress.seconds_of_video / passed:,.0f}x realtime, {progress.done / passed:,.1f} files/s"
-            )
-            bar.update(progress.done, progress.total, detail=f"{rate}  {os.path.basename(progress.path)}")
+            speed = f"{progress.seconds_of_video / passed:,.0f}x real time"
+            rate = f"{progress.done / passed:,.1f} files/s  {os.path.basename(progress.path)}"
+            bar.update(progress.done, progress.total, detail=f"{speed}, {rate}")
 
         return collection.add(
             [os.fspath(path.expanduser()) for path in paths],
@@ -110,8 +113,8 @@ def fill(
 
 
 def print_report(report: IngestReport) -> None:
-    """Counts as a table, and every broken file with its cause."""
-    counts = [(name, len(found)) for name, found in _outcomes(report)]
+    """Print the counts, and every broken file with its cause."""
+    counts = [(name, len(files)) for name, files in _outcomes(report)]
     table(None, [(name, "right") for name, _ in counts], [[f"{count:,}" for _, count in counts]])
     if report.broken:
         columns = [("broken", "left"), ("cause", "left")]
@@ -122,14 +125,10 @@ def _outcomes(report: IngestReport) -> list[tuple[str, Sequence[Any]]]:
     return [(name, getattr(report, name)) for name in ("added", "unchanged", "moved", "broken", "removed")]
 
 
-def _report_as_json(report: IngestReport) -> dict[str, Any]:
-    return {name: as_json(found) for name, found in _outcomes(report)}
-
-
-def _leave(report: IngestReport) -> None:
+def _exit(report: IngestReport) -> None:
     if not report.usable and not report.removed:
         if not report.broken:
-            error_line("no video was found there; give folders or files with videos")
+            error_line("no videos found; name folders or files with videos")
         raise typer.Exit(Status.NOTHING_USABLE)
     if report.broken:
         raise typer.Exit(Status.SOME_FAILED)

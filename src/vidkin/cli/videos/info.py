@@ -19,25 +19,24 @@ if TYPE_CHECKING:
 
 __all__ = ["info"]
 
+_COLUMNS = (("file", "left"), ("length", "right"), ("size", "right"), ("codec or cause", "left"))
+
 
 def info(
     index: IndexOption = DEFAULT_INDEX,
-    videos: Annotated[bool, typer.Option("--videos", help="List every video too.")] = False,
+    videos: Annotated[bool, typer.Option("--videos", help="Also list every video.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Show what the index holds and what made it."""
+    """Show what the index holds and which extractor made it."""
     with open_index(index) as collection:
-        found = collection.info()
+        facts = collection.info()
         records = collection.videos() if videos else []
     if json:
-        print_json({"index": index, **as_json(found), **({"files": records} if videos else {})})
+        print_json({"index": index, **as_json(facts), **({"files": records} if videos else {})})
         return
-    print_facts(found)
+    print_facts(facts)
     if videos:
-        rows = [_row(record) for record in records]
-        table(
-            None, [("file", "left"), ("length", "right"), ("size", "right"), ("codec or cause", "left")], rows
-        )
+        table(None, _COLUMNS, [_row(record) for record in records])
 
 
 def _row(record: VideoRecord) -> list[str | Text]:

@@ -1,8 +1,9 @@
-"""``vidkin match``: two videos side by side."""
+"""``vidkin match``: two videos compared."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,18 +30,18 @@ from vidkin.rendering.text import clock
 if TYPE_CHECKING:
     from vidkin.index import Comparison
 
-__all__ = ["compared", "match"]
+__all__ = ["match"]
 
 
 def match(
-    first: Annotated[Path, typer.Argument(help="The query.", metavar="A")],
-    second: Annotated[Path, typer.Argument(help="The video to look for it in.", metavar="B")],
+    first: Annotated[Path, typer.Argument(help="The query, a video or an image.", metavar="A")],
+    second: Annotated[Path, typer.Argument(help="The video to find it in.", metavar="B")],
     picture: Annotated[
         Path | None,
-        typer.Option("--picture", help="Write the map of frame similarities as a picture (.png, .svg)."),
+        typer.Option("--picture", help="Draw the map of frame similarities into this file (.png, .svg)."),
     ] = None,
     frames: Annotated[
-        Path | None, typer.Option("--frames", help="Write matching frames side by side as a picture.")
+        Path | None, typer.Option("--frames", help="Draw matching frames side by side into this file.")
     ] = None,
     index: IndexOption = DEFAULT_INDEX,
     extractor: ExtractorOption = None,
@@ -50,28 +51,26 @@ def match(
     mirror: MirrorOption = True,
     json: JsonOption = False,
 ) -> None:
-    """Score two videos and show which stretches match.
+    """Score two videos and show which segments match.
 
-    Where there is an index its extractor is used, and the features of B if B is in it; --extractor or
-    --model compares the two files without an index.
+    If there is an index, its extractor is used, and the stored features of B if B is in it. Options --extractor and
+    --model compare the files without an index.
     """
-    from vidkin.rendering.pictures import draw_map, draw_pairs, frame_pairs, require_picture_name
+    from vidkin.rendering.frame_pairs import frame_pairs
 
-    for wanted in (picture, frames):
-        if wanted is not None:
-            require_picture_name(wanted)
-            check_output_path(wanted, inputs=[first, second, weights, whitening])
-    if picture is not None and frames is not None and picture.absolute() == frames.absolute():
-        raise InvalidArgumentError("--picture and --frames name one file; give each its own")
+    _check_pictures(picture, frames, inputs=[first, second, weights, whitening])
     name = extractor_name(extractor, model)
-    result = compared(
+    result = _compare(
         first, second, index, extractor=name, weights=weights, whitening=whitening, mirrored=mirror
     )
     pairs = frame_pairs(result)
-    if picture is not None:
-        draw_map(result, picture, query=first, target=second)
-    if frames is not None and pairs:
-        draw_pairs(pairs, frames, query=first, target=second)
+    if picture is not None or (frames is not None and pairs):
+        from vidkin.rendering.pictures import draw_map, draw_pairs
+
+        if picture is not None:
+            draw_map(result, picture, query=first, target=second)
+        if frames is not None and pairs:
+            draw_pairs(pairs, frames, query=first, target=second)
     if json:
         print_json(
             {
@@ -93,18 +92,31 @@ def match(
     if result.segments:
         print_segments(result.segments)
     elif result.measure == "kinds":
-        note("The score is on the trained model's own scale: higher is more of a kind, 1 is identical.")
+        note("Scores are specific to this model: higher means more of the same kind, 1 identical.")
     else:
-        say(f"No stretch of {clock(float(result.query_times[-1]))} of the query matches.")
+        say(f"No segment of the query (0:00.0 - {clock(float(result.query_times[-1]))}) matches.")
     if picture is not None:
         say(path_text(picture).append(": the frame map"))
     if frames is not None and pairs:
         say(path_text(frames).append(": matching frames"))
     elif frames is not None:
-        note("No segment matches, so there are no frames to show side by side.", style="yellow")
+        note("No segment matches, so there are no matching frames to draw.", style="yellow")
 
 
-def compared(
+def _check_pictures(picture: Path | None, frames: Path | None, *, inputs: Sequence[Path | None]) -> None:
+    if picture is None and frames is None:
+        return
+    from vidkin.rendering.figures import require_picture_name
+
+    for path in (picture, frames):
+        if path is not None:
+            require_picture_name(path)
+            check_output_path(path, inputs=inputs)
+    if picture is not None and frames is not None and picture.absolute() == frames.absolute():
+        raise InvalidArgumentError(f"--picture and --frames must be different files, got {picture} for both")
+
+
+def _compare(
     first: Path,
     second: Path,
     index: Path,
@@ -114,7 +126,7 @@ def compared(
     whitening: Path | None = None,
     mirrored: bool = True,
 ) -> Comparison:
-    """The comparison of two files: by the extractor of the index if there is one and none is asked for."""
+    """Compare two files with the extractor of the index, or the one that is named."""
     from vidkin.index import compare
 
     if extractor is None and whitening is None and index.expanduser().is_dir():
@@ -122,16 +134,16 @@ def compared(
             try:
                 return collection.match(os.fspath(first), os.fspath(second), mirrored=mirrored)
             except NotIndexedError:
-                # The second file is not in the index: both are read, by what made the index.
-                made = collection.manifest
+                # The second file is not in the index: read both with the extractor of the index.
+                manifest = collection.manifest
                 return compare(
                     first,
                     second,
-                    extractor=made.extractor,
-                    weights=weights or made.weights,
-                    whitening=made.whitening,
+                    extractor=manifest.extractor,
+                    weights=weights or manifest.weights,
+                    whitening=manifest.whitening,
                     mirrored=mirrored,
-                    rate=made.sampling_rate,
+                    rate=manifest.sampling_rate,
                 )
     return compare(
         first,

@@ -1,4 +1,4 @@
-"""``vidkin remove``: forget videos."""
+"""``vidkin remove``: remove videos from an index."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["remove"]
 
 def remove(
     paths: Annotated[
-        list[Path], typer.Argument(help="Videos, or folders for all videos below them.", metavar="PATH...")
+        list[Path], typer.Argument(help="Videos, or folders for all videos below them.", metavar="PATH")
     ],
     index: IndexOption = DEFAULT_INDEX,
     json: JsonOption = False,
 ) -> None:
-    """Forget videos. The files themselves are never touched."""
+    """Remove videos from the index. The files themselves are not touched."""
     with open_index_for_writing(index) as collection:
         removed = collection.remove([os.fspath(path) for path in paths])
         left = collection.info().videos

@@ -1,4 +1,4 @@
-"""``vidkin search``: the videos of the index that match a clip, and where."""
+"""``vidkin search``: the videos of an index that match a clip, and where."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from vidkin.cli.options import (
     parse_time,
 )
 from vidkin.cli.paths import open_index
-from vidkin.cli.tables import matches_as_json, print_matches
-from vidkin.rendering.json_values import print_json
+from vidkin.cli.tables import UNRELATED, print_matches
+from vidkin.rendering.json_values import matches_as_json, print_json
 
 __all__ = ["search"]
 
@@ -32,25 +32,27 @@ def search(
     start: Annotated[
         float | None,
         typer.Option(
-            "--start", parser=parse_time, metavar="TIME", help="Search with the part from here: 90, 1:30."
+            "--start", parser=parse_time, metavar="TIME", help="Use the query from this time on: 90, 1:30."
         ),
     ] = None,
     end: Annotated[
         float | None,
-        typer.Option("--end", parser=parse_time, metavar="TIME", help="Search with the part up to here."),
+        typer.Option("--end", parser=parse_time, metavar="TIME", help="Use the query up to this time."),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most this many matches.")] = 10,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, help="Number of matches to show, at most.")
+    ] = 10,
     threshold: Annotated[
-        float, typer.Option("--threshold", "-t", min=0.0, max=1.0, help="Leave out scores below this.")
+        float, typer.Option("--threshold", "-t", min=0.0, max=1.0, help="Lowest score to show.")
     ] = 0.0,
     mirror: MirrorOption = True,
     model: ModelOption = None,
     weights: WeightsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Find the videos that match QUERY, best first, with the matching times."""
+    """List the videos that match QUERY, best first, with the matching times."""
     with open_index(index, extractor=extractor_name(None, model), weights=weights) as collection:
-        measure, held = collection.manifest.measure, collection.store.count()
+        measure, is_empty = collection.manifest.measure, collection.store.count() == 0
         matches = collection.search(
             os.fspath(query), start=start, end=end, limit=limit, threshold=threshold, mirrored=mirror
         )
@@ -69,10 +71,10 @@ def search(
     elif matches:
         print_matches(matches)
         if measure == "kinds":
-            note("Scores are on the trained model's own scale: the order counts, 1 is identical.")
+            note("Scores are specific to this model: only their order is meaningful; 1 means identical.")
         else:
-            note("Scores: 1 is identical, below 0.2 is unrelated (dim).")
-    elif not held:
-        say(path_text(index).append(": there are no videos in this index; take some in with `vidkin index`."))
+            note(f"Scores: 1 means identical, below {UNRELATED:g} unrelated (dim).")
+    elif is_empty:
+        say(path_text(index).append(": the index is empty; add videos with `vidkin index PATH`"))
     else:
-        say(path_text(query).append(f": no match scores {threshold:g} or more."))
+        say(path_text(query).append(f": no match with a score of at least {threshold:g}"))

@@ -110,7 +110,7 @@ class ShotFiles:
                     f"--{option} must name a folder, {printable(os.fspath(target))!r} is a file"
                 )
         if self.plot is not None and not self.many and not os.path.isdir(self.plot):
-            from vidkin.rendering.pictures import require_picture_name
+            from vidkin.rendering.figures import require_picture_name
 
             require_picture_name(self.plot)
         if self.otio is not None:

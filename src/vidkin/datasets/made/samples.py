@@ -236,5 +236,5 @@ class _Builder:
 
 
 def _span(item: Any) -> tuple[float, float, float, float]:
-    source_start, source_end, copy_start, copy_end = (float(value) for value in item)
+    source_start, source_end, copy_start, copy_end = (float(value) for value in item[:4])
     return source_start, source_end, copy_start, copy_end

@@ -1,0 +1,74 @@
+"""Pairs of matching frames: which moments of two videos to show side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vidkin.index import Comparison
+from vidkin.similarity import Segment
+
+__all__ = ["FramePair", "frame_pairs"]
+
+# A segment's line runs between frames: the partner of a frame is searched this many seconds around it.
+_NEAR_LINE = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FramePair:
+    """Two moments that show the same.
+
+    Attributes:
+        query_time: Seconds in the query.
+        target_time: Seconds in the target.
+        similarity: Calibrated similarity of the two frames, in [0, 1].
+        mirrored: The query's frame must be flipped left to right.
+    """
+
+    query_time: float
+    target_time: float
+    similarity: float
+    mirrored: bool
+
+
+def frame_pairs(comparison: Comparison, *, count: int = 6) -> tuple[FramePair, ...]:
+    """Pairs of compared frames, spread evenly over the matching segments, in the order of the query.
+
+    Args:
+        comparison: From :meth:`vidkin.index.Index.match` or :func:`vidkin.compare`.
+        count: At most this many pairs. Each segment gets a share by its length, and at least one pair as long as
+            there are any; short segments have fewer frames and so fewer pairs.
+    """
+    segments = comparison.segments[:count]
+    if not segments:
+        return ()
+    lengths = np.array([max(segment.query_end - segment.query_start, 1e-6) for segment in segments])
+    shares = np.maximum(1, np.floor(lengths / lengths.sum() * count)).astype(int)
+    while shares.sum() > count:
+        shares[int(np.argmax(shares))] -= 1
+    pairs = {
+        pair
+        for segment, share in zip(segments, shares.tolist(), strict=True)
+        for step in range(share)
+        if (pair := _pair(comparison, segment, (step + 0.5) / share)) is not None
+    }
+    return tuple(sorted(pairs, key=lambda pair: (pair.query_time, pair.target_time)))
+
+
+def _pair(comparison: Comparison, segment: Segment, share: float) -> FramePair | None:
+    """The compared frames nearest to a point of a segment: a frame of the query inside it, and the most similar of
+    the target's frames around the segment's line."""
+    point = segment.query_start + share * (segment.query_end - segment.query_start)
+    times, target_times = comparison.query_times, comparison.target_times
+    inside = ((times >= segment.query_start) & (times <= segment.query_end)).nonzero()[:, 0]
+    if len(inside) == 0:
+        return None
+    row = int(inside[(times[inside] - point).abs().argmin()])
+    along = (float(times[row]) - segment.query_start) / max(segment.query_end - segment.query_start, 1e-6)
+    line = segment.target_start + along * (segment.target_end - segment.target_start)
+    distance = (target_times - line).abs()
+    near = distance <= max(_NEAR_LINE, float(distance.min()))
+    column = int(comparison.map[row].masked_fill(~near, -1.0).argmax())
+    similarity = float(comparison.map[row, column].clamp(0, 1))
+    return FramePair(float(times[row]), float(target_times[column]), similarity, segment.mirrored)
