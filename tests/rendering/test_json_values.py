@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 import torch
 
-from vidkin.rendering.json_values import as_json, print_json
+from vidkin.index import Match
+from vidkin.rendering.json_values import as_json, matches_as_json, print_json
 from vidkin.similarity import Segment
 
 
-class Colour(Enum):
+class Color(Enum):
     RED = "red"
 
 
@@ -29,7 +30,7 @@ class Box:
 def test_results_become_plain_values() -> None:
     assert as_json(Box(Path("a/b"), (1.0, float("nan")))) == {"path": "a/b", "values": [1.0, None]}
     assert as_json({"t": torch.tensor([[1.0, 0.5]]), "n": np.float32(0.25)}) == {"t": [[1.0, 0.5]], "n": 0.25}
-    assert as_json([Colour.RED, True, None, {2, 1}]) == ["red", True, None, [1, 2]]
+    assert as_json([Color.RED, True, None, {2, 1}]) == ["red", True, None, [1, 2]]
     assert as_json(Segment(0, 1, 2, 3, 0.5)) == {
         "query_start": 0,
         "query_end": 1,
@@ -38,7 +39,17 @@ def test_results_become_plain_values() -> None:
         "score": 0.5,
         "speed": 1.0,
         "mirrored": False,
+        "query_box": [0, 0, 1, 1],
+        "target_box": [0, 0, 1, 1],
     }
+
+
+def test_matches_have_ranks() -> None:
+    first = Match("a.mp4", 0.9, (Segment(0, 1, 2, 3, 0.5, mirrored=True),))
+    one, two = matches_as_json([first, Match("b.mp4", 0.1, ())])
+    assert (one["rank"], one["path"], one["score"], one["mirrored"]) == (1, "a.mp4", 0.9, True)
+    assert [segment["target_end"] for segment in one["segments"]] == [3]
+    assert (two["rank"], two["mirrored"], two["segments"]) == (2, False, [])
 
 
 def test_what_has_no_form_is_refused() -> None:
