@@ -50,14 +50,12 @@ MOST_FILES, MOST_LINES, MOST_BODY_LINES = 14, 400, 60
 
 # Still to be put right; nothing may be added.
 CROWDED: set[str] = set()
-CIRCLES = {frozenset({"vidkin.training.objectives", "vidkin.training.recipe"})}
+CIRCLES: set[frozenset[str]] = set()
 NEEDLESSLY_LATE = {
     *("vidkin.features.describe", "vidkin.features.fitting", "vidkin.features.whitening"),
     *("vidkin.index.collection", "vidkin.index.ingest.worker", "vidkin.index.manifest"),
     *("vidkin.index.search.compare", "vidkin.index.search.query"),
-    *("vidkin.models.build", "vidkin.models.networks.frame_network"),
     *("vidkin.shots.baselines.deep_sbd.detector", "vidkin.shots.learned.detector"),
-    "vidkin.training.recipe",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from vidkin.datasets import LabelledSet, open_labelled, read_split
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.models import load_model
 from vidkin.rendering.quadlets import draw_quadlets
-from vidkin.training import embed_set, evaluate, measure_embeddings, train
-from vidkin.training.evaluation import measure_one
+from vidkin.training import embed_set, evaluate, measure_embeddings, open_evaluation_set, train
+from vidkin.training.measures import measure_one
 
 # Angles on a circle: two categories of two subcategories with two items each.
 LABELS = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 2], [1, 2], [1, 3], [1, 3]])
@@ -89,6 +90,50 @@ class TestEvaluate:
         assert told == [*((done, 36) for done in range(1, 13)), (36, 36)]
         assert evaluate(load_model(folder), labelled) == found
         assert found.broken == ()
+
+    def test_a_folder_is_divided_as_in_training_and_the_data_of_the_recipe_are_the_default(
+        self, trained: tuple[Path, LabelledSet]
+    ) -> None:
+        folder, labelled = trained
+        expected = evaluate(folder, labelled)
+        assert evaluate(folder, labelled.root) == expected
+        assert evaluate(str(folder)) == expected
+        assert open_evaluation_set(folder).split_counts() == labelled.split_counts()
+
+    def test_data_of_elsewhere_are_divided_by_their_names_or_anew(
+        self, trained: tuple[Path, LabelledSet], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        folder, labelled = trained
+        moved = tmp_path / labelled.root.name
+        shutil.copytree(labelled.root, moved)
+        opened = open_evaluation_set(folder, moved, options={"kind": "image"})
+        assert opened.split_counts() == labelled.split_counts()
+        assert "it is divided as in" in caplog.text
+        other = write_pictures(tmp_path / "other", each=3)
+        assert set(open_evaluation_set(folder, other).split_counts()) == {"train", "test"}
+        assert "the data has no split; it is divided by group" in caplog.text
+        given = open_evaluation_set(folder, moved, split=folder / "split.json")
+        assert given.split_counts() == labelled.split_counts()
+
+    def test_the_primary_figure_is_named(self, trained: tuple[Path, LabelledSet]) -> None:
+        folder, labelled = trained
+        found = evaluate(folder, labelled)
+        assert (found.primary, found.value) == ("qp", found.qp)
+        without = replace(found, qp=math.nan)
+        assert (without.primary, without.value) == ("map", found.map)
+
+    def test_a_model_in_memory_needs_a_labeled_set(self, trained: tuple[Path, LabelledSet]) -> None:
+        folder, _ = trained
+        with pytest.raises(
+            InvalidArgumentError, match="data must be a labeled set if the model is not a folder"
+        ):
+            evaluate(load_model(folder), "pictures")
+        (folder / "recipe.toml").rename(folder / "kept.toml")
+        try:
+            with pytest.raises(InvalidArgumentError, match=r"has no recipe.toml that names labeled data"):
+                evaluate(folder)
+        finally:
+            (folder / "kept.toml").rename(folder / "recipe.toml")
 
     def test_one_split_against_itself(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, labelled = trained

@@ -13,7 +13,8 @@ from vidkin.metric import losses
 from vidkin.models import Encoder, EncoderConfig, build_model
 from vidkin.training import Batch, DrawnItems, ObjectiveRecipe, available_objectives, build_objective
 from vidkin.training.data.streams import index_stream
-from vidkin.training.objectives import WeightedObjective, settled_parameters
+from vidkin.training.loss_table import settle_parameters
+from vidkin.training.objectives import WeightedObjective
 
 LABELS = torch.tensor([[c, 2 * c + s] for c in range(3) for s in range(2) for _ in range(4)])
 
@@ -32,7 +33,7 @@ class Table(nn.Module):
 
 
 def made(name: str, weight: float = 1.0, **parameters: Any) -> ObjectiveRecipe:
-    return ObjectiveRecipe(name=name, weight=weight, parameters=settled_parameters(name, parameters))
+    return ObjectiveRecipe(name=name, weight=weight, parameters=settle_parameters(name, parameters))
 
 
 def features() -> Tensor:
@@ -166,8 +167,10 @@ def test_a_network_that_classifies_brings_its_own_classes(kind: Any) -> None:
 
 
 def test_classification_refuses_a_scale_of_nothing() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"objective 'classification': scale is 0"):
-        settled_parameters("classification", {"scale": 0})
+    with pytest.raises(
+        InvalidArgumentError, match=r"objective 'classification': scale must be above 0 .*, got 0"
+    ):
+        settle_parameters("classification", {"scale": 0})
 
 
 def test_classification_beside_another_term_takes_its_items() -> None:

@@ -7,6 +7,7 @@ from vidkin.models.extractor import ClipModelExtractor, ModelExtractor, open_mod
 from vidkin.models.networks.clip_encoder import ClipEncoder
 from vidkin.models.networks.deep_ranking import DeepRankingNetwork
 from vidkin.models.networks.encoder import Encoder
+from vidkin.models.networks.frame_model import FrameEncoderModel
 from vidkin.models.networks.image_encoder import ImageEncoder
 from vidkin.models.networks.segment_classifier import DeepSBDNetwork
 from vidkin.models.networks.small_network import SmallNetwork
@@ -21,6 +22,7 @@ __all__ = [
     "Encoder",
     "EncoderConfig",
     "EncoderKind",
+    "FrameEncoderModel",
     "ImageEncoder",
     "ModelExtractor",
     "ModelInfo",

@@ -11,6 +11,7 @@ from vidkin.models.config import PLAIN_MEAN, PLAIN_STD, EncoderConfig
 from vidkin.models.networks.clip_encoder import ClipEncoder
 from vidkin.models.networks.deep_ranking import DeepRankingNetwork
 from vidkin.models.networks.encoder import Encoder
+from vidkin.models.networks.frame_model import FrameEncoderModel
 from vidkin.models.networks.frame_network import FrameNetwork, open_frame_network
 from vidkin.models.networks.image_encoder import ImageEncoder
 from vidkin.models.networks.segment_classifier import DeepSBDNetwork
@@ -28,6 +29,7 @@ _WITH_BACKBONE: dict[str, Callable[[EncoderConfig, FrameNetwork], Encoder]] = {
 _WITHOUT_BACKBONE: dict[str, Callable[[EncoderConfig], Encoder]] = {
     "c3d": VideoNetwork,
     "deep_sbd": DeepSBDNetwork,
+    "frame_encoder": FrameEncoderModel,
 }
 
 
@@ -50,9 +52,10 @@ def build_model(
     """
     model: Encoder
     if config.kind in _WITHOUT_BACKBONE:
-        settled = replace(config, mean=config.mean or PLAIN_MEAN, std=config.std or PLAIN_STD)
+        if config.kind != "frame_encoder":
+            config = replace(config, mean=config.mean or PLAIN_MEAN, std=config.std or PLAIN_STD)
         with seeded(seed):
-            model = _WITHOUT_BACKBONE[config.kind](settled)
+            model = _WITHOUT_BACKBONE[config.kind](config)
         if weights is not None and weights != "random":
             load_weights(model, weights, label=f"a {config.kind} network")
         return model.train()

@@ -12,7 +12,7 @@ from vidkin.errors import InvalidArgumentError
 
 __all__ = ["PLAIN_MEAN", "PLAIN_STD", "EncoderConfig", "EncoderKind", "Fit", "Trainable"]
 
-EncoderKind = Literal["clip", "image", "c3d", "deep_sbd", "deep_ranking"]
+EncoderKind = Literal["clip", "image", "c3d", "deep_sbd", "deep_ranking", "frame_encoder"]
 Fit = Literal["letterbox", "crop", "stretch"]
 Trainable = Literal["head", "all"]
 Triple = tuple[float, float, float]
@@ -46,7 +46,8 @@ class EncoderConfig:
 
     Attributes:
         kind: ``clip`` (frame network, fully connected layer, LSTM), ``image`` (the same without the LSTM),
-            ``c3d`` and ``deep_sbd`` (3-D convolutions, trained to classify), ``deep_ranking`` (three paths).
+            ``c3d`` and ``deep_sbd`` (3-D convolutions, trained to classify), ``deep_ranking`` (three paths),
+            ``frame_encoder`` (small, of depthwise-separable blocks, for views of frames).
         backbone: Frame network of ``clip``, ``image`` and ``deep_ranking``: ``small`` (trains on a CPU in minutes),
             ``alexnet``, ``timm:<model>`` or ``torchvision:<model>``, with settings after a question mark
             (``timm:mobilenetv2_100?pad_type=same``). The other kinds have none.
@@ -56,7 +57,7 @@ class EncoderConfig:
         activation: After the fully connected layer of ``clip``: ``relu`` or ``none``.
         lstm: Units of the LSTM, the length of a ``clip`` embedding.
         embedding: Length of a further linear layer at the end of ``clip`` and ``image``; 0 leaves it out. For
-            ``deep_ranking`` the length of the embedding (0: ``hidden``).
+            ``deep_ranking`` and ``frame_encoder`` the length of the embedding (0: ``hidden``, and 128).
         local_normalization: For ``deep_ranking``: side of the blocks in which the maps of the shallow paths are
             brought to mean 0 and length 1, odd; 0 leaves it out.
         dropout: Share of the fully connected layer's output that is dropped in training, [0, 1).
@@ -72,6 +73,7 @@ class EncoderConfig:
             ``stretch``.
         mean: Of the input in units of full scale, three numbers; None: the backbone's own, else (.5, .5, .5).
         std: Standard deviation likewise; None: the backbone's own, else (.25, .25, .25).
+        network: For ``frame_encoder``: widths, strides, grid and normalization; None: the defaults.
 
     Raises:
         InvalidArgumentError: A value is out of range, or does not go with the kind.
@@ -97,6 +99,7 @@ class EncoderConfig:
     fit: Fit = "letterbox"
     mean: Triple | None = None
     std: Triple | None = None
+    network: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
@@ -161,9 +164,15 @@ class EncoderConfig:
             raise InvalidArgumentError(
                 f"classes must be at least 2 for kind {self.kind!r}, got {self.classes}"
             )
+        if self.network is not None and self.kind != "frame_encoder":
+            raise InvalidArgumentError(f"network must not be set for kind {self.kind!r}")
+        if self.kind == "frame_encoder" and (self.mean or self.std):
+            raise InvalidArgumentError(
+                "mean and std must not be set for kind 'frame_encoder', which normalizes its input itself"
+            )
         if not self.is_classifier and self.classes:
             raise InvalidArgumentError(f"classes must be 0 for kind {self.kind!r}, got {self.classes}")
-        if self.is_classifier and self.trainable != "all":
+        if self.kind in ("c3d", "deep_sbd", "frame_encoder") and self.trainable != "all":
             raise InvalidArgumentError(
                 f"trainable must be 'all' for kind {self.kind!r}, which has no backbone, got {self.trainable!r}"
             )

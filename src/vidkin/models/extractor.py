@@ -9,12 +9,14 @@ import torch
 
 from vidkin._base.names import parse_name
 from vidkin.errors import InvalidArgumentError
-from vidkin.features import ClipPlan, Views, frame_information, resolve_device
+from vidkin.features import ClipPlan, FrameExtractor, Views, frame_information, resolve_device
 from vidkin.media import Frames
 from vidkin.models.clip_buffer import Clip, ClipBuffer
+from vidkin.models.frame_extractor import FrameEncoderExtractor
 from vidkin.models.images import encoder_input
 from vidkin.models.networks.clip_encoder import ClipEncoder
 from vidkin.models.networks.encoder import Encoder
+from vidkin.models.networks.frame_model import FrameEncoderModel
 from vidkin.models.store import load_model, model_digest
 from vidkin.similarity import FrameFeatures
 
@@ -177,7 +179,7 @@ class ClipModelExtractor(ModelExtractor):
 
 def open_model_extractor(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
-) -> ModelExtractor:
+) -> FrameExtractor:
     """The extractor of a trained model's folder; what the entry point ``vidkin.extractors: model`` names.
 
     Args:
@@ -198,5 +200,7 @@ def open_model_extractor(
             )
     where = resolve_device(device)
     model = load_model(parsed.path.removeprefix("model:"))
+    if isinstance(model, FrameEncoderModel):
+        return FrameEncoderExtractor(model.network, name=name, device=where)
     kind = ClipModelExtractor if model.config.takes_clips else ModelExtractor
     return kind(model, name=name, device=where)

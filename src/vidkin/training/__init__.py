@@ -1,10 +1,12 @@
-"""Room training: recipes, the one loop that follows them, and what the result is worth."""
+"""Room training: recipes, the run that follows one, and what the resulting model is worth."""
 
 from vidkin.training.data.batch import Batch, Draw, DrawnItems
 from vidkin.training.data.inputs import Inputs, prepare_inputs
-from vidkin.training.evaluation import Evaluation, embed_set, evaluate, measure_embeddings
+from vidkin.training.evaluation import Evaluation, embed_set, evaluate
 from vidkin.training.evaluation_set import open_evaluation_set
-from vidkin.training.objectives import Objective, WeightedObjective, available_objectives, build_objective
+from vidkin.training.loss_table import LossEntry, available_objectives
+from vidkin.training.measures import measure_embeddings
+from vidkin.training.objectives import Objective, WeightedObjective, build_objective
 from vidkin.training.recipe import (
     AUGMENTATIONS,
     DataRecipe,
@@ -13,12 +15,10 @@ from vidkin.training.recipe import (
     Recipe,
     ScheduleRecipe,
     ValidationRecipe,
-    available_recipes,
-    load_recipe,
-    show_recipe,
 )
+from vidkin.training.recipe_file import available_recipes, load_recipe, show_recipe
 from vidkin.training.report import OnProgress, TrainingInterrupted, TrainingProgress, TrainingReport
-from vidkin.training.run.state import open_data
+from vidkin.training.run.prepare import open_data
 from vidkin.training.run.train import train
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "DrawnItems",
     "Evaluation",
     "Inputs",
+    "LossEntry",
     "Measure",
     "Objective",
     "ObjectiveRecipe",

@@ -1,4 +1,4 @@
-"""The labelled items that a trained model is evaluated on, divided as its training divided them."""
+"""The labeled items that a trained model is evaluated on, divided as its training divided them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 from vidkin.datasets import LabelledSet, make_split, open_labelled, read_split
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.models import read_model_info
-from vidkin.training.recipe import DataRecipe, load_recipe
+from vidkin.training.recipe import DataRecipe
+from vidkin.training.recipe_file import load_recipe
 
 __all__ = ["open_evaluation_set"]
 
@@ -28,7 +29,7 @@ def open_evaluation_set(
     options: Mapping[str, Any] | None = None,
     split: PathLike | None = None,
 ) -> LabelledSet:
-    """The labelled items to evaluate a model on, with splits.
+    """The labeled items to evaluate a model on, with splits.
 
     Items that the model was trained on keep the split of the training, wherever they are now: another split would
     test on what the model has learned. Other items without a split are divided by group, 30 % for the test.
@@ -44,11 +45,15 @@ def open_evaluation_set(
         InvalidArgumentError: The folder has no model, or neither the arguments nor a recipe name the data.
         DatasetError: The items are missing or incomplete, or the split is not theirs.
     """
-    folder = Path(model)
+    folder = Path(model).expanduser()
     read_model_info(folder)  # raises an error if there is no model
     recipe = load_recipe(folder / "recipe.toml").data if (folder / "recipe.toml").is_file() else None
+    if recipe is not None and recipe.kind == "unlabeled":
+        recipe = None
     if data is None and recipe is None:
-        raise InvalidArgumentError(f"{model}: has no recipe.toml that names its data; name the data as well")
+        raise InvalidArgumentError(
+            f"{model}: has no recipe.toml that names labeled data; name the data as well"
+        )
     if recipe is not None and data is not None and _resolve(data) != _resolve(recipe.source):
         recipe = None
     source, used, settings = data, reader or "tree", dict(options or {})

@@ -1,4 +1,4 @@
-"""What a training run tells: while it goes, and at its end."""
+"""What a training run reports, while it runs and at its end."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ __all__ = ["OnProgress", "TrainingInterrupted", "TrainingProgress", "TrainingRep
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingProgress:
-    """One sign of life.
+    """Where a run is.
 
     Attributes:
-        phase: ``reading``: items are read and their features made; ``training``: a step is over; ``validating``:
-            a validation is over.
-        done: Items or steps that are over.
-        total: Of all.
-        terms: Of a step its terms, of a validation its measure.
-        learning_rate: Of a step, of the first group of weights.
-        warning: What is wrong; empty as a rule.
+        phase: ``reading``: an item was read; ``training``: a step was taken; ``validating``: a validation was made.
+        done: Items read, or steps taken.
+        total: Number of all items or steps.
+        terms: Terms of the step, or the figure of the validation.
+        learning_rate: Of the step and the first group of weights.
+        warning: A problem; usually empty.
     """
 
     phase: Literal["reading", "training", "validating"]
@@ -37,24 +36,24 @@ OnProgress = Callable[[TrainingProgress], None]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingReport:
-    """What came of a training run.
+    """The result of a training run.
 
     Attributes:
         output: Folder with the model.
-        steps: Steps that are over.
+        steps: Steps that were taken.
         planned: Steps of the recipe.
-        resumed_from: Step of the checkpoint that it went on from; 0 where there was none.
-        stopped_early: Validation had not become better for ``validation.patience`` times.
+        resumed_from: Step of the checkpoint that it continued from; 0 if there was none.
+        stopped_early: Validation had not improved for ``validation.patience`` times.
         terms: Means over the last steps.
-        measure: What validation measured; empty without validation.
+        measure: The figure that validation measured; empty without validation.
         best: Its highest value; None without validation.
-        best_step: The step of it.
+        best_step: Step of that value.
         distance_start: Mean distance of pairs of embeddings at the start, in [0, 2].
-        distance_end: At the end.
+        distance_end: The same at the end.
         collapsed_at: Step at which it fell below the threshold; None: never.
-        recovered: It has since risen above the threshold again.
+        recovered: It rose above the threshold again later.
         broken: (file, cause) of items that could not be read and were left out.
-        seconds: Of this call.
+        seconds: Wall-clock time of this call.
     """
 
     output: Path
@@ -75,7 +74,7 @@ class TrainingReport:
 
     @property
     def collapsed(self) -> bool:
-        """Did all embeddings come to lie at nearly one place, and stay there?"""
+        """All embeddings came to lie at nearly one place, and stayed there."""
         return self.collapsed_at is not None and not self.recovered
 
     def __str__(self) -> str:
@@ -83,10 +82,10 @@ class TrainingReport:
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """Ctrl-C, after everything so far was stored.
+    """Ctrl-C; everything so far has been stored.
 
     Attributes:
-        report: How far it came.
+        report: Report of the steps that were taken.
     """
 
     def __init__(self, report: TrainingReport) -> None:

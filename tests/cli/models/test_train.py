@@ -40,7 +40,7 @@ class TestTrain:
     def test_without_a_recipe_those_of_the_package_are_listed(self) -> None:
         out = run("train").out
         assert "photographs" in out
-        assert "labelled clips that the package makes by itself" in out
+        assert "labeled clips that vidkin makes itself" in out
         assert "photographs" in run("train", "--json").json["recipes"]
 
     def test_show_prints_every_default_and_what_is_set(self) -> None:
@@ -88,7 +88,7 @@ class TestTrain:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            (["cooking"], "there is no recipe 'cooking'"),
+            (["cooking"], "'cooking' is not a recipe"),
             (["photographs", "--show", "--set", "steps"], "for example schedule.steps=100; got steps"),
             (["photographs", "--show", "--set", "schedule.stops=3"], "[schedule] has no setting stops"),
             (["photographs", "--show", "--set", "objective.9.c=3"], "counted from 0"),

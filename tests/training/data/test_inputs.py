@@ -100,7 +100,7 @@ class TestCache:
     @pytest.fixture
     def count(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
         """How many items were read since it was asked last."""
-        import vidkin.training.data.inputs as module
+        import vidkin.training.data.reading as module
 
         reads: list[str] = []
         real = module.read_item
@@ -167,7 +167,7 @@ class TestCache:
         with caplog.at_level(logging.WARNING):
             prepare_inputs(image_model(), pictures, features=True, cache=tmp_path)
         assert count() == 12
-        assert "is damaged and made anew" in caplog.text
+        assert "is damaged, features are computed again" in caplog.text
 
     def test_remembers_what_was_broken(self, tmp_path: Path, count: Callable[[], int]) -> None:
         source = write_pictures(tmp_path / "p", each=2)
@@ -185,7 +185,7 @@ class TestCache:
 
     def test_a_folder_that_cannot_be_written_is_told(self, pictures: LabelledSet, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
-        with pytest.raises(InvalidArgumentError, match="features cannot be kept in"):
+        with pytest.raises(InvalidArgumentError, match="features cannot be stored here"):
             prepare_inputs(image_model(), pictures, features=True, cache=tmp_path / "file" / "x")
 
 
@@ -208,7 +208,7 @@ def test_what_is_too_large_to_be_kept_is_read_when_it_is_drawn(
 
 
 def test_augmentation_happens_in_training_alone(pictures: LabelledSet) -> None:
-    found: Inputs = prepare_inputs(image_model(), pictures, features=False, augmentation=("colour",))
+    found: Inputs = prepare_inputs(image_model(), pictures, features=False, augmentation=("color",))
     indices = torch.tensor([0])
     plain = found.take(indices, device=CPU)[0]
     changed = found.take(indices, device=CPU, generator=torch.Generator().manual_seed(0))[0]
@@ -217,7 +217,7 @@ def test_augmentation_happens_in_training_alone(pictures: LabelledSet) -> None:
 
 
 def test_images_are_no_clips(pictures: LabelledSet) -> None:
-    with pytest.raises(InvalidArgumentError, match="holds images, a model of kind 'clip' takes clips"):
+    with pytest.raises(InvalidArgumentError, match="contains images, but a model of kind 'clip' takes clips"):
         prepare_inputs(clip_model(), pictures, features=True)
 
 

@@ -59,7 +59,7 @@ def test_quadruplets_b_take_both_from_other_categories() -> None:
 
 def test_quadruplets_b_need_two_subcategories_elsewhere() -> None:
     labels = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 2], [1, 2]])
-    with pytest.raises(InvalidArgumentError, match="negatives of two subcategories beside the query's"):
+    with pytest.raises(InvalidArgumentError, match="negatives of two subcategories other than the query's"):
         next(index_stream("quadruplets_b", labels, steps=1, quadlets=8))
 
 
@@ -82,7 +82,9 @@ def test_sizes_of_batches_follow_the_smallest_class() -> None:
 
 def test_batches_need_two_categories() -> None:
     labels = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 2]])
-    with pytest.raises(InvalidArgumentError, match="the training items have 1 such categories"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"batches need at least 2 categories .*, got 1 categories"
+    ):
         next(index_stream("batches", labels, steps=1))
 
 
@@ -103,7 +105,9 @@ def labelled(*labels: str) -> LabelledSet:
 
 def test_what_lacks_is_told_by_the_names_of_the_labels() -> None:
     check_drawable(labelled("é/x", "é/x", "é/y", "ü/z"), ["quadlets", "batches"])
-    with pytest.raises(InvalidArgumentError, match="all 2 training items are of category 'é'"):
+    with pytest.raises(
+        InvalidArgumentError, match="training items must have at least 2 categories, got 'é' for all 2"
+    ):
         check_drawable(labelled("é/x", "é/y"), ["uniform", "quadlets"])
     one_each = labelled("é/x", "ü/y", "ü/z")
     with pytest.raises(
@@ -112,6 +116,46 @@ def test_what_lacks_is_told_by_the_names_of_the_labels() -> None:
     ):
         check_drawable(one_each, ["quadlets"])
     # Of one subcategory two items, of another category two subcategories: not together.
-    with pytest.raises(InvalidArgumentError, match="none of the 4 training items has both"):
+    with pytest.raises(InvalidArgumentError, match="none of the 4 training items has both a second item"):
         check_drawable(labelled("é/x", "é/x", "ü/y", "ü/z"), ["quadruplets_a"])
     check_drawable(one_each, ["uniform"])
+
+
+def labels_of(subcategories: list[int], items: int) -> torch.Tensor:
+    """Categories with so many subcategories each, of so many items each."""
+    rows, fine = [], 0
+    for category, count in enumerate(subcategories):
+        for _ in range(count):
+            rows += [[category, fine]] * items
+            fine += 1
+    return torch.tensor(rows)
+
+
+@pytest.mark.parametrize(
+    ("subcategories", "items", "expected"),
+    [
+        ([20, 25, 22], 12, (3, 10, 4)),  # 3 * 10 * 4 = 120 of 128
+        ([30] * 8, 12, (8, 4, 4)),
+        ([30] * 12, 12, (8, 4, 4)),  # no more than eight categories
+        ([20, 20, 20], 3, (3, 14, 3)),  # three items each: 126 of 128
+        ([2, 3, 5, 2], 20, (4, 2, 4)),  # no more subcategories than the smallest category has
+    ],
+)
+def test_batches_hold_what_128_items_allow(
+    subcategories: list[int], items: int, expected: tuple[int, int, int]
+) -> None:
+    assert balanced_sizes(labels_of(subcategories, items), 128, repeat=True) == expected
+
+
+@pytest.mark.parametrize(("subcategories", "items"), [([4], 4), ([4, 1], 4), ([4, 4], 1)])
+def test_labels_without_quadlets_are_refused(subcategories: list[int], items: int) -> None:
+    with pytest.raises(
+        InvalidArgumentError, match="batches need at least 2 categories of 2 subcategories of 2 items"
+    ):
+        balanced_sizes(labels_of(subcategories, items), 128, repeat=True)
+
+
+def test_items_of_small_subcategories_repeat_only_if_they_may() -> None:
+    labels = torch.cat([labels_of([3, 3], 5), torch.tensor([[1, 6], [1, 6]])])
+    assert balanced_sizes(labels, 24) == (2, 3, 2)
+    assert balanced_sizes(labels, 24, repeat=True) == (2, 3, 4)

@@ -14,7 +14,7 @@ import torch
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.randomness import random_state, restore_random_state, seeded
-from vidkin.training.run.checkpoint import Checkpoint, load_optimiser, optimiser_tensors
+from vidkin.training.run.checkpoint import Checkpoint, load_optimizer, optimizer_tensors
 from vidkin.training.run.interrupt import deferred_interrupt
 
 
@@ -27,12 +27,12 @@ class TestCheckpoint:
         }
         Checkpoint(7, tensors, {"x": 0.1 + 0.2, "y": None}).write(tmp_path / "file")
         found = Checkpoint.read(tmp_path / "file")
-        assert (found.step, found.noted) == (7, {"x": 0.1 + 0.2, "y": None})
+        assert (found.step, found.values) == (7, {"x": 0.1 + 0.2, "y": None})
         assert all(torch.equal(found.tensors[name], tensor) for name, tensor in tensors.items())
         assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
     @pytest.mark.parametrize("kind", ["adamw", "sgd"])
-    def test_an_optimiser_goes_on_exactly(self, kind: str) -> None:
+    def test_an_optimizer_goes_on_exactly(self, kind: str) -> None:
         def made() -> tuple[torch.nn.Linear, torch.optim.Optimizer]:
             torch.manual_seed(0)
             layer = torch.nn.Linear(3, 2)
@@ -40,32 +40,32 @@ class TestCheckpoint:
                 return layer, torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
             return layer, torch.optim.AdamW(layer.parameters(), lr=0.1)
 
-        def step(layer: torch.nn.Linear, optimiser: torch.optim.Optimizer) -> None:
-            optimiser.zero_grad()
+        def step(layer: torch.nn.Linear, optimizer: torch.optim.Optimizer) -> None:
+            optimizer.zero_grad()
             layer(torch.ones(1, 3)).square().sum().backward()
-            optimiser.step()
+            optimizer.step()
 
-        first, first_optimiser = made()
-        step(first, first_optimiser)
-        second, second_optimiser = made()
+        first, first_optimizer = made()
+        step(first, first_optimizer)
+        second, second_optimizer = made()
         second.load_state_dict(first.state_dict())
-        load_optimiser(second_optimiser, optimiser_tensors(first_optimiser))
+        load_optimizer(second_optimizer, optimizer_tensors(first_optimizer))
         for _ in range(3):
-            step(first, first_optimiser)
-            step(second, second_optimiser)
+            step(first, first_optimizer)
+            step(second, second_optimizer)
         assert torch.equal(first.weight, second.weight)
 
     def test_a_newer_format_is_refused(self, tmp_path: Path) -> None:
         from safetensors.torch import save_file
 
         save_file(
-            {"a": torch.zeros(1)}, tmp_path / "file", metadata={"format": "99", "step": "1", "noted": "{}"}
+            {"a": torch.zeros(1)}, tmp_path / "file", metadata={"format": "99", "step": "1", "values": "{}"}
         )
         with pytest.raises(InvalidArgumentError, match="was written by a newer vidkin"):
             Checkpoint.read(tmp_path / "file")
 
     def test_a_folder_that_is_none_is_told(self, tmp_path: Path) -> None:
-        with pytest.raises(InvalidArgumentError, match=r"the checkpoint .* cannot be written"):
+        with pytest.raises(InvalidArgumentError, match=r"the checkpoint cannot be written"):
             Checkpoint(1, {"a": torch.zeros(1)}, {}).write(tmp_path / "nowhere" / "file")
 
 
@@ -75,15 +75,15 @@ class TestRandomness:
         return random.random(), float(np.random.rand()), float(torch.rand(()))
 
     def test_states_survive_json(self) -> None:
-        tensors, noted = random_state()
+        tensors, values = random_state()
         expected = self.drawn()
-        restore_random_state(tensors, json.loads(json.dumps(noted)))
+        restore_random_state(tensors, json.loads(json.dumps(values)))
         assert self.drawn() == expected
 
     def test_inside_is_seeded_and_outside_goes_on(self) -> None:
-        tensors, noted = random_state()
+        tensors, values = random_state()
         expected = self.drawn()
-        restore_random_state(tensors, noted)
+        restore_random_state(tensors, values)
         with seeded(3):
             first = self.drawn()
         assert self.drawn() == expected
@@ -92,7 +92,7 @@ class TestRandomness:
 
 
 class TestInterrupt:
-    def test_the_first_is_noted_and_the_second_interrupts(self) -> None:
+    def test_the_first_is_values_and_the_second_interrupts(self) -> None:
         before = signal.getsignal(signal.SIGINT)
         with deferred_interrupt() as interrupt:
             assert not interrupt

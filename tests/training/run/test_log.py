@@ -49,7 +49,7 @@ def test_what_a_killed_run_wrote_after_its_checkpoint_is_dropped(tmp_path: Path)
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"run\.jsonl cannot be written"):
+    with pytest.raises(InvalidArgumentError, match=r"run\.jsonl: cannot be written"):
         RunLog(tmp_path / "missing")
 
 

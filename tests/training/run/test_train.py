@@ -85,7 +85,7 @@ class TestAWholeRun:
     @pytest.mark.parametrize(
         "schedule",
         [
-            {"optimiser": "sgd", "decay": "cosine", "warm_up": 3},
+            {"optimizer": "sgd", "decay": "cosine", "warm_up": 3},
             {"precision": "bfloat16", "decay": "step", "step_every": 4},
             {"batch": [2, 2, 3], "clip": 0},
         ],
@@ -196,7 +196,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
             validation={"every": 5},
             schedule={"steps": 40, "checkpoint_every": 7, "decay": "cosine"},
         )
-        recipe["data"]["augmentation"] = ["flip", "crop", "colour"]
+        recipe["data"]["augmentation"] = ["flip", "crop", "color"]
         recipe["objective"] = [{"name": name} for name in ("classification", "all_quadlets", "radial")]
         whole, killed = tmp_path / "whole", tmp_path / "killed"
         assert self.run(recipe, whole, 0.0).wait(timeout=120) == 0
@@ -249,7 +249,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
     def test_another_recipe_in_the_same_folder_is_refused(self, pictures: Path, tmp_path: Path) -> None:
         train(recipe_for(pictures), output=tmp_path)
         with pytest.raises(
-            InvalidArgumentError, match="holds a run with another recipe; give another output"
+            InvalidArgumentError, match="holds a run with another recipe; choose another output"
         ):
             train(recipe_for(pictures, "triplet"), output=tmp_path)
         report = train(recipe_for(pictures, "triplet"), output=tmp_path, resume=False)
@@ -363,7 +363,7 @@ class TestCollapse:
         ]
 
     def test_a_loss_that_is_no_number_ends_the_run(self, pictures: Path, tmp_path: Path) -> None:
-        recipe = recipe_for(pictures, schedule={"learning_rate": 1e30, "clip": 0, "optimiser": "sgd"})
+        recipe = recipe_for(pictures, schedule={"learning_rate": 1e30, "clip": 0, "optimizer": "sgd"})
         with pytest.raises(TrainingError, match=r"step \d+: the loss is .* lower the learning rate"):
             train(recipe, output=tmp_path)
 
@@ -377,7 +377,7 @@ def test_a_recipe_that_is_shown_trains_to_the_same_weights(pictures: Path, tmp_p
 
 def test_an_output_that_is_a_file_is_told(pictures: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("something")
-    with pytest.raises(InvalidArgumentError, match="is no folder that can be written"):
+    with pytest.raises(InvalidArgumentError, match="choose an output folder that can be written"):
         train(recipe_for(pictures), output=tmp_path / "file")
 
 

@@ -40,8 +40,11 @@ def train(
         ),
     ] = None,
     data: Annotated[
-        str | None,
-        typer.Option("--data", help="Folder or file of the labelled data, instead of data.source."),
+        list[str] | None,
+        typer.Option(
+            "--data",
+            help="Folder or file of the data, instead of data.source; repeatable for recipes without labels.",
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -73,7 +76,7 @@ def train(
     if recipe is None and not show:
         _list(available_recipes(), json)
         return
-    chosen = _chosen(recipe or available_recipes()[0], data, settings or [])
+    chosen = _chosen(recipe or available_recipes()[0], data or [], settings or [])
     if show:
         say(show_recipe(chosen).rstrip("\n"))
         return
@@ -84,26 +87,28 @@ def train(
         report = train_model(
             chosen, output=folder, resume=resume, on_progress=lambda progress: _show(bar, progress)
         )
-        drawn = _draw(bar, chosen, folder) if picture else None
+        labeled = chosen.data.kind == "labeled"
+        drawn = _draw(bar, chosen, folder) if picture and labeled else None
     if json:
         facts: dict[str, Any] = as_json(report)
         print_json({"recipe": chosen.name, "collapsed": report.collapsed, "picture": drawn, **facts})
     else:
-        _print(report, drawn)
+        _print(report, drawn, labeled=labeled)
     if report.broken:
         raise typer.Exit(Status.SOME_FAILED)
 
 
-def _chosen(source: str, data: str | None, settings: Sequence[str]) -> Recipe:
+def _chosen(source: str, data: Sequence[str], settings: Sequence[str]) -> Recipe:
     """The recipe with the settings of the command line."""
     from vidkin.training import load_recipe, show_recipe
 
     recipe = load_recipe(source)
-    if data is None and not settings:
+    if not data and not settings:
         return recipe
     tables = tomllib.loads(show_recipe(recipe))
-    if data is not None:
-        tables["data"]["source"] = data
+    if data:
+        tables["data"]["source"] = data[0]
+        tables["data"]["folders"] = list(data[1:])
     for setting in settings:
         name, value = parse_setting(setting, "--set", _EXAMPLE)
         _override(tables, name.split("."), toml_or_text(value), setting)
@@ -192,7 +197,7 @@ def _draw(bar: Meter, recipe: Recipe, folder: Path) -> Path | None:
     return path
 
 
-def _print(report: TrainingReport, drawn: Path | None) -> None:
+def _print(report: TrainingReport, drawn: Path | None, *, labeled: bool) -> None:
     rows = [[name, f"{value:.4f}"] for name, value in report.terms.items()]
     if report.best is not None:
         rows.append([f"validation {report.measure}, step {report.best_step}", f"{report.best:.4f}"])
@@ -209,4 +214,5 @@ def _print(report: TrainingReport, drawn: Path | None) -> None:
         note(f"Left out: {file}: {cause}", style="yellow")
     if drawn is not None:
         note(f"Sampled quadlets: {drawn}")
-    note(f"Next: `vidkin evaluate {report.output}`, or `vidkin index FOLDER --model {report.output}`.")
+    index = f"`vidkin index FOLDER --model {report.output}`"
+    note(f"Next: `vidkin evaluate {report.output}`, or {index}." if labeled else f"Next: {index}.")

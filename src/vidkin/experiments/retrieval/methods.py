@@ -5,18 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
-from torch import Tensor
-
 from vidkin.errors import InvalidArgumentError
 from vidkin.training.recipe import ObjectiveRecipe
 
-__all__ = ["METHODS", "Method", "MethodInput", "batch_sizes", "method_named"]
+__all__ = ["METHODS", "Method", "MethodInput", "method_named"]
 
 MethodInput = Literal["frozen", "features", "pixels"]
-
-_MOST_CATEGORIES = 8
-_MOST_ITEMS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,26 +98,3 @@ def method_named(name: str) -> Method:
     raise InvalidArgumentError(
         f"a method must be one of {', '.join(method.name for method in METHODS)}; got {name!r}"
     )
-
-
-def batch_sizes(labels: Tensor, items: int) -> tuple[int, int, int]:
-    """(P, S, K): categories, subcategories of each and items of each of those in batches of at most ``items`` items.
-
-    All categories up to 8, then items of a subcategory up to 4 (no more than the median one has, so that few items
-    are in a batch twice), then as many subcategories as fit.
-
-    Raises:
-        InvalidArgumentError: There are no two categories of two subcategories each, or most subcategories have one
-            item: no quadlets.
-    """
-    classes, counts = torch.unique(labels, dim=0, return_counts=True)
-    categories, subcategories = torch.unique(classes[:, 0], return_counts=True)
-    each = min(_MOST_ITEMS, int(counts.median()))
-    fewest = int(subcategories.min())
-    if len(categories) < 2 or each < 2 or fewest < 2:
-        raise InvalidArgumentError(
-            f"batches of quadlets need 2 categories, 2 subcategories in each and 2 items in each of those; got "
-            f"{len(categories)} categories, at least {fewest} subcategories and mostly {int(counts.median())} items"
-        )
-    wanted = min(len(categories), _MOST_CATEGORIES)
-    return wanted, max(2, min(fewest, items // (wanted * each))), each

@@ -7,10 +7,11 @@ from torch import Tensor
 
 from vidkin.experiments.retrieval.geometry import order_and_distances
 from vidkin.metric import measures
+from vidkin.training.measures import measure_scores
 
 __all__ = ["nearest_items", "score_retrieval"]
 
-_SAMPLES = 15_000
+_FIGURES = ("qp", "qp_sampled", "ndcg", "tp", "tp_sampled", "map", "map_subcategory", "recall_at_1")
 
 
 def score_retrieval(
@@ -34,26 +35,12 @@ def score_retrieval(
     """
     scores = -torch.cdist(queries, gallery)
     relevance = measures.graded_relevance(query_labels, labels)
-    shared = measures.RetrievalAccumulator(
-        ["quadlet_precision", "ndcg", "triplet_precision", "mean_average_precision"]
-    )
-    shared.update(scores, relevance)
-    exact = shared.compute()
+    figures = measure_scores(scores, relevance, names=_FIGURES)
     others = ~torch.eye(len(queries), dtype=torch.bool)
     inside = measures.quadlet_precision(
         -torch.cdist(queries, queries), measures.graded_relevance(query_labels, query_labels), valid=others
     )
-    shares = {
-        "qp": exact["quadlet_precision"],
-        "qp_sampled": measures.quadlet_precision(scores, relevance, samples=_SAMPLES, seed=0),
-        "qp_inside": inside,
-        "ndcg": exact["ndcg"],
-        "tp": exact["triplet_precision"],
-        "tp_sampled": measures.triplet_precision(scores, relevance, samples=_SAMPLES, seed=0),
-        "map": exact["mean_average_precision"],
-        "map_subcategory": measures.mean_average_precision(scores, relevance, level=2),
-        "recall_at_1": (relevance.gather(1, scores.argmax(dim=1, keepdim=True)) == 2).double().mean().item(),
-    }
+    shares = {**figures, "qp_inside": inside}
     percent = {name: 100.0 * float(value) for name, value in shares.items()}
     return percent | order_and_distances(queries, query_labels, gallery, labels)
 

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.experiments.retrieval.methods import Method, batch_sizes
+from vidkin.experiments.retrieval.methods import Method
 from vidkin.models import Encoder
 from vidkin.models.collapse import collapse_threshold
 from vidkin.models.engine import read_terms, take_steps
 from vidkin.training.data.batch import Batch, DrawnItems
-from vidkin.training.data.streams import index_stream
+from vidkin.training.data.streams import balanced_sizes, index_stream
 from vidkin.training.objectives import WeightedObjective, build_objective
 
 __all__ = ["Labelled", "Schedule", "Training", "embed_inputs", "train_method"]
@@ -170,7 +170,7 @@ def _batches(
             train.labels,
             steps=schedule.steps,
             quadlets=quadlets,
-            sizes=batch_sizes(train.labels, 4 * quadlets) if draw == "batches" else (),
+            sizes=balanced_sizes(train.labels, 4 * quadlets, repeat=True) if draw == "batches" else (),
             seed=seed,
         )
         for draw in objective.draws

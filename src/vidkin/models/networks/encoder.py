@@ -20,7 +20,7 @@ class Encoder(nn.Module, ABC):
     Inputs have values from 0 to 1; normalization by mean and standard deviation happens inside.
 
     Attributes:
-        config: Kind, sizes and input; mean and std are set.
+        config: Kind, sizes and input; mean and std are set unless the network normalizes its input itself.
         dimension: D, length of the embedding.
         class_names: Classes or labels that it was trained with, if they are known.
     """
@@ -30,13 +30,16 @@ class Encoder(nn.Module, ABC):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        if config.mean is None or config.std is None:
+        mean, std = config.mean, config.std
+        if config.kind == "frame_encoder":
+            mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+        if mean is None or std is None:
             raise InvalidArgumentError("the configuration needs mean and std of the input; use build_model")
         self.config = config
         self.class_names: tuple[str, ...] = ()
         # Not part of the state: the configuration holds them.
-        self.register_buffer("_mean", torch.tensor(config.mean)[:, None, None], persistent=False)
-        self.register_buffer("_std", torch.tensor(config.std)[:, None, None], persistent=False)
+        self.register_buffer("_mean", torch.tensor(mean)[:, None, None], persistent=False)
+        self.register_buffer("_std", torch.tensor(std)[:, None, None], persistent=False)
 
     @abstractmethod
     def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:

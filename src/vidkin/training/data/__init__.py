@@ -1,1 +1,1 @@
-"""What a training step gets: items, batches, and the order they come in."""
+"""The data of a training: items read once, drawn in a fixed order, as batches."""

@@ -12,19 +12,20 @@ from vidkin.models import Encoder
 
 __all__ = ["Batch", "Draw", "DrawnItems"]
 
-Draw = Literal["quadlets", "quadruplets_a", "quadruplets_b", "batches", "uniform"]
-"""How items of a step are drawn, see :func:`vidkin.training.data.streams.index_stream`."""
+Draw = Literal["quadlets", "quadruplets_a", "quadruplets_b", "batches", "uniform", "views"]
+"""How items of a step are drawn, see :func:`vidkin.training.data.streams.index_stream`; ``views`` of unlabeled data:
+the first views of N / 2 images, then their second views."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnItems:
-    """Items of one draw. N items; tuples come member by member: all queries, all positives, ...
+    """N items of one draw; tuples are stored member by member: all queries, all positives, ...
 
     Attributes:
-        inputs: [N, T, F] or [N, F] features of a frozen backbone, or pictures [N, (T,) 3, S, S] from 0 to 1.
-        lengths: [N] frames of each item, None where all are full.
-        labels: [N, 2] int64 (category, subcategory).
-        are_features: What ``inputs`` are.
+        inputs: [N, T, F] or [N, F] features of a frozen backbone, or images [N, (T,) 3, S, S] from 0 to 1.
+        lengths: [N] frames of each item; None if all are full.
+        labels: [N, 2] int64 (category, subcategory); of views (image, image).
+        are_features: Whether ``inputs`` are features.
     """
 
     inputs: Tensor
@@ -35,14 +36,14 @@ class DrawnItems:
     def embeddings(self, model: Encoder) -> Tensor:
         """Unit vectors [N, D] float32, with gradients."""
         if self.are_features:
-            found: Tensor = model.head(self.inputs, self.lengths)  # type: ignore[operator]
+            vectors: Tensor = model.head(self.inputs, self.lengths)  # type: ignore[operator]
         else:
-            found = model.embed(self.inputs, self.lengths)
-        return found.float()
+            vectors = model.embed(self.inputs, self.lengths)
+        return vectors.float()
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """All that one step needs: the items of each draw that the objective asks for."""
+    """The items of one step, for each draw of its objective."""
 
     draws: Mapping[Draw, DrawnItems]

@@ -1,1 +1,1 @@
-"""The training loop, its state, and what it leaves on disk."""
+"""A training run: prepared, followed step by step, stored and resumed."""

@@ -1,4 +1,4 @@
-"""Checkpoints: everything that a run needs to go on exactly, in one file that is replaced in one move."""
+"""Checkpoints: everything that a run needs to continue exactly, in one file that is replaced as a whole."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn, optim
 
 from vidkin._base.atomic import replace_file
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["CHECKPOINT_FILE", "Checkpoint", "load_optimiser", "optimiser_tensors", "trained_state"]
+__all__ = ["CHECKPOINT_FILE", "Checkpoint", "load_optimizer", "optimizer_tensors", "trained_state"]
 
 CHECKPOINT_FILE = "checkpoint.safetensors"
 _FORMAT = 1
@@ -24,57 +26,58 @@ class Checkpoint:
     """The state of a run after a step.
 
     Attributes:
-        step: Steps that are over.
-        tensors: Weights, state of the optimiser, states of random generators, by name.
-        noted: Everything else, as JSON holds it.
+        step: Steps that were taken.
+        tensors: Weights, state of the optimizer, states of random generators, by name.
+        values: Everything else, as JSON holds it.
     """
 
     step: int
     tensors: dict[str, Tensor]
-    noted: dict[str, Any]
+    values: dict[str, Any]
 
     def write(self, path: Path) -> None:
-        """Replace the file in one move, after its content has reached the disk: a kill leaves the old or the new one.
+        """Replace the file as a whole, after its content has reached the disk: a kill leaves the old or the new one.
 
         Raises:
             InvalidArgumentError: It cannot be written.
         """
-        from safetensors import SafetensorError
-        from safetensors.torch import save_file
-
         # Clones: parts that share memory cannot be written.
         tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in self.tensors.items()}
-        metadata = {"format": str(_FORMAT), "step": str(self.step), "noted": json.dumps(self.noted)}
+        metadata = {"format": str(_FORMAT), "step": str(self.step), "noted": json.dumps(self.values)}
         try:
             with replace_file(path) as temporary:
                 save_file(tensors, temporary, metadata=metadata)
         except (OSError, SafetensorError) as error:
-            raise InvalidArgumentError(f"the checkpoint {path} cannot be written: {error}") from error
+            raise InvalidArgumentError(f"{path}: the checkpoint cannot be written: {error}") from error
 
     @classmethod
     def read(cls, path: Path) -> Checkpoint:
         """What :meth:`write` wrote.
 
         Raises:
-            InvalidArgumentError: The file is damaged or of a newer vidkin.
+            InvalidArgumentError: The file is damaged, or was written by a newer vidkin.
         """
-        from safetensors import SafetensorError, safe_open
-
         try:
             with safe_open(os.fspath(path), framework="pt") as file:
                 metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             if int(metadata["format"]) > _FORMAT:
-                raise InvalidArgumentError(f"{path} was written by a newer vidkin; upgrade, or start over")
+                raise InvalidArgumentError(f"{path}: was written by a newer vidkin; upgrade, or start over")
             return cls(int(metadata["step"]), tensors, json.loads(metadata["noted"]))
         except (OSError, SafetensorError, KeyError) as error:
             raise InvalidArgumentError(
-                f"the checkpoint {path} is damaged ({error}); start over without resuming (--restart)"
+                f"{path}: the checkpoint is damaged ({error}); start over without resuming (--restart)"
             ) from error
+
+    def below(self, prefix: str) -> dict[str, Tensor]:
+        """The tensors whose names start with the prefix, without it."""
+        return {
+            name[len(prefix) :]: tensor for name, tensor in self.tensors.items() if name.startswith(prefix)
+        }
 
 
 def trained_state(model: nn.Module, *, frozen: bool) -> dict[str, Tensor]:
-    """State of a model by name; without its backbone where that is frozen and comes from elsewhere."""
+    """State of a model by name; without its backbone if that is frozen and comes from elsewhere."""
     return {
         name: tensor
         for name, tensor in model.state_dict().items()
@@ -82,9 +85,9 @@ def trained_state(model: nn.Module, *, frozen: bool) -> dict[str, Tensor]:
     }
 
 
-def optimiser_tensors(optimiser: optim.Optimizer) -> dict[str, Tensor]:
-    """The state of an optimiser as ``<number of the parameter>.<name>`` -> tensor."""
-    state = optimiser.state_dict()["state"]
+def optimizer_tensors(optimizer: optim.Optimizer) -> dict[str, Tensor]:
+    """The state of an optimizer as ``<number of the parameter>.<name>`` -> tensor."""
+    state = optimizer.state_dict()["state"]
     return {
         f"{number}.{name}": value
         for number, values in state.items()
@@ -93,11 +96,11 @@ def optimiser_tensors(optimiser: optim.Optimizer) -> dict[str, Tensor]:
     }
 
 
-def load_optimiser(optimiser: optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Put back what :func:`optimiser_tensors` gave; groups and rates stay those of the optimiser."""
+def load_optimizer(optimizer: optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    """Restore what :func:`optimizer_tensors` returned; groups and rates stay those of the optimizer."""
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         number, _, name = key.partition(".")
-        # A copy: an optimiser takes tensors as they are and changes them in place.
+        # A copy: an optimizer keeps the tensors that it is given and changes them in place.
         state.setdefault(int(number), {})[name] = tensor.clone()
-    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

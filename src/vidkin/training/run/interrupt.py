@@ -12,20 +12,20 @@ __all__ = ["Interrupt", "deferred_interrupt"]
 
 
 class Interrupt:
-    """Was Ctrl-C pressed? Truthy once it was."""
+    """Truthy once Ctrl-C was pressed."""
 
     def __init__(self) -> None:
-        self.came = False
+        self.pressed = False
 
     def __bool__(self) -> bool:
-        return self.came
+        return self.pressed
 
 
 @contextmanager
 def deferred_interrupt() -> Iterator[Interrupt]:
-    """Inside, a first SIGINT is only noted, so that half a step is never stored; a second one interrupts at once.
+    """Inside, a first SIGINT is only noted, so that half a step is never stored; a second one interrupts immediately.
 
-    Outside the main thread, where Python allows no handlers, nothing is noted and everything stays as it is.
+    Outside the main thread, where Python allows no handlers, nothing changes.
     """
     interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():
@@ -33,9 +33,9 @@ def deferred_interrupt() -> Iterator[Interrupt]:
         return
 
     def note(number: int, frame: FrameType | None) -> None:
-        if interrupt.came:
+        if interrupt.pressed:
             raise KeyboardInterrupt
-        interrupt.came = True
+        interrupt.pressed = True
 
     before = signal.signal(signal.SIGINT, note)
     try:

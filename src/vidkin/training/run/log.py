@@ -1,4 +1,4 @@
-"""What happened in a run, line by line: JSON lines always, TensorBoard where asked for."""
+"""The log of a run: JSON lines, and TensorBoard events on request."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ LOG_FILE = "run.jsonl"
 
 
 class RunLog:
-    """``run.jsonl`` in the folder of a run: one object a line, with the step and what is told about it.
+    """``run.jsonl`` in the folder of a run: one object per line, with the step and its values.
 
     Args:
-        folder: Of the run.
+        folder: Folder of the run.
         resume_after: Keep the lines up to this step, drop what a killed run wrote after its last checkpoint; None
-            starts anew.
-        tensorboard: Write events into ``tensorboard/``, too.
+            starts over.
+        tensorboard: Also write events into ``tensorboard/``.
 
     Raises:
-        MissingPartError: TensorBoard is asked for and not installed.
+        MissingPartError: TensorBoard is requested and not installed.
     """
 
     def __init__(self, folder: Path, *, resume_after: int | None = None, tensorboard: bool = False) -> None:
@@ -36,15 +36,17 @@ class RunLog:
             self.path.write_text(kept, encoding="utf-8")
             self._file = self.path.open("a", encoding="utf-8")
         except OSError as error:
-            raise InvalidArgumentError(f"{self.path} cannot be written: {error.strerror or error}") from error
+            raise InvalidArgumentError(
+                f"{self.path}: cannot be written: {error.strerror or error}"
+            ) from error
 
     def write(self, step: int, kind: str, values: Mapping[str, Any]) -> None:
-        """One line; numbers that are not finite become null."""
-        told = {
+        """Add one line; numbers that are not finite become null."""
+        finite = {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in values.items()
         }
-        self._file.write(json.dumps({"step": step, "kind": kind, **told}) + "\n")
+        self._file.write(json.dumps({"step": step, "kind": kind, **finite}) + "\n")
         self._file.flush()
         if self._writer is not None:
             for name, value in values.items():
@@ -52,23 +54,23 @@ class RunLog:
                     self._writer.add_scalar(f"{kind}/{name}", value, step)
 
     def close(self) -> None:
-        """Write out what is pending."""
+        """Write what is pending and close the files."""
         self._file.close()
         if self._writer is not None:
             self._writer.close()
 
 
 def _lines_up_to(path: Path, step: int) -> str:
-    """Whole lines of steps that are kept; a line that a kill cut short is dropped."""
+    """Whole lines of steps up to this one; a line that a kill cut short is dropped."""
     if not path.is_file():
         return ""
     kept = []
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
-            found = json.loads(line)
+            values = json.loads(line)
         except ValueError:
             continue
-        if found["step"] <= step:
+        if values["step"] <= step:
             kept.append(line + "\n")
     return "".join(kept)
 
@@ -78,7 +80,7 @@ def _tensorboard(folder: Path, resume_after: int | None) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise MissingPartError(
-            "the TensorBoard log needs the package tensorboard: pip install 'vidkin[tensorboard]'"
+            "the TensorBoard log needs tensorboard; install with: pip install 'vidkin[tensorboard]'"
         ) from error
     purge = None if resume_after is None else resume_after + 1
     return SummaryWriter(str(folder), purge_step=purge)

@@ -12,7 +12,7 @@ __all__ = ["output_folder"]
 
 
 def output_folder(path: str | os.PathLike[str]) -> Path:
-    """The folder, made where it is missing, and known to take files: after the work is late to learn that it does not.
+    """The folder, made if it is missing, and checked to be writable before the work and not after it.
 
     Raises:
         InvalidArgumentError: It cannot be made or written to.
@@ -24,5 +24,5 @@ def output_folder(path: str | os.PathLike[str]) -> Path:
             return folder
     except OSError as error:
         raise InvalidArgumentError(
-            f"the output {folder} is no folder that can be written: {error.strerror or error}"
+            f"{folder}: {error.strerror or error}; choose an output folder that can be written"
         ) from error

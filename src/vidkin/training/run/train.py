@@ -19,12 +19,14 @@ from vidkin._base.atomic import write_text
 from vidkin.errors import InvalidArgumentError, VidkinError
 from vidkin.models.engine import Step, check_finite, read_terms
 from vidkin.models.randomness import seeded
-from vidkin.training.recipe import Recipe, load_recipe, show_recipe
+from vidkin.training.recipe import Recipe
+from vidkin.training.recipe_file import load_recipe, show_recipe
 from vidkin.training.report import OnProgress, TrainingInterrupted, TrainingProgress, TrainingReport
 from vidkin.training.run.checkpoint import CHECKPOINT_FILE
 from vidkin.training.run.interrupt import Interrupt, deferred_interrupt
 from vidkin.training.run.log import RunLog
 from vidkin.training.run.output import output_folder
+from vidkin.training.run.prepare import prepare_run
 from vidkin.training.run.state import TrainingRun
 
 __all__ = ["RECIPE_FILE", "REPORT_FILE", "train"]
@@ -82,7 +84,7 @@ def train(
                 )
             tell(TrainingProgress(phase="reading", done=done, total=total))
 
-        run = TrainingRun.prepare(recipe, folder, on_item=on_item)
+        run = prepare_run(recipe, folder, on_item=on_item)
         # Only now is anything of an earlier run replaced: a refusal or a wrong setting costs nothing.
         resumed = resume and run.restore()
         _write_start(run, resumed=resumed)
@@ -211,7 +213,6 @@ def _write_start(run: TrainingRun, *, resumed: bool) -> None:
 
 def _report(run: TrainingRun, recorder: _Recorder, first: int, began: float) -> TrainingReport:
     last = recorder.last
-    broken = run.train.broken + (run.validation.broken if run.validation is not None else ())
     return TrainingReport(
         output=run.folder,
         steps=run.step,
@@ -226,7 +227,7 @@ def _report(run: TrainingRun, recorder: _Recorder, first: int, began: float) -> 
         distance_end=run.watch.now,
         collapsed_at=run.watch.collapsed_at,
         recovered=run.watch.collapsed_at is not None and not run.watch.is_collapsed,
-        broken=tuple((error.path, error.cause) for error in broken),
+        broken=run.data.broken,
         seconds=time.monotonic() - began,
     )
 

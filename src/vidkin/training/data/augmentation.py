@@ -1,4 +1,4 @@
-"""Random changes of training pictures: mirror, cut-out, colour; the same for all frames of a clip."""
+"""Random changes of labeled training items: mirror, cut-out, color; the same for all frames of a clip."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["augmented"]
+__all__ = ["augment"]
 
-# Side of a cut-out, as a share of the picture's.
+# Side of a cut-out, as a share of the image's.
 _SMALLEST_CROP = 0.7
-_COLOUR = 0.3
+_COLOR = 0.3
 
 
-def augmented(clips: Tensor, names: Sequence[str], generator: torch.Generator) -> Tensor:
-    """Clips or pictures [N, (T,) 3, S, S] from 0 to 1, each changed at random.
+def augment(clips: Tensor, names: Sequence[str], generator: torch.Generator) -> Tensor:
+    """Clips or images [N, (T,) 3, S, S] from 0 to 1, each changed at random.
 
     Args:
         clips: On the CPU.
-        names: ``flip``: left and right change places, every second time. ``crop``: a square of 70 to 100 % of the side,
-            brought back to S. ``colour``: brightness, contrast and saturation times .7 to 1.3.
-        generator: What chance comes from.
+        names: ``flip``: every second one on average has left and right exchanged. ``crop``: a square of 70 to 100 % of
+            the side, resized to S. ``color``: brightness, contrast and saturation times .7 to 1.3.
+        generator: Source of all random numbers.
     """
     shape = clips.shape
     frames = clips if clips.ndim == 5 else clips.unsqueeze(1)
@@ -30,13 +30,13 @@ def augmented(clips: Tensor, names: Sequence[str], generator: torch.Generator) -
         mirrored = torch.rand(len(frames), generator=generator) < 0.5
         frames = torch.where(mirrored[:, None, None, None, None], frames.flip(-1), frames)
     if "crop" in names:
-        frames = _cropped(frames, generator)
-    if "colour" in names:
-        frames = _coloured(frames, generator)
+        frames = _crop(frames, generator)
+    if "color" in names:
+        frames = _color(frames, generator)
     return frames.reshape(shape)
 
 
-def _cropped(frames: Tensor, generator: torch.Generator) -> Tensor:
+def _crop(frames: Tensor, generator: torch.Generator) -> Tensor:
     side = frames.shape[-1]
     sizes = torch.rand(len(frames), generator=generator) * (1 - _SMALLEST_CROP) + _SMALLEST_CROP
     places = torch.rand(len(frames), 2, generator=generator)
@@ -49,11 +49,11 @@ def _cropped(frames: Tensor, generator: torch.Generator) -> Tensor:
     return torch.stack(parts)
 
 
-def _coloured(frames: Tensor, generator: torch.Generator) -> Tensor:
-    factors = 1 + _COLOUR * (2 * torch.rand(len(frames), 3, generator=generator) - 1)
+def _color(frames: Tensor, generator: torch.Generator) -> Tensor:
+    factors = 1 + _COLOR * (2 * torch.rand(len(frames), 3, generator=generator) - 1)
     brightness, contrast, saturation = (part[:, None, None, None, None] for part in factors.unbind(1))
     changed = frames * brightness
     middle = changed.mean(dim=(1, 2, 3, 4), keepdim=True)
     changed = middle + (changed - middle) * contrast
-    grey = changed.mean(dim=2, keepdim=True)
-    return (grey + (changed - grey) * saturation).clamp(0.0, 1.0)
+    gray = changed.mean(dim=2, keepdim=True)
+    return (gray + (changed - gray) * saturation).clamp(0.0, 1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from vidkin.training.data.augment import augmented
+from vidkin.training.data.augmentation import augment
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -20,28 +20,28 @@ def ramp(count: int = 64, frames: int = 3, size: int = 16) -> torch.Tensor:
 
 def test_a_flip_mirrors_whole_clips_every_second_time() -> None:
     clips = ramp()
-    found = augmented(clips, ["flip"], generator())
+    found = augment(clips, ["flip"], generator())
     mirrored = (found == clips.flip(-1)).flatten(1).all(dim=1)
     same = (found == clips).flatten(1).all(dim=1)
     assert bool((mirrored ^ same).all())
     assert 20 < int(mirrored.sum()) < 44
 
 
-@pytest.mark.parametrize("name", ["flip", "crop", "colour"])
+@pytest.mark.parametrize("name", ["flip", "crop", "color"])
 def test_all_frames_of_a_clip_change_alike(name: str) -> None:
-    found = augmented(ramp(), [name], generator())
+    found = augment(ramp(), [name], generator())
     assert found.shape == (64, 3, 3, 16, 16)
     torch.testing.assert_close(found[:, 0], found[:, 1])
     torch.testing.assert_close(found[:, 0], found[:, 2])
 
 
 def test_clips_change_differently() -> None:
-    found = augmented(ramp(4), ["crop", "colour"], generator())
+    found = augment(ramp(4), ["crop", "color"], generator())
     assert all(not torch.equal(found[0], found[place]) for place in (1, 2, 3))
 
 
 def test_a_cut_out_shows_a_part_of_the_picture() -> None:
-    found = augmented(ramp(), ["crop"], generator())
+    found = augment(ramp(), ["crop"], generator())
     spans = found[:, 0, 0, 0, -1] - found[:, 0, 0, 0, 0]
     # 70 to 100 % of a span of .6; up to a pixel is lost by scaling.
     assert float(spans.min()) > 0.6 * 0.7 - 0.05
@@ -52,7 +52,7 @@ def test_a_cut_out_shows_a_part_of_the_picture() -> None:
 
 
 def test_colours_stay_in_range_and_grey_stays_grey() -> None:
-    found = augmented(ramp() * 1.25, ["colour"], generator())
+    found = augment(ramp() * 1.25, ["color"], generator())
     assert float(found.min()) >= 0.0
     assert float(found.max()) <= 1.0
     torch.testing.assert_close(found[:, :, 0], found[:, :, 2])
@@ -63,7 +63,7 @@ def test_colours_stay_in_range_and_grey_stays_grey() -> None:
 
 def test_saturation_moves_colours_towards_grey_or_away() -> None:
     red = torch.tensor([0.6, 0.4, 0.4])[:, None, None].expand(32, 1, 3, 8, 8)
-    found = augmented(red, ["colour"], generator())
+    found = augment(red, ["color"], generator())
     strength = found[:, 0, 0, 0, 0] - found[:, 0, 1, 0, 0]
     assert float(strength.min()) > 0
     assert float(strength.min()) < 0.2 < float(strength.max())
@@ -71,15 +71,15 @@ def test_saturation_moves_colours_towards_grey_or_away() -> None:
 
 def test_single_pictures_are_taken_too() -> None:
     pictures = ramp(8, 1)[:, 0]
-    found = augmented(pictures, ["flip", "crop", "colour"], generator())
+    found = augment(pictures, ["flip", "crop", "color"], generator())
     assert found.shape == pictures.shape
     torch.testing.assert_close(
-        found, augmented(pictures.unsqueeze(1), ["flip", "crop", "colour"], generator())[:, 0]
+        found, augment(pictures.unsqueeze(1), ["flip", "crop", "color"], generator())[:, 0]
     )
 
 
 def test_the_same_seed_gives_the_same_pictures_and_none_changes_nothing() -> None:
-    names = ["flip", "crop", "colour"]
-    assert torch.equal(augmented(ramp(), names, generator(3)), augmented(ramp(), names, generator(3)))
-    assert not torch.equal(augmented(ramp(), names, generator(3)), augmented(ramp(), names, generator(4)))
-    assert torch.equal(augmented(ramp(), [], generator()), ramp())
+    names = ["flip", "crop", "color"]
+    assert torch.equal(augment(ramp(), names, generator(3)), augment(ramp(), names, generator(3)))
+    assert not torch.equal(augment(ramp(), names, generator(3)), augment(ramp(), names, generator(4)))
+    assert torch.equal(augment(ramp(), [], generator()), ramp())

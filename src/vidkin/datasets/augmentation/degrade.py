@@ -1,0 +1,165 @@
+"""Losses of quality on batches: blur, down-sampling, noise, and the blocks of strong compression.
+
+All take images [N, 3, H, W] with values in 0..1 and give the same shape and range; a share of 0 changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import torch
+from torch.nn import functional
+
+from vidkin.datasets.augmentation._draws import (
+    Range,
+    apply_to_share,
+    check_images,
+    check_range,
+    check_share,
+    draw_uniform,
+)
+from vidkin.errors import InvalidArgumentError
+
+__all__ = ["add_noise", "blur", "compress", "down_sample"]
+
+_BLOCK = 8
+
+# Quantization steps of the JPEG standard (Annex K.1, luminance), for values 0..255 at quality 50.
+_STEPS = (
+    (16, 11, 10, 16, 24, 40, 51, 61),
+    (12, 12, 14, 19, 26, 58, 60, 55),
+    (14, 13, 16, 24, 40, 57, 69, 56),
+    (14, 17, 22, 29, 51, 87, 80, 62),
+    (18, 22, 37, 56, 68, 109, 103, 77),
+    (24, 35, 55, 64, 81, 104, 113, 92),
+    (49, 64, 78, 87, 103, 121, 120, 101),
+    (72, 92, 95, 98, 112, 100, 103, 99),
+)
+
+# From red, green, blue to luminance and two color differences (ITU-R BT.601, full range).
+_TO_YCC = ((0.299, 0.587, 0.114), (-0.168736, -0.331264, 0.5), (0.5, -0.418688, -0.081312))
+
+
+def blur(images: torch.Tensor, generator: torch.Generator, *, sigma: Range, share: float) -> torch.Tensor:
+    """A ``share`` of the images out of focus: Gaussian, standard deviation in pixels drawn from ``sigma``."""
+    check_images(images)
+    check_range("sigma", sigma)
+
+    def soften(chosen: torch.Tensor) -> torch.Tensor:
+        radius = max(1, math.ceil(2.5 * sigma[1]))
+        place = torch.arange(-radius, radius + 1, dtype=torch.float32)
+        width = draw_uniform(len(chosen), sigma, generator).clamp(min=1e-3)
+        kernels = (-0.5 * (place / width).square()).exp()
+        kernels = (kernels / kernels.sum(dim=1, keepdim=True)).to(chosen.dtype)
+        kernels = kernels.repeat_interleave(3, dim=0)[:, None]
+        count, height, wide = len(chosen) * 3, chosen.shape[2], chosen.shape[3]
+        flat = chosen.reshape(1, count, height, wide)
+        flat = functional.pad(flat, (radius, radius, radius, radius), mode="replicate")
+        flat = functional.conv2d(flat, kernels[..., None], groups=count)
+        flat = functional.conv2d(flat, kernels[:, :, None], groups=count)
+        return flat.view_as(chosen)
+
+    return images if sigma[1] == 0.0 else apply_to_share(images, share, generator, soften)
+
+
+def down_sample(
+    images: torch.Tensor, generator: torch.Generator, *, lowest: float, share: float
+) -> torch.Tensor:
+    """A ``share`` of the images scaled down to between ``lowest`` and all of their side, and up again.
+
+    One factor is drawn for each eighth of the chosen images, not for each image: a batch needs one size.
+    """
+    check_images(images)
+    if not 0.0 < lowest <= 1.0:
+        raise InvalidArgumentError(f"lowest must be above 0 and at most 1, got {lowest}")
+
+    def shrink(chosen: torch.Tensor) -> torch.Tensor:
+        height, width = chosen.shape[2:]
+        groups = chosen.chunk(8)
+        factors = draw_uniform(len(groups), (lowest, 1.0), generator)[:, 0].tolist()
+        parts = []
+        for group, factor in zip(groups, factors, strict=True):
+            size = (max(1, round(height * factor)), max(1, round(width * factor)))
+            small = functional.adaptive_avg_pool2d(group, size)
+            parts.append(functional.interpolate(small, (height, width), mode="bilinear", align_corners=False))
+        return torch.cat(parts)
+
+    return images if lowest == 1.0 else apply_to_share(images, share, generator, shrink)
+
+
+def add_noise(
+    images: torch.Tensor, generator: torch.Generator, *, deviation: Range, share: float
+) -> torch.Tensor:
+    """A ``share`` of the images with Gaussian noise, standard deviation drawn from ``deviation``; clipped to 0..1."""
+    check_images(images)
+    check_range("deviation", deviation)
+    check_share(share)
+
+    def disturb(chosen: torch.Tensor) -> torch.Tensor:
+        amount = draw_uniform(len(chosen), deviation, generator)[:, :, None, None].to(chosen.dtype)
+        noise = torch.empty_like(chosen).normal_(generator=generator)
+        return torch.addcmul(chosen, noise, amount).clamp_(0.0, 1.0)
+
+    return images if deviation[1] == 0.0 else apply_to_share(images, share, generator, disturb)
+
+
+def compress(
+    images: torch.Tensor, generator: torch.Generator, *, quality: Range, share: float
+) -> torch.Tensor:
+    """A ``share`` of the images as after strong compression: 8 x 8 cosine blocks, quantized as JPEG does.
+
+    The grid of blocks begins at a random offset, as it does in a copy that was cropped before.
+
+    Args:
+        images: [N, 3, H, W] in 0..1.
+        generator: Everything random comes from it.
+        quality: Limits of the JPEG quality, 1 (worst) to 100.
+        share: Share of the images that is compressed.
+
+    Raises:
+        InvalidArgumentError: An argument is out of range.
+    """
+    check_images(images)
+    check_range("quality", quality, lowest=1.0)
+    if quality[1] > 100.0:
+        raise InvalidArgumentError(f"quality must be at most 100, got {quality}")
+
+    def quantize(chosen: torch.Tensor) -> torch.Tensor:
+        level = draw_uniform(len(chosen), quality, generator)
+        scale = torch.where(level < 50.0, 50.0 / level, 2.0 - level / 50.0).clamp(min=0.02)
+        steps = torch.tensor(_STEPS, dtype=torch.float32) / 255.0
+        top, left = (int(torch.randint(_BLOCK, (), generator=generator)) for _ in range(2))
+        return _through_blocks(chosen, (scale[:, :, None] * steps).to(chosen.dtype), top, left)
+
+    return apply_to_share(images, share, generator, quantize)
+
+
+def _through_blocks(images: torch.Tensor, steps: torch.Tensor, top: int, left: int) -> torch.Tensor:
+    """Images [N, 3, H, W] with the coefficients of their blocks rounded to steps [N, 8, 8]."""
+    count, _, height, width = images.shape
+    bottom, right = -(height + top) % _BLOCK, -(width + left) % _BLOCK
+    colors = torch.tensor(_TO_YCC, dtype=images.dtype)
+    planes = torch.einsum("kc,nchw->nkhw", colors, images)
+    planes = functional.pad(planes, (left, right, top, bottom), mode="replicate")
+    rows, columns = planes.shape[2] // _BLOCK, planes.shape[3] // _BLOCK
+    cosines = _cosines().to(images.dtype)
+    blocks = planes.view(count, 3, rows, _BLOCK, columns, _BLOCK).transpose(3, 4)
+    coefficients = cosines @ blocks @ cosines.T
+    # Codecs keep color differences at half the precision of the luminance.
+    widths = steps[:, None] * torch.tensor([1.0, 2.0, 2.0], dtype=images.dtype)[None, :, None, None]
+    widths = widths[:, :, None, None]
+    coefficients = (coefficients / widths).round_() * widths
+    blocks = (cosines.T @ coefficients @ cosines).transpose(3, 4)
+    planes = blocks.reshape(count, 3, rows * _BLOCK, columns * _BLOCK)
+    planes = planes[:, :, top : top + height, left : left + width]
+    return torch.einsum("ck,nkhw->nchw", torch.linalg.inv(colors), planes).clamp_(0.0, 1.0)
+
+
+@cache
+def _cosines() -> torch.Tensor:
+    """[8, 8]: the orthonormal discrete cosine transform, a row for each frequency."""
+    place = torch.arange(_BLOCK, dtype=torch.float32)
+    rows = torch.cos(math.pi / _BLOCK * (place + 0.5) * place[:, None]) * math.sqrt(2.0 / _BLOCK)
+    rows[0] /= math.sqrt(2.0)
+    return rows

@@ -1,0 +1,180 @@
+"""Geometric edits as one warp: crop, shift, aspect, rotation, perspective and mirror are matrices that multiply.
+
+A matrix [N, 3, 3] maps places of the output to places of the input, both in coordinates from -1 (left, top) to
+1 (right, bottom). Composed first and sampled once, the edits cost a single interpolation and blur only once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional
+
+from vidkin.datasets.augmentation._draws import (
+    Range,
+    check_images,
+    check_range,
+    check_share,
+    draw_flags,
+    draw_uniform,
+)
+from vidkin.errors import InvalidArgumentError
+
+__all__ = [
+    "WarpSettings",
+    "aspect_matrices",
+    "crop_matrices",
+    "mirror_matrices",
+    "perspective_matrices",
+    "random_warp",
+    "rotation_matrices",
+    "warp",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarpSettings:
+    """How strongly `random_warp` moves an image; the defaults leave it in place.
+
+    Attributes:
+        scale: Side of the crop as a share of the image, (lowest, highest). Above 1 the image shrinks and a border
+            shows; the crop lies anywhere inside the image, and the image anywhere inside a larger crop.
+        aspect: Width to height of the crop is stretched by at most this factor, either way; 1 keeps it.
+        rotation: Degrees, at most, either way.
+        perspective: Shift of each corner as a share of the side, at most.
+        mirror: Share of images with left and right changed.
+        distorted: Share of images that get rotation and perspective; the others are only cropped.
+    """
+
+    scale: Range = (1.0, 1.0)
+    aspect: float = 1.0
+    rotation: float = 0.0
+    perspective: float = 0.0
+    mirror: float = 0.0
+    distorted: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_range("scale", self.scale, lowest=0.01)
+        if self.aspect < 1.0:
+            raise InvalidArgumentError(f"aspect must be at least 1, got {self.aspect}")
+        if not 0.0 <= self.rotation <= 180.0:
+            raise InvalidArgumentError(f"rotation must be between 0 and 180 degrees, got {self.rotation}")
+        if not 0.0 <= self.perspective < 0.5:
+            raise InvalidArgumentError(
+                f"perspective must be at least 0 and below 0.5, got {self.perspective}"
+            )
+        check_share(self.mirror)
+        check_share(self.distorted)
+
+
+def crop_matrices(count: int, scale: Range, generator: torch.Generator) -> torch.Tensor:
+    """[count, 3, 3]: crops of a side drawn from ``scale``, placed evenly wherever they fit."""
+    side = draw_uniform(count, scale, generator)
+    shift = (1.0 - side).abs() * draw_uniform(count, (-1.0, 1.0), generator, width=2)
+    return _affine(side, side, shift)
+
+
+def aspect_matrices(count: int, factor: float, generator: torch.Generator) -> torch.Tensor:
+    """[count, 3, 3]: width stretched and height squeezed by up to the square root of ``factor``, or the reverse.
+
+    The crop never leaves the image: the longer side stays, the other gets shorter.
+    """
+    stretch = (draw_uniform(count, (-1.0, 1.0), generator) * math.log(factor)).exp()
+    return _affine(stretch.clamp(max=1.0), (1.0 / stretch).clamp(max=1.0), torch.zeros(count, 2))
+
+
+def rotation_matrices(count: int, degrees: float, generator: torch.Generator) -> torch.Tensor:
+    """[count, 3, 3]: turned around the middle by up to ``degrees`` either way."""
+    angle = draw_uniform(count, (-1.0, 1.0), generator)[:, 0] * math.radians(degrees)
+    cosine, sine = angle.cos(), angle.sin()
+    zero, one = torch.zeros_like(angle), torch.ones_like(angle)
+    return torch.stack([cosine, -sine, zero, sine, cosine, zero, zero, zero, one], dim=1).view(-1, 3, 3)
+
+
+def perspective_matrices(count: int, shift: float, generator: torch.Generator) -> torch.Tensor:
+    """[count, 3, 3]: homographies that move each corner inwards or outwards by up to ``shift`` of the side."""
+    corners = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
+    moved = corners + 2.0 * shift * draw_uniform(4 * count, (-1.0, 1.0), generator, width=2).view(count, 4, 2)
+    return _homographies(corners.expand(count, 4, 2), moved)
+
+
+def mirror_matrices(count: int, share: float, generator: torch.Generator) -> torch.Tensor:
+    """[count, 3, 3]: left and right changed for a ``share`` of the images."""
+    sign = 1.0 - 2.0 * draw_flags(count, share, generator).float()[:, None]
+    return _affine(sign, torch.ones_like(sign), torch.zeros(count, 2))
+
+
+def random_warp(
+    images: torch.Tensor, generator: torch.Generator, *, settings: WarpSettings, side: int | None = None
+) -> torch.Tensor:
+    """The images [N, 3, H, W] cropped, stretched, turned and mirrored at random: [N, 3, side, side].
+
+    Args:
+        images: Floating point, any range.
+        generator: Everything random comes from it.
+        settings: How strongly.
+        side: Side of the result in pixels; None keeps the size, which must then be square.
+
+    Raises:
+        InvalidArgumentError: The images are not [N, 3, H, W], or not square where ``side`` is None.
+    """
+    check_images(images)
+    if side is None and images.shape[2] != images.shape[3]:
+        raise InvalidArgumentError(f"images must be square when side is None, got {list(images.shape[2:])}")
+    count = len(images)
+    matrices = crop_matrices(count, settings.scale, generator)
+    if settings.aspect > 1.0:
+        matrices = matrices @ aspect_matrices(count, settings.aspect, generator)
+    if settings.rotation > 0.0 or settings.perspective > 0.0:
+        turned = rotation_matrices(count, settings.rotation, generator)
+        turned = turned @ perspective_matrices(count, settings.perspective, generator)
+        chosen = draw_flags(count, settings.distorted, generator)[:, None, None]
+        matrices = matrices @ torch.where(chosen, turned, torch.eye(3))
+    if settings.mirror > 0.0:
+        matrices = matrices @ mirror_matrices(count, settings.mirror, generator)
+    return warp(images, matrices, images.shape[2] if side is None else side)
+
+
+def warp(images: torch.Tensor, matrices: torch.Tensor, side: int, *, padding: str = "border") -> torch.Tensor:
+    """The images [N, 3, H, W] seen through matrices [N, 3, 3]: [N, 3, side, side], bilinear.
+
+    Args:
+        images: Floating point, any range.
+        matrices: From places of the output to places of the input, see the module.
+        side: Side of the result in pixels. At less than half of the input's side the sampling would skip pixels;
+            scale the images down before.
+        padding: What lies outside: ``"border"`` repeats the edge, ``"zeros"`` is black, ``"reflection"`` mirrors.
+    """
+    axis = (2.0 * torch.arange(side, dtype=torch.float32) + 1.0) / side - 1.0
+    grid = torch.stack(
+        [axis.expand(side, side), axis[:, None].expand(side, side), torch.ones(side, side)], dim=-1
+    ).view(1, side * side, 3)
+    places = grid @ matrices.transpose(1, 2)
+    # Strong perspective could put the horizon inside the picture; far away is far enough.
+    depth = places[..., 2:].clamp(min=1e-2)
+    flow = (places[..., :2] / depth).view(len(matrices), side, side, 2).to(images.dtype)
+    return functional.grid_sample(images, flow, mode="bilinear", padding_mode=padding, align_corners=False)
+
+
+def _affine(width: torch.Tensor, height: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
+    """[N, 3, 3] of scales [N, 1] and shifts [N, 2]."""
+    matrices = torch.zeros(len(width), 3, 3)
+    matrices[:, 0, 0] = width[:, 0]
+    matrices[:, 1, 1] = height[:, 0]
+    matrices[:, :2, 2] = shift
+    matrices[:, 2, 2] = 1.0
+    return matrices
+
+
+def _homographies(source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """[N, 3, 3] that take four points [N, 4, 2] to four others: eight linear equations each."""
+    x, y = source[..., 0], source[..., 1]
+    u, v = target[..., 0], target[..., 1]
+    one, zero = torch.ones_like(x), torch.zeros_like(x)
+    upper = torch.stack([x, y, one, zero, zero, zero, -u * x, -u * y], dim=-1)
+    lower = torch.stack([zero, zero, zero, x, y, one, -v * x, -v * y], dim=-1)
+    solution = torch.linalg.solve(torch.cat([upper, lower], dim=1), torch.cat([u, v], dim=1)[..., None])
+    ones = torch.ones(len(source), 1)
+    return torch.cat([solution[..., 0], ones], dim=1).view(-1, 3, 3)

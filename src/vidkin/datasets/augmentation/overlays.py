@@ -1,0 +1,172 @@
+"""Things laid over an image on batches: bars, caption bars with writing, blocks, logos, borders.
+
+All take images [N, 3, H, W] with values in 0..1 and give the same shape and range; a share of 0 changes nothing.
+Places and colors are drawn for each image.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+from vidkin.datasets.augmentation._draws import (
+    Range,
+    apply_to_share,
+    check_images,
+    check_range,
+    draw_flags,
+    draw_uniform,
+)
+
+__all__ = ["add_bar", "add_block", "add_border", "add_caption", "add_logo"]
+
+# Letters of a caption are about this share of its height; logos are drawn on a grid of this many cells.
+_CAPTION_CELLS = 6
+_LOGO_CELLS = 8
+
+
+def add_bar(images: torch.Tensor, generator: torch.Generator, *, height: Range, share: float) -> torch.Tensor:
+    """A plain bar of one color over the bottom (or, one time in four, the top) of a ``share`` of the images.
+
+    ``height`` limits the height of the bar as a share of the image's.
+    """
+    check_images(images)
+    check_range("height", height)
+
+    def draw(chosen: torch.Tensor) -> torch.Tensor:
+        count = len(chosen)
+        row, _ = _axes(chosen)
+        row = torch.where(draw_flags(count, 0.25, generator)[:, None, None, None], 1.0 - row, row)
+        inside = row > 1.0 - draw_uniform(count, height, generator)[:, :, None, None]
+        return torch.where(inside, _plain_colors(count, generator).to(chosen.dtype), chosen)
+
+    return images if height[1] == 0.0 else apply_to_share(images, share, generator, draw)
+
+
+def add_caption(
+    images: torch.Tensor, generator: torch.Generator, *, height: Range, share: float
+) -> torch.Tensor:
+    """Lines of writing on a band across a ``share`` of the images, the band from clear to opaque.
+
+    The writing is a random pattern of the size of letters: at the sides that encoders see, no one can read it.
+
+    Args:
+        images: [N, 3, H, W] in 0..1.
+        generator: Everything random comes from it.
+        height: Limits of the band's height as a share of the image's.
+        share: Share of the images that get a caption.
+    """
+    check_images(images)
+    check_range("height", height)
+
+    def draw(chosen: torch.Tensor) -> torch.Tensor:
+        count = len(chosen)
+        row, column = _axes(chosen)
+        tall = draw_uniform(count, height, generator)[:, :, None, None].clamp(min=1e-3)
+        # Mostly near the lower or the upper edge, where captions are.
+        place = torch.where(
+            draw_flags(count, 0.6, generator)[:, None],
+            draw_uniform(count, (0.85, 1.0), generator),
+            draw_uniform(count, (0.0, 1.0), generator),
+        )
+        along = (row - place[:, :, None, None] * (1.0 - tall)) / tall
+        in_band = (along >= 0.0) & (along < 1.0)
+        opaque = draw_uniform(count, (-0.3, 1.3), generator).clamp(0.0, 1.0)[:, :, None, None]
+        banded = torch.lerp(chosen, _plain_colors(count, generator), in_band * opaque)
+        margin = draw_uniform(count, (0.0, 0.4), generator)[:, :, None, None]
+        written = in_band & (column > margin) & (column < 1.0 - margin)
+        # Two lines of letters with clear space above, between and below.
+        written = written & ((along - 0.5).abs() > 0.08) & ((along - 0.5).abs() < 0.42)
+        cells = torch.rand(count, 1, _CAPTION_CELLS * 8, 24, generator=generator) > 0.45
+        letters = functional.interpolate(cells.float(), chosen.shape[2:], mode="nearest") > 0.5
+        return torch.where(written & letters, _plain_colors(count, generator), banded)
+
+    return images if height[1] == 0.0 else apply_to_share(images, share, generator, draw)
+
+
+def add_block(images: torch.Tensor, generator: torch.Generator, *, side: Range, share: float) -> torch.Tensor:
+    """An opaque rectangle of one color anywhere on a ``share`` of the images; ``side`` limits its width and height."""
+    check_images(images)
+    check_range("side", side)
+
+    def draw(chosen: torch.Tensor) -> torch.Tensor:
+        _, inside = _rectangles(chosen, side, generator)
+        return torch.where(inside, _plain_colors(len(chosen), generator).to(chosen.dtype), chosen)
+
+    return images if side[1] == 0.0 else apply_to_share(images, share, generator, draw)
+
+
+def add_logo(images: torch.Tensor, generator: torch.Generator, *, side: Range, share: float) -> torch.Tensor:
+    """A sign of two colors, round or square, partly transparent, anywhere on a ``share`` of the images."""
+    check_images(images)
+    check_range("side", side)
+
+    def draw(chosen: torch.Tensor) -> torch.Tensor:
+        count = len(chosen)
+        (row, column), inside = _rectangles(chosen, side, generator)
+        circle = (row - 0.5).square() + (column - 0.5).square() < 0.25
+        inside = inside & (circle | draw_flags(count, 0.5, generator)[:, None, None, None])
+        cells = torch.rand(count, _LOGO_CELLS, _LOGO_CELLS, generator=generator) > 0.5
+        spot_row = (row * _LOGO_CELLS).long().clamp(0, _LOGO_CELLS - 1)
+        spot_column = (column * _LOGO_CELLS).long().clamp(0, _LOGO_CELLS - 1)
+        spots = (spot_row * _LOGO_CELLS + spot_column).view(count, -1)
+        drawn = cells.view(count, -1).gather(1, spots).view(count, 1, *chosen.shape[2:])
+        first, second = _plain_colors(count, generator), _plain_colors(count, generator)
+        opaque = draw_uniform(count, (0.5, 1.3), generator).clamp(max=1.0)[:, :, None, None]
+        return torch.lerp(chosen, torch.where(drawn, first, second), inside * opaque)
+
+    return images if side[1] == 0.0 else apply_to_share(images, share, generator, draw)
+
+
+def add_border(
+    images: torch.Tensor, generator: torch.Generator, *, width: Range, share: float
+) -> torch.Tensor:
+    """Strips of one color, or of another image of the batch, along one to four edges of a ``share`` of the images.
+
+    A view that does not quite fit its content has such strips. ``width`` limits each as a share of the side.
+    """
+    check_images(images)
+    check_range("width", width)
+
+    def draw(chosen: torch.Tensor) -> torch.Tensor:
+        count = len(chosen)
+        row, column = _axes(chosen)
+        strips = draw_uniform(count, width, generator, width=4) * (
+            torch.rand(count, 4, generator=generator) < 0.5
+        )
+        top, bottom, left, right = (strip[:, :, None, None] for strip in torch.split(strips, 1, dim=1))
+        outside = (row < top) | (row > 1.0 - bottom) | (column < left) | (column > 1.0 - right)
+        plain = _plain_colors(count, generator).expand_as(chosen)
+        other = draw_flags(count, 0.5, generator)[:, None, None, None]
+        return torch.where(outside, torch.where(other, chosen.roll(1, dims=0), plain), chosen)
+
+    return images if width[1] == 0.0 else apply_to_share(images, share, generator, draw)
+
+
+def _axes(images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Middles of rows [1, 1, H, 1] and of columns [1, 1, 1, W], in 0..1."""
+    height, width = images.shape[2:]
+    row = (torch.arange(height, dtype=torch.float32) + 0.5) / height
+    column = (torch.arange(width, dtype=torch.float32) + 0.5) / width
+    return row[None, None, :, None], column[None, None, None, :]
+
+
+def _rectangles(
+    images: torch.Tensor, side: Range, generator: torch.Generator
+) -> tuple[tuple[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """Places within random rectangles (rows and columns, 0..1 inside, [N, 1, H, W]), and where those are inside."""
+    count = len(images)
+    sides = draw_uniform(count, side, generator, width=2).clamp(min=1e-3)
+    corners = torch.rand(count, 2, generator=generator) * (1.0 - sides)
+    row, column = _axes(images)
+    row = ((row - corners[:, :1, None, None]) / sides[:, :1, None, None]).expand(count, 1, *images.shape[2:])
+    column = ((column - corners[:, 1:, None, None]) / sides[:, 1:, None, None]).expand_as(row)
+    return (row, column), (row >= 0.0) & (row < 1.0) & (column >= 0.0) & (column < 1.0)
+
+
+def _plain_colors(count: int, generator: torch.Generator) -> torch.Tensor:
+    """[count, 3, 1, 1]: a third black, a third white, a third any color, as bars and captions are."""
+    colors = torch.rand(count, 3, generator=generator)
+    kind = torch.randint(3, (count, 1), generator=generator)
+    colors = torch.where(kind == 0, torch.zeros_like(colors), colors)
+    return torch.where(kind == 1, torch.ones_like(colors), colors)[:, :, None, None]

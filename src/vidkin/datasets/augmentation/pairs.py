@@ -1,0 +1,195 @@
+"""Two views of each image for training without labels: one nearly plain, one heavily edited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+from vidkin.datasets.augmentation import color, degrade, overlays
+from vidkin.datasets.augmentation._draws import Range, make_generator
+from vidkin.datasets.augmentation.geometry import WarpSettings, random_warp
+from vidkin.errors import InvalidArgumentError
+
+__all__ = ["EditSettings", "PairSettings", "edit_images", "make_pairs", "to_float"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditSettings:
+    """What `edit_images` does, and how strongly; the defaults change nothing.
+
+    Shares are probabilities for each image, sides and heights are shares of the image.
+
+    Attributes:
+        warp: Crop, aspect, rotation, perspective, mirror.
+        contrast: Factors of the contrast.
+        brightness: Factors of the values.
+        brightness_shift: Added to the values, at most, either way.
+        gamma: Strength of the bend of the values.
+        gamma_share: Share of the images that it bends.
+        tint: Factors of the channels lie within this of 1.
+        tint_share: Share of the images with a color cast.
+        gray_share: Share of the images without color.
+        compress_quality: JPEG quality of strong compression.
+        compress_share: Share of the images compressed.
+        blur_sigma: Standard deviation of the blur in pixels of the result.
+        blur_share: Share of the images blurred.
+        down_sample_lowest: Smallest side that they are scaled down to.
+        down_sample_share: Share of the images scaled down and up.
+        bar_height: Height of a plain bar.
+        bar_share: Share of the images with a bar.
+        caption_height: Height of a band with writing.
+        caption_share: Share of the images with writing.
+        block_side: Sides of an opaque block.
+        block_share: Share of the images with a block.
+        logo_side: Sides of a sign.
+        logo_share: Share of the images with a sign.
+        border_width: Width of strips along the edges.
+        border_share: Share of the images with strips.
+        noise: Standard deviation of the noise.
+        noise_share: Share of the images with noise.
+    """
+
+    warp: WarpSettings = field(default_factory=WarpSettings)
+    contrast: Range = (1.0, 1.0)
+    brightness: Range = (1.0, 1.0)
+    brightness_shift: float = 0.0
+    gamma: float = 0.0
+    gamma_share: float = 0.0
+    tint: float = 0.0
+    tint_share: float = 0.0
+    gray_share: float = 0.0
+    compress_quality: Range = (5.0, 50.0)
+    compress_share: float = 0.0
+    blur_sigma: Range = (0.0, 0.0)
+    blur_share: float = 0.0
+    down_sample_lowest: float = 1.0
+    down_sample_share: float = 0.0
+    bar_height: Range = (0.0, 0.0)
+    bar_share: float = 0.0
+    caption_height: Range = (0.0, 0.0)
+    caption_share: float = 0.0
+    block_side: Range = (0.0, 0.0)
+    block_share: float = 0.0
+    logo_side: Range = (0.0, 0.0)
+    logo_share: float = 0.0
+    border_width: Range = (0.0, 0.0)
+    border_share: float = 0.0
+    noise: Range = (0.0, 0.0)
+    noise_share: float = 0.0
+
+
+PLAIN = EditSettings(
+    warp=WarpSettings(scale=(0.9, 1.0)),
+    contrast=(0.9, 1.1),
+    brightness_shift=0.03,
+)
+HEAVY = EditSettings(
+    warp=WarpSettings(scale=(0.7, 1.0), aspect=1.15, rotation=6.0, perspective=0.06, distorted=0.5),
+    contrast=(0.5, 1.5),
+    brightness=(0.7, 1.2),
+    brightness_shift=0.15,
+    gamma=0.8,
+    gamma_share=0.5,
+    tint=0.25,
+    tint_share=0.5,
+    gray_share=0.25,
+    compress_quality=(5.0, 40.0),
+    compress_share=0.2,
+    blur_sigma=(0.3, 1.6),
+    blur_share=0.25,
+    down_sample_lowest=0.3,
+    down_sample_share=0.25,
+    bar_height=(0.05, 0.25),
+    bar_share=0.2,
+    caption_height=(0.1, 0.3),
+    caption_share=0.35,
+    block_side=(0.1, 0.35),
+    block_share=0.2,
+    logo_side=(0.1, 0.35),
+    logo_share=0.25,
+    border_width=(0.0, 0.12),
+    border_share=0.25,
+    noise=(0.0, 0.1),
+    noise_share=0.35,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairSettings:
+    """The two sides of a training pair; the defaults are those of the shipped frame encoder.
+
+    Attributes:
+        side: Side of both views in pixels.
+        plain: How the first view is edited.
+        heavy: How the second is.
+        mirror_both: Share of images of which both views have left and right changed: more images, not invariance.
+    """
+
+    side: int = 64
+    plain: EditSettings = PLAIN
+    heavy: EditSettings = HEAVY
+    mirror_both: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.side < 8:
+            raise InvalidArgumentError(f"side must be at least 8, got {self.side}")
+
+
+def to_float(images: torch.Tensor) -> torch.Tensor:
+    """Float images in 0..1 from uint8; floating point is handed back as it is."""
+    return images if images.is_floating_point() else images.float().mul_(1.0 / 255.0)
+
+
+def edit_images(
+    images: torch.Tensor, settings: EditSettings, seed: int | torch.Generator, *, side: int | None = None
+) -> torch.Tensor:
+    """The images [N, 3, H, W] edited at random: [N, 3, side, side] float in 0..1.
+
+    The order is that of real copies: something is laid over the picture or it is reframed, then it is filmed or
+    encoded. The same images, settings and seed give the same result.
+
+    Args:
+        images: uint8, or floating point in 0..1.
+        settings: What is done and how strongly.
+        seed: A number, or a generator that several calls share.
+        side: Side of the result; None keeps that of the images.
+    """
+    random = make_generator(seed)
+    out = random_warp(to_float(images), random, settings=settings.warp, side=side)
+    out = color.change_contrast(out, random, factors=settings.contrast)
+    out = color.change_brightness(out, random, shift=settings.brightness_shift, factors=settings.brightness)
+    out = color.change_gamma(out, random, strength=settings.gamma, share=settings.gamma_share)
+    # Gray first: what is gray and then tinted is sepia.
+    out = color.to_gray(out, random, share=settings.gray_share)
+    out = color.tint(out, random, strength=settings.tint, share=settings.tint_share)
+    out = overlays.add_bar(out, random, height=settings.bar_height, share=settings.bar_share)
+    out = overlays.add_caption(out, random, height=settings.caption_height, share=settings.caption_share)
+    out = overlays.add_block(out, random, side=settings.block_side, share=settings.block_share)
+    out = overlays.add_logo(out, random, side=settings.logo_side, share=settings.logo_share)
+    out = overlays.add_border(out, random, width=settings.border_width, share=settings.border_share)
+    out = degrade.blur(out, random, sigma=settings.blur_sigma, share=settings.blur_share)
+    out = degrade.down_sample(
+        out, random, lowest=settings.down_sample_lowest, share=settings.down_sample_share
+    )
+    out = degrade.add_noise(out, random, deviation=settings.noise, share=settings.noise_share)
+    return degrade.compress(out, random, quality=settings.compress_quality, share=settings.compress_share)
+
+
+def make_pairs(
+    images: torch.Tensor, settings: PairSettings, seed: int | torch.Generator
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """A nearly plain and a heavily edited view of each image, both [N, 3, side, side] float in 0..1.
+
+    Args:
+        images: [N, 3, H, W] uint8, or floating point in 0..1.
+        settings: Side and strengths.
+        seed: A number, or a generator that several calls share.
+    """
+    random = make_generator(seed)
+    source = to_float(images)
+    if settings.mirror_both > 0.0:
+        turned = torch.rand(len(source), generator=random) < settings.mirror_both
+        source = torch.where(turned[:, None, None, None], source.flip(3), source)
+    plain = edit_images(source, settings.plain, random, side=settings.side)
+    return plain, edit_images(source, settings.heavy, random, side=settings.side)

@@ -1,0 +1,96 @@
+"""Features of a frozen backbone on disk, under a key of everything that they depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from vidkin._base.atomic import replace_file
+from vidkin.datasets import LabelledSet
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.models import Encoder
+from vidkin.models.weights import add_weights
+
+__all__ = ["ItemRows", "feature_key", "load_features", "store_features"]
+
+logger = logging.getLogger(__name__)
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ItemRows:
+    """Items of a set that could be read, a row each.
+
+    Attributes:
+        values: [N, T, F] or [N, F] float32 features, or [N, (T,) S, S, 3] uint8 images; None: not kept.
+        lengths: [N] frames of each item.
+        places: [N] place of each row's item in the set; items that cannot be read have no row.
+        broken: Why the others cannot be read.
+    """
+
+    values: Tensor | None
+    lengths: Tensor
+    places: Tensor
+    broken: tuple[MediaError, ...]
+
+
+def feature_key(model: Encoder, labelled: LabelledSet) -> str:
+    """A name for everything that the features depend on: backbone with its weights, its input, the files."""
+    config = model.config
+    digest = hashlib.sha256(f"{_VERSION} {labelled.kind}".encode())
+    settings = (config.kind, config.backbone, config.frames, config.rate, config.seconds, config.size)
+    digest.update(repr((*settings, config.fit, config.mean, config.std)).encode())
+    add_weights(digest, model.get_submodule("backbone"))
+    for item in labelled.items:
+        try:
+            status = os.stat(item.path)
+            state = f"{status.st_size} {status.st_mtime_ns}"
+        except OSError:
+            state = "missing"
+        digest.update(f"{item.key()} {state}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()[:32]
+
+
+def store_features(path: Path, rows: ItemRows) -> None:
+    """Write features to a file, whose folder is made if it is missing.
+
+    Raises:
+        InvalidArgumentError: The file cannot be written.
+    """
+    assert rows.values is not None
+    tensors = {
+        "features": rows.values.contiguous(),
+        "lengths": rows.lengths,
+        "kept": rows.places,
+    }
+    broken = json.dumps([[error.path, error.cause] for error in rows.broken])
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replace_file(path) as temporary:
+            save_file(tensors, temporary, metadata={"broken": broken})
+    except (OSError, SafetensorError) as error:
+        raise InvalidArgumentError(f"{path.parent}: features cannot be stored here: {error}") from error
+
+
+def load_features(path: Path) -> ItemRows | None:
+    """What :func:`store_features` wrote; None if there is no such file, or if it is damaged."""
+    if not path.is_file():
+        return None
+    try:
+        with safe_open(os.fspath(path), framework="pt") as file:
+            features, lengths, places = (file.get_tensor(name) for name in ("features", "lengths", "kept"))
+            broken = [MediaError(*pair) for pair in json.loads((file.metadata() or {})["broken"])]
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        logger.warning("%s is damaged, features are computed again: %s", path, error)
+        return None
+    return ItemRows(features, lengths.to(torch.int64), places, tuple(broken))

@@ -1,0 +1,288 @@
+"""Images and frames of a folder as one tensor of small squares, for training without labels."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch.utils.data import Dataset
+
+from vidkin._base.atomic import replace_file
+from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
+from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
+from vidkin.media import probe, read_frames
+
+__all__ = ["BrokenImage", "ImageSet", "ImageSettings", "read_images"]
+
+_log = logging.getLogger(__name__)
+
+OnFile = Callable[[int, int], None]
+
+# Part of the cache's key: raise it when the same files would give other squares.
+_REVISION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageSettings:
+    """How images become squares.
+
+    Attributes:
+        side: Side of the squares in pixels. The whole image is squeezed into the square, as views of frames are.
+        frames_per_video: Frames taken from each video, evenly spaced over its length.
+    """
+
+    side: int = 96
+    frames_per_video: int = 4
+
+    def __post_init__(self) -> None:
+        if self.side < 1 or self.frames_per_video < 1:
+            raise InvalidArgumentError(f"side and frames_per_video must be at least 1, got {self}")
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenImage:
+    """A file that cannot be read, and why."""
+
+    path: str
+    cause: str
+
+
+class ImageSet(Dataset[torch.Tensor]):
+    """Squares [N, 3, side, side] uint8 with the scene that each is from.
+
+    Attributes:
+        images: [N, 3, side, side] uint8 RGB.
+        groups: [N] int64: images of one folder have the same number, and so have frames of one video.
+        group_names: Folder or video of each group, beginning with the name of the folder that was asked for.
+        sources: [N] int64: which of the folders each is from.
+        source_names: The last two parts of those folders' paths, as ``flowers/train``.
+        broken: Files that could not be read.
+
+    Raises:
+        InvalidArgumentError: The tensors do not fit together.
+    """
+
+    def __init__(
+        self,
+        images: torch.Tensor,
+        groups: torch.Tensor,
+        group_names: Sequence[str],
+        sources: torch.Tensor,
+        source_names: Sequence[str],
+        broken: Sequence[BrokenImage] = (),
+    ) -> None:
+        if images.ndim != 4 or images.shape[1] != 3 or images.dtype != torch.uint8:
+            raise InvalidArgumentError(
+                f"images must be [N, 3, side, side] uint8, got {list(images.shape)} {images.dtype}"
+            )
+        for name, values in (("groups", groups), ("sources", sources)):
+            if values.shape != images.shape[:1]:
+                raise InvalidArgumentError(f"{name} must be [{len(images)}], got {list(values.shape)}")
+        self.images = images
+        self.groups = groups
+        self.group_names = tuple(group_names)
+        self.sources = sources
+        self.source_names = tuple(source_names)
+        self.broken = tuple(broken)
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return self.images[index]
+
+    def counts(self) -> dict[str, int]:
+        """Number of squares from each folder, for a model's provenance."""
+        sizes = torch.bincount(self.sources, minlength=len(self.source_names)).tolist()
+        counts: dict[str, int] = {}
+        for name, size in zip(self.source_names, sizes, strict=True):
+            counts[name] = counts.get(name, 0) + size
+        return counts
+
+    def select(self, indices: torch.Tensor) -> ImageSet:
+        """The squares of these indices, in their order, for a curve over the number of images."""
+        return ImageSet(
+            self.images[indices],
+            self.groups[indices],
+            self.group_names,
+            self.sources[indices],
+            self.source_names,
+            self.broken,
+        )
+
+    def save(self, path: str | os.PathLike[str], key: str = "") -> None:
+        """Write the set as one safetensors file."""
+        notes = {
+            "key": key,
+            "group_names": json.dumps(self.group_names),
+            "source_names": json.dumps(self.source_names),
+            "broken": json.dumps([asdict(file) for file in self.broken]),
+        }
+        tensors = {"images": self.images, "groups": self.groups, "sources": self.sources}
+        with replace_file(path) as temporary:
+            save_file(tensors, temporary, notes)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], key: str | None = None) -> ImageSet:
+        """The set that `save` wrote.
+
+        Raises:
+            DatasetError: The file cannot be read, or was made from other files (``key``).
+        """
+        try:
+            with safe_open(path, "pt") as file:
+                notes = file.metadata() or {}
+                if key is not None and notes.get("key") != key:
+                    raise DatasetError(
+                        f"{path}: made from other files or settings; delete it to read them again"
+                    )
+                images, groups, sources = (file.get_tensor(name) for name in ("images", "groups", "sources"))
+        except (OSError, SafetensorError) as error:
+            raise DatasetError(f"{path}: {error}; delete it to read the images again") from error
+        broken = [BrokenImage(**entry) for entry in json.loads(notes.get("broken", "[]"))]
+        names = (json.loads(notes.get(name, "[]")) for name in ("group_names", "source_names"))
+        group_names, source_names = names
+        return cls(images, groups, group_names, sources, source_names, broken)
+
+
+def read_images(
+    folders: Iterable[str | os.PathLike[str]],
+    settings: ImageSettings | None = None,
+    *,
+    cache: str | os.PathLike[str] | None = None,
+    on_file: OnFile | None = None,
+) -> ImageSet:
+    """Every image and some frames of every video below the folders, in a fixed order.
+
+    Images are turned upright as their EXIF data says. A file that cannot be read is listed in the result's
+    ``broken``, not an error.
+
+    Args:
+        folders: Folders, or single files.
+        settings: Side of the squares, frames of a video.
+        cache: A file that keeps the squares. It is used while the same files (name, size, time) and settings are
+            asked for, and written anew when they change.
+        on_file: Called after each file with how many are done and how many there are.
+
+    Raises:
+        DatasetError: A folder does not exist, or no image was found.
+    """
+    settings = settings or ImageSettings()
+    roots = [Path(folder) for folder in folders]
+    files = _find_files(roots)
+    key = _digest(files, settings)
+    if cache is not None and os.path.exists(cache):
+        try:
+            return ImageSet.load(cache, key)
+        except DatasetError as error:
+            # Another collection, other settings or a damaged file: what the cache holds can be read again.
+            _log.warning("reading all images again: %s", error)
+    images = _read_all(files, roots, settings, on_file)
+    if cache is not None:
+        images.save(cache, key)
+    return images
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """An image or video, its group, and which of the folders it is in."""
+
+    path: Path
+    group: str
+    source: int
+
+
+def _read_all(
+    files: Sequence[_File], roots: Sequence[Path], settings: ImageSettings, on_file: OnFile | None
+) -> ImageSet:
+    squares: list[NDArray[np.uint8]] = []
+    groups: list[int] = []
+    sources: list[int] = []
+    numbers: dict[tuple[int, str], int] = {}
+    broken: list[BrokenImage] = []
+    for done, file in enumerate(files, 1):
+        try:
+            images = _read_file(file.path, settings)
+        # Pillow reports damaged files with any of these.
+        except (MediaError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+            cause = " ".join(str(error).split()) or type(error).__name__
+            broken.append(BrokenImage(str(file.path), cause))
+        else:
+            number = numbers.setdefault((file.source, file.group), len(numbers))
+            squares.extend(images)
+            groups.extend([number] * len(images))
+            sources.extend([file.source] * len(images))
+        if on_file is not None:
+            on_file(done, len(files))
+    if not squares:
+        raise DatasetError(f"no image could be read: {len(files)} files found, {len(broken)} of them broken")
+    return ImageSet(
+        torch.from_numpy(np.stack(squares)).permute(0, 3, 1, 2).contiguous(),
+        torch.tensor(groups),
+        [group for _, group in numbers],
+        torch.tensor(sources),
+        ["/".join(root.absolute().parts[-2:]) for root in roots],
+        broken,
+    )
+
+
+def _find_files(roots: Iterable[Path]) -> list[_File]:
+    """All images and videos, in the order of the folders and then of names."""
+    files = []
+    for source, root in enumerate(roots):
+        if not root.exists():
+            raise DatasetError(f"{root}: does not exist; choose a folder of images or videos")
+        paths = [root] if root.is_file() else sorted(path for path in root.rglob("*") if path.is_file())
+        for path in paths:
+            kind = path.suffix.lower()
+            if kind in IMAGE_EXTENSIONS:
+                files.append(_File(path, path.parent.relative_to(root.parent).as_posix(), source))
+            elif kind in VIDEO_EXTENSIONS:
+                files.append(_File(path, path.relative_to(root.parent).as_posix(), source))
+    return files
+
+
+def _read_file(path: Path, settings: ImageSettings) -> list[NDArray[np.uint8]]:
+    if path.suffix.lower() in VIDEO_EXTENSIONS:
+        return _read_video(path, settings)
+    with warnings.catch_warnings(action="ignore"), Image.open(path) as image:
+        # JPEG can be decoded at a fraction of its size; twice the side is kept for a good reduction.
+        image.draft("RGB", (2 * settings.side, 2 * settings.side))
+        upright = ImageOps.exif_transpose(image)
+        return [_square(upright.convert("RGB"), settings.side)]
+
+
+def _read_video(path: Path, settings: ImageSettings) -> list[NDArray[np.uint8]]:
+    """Frames from the middles of equal parts of the video."""
+    duration = max(probe(path).duration, 1e-3)
+    step = duration / settings.frames_per_video
+    frames = read_frames(
+        path, rate=1.0 / step, start=step / 2, end=duration, short_side=2 * settings.side, threads=1
+    )
+    return [_square(Image.fromarray(image), settings.side) for image in frames.images]
+
+
+def _square(image: Image.Image, side: int) -> NDArray[np.uint8]:
+    return np.asarray(image.resize((side, side), Image.Resampling.BILINEAR))
+
+
+def _digest(files: Iterable[_File], settings: ImageSettings) -> str:
+    """Changes whenever a file or a setting does."""
+    entries: list[Any] = [_REVISION, asdict(settings)]
+    for file in files:
+        state = file.path.stat()
+        entries.append([str(file.path), file.group, file.source, state.st_size, state.st_mtime_ns])
+    return hashlib.sha256(json.dumps(entries).encode()).hexdigest()

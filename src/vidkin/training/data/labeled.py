@@ -1,0 +1,107 @@
+"""Labeled training and validation items of a run, and the batches that are drawn from them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.models import Encoder
+from vidkin.training.data.batch import Batch, Draw, DrawnItems
+from vidkin.training.data.inputs import Inputs
+from vidkin.training.data.streams import check_drawable, index_stream
+from vidkin.training.measures import measure_one
+from vidkin.training.recipe import Measure, ScheduleRecipe
+
+__all__ = ["LabeledData"]
+
+
+@dataclass(frozen=True, eq=False)
+class LabeledData:
+    """See :class:`vidkin.training.data.source.TrainingData`.
+
+    Attributes:
+        train: Training items.
+        validation: Validation items; None without validation.
+        schedule: Sizes and seed of the draws.
+        device: Device of the batches.
+    """
+
+    train: Inputs
+    validation: Inputs | None
+    schedule: ScheduleRecipe
+    device: torch.device
+
+    @property
+    def name(self) -> str:
+        """Name of the collection."""
+        return self.train.labelled.name
+
+    @property
+    def broken(self) -> tuple[tuple[str, str], ...]:
+        """(file, cause) of items that could not be read."""
+        parts = [self.train] if self.validation is None else [self.train, self.validation]
+        return tuple((error.path, error.cause) for part in parts for error in part.broken)
+
+    def batches(self, draws: Sequence[Draw], *, first: int) -> Iterator[Batch]:
+        """The batches of all steps from ``first`` on."""
+        schedule = self.schedule
+        streams: dict[Draw, Iterator[Tensor]] = {
+            draw: index_stream(
+                draw,
+                self.train.labels,
+                steps=schedule.steps,
+                start=first,
+                quadlets=schedule.quadlets,
+                sizes=schedule.batch,
+                seed=schedule.seed,
+            )
+            for draw in draws
+        }
+        for step in range(first, schedule.steps):
+            generator = torch.Generator().manual_seed(schedule.seed * 1_000_003 + step)
+            yield Batch({draw: self._take(next(stream), generator) for draw, stream in streams.items()})
+
+    def identity(self) -> bytes:
+        """Names and labels of the training items."""
+        keys = [item.key(self.train.labelled.root) for item in self.train.labelled.items]
+        return json.dumps([keys, self.train.labels.tolist()]).encode()
+
+    def check(self, draws: Sequence[Draw], measure: Measure) -> None:
+        """Raise before any step if the labels cannot give the draws, or the validation items the measure.
+
+        Raises:
+            InvalidArgumentError: They cannot; the message says what is missing.
+        """
+        check_drawable(self.train.labelled, draws)
+        if self.validation is None:
+            return
+        queries, gallery = torch.zeros(len(self.validation), 1), torch.zeros(len(self.train), 1)
+        if math.isnan(measure_one(measure, queries, self.validation.labels, gallery, self.train.labels)):
+            # nan would never be improved on.
+            reason = (
+                "no quadlet is among them (two items of a subcategory, another subcategory, another category)"
+                if measure in ("qp", "tp")
+                else "no training item is of their kind"
+            )
+            raise InvalidArgumentError(
+                f"validation.measure {measure!r} needs other validation items than these {len(self.validation)}: "
+                f"{reason}; choose another measure, for example 'map', which ranks the training items"
+            )
+
+    def measure(self, model: Encoder, measure: Measure) -> float:
+        """The validation items' figure, in [0, 1], higher is better."""
+        assert self.validation is not None
+        queries = self.validation.embed(model, device=self.device)
+        gallery = queries if measure in ("qp", "tp") else self.train.embed(model, device=self.device)
+        return measure_one(measure, queries, self.validation.labels, gallery, self.train.labels)
+
+    def _take(self, indices: Tensor, generator: torch.Generator) -> DrawnItems:
+        inputs, lengths = self.train.take(indices, device=self.device, generator=generator)
+        labels = self.train.labels[indices].to(self.device)
+        return DrawnItems(inputs, lengths, labels, self.train.are_features)

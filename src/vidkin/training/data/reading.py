@@ -1,0 +1,64 @@
+"""Read labeled items as the input of an encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.datasets import LabelledItem, LabelledSet, middle_excerpt, read_item
+from vidkin.errors import MediaError
+from vidkin.models import EncoderConfig
+
+__all__ = ["read_input", "read_inputs"]
+
+
+def read_input(item: LabelledItem, kind: str, config: EncoderConfig) -> tuple[NDArray[np.uint8], int]:
+    """(frames [T, S, S, 3], number of real ones): missing frames repeat the last; an image is [S, S, 3].
+
+    Raises:
+        MediaError: The file cannot be read.
+    """
+    assert kind in ("image", "video", "strokes")
+    if not config.takes_clips:
+        frames = None if kind == "image" else 1
+        images = read_item(item, kind, size=config.size, frames=frames, fit=config.fit)  # type: ignore[arg-type]
+        return (images if kind == "image" else images[0]), 1
+    if config.seconds is not None and kind == "video":
+        item = middle_excerpt(item, config.seconds)
+    images = read_item(
+        item,
+        kind,  # type: ignore[arg-type]
+        size=config.size,
+        frames=config.frames,
+        rate=config.rate,
+        fit=config.fit,
+    )
+    missing = np.repeat(images[-1:], config.frames - len(images), axis=0)
+    return np.concatenate([images, missing]), len(images)
+
+
+def read_inputs(
+    labelled: LabelledSet, config: EncoderConfig, *, threads: int
+) -> Iterator[tuple[NDArray[np.uint8], int] | MediaError]:
+    """For every item in order what :func:`read_input` returns, or the error that it raised."""
+    read = partial(_read_or_error, kind=labelled.kind, config=config)
+    if threads == 1:
+        yield from map(read, labelled.items)
+        return
+    # In pieces: a pool that gets all items at once would hold the frames of all in memory.
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        for start in range(0, len(labelled), 4 * threads):
+            yield from pool.map(read, labelled.items[start : start + 4 * threads])
+
+
+def _read_or_error(
+    item: LabelledItem, *, kind: str, config: EncoderConfig
+) -> tuple[NDArray[np.uint8], int] | MediaError:
+    try:
+        return read_input(item, kind, config)
+    except MediaError as error:
+        return error

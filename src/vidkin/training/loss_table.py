@@ -1,0 +1,139 @@
+"""The losses that a recipe can name: what each is drawn for, how it is called, and which parameters it takes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from torch import nn
+
+from vidkin._base.registry import Registry
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric import losses
+from vidkin.training.classification import Classification
+from vidkin.training.data.batch import Draw
+
+__all__ = [
+    "LossCall",
+    "LossEntry",
+    "available_objectives",
+    "find_loss",
+    "make_loss",
+    "settle_parameters",
+]
+
+LossCall = Literal["triplet", "members", "labels", "fine_scores", "graded_scores", "classes", "model"]
+
+
+@dataclass(frozen=True, slots=True)
+class LossEntry:
+    """A loss that a recipe can name; what an entry point of the group ``vidkin.objectives`` refers to.
+
+    Attributes:
+        draw: How the items of a step are drawn.
+        call: What the loss is called with. ``triplet``: query, positive and negative of the tuples. ``members``: all
+            four members. ``labels``: embeddings [N, D] and labels [N, 2]. ``fine_scores``, ``graded_scores``: cosines
+            [N, N] with relevance, 1 for the same subcategory, or graded 2 / 1 / 0, and ``self_offset=0``. ``model``:
+            the model and the drawn items, for a loss that embeds them itself and returns named terms with ``loss``.
+            ``classes``: for :class:`Classification`.
+        make: From parameters to the loss; their defaults are those of a recipe.
+        fixed: Parameters that the name stands for; a recipe cannot change them.
+    """
+
+    draw: Draw
+    call: LossCall
+    make: Callable[..., nn.Module]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+
+_ENTRIES: dict[str, LossEntry] = {
+    "triplet": LossEntry("quadlets", "triplet", losses.TripletLoss),
+    "quadlet": LossEntry("quadlets", "members", losses.QuadletLoss),
+    "radial": LossEntry("quadlets", "members", losses.RadialLoss, {"detach_radius": False}),
+    "radial_detached": LossEntry("quadlets", "members", losses.RadialLoss, {"detach_radius": True}),
+    "quadruplet1": LossEntry("quadlets", "members", losses.QuadrupletwiseLoss),
+    "quadruplet2a": LossEntry("quadruplets_a", "members", losses.QuadrupletLoss),
+    "quadruplet2b": LossEntry("quadruplets_b", "members", losses.QuadrupletLoss),
+    "angular": LossEntry("quadlets", "members", losses.AngularLoss, {"form": "quadlet"}),
+    "all_quadlets": LossEntry("batches", "labels", losses.AllQuadletsLoss),
+    "batch_hard": LossEntry("batches", "labels", losses.BatchHardTripletLoss),
+    "semi_hard": LossEntry("batches", "labels", losses.SemiHardTripletLoss),
+    "batch_all": LossEntry("batches", "labels", losses.BatchAllTripletLoss),
+    "hierarchical_ap": LossEntry("batches", "graded_scores", losses.HierarchicalAPLoss),
+    "quad_linear_ap": LossEntry("batches", "fine_scores", losses.QuadLinearAPLoss),
+    "smooth_ap": LossEntry("batches", "fine_scores", losses.SmoothAPLoss),
+    "sup_ap": LossEntry("batches", "fine_scores", losses.SupAPLoss),
+    "fast_ap": LossEntry("batches", "fine_scores", losses.FastAPLoss),
+    "quantized_ap": LossEntry("batches", "fine_scores", losses.QuantizedAPLoss),
+    "blackbox_ap": LossEntry("batches", "fine_scores", losses.BlackBoxAPLoss),
+    "info_nce": LossEntry("batches", "fine_scores", losses.InfoNCELoss),
+    "contrastive": LossEntry("batches", "fine_scores", losses.ContrastiveLoss),
+    "circle": LossEntry("batches", "fine_scores", losses.CircleLoss),
+    "classification": LossEntry("uniform", "classes", Classification),
+}
+_REGISTRY: Registry[LossEntry] = Registry("objective", _ENTRIES, group="vidkin.objectives")
+# Decided by the objective, not by the recipe.
+_HIDDEN = {"self", "reduction", "include_self"}
+_VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+
+
+def available_objectives() -> tuple[str, ...]:
+    """Names for ``[[objective]]`` of a recipe, those of installed entry points included, sorted."""
+    return _REGISTRY.usages()
+
+
+def find_loss(name: str) -> LossEntry:
+    """The entry of a name.
+
+    Raises:
+        InvalidArgumentError: There is none; the message lists all names.
+    """
+    entry = _REGISTRY.find(name)
+    if entry is None:
+        raise _REGISTRY.unknown(name)
+    return entry
+
+
+def settle_parameters(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """All parameters of an objective's loss, checked, with defaults where none is given.
+
+    Raises:
+        InvalidArgumentError: There is no such objective, a parameter is unknown, or a value is not allowed.
+    """
+    entry = find_loss(name)
+    defaults = {
+        key: parameter.default
+        for key, parameter in inspect.signature(entry.make).parameters.items()
+        if parameter.kind not in _VARIADIC and key not in _HIDDEN and key not in entry.fixed
+    }
+    unknown = sorted(set(parameters) - set(defaults))
+    if unknown:
+        raise InvalidArgumentError(
+            f"objective {name!r} has no parameter {', '.join(unknown)}; choose from {', '.join(defaults) or 'none'}"
+        )
+    missing = [key for key in defaults if defaults[key] is inspect.Parameter.empty and key not in parameters]
+    if missing:
+        raise InvalidArgumentError(f"objective {name!r} needs the parameter {', '.join(missing)}")
+    settled = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in {**defaults, **parameters}.items()
+    }
+    make_loss(name, settled)
+    return settled
+
+
+def make_loss(name: str, parameters: Mapping[str, Any]) -> nn.Module:
+    """The loss of an objective.
+
+    Raises:
+        InvalidArgumentError: A parameter has the wrong type, or a value is not allowed.
+    """
+    entry = find_loss(name)
+    try:
+        return entry.make(**parameters, **entry.fixed)
+    except TypeError as error:
+        raise InvalidArgumentError(f"objective {name!r}: a parameter has the wrong type: {error}") from error
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"objective {name!r}: {error}") from error

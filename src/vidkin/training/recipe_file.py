@@ -1,0 +1,167 @@
+"""Recipes as TOML: read with every check and default, shown with every default."""
+
+from __future__ import annotations
+
+import math
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from vidkin._base.tables import check_names, from_table
+from vidkin._base.toml import format_toml
+from vidkin.errors import InvalidArgumentError
+from vidkin.models import EncoderConfig
+from vidkin.training.loss_table import settle_parameters
+from vidkin.training.recipe import DataRecipe, ObjectiveRecipe, Recipe, ScheduleRecipe, ValidationRecipe
+
+__all__ = ["available_recipes", "load_recipe", "show_recipe"]
+
+_TABLES = ("name", "data", "model", "objective", "schedule", "validation")
+
+
+def available_recipes() -> tuple[str, ...]:
+    """Names of the recipes that come with the package, sorted."""
+    folder = resources.files("vidkin.training") / "recipes"
+    return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
+
+
+def load_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> Recipe:
+    """The recipe of a file, checked and with all defaults filled in.
+
+    Args:
+        source: A TOML file, the name of a recipe that comes with the package, or its content as a mapping.
+
+    Raises:
+        InvalidArgumentError: There is no such recipe, it is not TOML, or a setting is unknown or not allowed.
+    """
+    if isinstance(source, Mapping):
+        return _parse(source, "recipe")
+    path = Path(source).expanduser()
+    try:
+        if path.is_file():
+            text = path.read_text(encoding="utf-8")
+        elif os.fspath(source) in available_recipes():
+            text = (resources.files("vidkin.training") / "recipes" / f"{source}.toml").read_text("utf-8")
+        else:
+            raise InvalidArgumentError(
+                f"{os.fspath(source)!r} is not a recipe; choose a TOML file, or one of "
+                f"{', '.join(available_recipes())}"
+            )
+        return _parse(tomllib.loads(text), path.stem)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidArgumentError(f"{path}: not valid TOML: {error}") from error
+    except OSError as error:
+        raise InvalidArgumentError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def show_recipe(recipe: Recipe) -> str:
+    """The recipe as TOML with every default visible; :func:`load_recipe` reads it back to an equal recipe."""
+    config = recipe.config()
+    model = {entry.name: getattr(config, entry.name) for entry in fields(config) if entry.name != "classes"}
+    document = {
+        "name": recipe.name,
+        "data": _values(recipe.data),
+        "model": {**model, "weights": recipe.weights},
+        "objective": [
+            {"name": part.name, "weight": part.weight, **part.parameters} for part in recipe.objectives
+        ],
+        "schedule": _values(recipe.schedule),
+        "validation": _values(recipe.validation),
+    }
+    return format_toml(document)
+
+
+def _values(part: DataRecipe | ScheduleRecipe | ValidationRecipe) -> dict[str, Any]:
+    values = {entry.name: getattr(part, entry.name) for entry in fields(part)}
+    # An empty table would be noise.
+    return {name: value for name, value in values.items() if value or not isinstance(value, Mapping)}
+
+
+def _parse(document: Mapping[str, Any], name: str) -> Recipe:
+    check_names(document, _TABLES, "recipe")
+    if "data" not in document or "objective" not in document:
+        raise InvalidArgumentError("a recipe needs [data] with a source and [[objective]] with a name")
+    for table in ("data", "model"):
+        if not isinstance(document.get(table, {}), Mapping):
+            raise InvalidArgumentError(f"[{table}] must be a table of settings, got {document[table]!r}")
+    if "source" not in document["data"]:
+        raise InvalidArgumentError("[data] needs a source, the folder or file of the collection")
+    model = dict(document.get("model", {}))
+    weights = model.pop("weights", "")
+    if not isinstance(weights, str):
+        raise InvalidArgumentError(f"model.weights must be text, got {weights!r}")
+    if "classes" in model:
+        raise InvalidArgumentError("model.classes is decided by the data; remove it")
+    objectives = document["objective"]
+    if not isinstance(objectives, Mapping | list | tuple):
+        raise InvalidArgumentError(f"[[objective]] must be a table with a name, got {objectives!r}")
+    if not objectives:
+        raise InvalidArgumentError("a recipe needs at least one [[objective]]")
+    recipe = Recipe(
+        name=str(document.get("name", name)),
+        data=_data(document["data"]),
+        model=model,
+        weights=weights,
+        objectives=tuple(
+            _objective(part) for part in ([objectives] if isinstance(objectives, Mapping) else objectives)
+        ),
+        schedule=from_table(
+            ScheduleRecipe, _american(document.get("schedule", {}), "optimiser", "optimizer"), "schedule"
+        ),
+        validation=from_table(ValidationRecipe, document.get("validation", {}), "validation"),
+    )
+    config = recipe.config()
+    _check_together(recipe, config)
+    return replace(
+        recipe, model={name: value for name, value in config.to_mapping().items() if name != "classes"}
+    )
+
+
+def _data(table: Mapping[str, Any]) -> DataRecipe:
+    augmentation = table.get("augmentation")
+    if isinstance(augmentation, list | tuple):
+        table = {**table, "augmentation": ["color" if name == "colour" else name for name in augmentation]}
+    return from_table(DataRecipe, table, "data")
+
+
+def _american(table: Any, before: str, now: str) -> Any:
+    """The table with a setting that vidkin 0.1 spelled in another way."""
+    if not isinstance(table, Mapping) or before not in table:
+        return table
+    return {now if name == before else name: value for name, value in table.items()}
+
+
+def _objective(table: object) -> ObjectiveRecipe:
+    if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
+        raise InvalidArgumentError(f"[[objective]] must be a table with a name, got {table!r}")
+    weight = table.get("weight", 1.0)
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
+        raise InvalidArgumentError(f"objective.weight must be a number, got {weight!r}")
+    parameters = {name: value for name, value in table.items() if name not in ("name", "weight")}
+    return ObjectiveRecipe(
+        name=table["name"],
+        weight=float(weight),
+        parameters=settle_parameters(table["name"], parameters),
+    )
+
+
+def _check_together(recipe: Recipe, config: EncoderConfig) -> None:
+    """Settings that are fine alone but not with each other."""
+    if config.is_classifier and any(part.name != "classification" for part in recipe.objectives):
+        raise InvalidArgumentError(
+            f"the objective must be 'classification' for a model of kind {config.kind!r}, which is trained to classify"
+        )
+    if recipe.data.kind == "unlabeled":
+        if config.takes_clips:
+            raise InvalidArgumentError(
+                f"unlabeled data need a model that takes images, got kind {config.kind!r}; use 'frame_encoder' or "
+                "'image'"
+            )
+        if recipe.validation.every and recipe.validation.measure != "recall_at_1":
+            raise InvalidArgumentError(
+                f"validation.measure must be 'recall_at_1' for unlabeled data, got {recipe.validation.measure!r}"
+            )

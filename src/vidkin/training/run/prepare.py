@@ -1,0 +1,202 @@
+"""The parts of a training run, made from its recipe: data, model, objective, optimizer, schedule."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import torch
+from torch import nn, optim
+
+from vidkin.datasets import LabelledSet, excerpts, make_split, open_labelled, read_split
+from vidkin.errors import InvalidArgumentError
+from vidkin.models import Encoder, build_model
+from vidkin.models.collapse import CollapseWatch
+from vidkin.models.schedules import Decay, OneCycle, Schedule
+from vidkin.training.data.images import ImageSettings, read_images
+from vidkin.training.data.inputs import OnItem, prepare_parts
+from vidkin.training.data.labeled import LabeledData
+from vidkin.training.data.source import TrainingData
+from vidkin.training.data.unlabeled import UnlabeledData, pair_settings, split_images
+from vidkin.training.evaluation import CACHE_FOLDER
+from vidkin.training.objectives import build_objective
+from vidkin.training.recipe import Recipe, ScheduleRecipe
+from vidkin.training.run.state import TrainingRun
+
+__all__ = ["make_schedule", "open_data", "prepare_run"]
+
+# Side of the stored squares of unlabeled data as a multiple of the model's input: crops keep their detail.
+_STORED_SIDE = 1.5
+
+
+def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> TrainingRun:
+    """Open the data, read the items, build the model. The random generators must have been seeded.
+
+    Raises:
+        DatasetError: The collection or the split is not as it must be, or not one item can be read.
+        InvalidArgumentError: A setting is not allowed.
+    """
+    device = _find_device(recipe.schedule.device)
+    if recipe.data.kind == "unlabeled":
+        model = _build(recipe, device, classes=2)
+        data: TrainingData = _read_unlabeled(recipe, model, folder, device, on_item)
+        return _assemble(recipe, folder, model, data, device, classes=0)
+    labelled, made_here = open_data(recipe)
+    classes = len(labelled.subcategories())
+    model = _build(recipe, device, classes=classes)
+    model.class_names = labelled.subcategories()
+    data = _read_labeled(recipe, model, labelled, folder, device, on_item)
+    run = _assemble(recipe, folder, model, data, device, classes=classes)
+    data.check(run.objective.draws, recipe.validation.measure)
+    run.split = labelled if made_here else None
+    return run
+
+
+def open_data(recipe: Recipe) -> tuple[LabelledSet, bool]:
+    """The labeled set of a recipe with its split, and whether the split was made here.
+
+    Raises:
+        DatasetError: The collection or the split is not as it must be.
+        InvalidArgumentError: A setting is not allowed.
+    """
+    data = recipe.data
+    if data.kind == "unlabeled":
+        raise InvalidArgumentError(
+            "data.kind must be 'labeled' to be opened as a labeled set, got 'unlabeled'"
+        )
+    labelled = open_labelled(data.source, reader=data.reader, **data.options)
+    if data.split:
+        return read_split(labelled, data.split), False
+    if "train" in labelled.split_counts():
+        return labelled, False
+    return (
+        make_split(
+            labelled, by=data.split_by, test=data.test, validation=data.validation, seed=data.split_seed
+        ),
+        True,
+    )
+
+
+def make_schedule(schedule: ScheduleRecipe) -> Schedule:
+    """Rates of the engine from those of a recipe."""
+    if schedule.decay == "one_cycle":
+        return OneCycle(schedule.steps)
+    return Decay(
+        kind=schedule.decay,
+        steps=schedule.steps,
+        warm_up=schedule.warm_up,
+        final_factor=schedule.final_factor,
+        step_every=schedule.step_every,
+        step_factor=schedule.step_factor,
+    )
+
+
+def _build(recipe: Recipe, device: torch.device, *, classes: int) -> Encoder:
+    config = recipe.config(classes=classes)
+    return build_model(config, weights=recipe.weights or None, seed=recipe.schedule.seed).to(device)
+
+
+def _read_labeled(
+    recipe: Recipe,
+    model: Encoder,
+    labelled: LabelledSet,
+    folder: Path,
+    device: torch.device,
+    on_item: OnItem | None,
+) -> LabeledData:
+    data = recipe.data
+    train = labelled.part("train")
+    if data.excerpts > 1:
+        train = excerpts(train, data.excerpts, share=data.excerpt_share)
+    prepared = prepare_parts(
+        model,
+        [train, labelled.part("validation")] if recipe.validation.every else [train],
+        cache=folder / CACHE_FOLDER if data.cache == "disk" else None,
+        augmentation=data.augmentation,
+        threads=data.threads,
+        on_item=on_item,
+    )
+    return LabeledData(prepared[0], prepared[1] if len(prepared) > 1 else None, recipe.schedule, device)
+
+
+def _read_unlabeled(
+    recipe: Recipe, model: Encoder, folder: Path, device: torch.device, on_item: OnItem | None
+) -> UnlabeledData:
+    data, side = recipe.data, model.config.size
+    settings = pair_settings(data.options, side=side)
+    cache = folder / CACHE_FOLDER / "images.safetensors" if data.cache == "disk" else None
+    if cache is not None:
+        cache.parent.mkdir(exist_ok=True)
+    images = read_images(
+        [Path(folder).expanduser() for folder in (data.source, *data.folders)],
+        ImageSettings(side=round(_STORED_SIDE * side), frames_per_video=data.frames_per_video),
+        cache=cache,
+        on_file=on_item,
+    )
+    train, validation = images, None
+    if recipe.validation.every:
+        train, validation = split_images(images, share=data.validation, seed=data.split_seed)
+    return UnlabeledData(
+        train, validation, settings, recipe.schedule, device, seed=data.split_seed, threads=data.threads
+    )
+
+
+def _assemble(
+    recipe: Recipe, folder: Path, model: Encoder, data: TrainingData, device: torch.device, *, classes: int
+) -> TrainingRun:
+    schedule = recipe.schedule
+    objective = build_objective(recipe.objectives, model, classes=classes, seed=schedule.seed).to(device)
+    return TrainingRun(
+        recipe=recipe,
+        folder=folder,
+        model=model,
+        objective=objective,
+        optimizer=_make_optimizer(schedule, model, objective),
+        schedule=make_schedule(schedule),
+        data=data,
+        device=device,
+        fingerprint=_fingerprint(recipe, model, data),
+        watch=CollapseWatch(schedule.collapse_below),
+    )
+
+
+def _find_device(name: str) -> torch.device:
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise InvalidArgumentError(
+            "schedule.device is cuda, but torch finds none on this machine; use 'auto' or 'cpu'"
+        )
+    return torch.device("cuda" if available and name != "cpu" else "cpu")
+
+
+def _make_optimizer(schedule: ScheduleRecipe, model: Encoder, objective: nn.Module) -> optim.Optimizer:
+    groups = model.parameter_groups(schedule.learning_rate, head_factor=schedule.head_factor)
+    own = list(objective.parameters())
+    if own:
+        groups.append({"params": own, "lr": groups[-1]["lr"], "name": "objective"})
+    if not schedule.decay_biases:
+        parts = []
+        for group in groups:
+            matrices = [weight for weight in group["params"] if weight.ndim > 1]
+            rest = [weight for weight in group["params"] if weight.ndim <= 1]
+            parts += [{**group, "params": matrices}, {**group, "params": rest, "weight_decay": 0.0}]
+        groups = [group for group in parts if group["params"]]
+    if schedule.optimizer == "sgd":
+        return optim.SGD(
+            groups,
+            lr=schedule.learning_rate,
+            momentum=schedule.momentum,
+            weight_decay=schedule.weight_decay,
+        )
+    return optim.AdamW(groups, lr=schedule.learning_rate, weight_decay=schedule.weight_decay)
+
+
+def _fingerprint(recipe: Recipe, model: Encoder, data: TrainingData) -> str:
+    """Of recipe, items and frozen weights: a checkpoint with another fingerprint belongs to another run."""
+    digest = hashlib.sha256(recipe.digest().encode())
+    digest.update(data.identity())
+    if model.config.trainable == "head":
+        for name, tensor in sorted(model.state_dict().items()):
+            if name.startswith("backbone."):
+                digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

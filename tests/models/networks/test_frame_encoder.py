@@ -1,0 +1,78 @@
+"""The frame encoder: unit vectors, folding keeps results, settings survive a table."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.models.networks.frame_encoder import FrameEncoder, FrameEncoderSettings
+
+
+def trained(settings: FrameEncoderSettings | None = None) -> FrameEncoder:
+    """A network whose batch norms have seen data."""
+    torch.manual_seed(0)
+    network = FrameEncoder(settings)
+    network(torch.rand(8, 3, network.settings.side, network.settings.side))
+    return network.eval()
+
+
+def test_vectors_have_unit_length() -> None:
+    vectors = trained()(torch.rand(3, 3, 64, 64))
+    assert vectors.shape == (3, 128)
+    torch.testing.assert_close(vectors.norm(dim=1), torch.ones(3))
+
+
+def test_the_default_network_has_474_thousand_parameters() -> None:
+    assert FrameEncoder().parameter_count == 473_504
+
+
+@pytest.mark.parametrize("normalization", ["fixed", "image"])
+def test_folding_keeps_the_vectors_and_the_network(normalization: str) -> None:
+    network = trained(FrameEncoderSettings(normalization=normalization))
+    images = torch.rand(4, 3, 64, 64)
+    with torch.inference_mode():
+        before = network(images)
+        folded = network.fold()
+        torch.testing.assert_close(folded(images), before, atol=1e-5, rtol=0.0)
+        torch.testing.assert_close(network(images), before)
+    assert not any(isinstance(module, torch.nn.BatchNorm2d) for module in folded.modules())
+
+
+def test_image_normalization_ignores_brightness_and_most_of_the_contrast() -> None:
+    network = trained()
+    images = torch.rand(4, 3, 64, 64)
+    with torch.inference_mode():
+        same = (network(images) * network(0.8 * images + 0.2)).sum(1)
+    assert float(same.min()) > 0.99
+
+
+def test_a_uniform_image_gives_a_finite_vector() -> None:
+    assert bool(torch.isfinite(trained()(torch.full((1, 3, 64, 64), 0.3))).all())
+
+
+def test_other_sides_and_small_networks() -> None:
+    settings = FrameEncoderSettings(side=48, widths=(8, 16, 16), strides=(2, 2), grid=3, dimension=32)
+    assert trained(settings)(torch.rand(2, 3, 48, 48)).shape == (2, 32)
+
+
+def test_settings_survive_json() -> None:
+    settings = FrameEncoderSettings(side=80, dimension=96)
+    assert FrameEncoderSettings.from_table(json.loads(json.dumps(settings.to_table()))) == settings
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"widths": [8, 16]}, "one more than strides"),
+        ({"grid": 0}, "at least 1"),
+        ({"side": 2}, "side must be"),
+        ({"normalization": "none"}, "normalization must be"),
+        ({"depth": 3}, "settings must be among"),
+    ],
+)
+def test_wrong_settings_are_named(table: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        FrameEncoderSettings.from_table(table)
