@@ -131,14 +131,14 @@ CAUSES: dict[Callable[[Path, Path], Path], str] = {
     text: "this is text, not video",
     noise: "this is not a video, or it is damaged",
     zeros: "this is not a video, or it is damaged",
-    sound: "there is no video in it, only sound$",
-    cover: "there is no video in it, only sound with a cover picture$",
+    sound: "the file has no video, only sound$",
+    cover: "the file has no video, only sound with a cover picture$",
     no_index: r"its index \(moov\) is missing: the recording or the download was cut off",
-    before_any_frame: "not a single frame can be decoded|this is not a video, or it is damaged",
-    no_frame_decodes: "not a single frame can be decoded: it is damaged or was cut off$",
+    before_any_frame: "no frame can be decoded|this is not a video, or it is damaged",
+    no_frame_decodes: "no frame can be decoded; the file is damaged or incomplete$",
     pipe: "this is not a regular file$",
     too_large: "the picture has too many pixels to be decoded$",
-    playlist: "this is text, not video|there is no video in it",
+    playlist: "this is text, not video|the file has no video",
 }
 
 
@@ -169,7 +169,7 @@ def test_a_file_that_may_not_be_read(good: Path, monkeypatch: pytest.MonkeyPatch
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(container_module, "open", refuse, raising=False)
-    with pytest.raises(MediaError, match=r"good\.mp4: the file may not be read \(permission denied\)$"):
+    with pytest.raises(MediaError, match=r"good\.mp4: the file cannot be read \(permission denied\)$"):
         read_frames(good)
 
 

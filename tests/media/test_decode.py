@@ -187,15 +187,15 @@ def test_thumbnail_is_the_frame_on_screen(ten_fps: Path) -> None:
     [
         (
             {"rate": 0},
-            "rate must be above 0 and at most 100000 samples a second, or None for every frame, given is 0",
+            "rate must be above 0 and at most 100000 samples a second, or None for every frame, got 0",
         ),
         ({"rate": float("inf")}, "rate must be above 0"),
-        ({"start": -1}, "start must be 0 s or later, given is -1"),
-        ({"start": float("nan")}, "start must be 0 s or later, given is nan"),
-        ({"start": 3, "end": 3}, r"end must be after start \(3 s\), given is 3"),
-        ({"short_side": 0}, "short_side must be at least 1, given is 0"),
-        ({"batch": 0}, "batch must be at least 1, given is 0"),
-        ({"threads": -1}, r"threads must be 0 \(one a core\) or more, given is -1"),
+        ({"start": -1}, "start must be at least 0 s, got -1"),
+        ({"start": float("nan")}, "start must be at least 0 s, got nan"),
+        ({"start": 3, "end": 3}, r"end must be after start, 3 s, got 3"),
+        ({"short_side": 0}, "short_side must be at least 1, got 0"),
+        ({"batch": 0}, "batch must be at least 1, got 0"),
+        ({"threads": -1}, r"threads must be at least 0, got -1"),
     ],
     ids=str,
 )

@@ -28,10 +28,10 @@ def test_length_slices_and_what_is_printed() -> None:
         (
             np.zeros((2, 4, 6), dtype=np.uint8),
             [0, 1],
-            r"must be \[T, H, W, 3\] uint8, given is \[2, 4, 6\] uint8",
+            r"must be \[T, H, W, 3\] uint8, got \[2, 4, 6\] uint8",
         ),
-        (np.zeros((2, 4, 6, 3)), [0, 1], r"must be \[T, H, W, 3\] uint8, given is \[2, 4, 6, 3\] float64"),
-        (np.zeros((2, 4, 6, 3), dtype=np.uint8), [0], r"timestamps must be \[2\] .* given is \[1\]"),
+        (np.zeros((2, 4, 6, 3)), [0, 1], r"must be \[T, H, W, 3\] uint8, got \[2, 4, 6, 3\] float64"),
+        (np.zeros((2, 4, 6, 3), dtype=np.uint8), [0], r"timestamps must be one per image, \[2\], got \[1\]"),
         (np.zeros((2, 4, 6, 3), dtype=np.uint8), [1, 1], "timestamps must be strictly increasing"),
     ],
 )

@@ -51,7 +51,7 @@ READABLE = {
 BROKEN = {
     "broken.mp4": r"its index \(moov\) is missing: the recording or the download was cut off",
     "empty.flv": "this is not a video, or it is damaged",
-    "nasa_13013.mp4.audio.mp3": "there is no video in it, only sound",
+    "nasa_13013.mp4.audio.mp3": "the file has no video, only sound",
 }
 
 
@@ -159,7 +159,7 @@ def test_the_rotated_file_is_the_upright_one_turned(odd: Path) -> None:
 def test_a_lost_first_key_frame_and_damage_are_told(odd: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "vidkin"):
         read_frames(odd / "Error_I_P.264", rate=None)
-    assert "Error_I_P.264: the file is damaged: packets skipped: 0, frames with faults: 5" in caplog.text
+    assert "Error_I_P.264: the file is damaged: packets skipped: 0, frames with errors: 5" in caplog.text
 
 
 def test_the_real_videos_are_sampled_once_a_second(shared_data: Path) -> None:

@@ -95,12 +95,12 @@ def test_a_grid_larger_than_the_picture_repeats_pixels(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("height", "width"), [(0, 64), (35, 64), (36, 63)])
 def test_odd_grids_are_refused(tmp_path: Path, height: int, width: int) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"the grid is {height} x {width}, allowed are even"):
+    with pytest.raises(InvalidArgumentError, match=f"must be even and at least 2, got {height} and {width}"):
         next(iter_planes(tmp_path / "any.mp4", height=height, width=width))
 
 
 def test_no_frames_at_a_time_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="block is 0"):
+    with pytest.raises(InvalidArgumentError, match="block must be at least 1, got 0"):
         next(iter_planes(tmp_path / "any.mp4", block=0))
 
 

@@ -137,9 +137,7 @@ def test_a_late_start_is_not_taken_for_a_missing_end(tmp_path: Path, ending: str
 
 def test_an_address_is_no_missing_file() -> None:
     for name in ("https://example.org/a.mp4", "http:/example.org/a.mp4", "s3://bucket/a.mp4"):
-        with pytest.raises(
-            MediaError, match="this is an address, and only files are read; download it first"
-        ):
+        with pytest.raises(MediaError, match="this is an address, not a file; download it first"):
             probe(name)
     with pytest.raises(MediaError, match="there is no such file"):
         probe("folder:/a.mp4")

@@ -170,14 +170,14 @@ def test_times_must_increase(tmp_path: Path, starts: list[float]) -> None:
 
 def test_pictures_without_times_cannot_be_split(tmp_path: Path) -> None:
     source = encode(tmp_path / "clip.h264", pan("rocket", 20))
-    with pytest.raises(MediaError, match=r"clip.h264: its pictures carry no times, .* container first"):
+    with pytest.raises(MediaError, match=r"clip.h264: its pictures have no times, .* container first"):
         split_video(source, tmp_path / "out", [0.0, 1.0])
     assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     source = encode(tmp_path / "clip.mp4", pan("rocket", 4))
-    with pytest.raises(MediaError, match=r"clip.mp4: the folder cannot be made"):
+    with pytest.raises(MediaError, match=r"clip.mp4: the folder cannot be created"):
         split_video(source, source, [0.0])
 
 
@@ -202,7 +202,7 @@ def test_the_last_picture_has_its_length(tmp_path: Path, suffix: str) -> None:
 def test_what_lies_beside_the_source_is_not_replaced(tmp_path: Path) -> None:
     path = encode(tmp_path / "film.mp4", pan("coffee", 30, width=96, height=64), options=KEYS_EVERY_10)
     (tmp_path / "film-002.mp4").write_bytes(b"another recording")
-    with pytest.raises(InvalidArgumentError, match=r"'film-002\.mp4', which lies beside the video"):
+    with pytest.raises(InvalidArgumentError, match=r"would replace 'film-002\.mp4' next to the video"):
         split_video(path, tmp_path, [0.0, 1.0])
     assert (tmp_path / "film-002.mp4").read_bytes() == b"another recording"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["film-002.mp4", "film.mp4"]

@@ -1,4 +1,4 @@
-"""Frames of a file at a fixed rate, by their real times."""
+"""Read frames of a file at a fixed rate, by their real times."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.checks import check_at_least
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.decoding.container import open_video
 from vidkin.media.decoding.convert import Converter, clean_aspect
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["iter_frames", "read_frames", "thumbnail"]
 
-# A second: excerpts of some milliseconds are asked for in many samples; beyond that it would only fill the memory.
+# Samples a second: enough for excerpts of some milliseconds; more would only fill the memory.
 _MOST_SAMPLES = 100_000
 
-# A batch is handed out early once it holds this much, whatever its length.
+# A batch is yielded early when it holds this much.
 BATCH_BYTES = 64 * 2**20
 
 
@@ -46,32 +47,32 @@ def iter_frames(
     """Read a video in batches, with memory that does not grow with its length.
 
     Samples are taken at start + k / rate seconds, k = 0, 1, ..., each the frame that is on screen at that time: the
-    latest one whose timestamp is not after it. No frame is given twice: a video with fewer frames a second than
-    ``rate`` gives every frame once, and any video gives at least one. A still image is a video of one frame.
+    latest one whose timestamp is not after it. No frame is returned twice: a video with fewer frames a second than
+    ``rate`` yields every frame once, and every video yields at least one. A still image is a video of one frame.
 
     Times count from the first frame of the file. Pictures are 8-bit RGB, upright (display matrix), with square pixels
-    (sample aspect ratio), in the colours their tags ask for; HDR is mapped to standard range, of interlaced video
-    one field is taken, and should the size change within a file, all follow the first.
+    (sample aspect ratio), in the colors that the file states; HDR is mapped to standard range, interlaced video is
+    reduced to one field, and if the size changes within a file, all frames have the size of the first.
 
     Args:
         path: A video, an animated or a still image.
-        rate: Samples a second, independent of the file's own rate. None gives every frame: those at or after
+        rate: Samples a second, independent of the file's own rate. None yields every frame: those at or after
             ``start``, or the one on screen at ``start`` if none begins in the range.
         start: First sample, in seconds.
-        end: Samples before this time only, in seconds; None goes to the end.
+        end: Samples before this time only, in seconds; None reads to the end.
         short_side: Scale down to this many pixels at the shorter side while converting (never up); None keeps the
             size. Set it to what the features need: large frames cost time and memory.
-        batch: At most this many frames at once; batches of large frames are shorter, so as to hold about 64 MiB.
-        threads: Threads of the decoder, 0 is one a core. Set 1 where many files are read in parallel.
+        batch: At most this many frames at once; batches of large frames are shorter, and hold about 64 MiB.
+        threads: Threads of the decoder, 0 is one per core. Set 1 if many files are read in parallel.
 
     Yields:
-        `Frames` of at least one frame each. Timestamps are those of the frames, so the first may lie before
+        `Frames` of at least one frame each. Timestamps are those of the frames, so the first may be before
         ``start``.
 
     Raises:
         InvalidArgumentError: An argument is out of range.
         MediaError: The file cannot be read as video (missing, empty, sound only, damaged before the first frame...),
-            or ``start`` is beyond its end. Damage later on is skipped, and told as a warning to the log.
+            or ``start`` is beyond its end. Later damage is skipped and logged as a warning.
     """
     _check(rate, start, end, short_side, batch, threads)
     return _batches(os.fspath(path), rate, start, end, short_side, batch, threads)
@@ -106,7 +107,7 @@ def thumbnail(
     """The frame on screen at ``time`` seconds, [H, W, 3] uint8 RGB.
 
     Raises:
-        MediaError: As of `iter_frames`.
+        MediaError: As for `iter_frames`.
     """
     frames = read_frames(
         path, rate=1.0, start=time, end=time + 0.5, short_side=short_side, batch=1, threads=threads
@@ -147,28 +148,28 @@ def _sampled(
     start: float,
     end: float | None,
 ) -> Iterator[tuple[float, VideoFrame]]:
-    """(seconds, picture) of the wanted pictures."""
+    """(seconds, picture) of every sample."""
     reader = PictureReader(name, container, stream)
     sampler: Sampler | None = None
 
     def limit_of(index: int) -> int | None:
         return None if sampler is None else sampler.limit_of(index)
 
-    found = False
+    is_empty = True
     for picture in SkippingDecoder(reader, limit_of, every=rate is None).pictures():
         if sampler is None:
             sampler = Sampler(rate, start, end, tick=reader.tick, base=reader.base or 0)
         for time, frame in sampler.push(picture):
-            found = True
+            is_empty = False
             yield (time - (reader.base or 0)) * reader.tick, frame
         if sampler.done:
             reader.close()
             return
     assert sampler is not None  # pictures() raises if there are none
     for time, frame in sampler.finish(reader.end):
-        found = True
+        is_empty = False
         yield (time - (reader.base or 0)) * reader.tick, frame
-    if not found:
+    if is_empty:
         raise MediaError(name, f"start {start:.1f} s is beyond the end ({reader.length:.1f} s)")
 
 
@@ -178,14 +179,11 @@ def _check(
     if rate is not None and not 0 < rate <= _MOST_SAMPLES:
         raise InvalidArgumentError(
             f"rate must be above 0 and at most {_MOST_SAMPLES} samples a second, or None for every frame, "
-            f"given is {rate}"
+            f"got {rate}"
         )
     if not (start >= 0 and math.isfinite(start)):
-        raise InvalidArgumentError(f"start must be 0 s or later, given is {start}")
+        raise InvalidArgumentError(f"start must be at least 0 s, got {start}")
     if end is not None and not end > start:
-        raise InvalidArgumentError(f"end must be after start ({start} s), given is {end}")
-    for name, value in (("short_side", 1 if short_side is None else short_side), ("batch", batch)):
-        if value < 1:
-            raise InvalidArgumentError(f"{name} must be at least 1, given is {value}")
-    if threads < 0:
-        raise InvalidArgumentError(f"threads must be 0 (one a core) or more, given is {threads}")
+        raise InvalidArgumentError(f"end must be after start, {start} s, got {end}")
+    check_at_least(1, short_side=1 if short_side is None else short_side, batch=batch)
+    check_at_least(0, threads=threads)

@@ -1,4 +1,4 @@
-"""Writing video and pictures: whole or not at all."""
+"""Write video and images, whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import numpy as np
 from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 from numpy.typing import NDArray
 
+from vidkin._base.checks import check_positive
 from vidkin._base.outputs import open_output
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.decode import iter_frames, thumbnail
@@ -32,7 +33,7 @@ Image = NDArray[np.uint8]
 _WITH_CRF = ("libx264", "libx265", "libvpx", "libvpx-vp9", "libsvtav1")
 _WITH_PRESET = ("libx264", "libx265")
 
-# Unit of given times: a 90,000th of a second, as in MPEG, holds those of every usual frame rate.
+# Unit of times that are passed in: a 90,000th of a second, as in MPEG, fits every usual frame rate.
 _CLOCK = 90_000
 
 
@@ -49,23 +50,23 @@ def write_video(
     options: Mapping[str, str] | None = None,
     threads: int = 0,
 ) -> int:
-    """Encode frames as a video file, the format by the name's ending.
+    """Encode frames as a video file, in the format of the extension.
 
-    The file appears under its name only when it is complete; a failure leaves nothing behind, and what was there
-    before stays. The same frames give the same bytes on the same machine. Odd sizes are padded by repeating the last
+    The file appears under its name only when it is complete; after a failure an old file is unchanged. The same frames
+    give the same bytes on the same machine. Odd sizes are padded by repeating the last
     column or row, as most pixel formats need even ones.
 
     Args:
-        path: Where to write, as ``"clip.mp4"``; an existing file is replaced.
-        frames: [H, W, 3] uint8 RGB pictures, all of one size, taken one at a time.
+        path: Where to write, for example ``"clip.mp4"``; an existing file is replaced.
+        frames: [H, W, 3] uint8 RGB pictures, all of one size, read one at a time.
         rate: Frames a second.
         times: Seconds of each frame, increasing, for a variable frame rate; None spaces them by 1 / rate.
         codec: FFmpeg's name of the encoder.
-        crf: Constant quality, for x264 from 0 (best) to 51; None where the encoder knows none.
-        preset: Effort of the x264 and x265 encoders; None leaves it to them.
-        pixel_format: Stored format of the pixels; ``"yuv444p"`` keeps all of the colour, and odd sizes.
+        crf: Constant quality, for x264 from 0 (best) to 51; None if the encoder has none.
+        preset: Effort of the x264 and x265 encoders; None uses their default.
+        pixel_format: Stored format of the pixels; ``"yuv444p"`` keeps full color resolution and odd sizes.
         options: More options of the encoder.
-        threads: Threads of the encoder, 0 is as it likes.
+        threads: Threads of the encoder, 0 lets it choose.
 
     Returns:
         The number of frames written.
@@ -75,8 +76,7 @@ def write_video(
             is not allowed.
         MediaError: The file cannot be written.
     """
-    if not rate > 0:
-        raise InvalidArgumentError(f"rate must be above 0 frames a second, given is {rate}")
+    check_positive(rate=float(rate))
     _check_names(codec, pixel_format)
     settings = dict(options or {})
     if crf is not None and codec in _WITH_CRF:
@@ -84,16 +84,18 @@ def write_video(
         if codec.startswith("libvpx"):
             settings.setdefault("b", "0")
     if codec == "libx264":
-        # With it, some builds of x264 encode the same pictures differently from run to run.
+        # Otherwise some builds of x264 encode the same pictures differently from run to run.
         settings.setdefault("mbtree", "0")
     if preset is not None and codec in _WITH_PRESET:
         settings.setdefault("preset", preset)
-    with open_media_output(path) as partial, _opened(partial, path) as container:
+    with open_media_output(path) as partial, _open_container(partial, path) as container:
         steady = Fraction(rate).limit_denominator(60_060)
         try:
             stream = cast("VideoStream", container.add_stream(codec, rate=steady, options=settings))
-        except ValueError as error:  # of PyAV, where the format cannot hold it
-            raise InvalidArgumentError(f"a {partial.suffix} file cannot hold video of {codec}") from error
+        except ValueError as error:  # from PyAV, if the format cannot hold it
+            raise InvalidArgumentError(
+                f"codec must be one that a {partial.suffix} file can hold, got {codec!r}"
+            ) from error
         stream.pix_fmt = pixel_format
         stream.codec_context.thread_count = threads
         unit = 1 / steady if times is None else Fraction(1, _CLOCK)
@@ -110,18 +112,18 @@ def write_clip(
     short_side: int | None = None,
     threads: int = 0,
 ) -> int:
-    """Cut a piece out of a video, exact to the frame: it is encoded anew, its frames keep their distances in time.
+    """Cut a piece out of a video, exact to the frame: it is encoded again, and its frames keep their distances in time.
 
-    The piece is upright, with square pixels, in standard range; the sound is not kept.
+    The piece is upright, with square pixels, in standard range; sound is dropped.
 
     Args:
         source: The video.
-        target: Where to write, as ``"clip.mp4"``.
+        target: Where to write, for example ``"clip.mp4"``.
         start: First frame at or after this time, in seconds (or the one on screen there, if the piece has no other).
         end: Frames before this time, in seconds.
         crf: Constant quality, from 0 (best) to 51.
         short_side: Scale down to this many pixels at the shorter side; None keeps the size.
-        threads: Threads of the decoder and the encoder, 0 is as they like.
+        threads: Threads of the decoder and the encoder, 0 lets them choose.
 
     Returns:
         The number of frames written.
@@ -158,7 +160,7 @@ def write_thumbnail(
     short_side: int | None = 160,
     threads: int = 0,
 ) -> None:
-    """Save the frame on screen at ``time`` seconds as a picture, the format by the name's ending.
+    """Save the frame on screen at ``time`` seconds as an image, in the format of the extension.
 
     Raises:
         MediaError: The source cannot be read, or the target cannot be written.
@@ -170,7 +172,7 @@ def write_thumbnail(
         try:
             PILImage.fromarray(image).save(partial)
         except ValueError as error:
-            raise MediaError(target, f"no format of pictures has the ending {partial.suffix!r}") from error
+            raise MediaError(target, f"{partial.suffix!r} is not the extension of an image format") from error
 
 
 @contextmanager
@@ -184,11 +186,11 @@ def open_media_output(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextmanager
-def _opened(partial: Path, path: str | os.PathLike[str]) -> Iterator[OutputContainer]:
+def _open_container(partial: Path, path: str | os.PathLike[str]) -> Iterator[OutputContainer]:
     try:
         container = av.open(f"file:{partial}", "w")
-    except ValueError as error:  # of PyAV, where the ending names no format
-        raise MediaError(path, f"no format of video has the ending {partial.suffix!r}") from error
+    except ValueError as error:  # from PyAV, if the extension is of no format
+        raise MediaError(path, f"{partial.suffix!r} is not the extension of a video format") from error
     with container:
         yield container
 
@@ -208,19 +210,19 @@ def _encode(
         if shape is None:
             shape = image.shape
             stream.height, stream.width = _stored_size(shape, str(stream.pix_fmt))
-            convert = _colour_converter(stream)
+            convert = _color_converter(stream)
         picture = convert(_picture(image, shape, stream.height, stream.width))
         picture.time_base = unit
         picture.pts = count if times is None else round(next(times, -1.0) / unit)
         if picture.pts <= last:
             raise InvalidArgumentError(
-                f"times must be one for each frame, from 0 s on and increasing; frame {count} has {picture.pts * unit}"
+                f"times must be one per frame, at least 0 s and increasing, got {picture.pts * unit} for frame {count}"
             )
         last = picture.pts
         container.mux(stream.encode(picture))
         count += 1
     if not count:
-        raise InvalidArgumentError("there are no frames to write")
+        raise InvalidArgumentError("frames must not be empty")
     container.mux(stream.encode(None))
     return count
 
@@ -232,24 +234,24 @@ def _check_names(codec: str, pixel_format: str) -> None:
         known = False
     if not known:
         raise InvalidArgumentError(
-            f"codec must be an encoder of video that FFmpeg has, as 'libx264', given is {codec!r}"
+            f"codec must be a video encoder of FFmpeg, for example 'libx264', got {codec!r}"
         )
     try:
         av.VideoFormat(pixel_format, 2, 2)
     except ValueError:
         raise InvalidArgumentError(
-            f"pixel_format must be one that FFmpeg has, as 'yuv420p', given is {pixel_format!r}"
+            f"pixel_format must be one of FFmpeg, for example 'yuv420p', got {pixel_format!r}"
         ) from None
 
 
 def _stored_size(shape: tuple[int, ...], pixel_format: str) -> tuple[int, int]:
-    """Height and width, even where the format stores colour for blocks of two pixels."""
-    colour = av.VideoFormat(pixel_format, 64, 64).components[-1]
-    return shape[0] + shape[0] % 2 * (colour.height != 64), shape[1] + shape[1] % 2 * (colour.width != 64)
+    """Height and width, made even if the format stores color for blocks of two pixels."""
+    chroma = av.VideoFormat(pixel_format, 64, 64).components[-1]
+    return shape[0] + shape[0] % 2 * (chroma.height != 64), shape[1] + shape[1] % 2 * (chroma.width != 64)
 
 
-def _colour_converter(stream: VideoStream) -> Callable[[av.VideoFrame], av.VideoFrame]:
-    """Convert to the stored format by the usual matrix for the size, and say so in the file."""
+def _color_converter(stream: VideoStream) -> Callable[[av.VideoFrame], av.VideoFrame]:
+    """Converts to the stored format with the usual matrix for the size, and notes it in the file."""
     context, name = stream.codec_context, str(stream.pix_fmt)
     if not name.startswith("yuv"):
         return lambda frame: frame
@@ -271,12 +273,10 @@ def _colour_converter(stream: VideoStream) -> Callable[[av.VideoFrame], av.Video
 
 def _picture(image: Image, shape: tuple[int, ...], height: int, width: int) -> av.VideoFrame:
     if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
-        raise InvalidArgumentError(
-            f"frames must be [H, W, 3] uint8, given is {list(image.shape)} {image.dtype}"
-        )
+        raise InvalidArgumentError(f"frames must be [H, W, 3] uint8, got {list(image.shape)} {image.dtype}")
     if image.shape != shape:
         raise InvalidArgumentError(
-            f"frames must all have the size of the first, {list(shape)}, given is {list(image.shape)}"
+            f"frames must all have the size of the first, {list(shape)}, got {list(image.shape)}"
         )
     if image.shape[:2] != (height, width):
         image = np.pad(image, ((0, height - shape[0]), (0, width - shape[1]), (0, 0)), mode="edge")

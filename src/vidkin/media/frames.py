@@ -29,12 +29,11 @@ class Frames:
     def __post_init__(self) -> None:
         if self.images.ndim != 4 or self.images.shape[-1] != 3 or self.images.dtype != np.uint8:
             raise InvalidArgumentError(
-                f"images must be [T, H, W, 3] uint8, given is {list(self.images.shape)} {self.images.dtype}"
+                f"images must be [T, H, W, 3] uint8, got {list(self.images.shape)} {self.images.dtype}"
             )
         if self.timestamps.shape != self.images.shape[:1]:
             raise InvalidArgumentError(
-                f"timestamps must be [{len(self.images)}] as there are that many images, "
-                f"given is {list(self.timestamps.shape)}"
+                f"timestamps must be one per image, [{len(self.images)}], got {list(self.timestamps.shape)}"
             )
         if len(self.timestamps) > 1 and not bool(np.all(np.diff(self.timestamps) > 0)):
             raise InvalidArgumentError("timestamps must be strictly increasing")

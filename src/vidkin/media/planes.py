@@ -1,4 +1,4 @@
-"""Every frame of a video as a few samples of its decoded planes: what looking for cuts needs, at hardly any cost."""
+"""Every frame of a video as a few samples of its decoded planes: enough to find cuts, at almost no cost."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.checks import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.decoding.container import open_video
 from vidkin.media.decoding.reader import PictureReader
@@ -22,23 +23,23 @@ if TYPE_CHECKING:
 __all__ = ["PLANE_HEIGHT", "PLANE_WIDTH", "FramePlanes", "iter_planes"]
 
 PLANE_HEIGHT, PLANE_WIDTH = 36, 64
-"""Default grid: fine enough to tell shots apart, small enough to cost next to nothing."""
+"""Default grid: fine enough to tell shots apart, small enough to cost almost nothing."""
 
-_BLOCK = 128
-# Frames that no other is predicted from are left with the edges of their blocks: a tenth of the time of decoding, and
-# nothing that shows in samples.
+_BLOCK_LENGTH = 128
+# Frames that no other is predicted from keep the edges of their blocks: this saves a tenth of the decoding time and
+# does not show in samples.
 _DECODER = {"skip_loop_filter": "noref"}
 
 
 @dataclass(frozen=True, slots=True)
 class FramePlanes:
-    """Samples of consecutive frames. The whole picture is covered whatever its shape; it is not turned upright.
+    """Samples of consecutive frames. They cover the whole picture, whatever its shape, as it is stored: not upright.
 
     Attributes:
         luma: [T, H, W] uint8.
-        chroma: [T, 2, H/2, W/2] uint8, blue and red difference; 128 where there is no colour.
+        chroma: [T, 2, H/2, W/2] uint8, blue and red difference; 128 without color.
         timestamps: [T] float64, seconds from the first frame of the video, strictly increasing.
-        end: When the last of these frames leaves the screen, as far as the file says; None if it was not read from one.
+        end: When the last of these frames leaves the screen, as stated by the file; None if there is no file.
     """
 
     luma: NDArray[np.uint8]
@@ -53,10 +54,10 @@ class FramePlanes:
             ("luma", (length, height, width)),
             ("chroma", (length, 2, height // 2, width // 2)),
         ):
-            given = getattr(self, name)
-            if given.shape != shape or given.dtype != np.uint8:
+            plane = getattr(self, name)
+            if plane.shape != shape or plane.dtype != np.uint8:
                 raise InvalidArgumentError(
-                    f"{name} must be {list(shape)} uint8, given is {list(given.shape)} {given.dtype}"
+                    f"{name} must be {list(shape)} uint8, got {list(plane.shape)} {plane.dtype}"
                 )
 
     def __len__(self) -> int:
@@ -71,12 +72,12 @@ def iter_planes(
     *,
     height: int = PLANE_HEIGHT,
     width: int = PLANE_WIDTH,
-    block: int = _BLOCK,
+    block: int = _BLOCK_LENGTH,
     threads: int = 0,
 ) -> Iterator[FramePlanes]:
-    """All frames of a video in the order of their times, a block at a time.
+    """All frames of a video in order of time, one block at a time.
 
-    Single pixels of the decoded planes are taken in a fixed grid, without conversion, scaling and the last smoothing of
+    A sample is one pixel of a decoded plane, on a fixed grid, without conversion, scaling, or the final smoothing of
     frames that no other depends on; formats that are not planar luma and chroma of 8 to 16 bits are converted by FFmpeg
     at the size of the grid.
 
@@ -85,31 +86,30 @@ def iter_planes(
         height: H of the grid, an even number.
         width: W of the grid, an even number.
         block: Frames at a time; only the last block is shorter.
-        threads: Of the decoder; 0 is one a core.
+        threads: Threads of the decoder; 0 is one per core.
 
     Raises:
         MediaError: The file cannot be read as video.
-        InvalidArgumentError: ``block`` is not positive, or the grid not even.
+        InvalidArgumentError: ``block`` is below 1, or the grid is not even.
     """
     if min(height, width) < 2 or height % 2 or width % 2:
-        raise InvalidArgumentError(f"the grid is {height} x {width}, allowed are even numbers from 2 on")
-    if block < 1:
-        raise InvalidArgumentError(f"block is {block}, allowed is a positive number of frames")
+        raise InvalidArgumentError(f"height and width must be even and at least 2, got {height} and {width}")
+    check_at_least(1, block=block)
     with open_video(path, threads=threads) as (container, stream):
         stream.codec_context.options = _DECODER
         reader = PictureReader(os.fspath(path), container, stream)
         sampler = _Sampler(height, width)
-        held = _Held(block, height, width)
+        filling = _Block(block, height, width)
         for time, frame in reader.pictures():
-            held.add((time - (reader.base or 0)) * reader.tick, frame, sampler)
-            if held.count == block:
-                yield held.taken(reader.length)
-                held = _Held(block, height, width)
-        if held.count:
-            yield held.taken(reader.length)
+            filling.add((time - (reader.base or 0)) * reader.tick, frame, sampler)
+            if filling.count == block:
+                yield filling.finish(reader.length)
+                filling = _Block(block, height, width)
+        if filling.count:
+            yield filling.finish(reader.length)
 
 
-class _Held:
+class _Block:
     """A block that is being filled."""
 
     def __init__(self, block: int, height: int, width: int) -> None:
@@ -124,7 +124,7 @@ class _Held:
         sampler.sample(frame, self._luma[self.count], self._chroma[self.count])
         self.count += 1
 
-    def taken(self, end: float) -> FramePlanes:
+    def finish(self, end: float) -> FramePlanes:
         count, (height, width) = self.count, self._shape
         return FramePlanes(
             self._luma[:count].reshape(count, height, width),
@@ -135,25 +135,25 @@ class _Held:
 
 
 class _Sampler:
-    """Takes a grid of samples from frames; where they lie is worked out once for frames that are laid out alike."""
+    """Takes a grid of samples from frames; its places in memory are computed once for frames of one layout."""
 
     def __init__(self, height: int, width: int) -> None:
         self._height, self._width = height, width
-        self._laid_out: tuple[object, ...] = ()
+        self._layout: tuple[object, ...] = ()
         self._bits = 8
         self._grids: list[NDArray[np.intp]] = []
 
     def sample(self, frame: VideoFrame, luma: NDArray[np.uint8], chroma: NDArray[np.uint8]) -> None:
-        """Fill ``luma`` [height * width] and ``chroma`` [2, height * width / 4]; the latter only where there is any."""
+        """Fill ``luma`` [height * width] and ``chroma`` [2, height * width / 4]; the latter only if there is chroma."""
         name = frame.format.name
         if not _bits(name):
             name = "yuv420p"
             frame = frame.reformat(width=self._width, height=self._height, format=name)
         planes = frame.planes
         lines = [plane.line_size for plane in planes[:3]]
-        laid_out = (name, frame.width, frame.height, *lines)
-        if laid_out != self._laid_out:
-            self._laid_out, self._bits = laid_out, _bits(name)
+        layout = (name, frame.width, frame.height, *lines)
+        if layout != self._layout:
+            self._layout, self._bits = layout, _bits(name)
             self._grids = self._places(planes)
         outs = (luma, *chroma)
         for plane, grid, out in zip(planes, self._grids, outs, strict=False):
@@ -163,7 +163,7 @@ class _Sampler:
                 out[:] = np.frombuffer(memoryview(plane), np.uint16).take(grid) >> (self._bits - 8)
 
     def _places(self, planes: tuple[VideoPlane, ...]) -> list[NDArray[np.intp]]:
-        """Where the grid's points lie in the memory of each plane."""
+        """The points of the grid as places in the memory of each plane."""
         halves = (self._height // 2, self._width // 2)
         sizes = [(self._height, self._width), halves, halves][: 3 if len(planes) >= 3 else 1]
         item = 1 if self._bits == 8 else 2
@@ -175,7 +175,7 @@ class _Sampler:
 
 @lru_cache(maxsize=64)
 def _bits(name: str) -> int:
-    """Bits a sample of a pixel format whose planes are luma and chroma that can be read as they lie; 0 of others."""
+    """Bits per sample of a pixel format whose planes can be read directly as luma and chroma; 0 for others."""
     family = name.removesuffix("le")
     if name.endswith("be") or not family.startswith(("yuv4", "yuvj4", "yuva4", "gray")):
         return 0
@@ -186,7 +186,7 @@ def _bits(name: str) -> int:
 
 
 def _points(rows: int, columns: int, line: int, height: int, width: int) -> NDArray[np.intp]:
-    """The middle pixels of the cells of a grid, as numbers in memory whose lines are ``line`` samples long."""
+    """The middle pixels of the cells of a grid, as places in memory with lines of ``line`` samples."""
     down = ((np.arange(height) + 0.5) * rows / height).astype(np.intp)
     across = ((np.arange(width) + 0.5) * columns / width).astype(np.intp)
     return (down[:, None] * line + across).ravel()

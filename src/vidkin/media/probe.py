@@ -27,7 +27,7 @@ __all__ = ["VideoInfo", "probe"]
 
 # Seconds before the stated end from which packets are read to find the true end.
 TAIL = 2.0
-# Headers are often a little wrong; a file counts as cut off if more than this, and a tenth, is missing.
+# Headers are often slightly wrong; a file is cut off if more than this and more than a tenth is missing.
 _LEAST_CUT = 1.0
 
 
@@ -36,7 +36,7 @@ class VideoInfo:
     """What is known of a video file.
 
     Attributes:
-        path: The file, as given.
+        path: The file, as it was passed.
         duration: Seconds from the first frame until the last one leaves the screen, by the packets' times.
         width: Pixels across as displayed: upright, with square pixels.
         height: Pixels down as displayed.
@@ -44,9 +44,9 @@ class VideoInfo:
         mirrored: Whether the stored picture is mirrored before it is turned.
         sample_aspect_ratio: Width to height of a stored pixel.
         frame_rate: Average frames a second.
-        codec: Name of the compression, as ``"h264"``.
-        container: Name of the file format, as ``"mov,mp4,m4a,3gp,3g2,mj2"``.
-        pixel_format: Name of the stored pixels' format, as ``"yuv420p10le"``.
+        codec: Name of the compression, for example ``"h264"``.
+        container: Name of the file format, for example ``"mov,mp4,m4a,3gp,3g2,mj2"``.
+        pixel_format: Name of the stored pixels' format, for example ``"yuv420p10le"``.
         bit_depth: Bits of a stored sample.
         hdr: Whether it has a high dynamic range (PQ or HLG).
         interlaced: Whether the first frame is interlaced.
@@ -55,7 +55,7 @@ class VideoInfo:
         size_bytes: Size of the file.
         has_audio: Whether there is sound.
         still: Whether this is a still image.
-        stated_duration: Seconds that the file says its video takes; 0 where it does not say.
+        stated_duration: Seconds of video according to the header; 0 if it does not say.
     """
 
     path: str
@@ -86,12 +86,12 @@ class VideoInfo:
 
     @property
     def cut_off(self) -> bool:
-        """The file ends well before its video does: an interrupted download or copy, say. What is there is read."""
+        """Whether the file ends well before its video, as after an interrupted download; the rest can be read."""
         return self.stated_duration - self.duration > max(_LEAST_CUT, self.stated_duration / 10)
 
 
 def probe(path: str | os.PathLike[str]) -> VideoInfo:
-    """Look at a file: its first frame is decoded, the end is found from the last packets.
+    """Properties of a video file; its first frame is decoded, and its end is found from the last packets.
 
     Raises:
         MediaError: The file cannot be read as video, with the cause.
@@ -146,17 +146,17 @@ def _describe(
 
 
 def _stated(container: InputContainer, stream: VideoStream) -> float:
-    """What the header says of the video itself; of the whole file only where sound cannot be what is longer."""
+    """Duration of the video by the header; of the whole file only if there is no sound that could be longer."""
     if stream.duration is not None and stream.time_base is not None:
         return max(float(stream.duration * stream.time_base), 0.0)
     if container.duration is not None and not container.streams.audio:
-        # Matroska counts from 0, also where the first frame comes later.
+        # Matroska counts from 0, even if the first frame is later.
         return max((container.duration - max(container.start_time or 0, 0)) / av.time_base, 0.0)
     return 0.0
 
 
 def _end_near_the_stated(reader: PictureReader) -> int | None:
-    """End of the last packet in units of the stream, found by seeking; None if that leads nowhere."""
+    """End of the last packet in units of the stream, found by seeking; None if seeking does not work."""
     container = reader.container
     if container.duration is None:
         return None
@@ -176,7 +176,7 @@ def _end_by_reading_all(name: str, base: int) -> int:
 
 
 def _last_end(reader: PictureReader) -> tuple[int | None, int]:
-    """The latest end that the packets from here on state, and how many they are."""
+    """The latest end that the remaining packets state, and their number."""
     timed = False
     count = 0
     for packet in reader.packets():

@@ -245,7 +245,7 @@ def test_what_cannot_be_written_is_told_and_the_rest_is_done(tmp_path: Path) -> 
         tmp_path / "film.txt",
         status=1,
     )
-    assert "its pictures carry no times, so it cannot be split" in outcome.err
+    assert "its pictures have no times, so it cannot be split" in outcome.err
     assert "drop-frame time code exists at 29.97 and 59.94" in outcome.err
     assert "1 shot" in outcome.out
     assert (tmp_path / "film.txt").exists()
@@ -306,7 +306,7 @@ def test_a_piece_is_never_written_over_a_video(tmp_path: Path) -> None:
     first = cut_video(tmp_path / "film.mp4")
     second = cut_video(tmp_path / "film-001.mp4", seed=1)
     before = second.read_bytes()
-    assert "'film-001.mp4', which lies beside the video" in run(first, "--split", tmp_path, status=1).err
+    assert "would replace 'film-001.mp4' next to the video" in run(first, "--split", tmp_path, status=1).err
     other = tmp_path / "other"
     other.mkdir()
     third = cut_video(other / "film-002.mp4")

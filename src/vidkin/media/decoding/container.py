@@ -1,4 +1,4 @@
-"""Opening files of strangers: no network, no guessing from odd names, every failure one MediaError with its cause."""
+"""Open untrusted files: no network, no surprises from odd names, every failure a MediaError with its cause."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.stream import VideoStream
 
-# One slash, too: paths lose the second one on their way here.
+# One slash is enough, because a path loses the second one.
 _ADDRESS = re.compile(r"(https?|ftp|rtmp|rtsp|s3|gs|file):/", re.IGNORECASE)
 
 
@@ -32,11 +32,11 @@ def open_video(
 
     Args:
         path: The file.
-        threads: Decoding threads; 0 is one a core.
+        threads: Decoding threads; 0 is one per core.
 
     Yields:
-        The container and its main video stream. Failures of FFmpeg inside the block, of reading too, leave it
-        as `MediaError`.
+        The container and its main video stream. Failures of FFmpeg inside the block leave it as
+        `MediaError`.
     """
     name = os.fspath(path)
     require_readable_file(name)
@@ -56,7 +56,7 @@ def require_readable_file(name: str) -> None:
         state = Path(name).stat()
     except FileNotFoundError:
         if _ADDRESS.match(name):
-            raise MediaError(name, "this is an address, and only files are read; download it first") from None
+            raise MediaError(name, "this is an address, not a file; download it first") from None
         raise MediaError(name, "there is no such file") from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         raise MediaError(name, f"the file cannot be reached ({_reason(error)})") from error
@@ -70,18 +70,18 @@ def require_readable_file(name: str) -> None:
         with open(name, "rb"):
             pass
     except OSError as error:
-        raise MediaError(name, f"the file may not be read ({_reason(error)})") from error
+        raise MediaError(name, f"the file cannot be read ({_reason(error)})") from error
 
 
 def explain(name: str, error: av.error.FFmpegError) -> str:
-    """One line that says what is wrong with a file which FFmpeg refuses."""
+    """One line about what is wrong with a file that FFmpeg refuses."""
     reason = error.strerror or type(error).__name__
     if isinstance(error, av.error.DecoderNotFoundError):
-        return "no decoder for this kind of video is built in"
+        return "there is no decoder for this kind of video"
     if isinstance(error, av.error.PermissionError):
-        return "the file may not be read (permission denied)"
+        return "the file cannot be read (permission denied)"
     if isinstance(error, av.error.InvalidDataError | av.error.EOFError):
-        return f"{_look(name)} ({reason})"
+        return f"{_diagnose(name)} ({reason})"
     return f"FFmpeg cannot read it ({reason})"
 
 
@@ -108,20 +108,20 @@ def _main_video(name: str, container: InputContainer) -> VideoStream:
     moving = [s for s in streams if not s.disposition & av.stream.Disposition.attached_pic]
     if not moving:
         if streams:
-            raise MediaError(name, "there is no video in it, only sound with a cover picture")
+            raise MediaError(name, "the file has no video, only sound with a cover picture")
         if container.streams.audio:
-            raise MediaError(name, "there is no video in it, only sound")
-        raise MediaError(name, "there is no video in it")
+            raise MediaError(name, "the file has no video, only sound")
+        raise MediaError(name, "the file has no video")
     best = container.streams.best("video")
     chosen = next((s for s in moving if best is not None and s.index == best.index), moving[0])
     # A stream without a decoder has no codec context, which the stubs do not know.
     if getattr(chosen, "codec_context", None) is None:
-        raise MediaError(name, "no decoder for this kind of video is built in")
+        raise MediaError(name, "there is no decoder for this kind of video")
     return chosen
 
 
-def _look(name: str) -> str:
-    """Why a file might be no video, from its first bytes."""
+def _diagnose(name: str) -> str:
+    """Why a file may not be a video, from its first bytes."""
     with open(name, "rb") as file:
         head = file.read(4096)
         if head[4:8] in {b"ftyp", b"mdat", b"wide", b"free"} and not _has_box(file, b"moov"):
@@ -133,15 +133,15 @@ def _look(name: str) -> str:
 
 def _is_text(head: bytes) -> bool:
     try:
-        # The last character may be cut in two.
+        # The last character may be incomplete.
         head[:-4].decode() if len(head) == 4096 else head.decode()
     except UnicodeDecodeError:
         return False
     return all(byte >= 32 or byte in b"\t\n\r\f" for byte in head)
 
 
-def _has_box(file: Any, wanted: bytes) -> bool:
-    """Whether an MP4 or QuickTime file has this box at the top level, whole."""
+def _has_box(file: Any, kind: bytes) -> bool:
+    """Whether an MP4 or QuickTime file has a complete box of this kind at the top level."""
     file.seek(0, os.SEEK_END)
     size = file.tell()
     position = 0
@@ -155,7 +155,7 @@ def _has_box(file: Any, wanted: bytes) -> bool:
             length = size - position
         if length < 8:
             return False
-        if header[4:8] == wanted:
+        if header[4:8] == kind:
             return bool(position + length <= size)
         position += length
     return False

@@ -1,4 +1,4 @@
-"""A decoded picture in whatever form the file has it, to an upright 8-bit RGB array with square pixels."""
+"""Convert a decoded picture of any form to an upright 8-bit RGB array with square pixels."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
 
 _UNSPECIFIED = 2
-# Without the latter, scaled pictures come out darker by up to two levels.
+# Without the latter, scaled pictures are darker by up to two levels.
 _FLAGS = Interpolation.BILINEAR | Interpolation.FULL_CHR_H_INT
 # With it, pictures of 16 bits that are not scaled lose their green.
 _DEEP_FLAGS = Interpolation.BILINEAR
 
 
 def clean_aspect(ratio: Fraction | None) -> Fraction:
-    """The ratio of a pixel's sides, 1 where it is missing or absurd."""
+    """The ratio of a pixel's sides, 1 if it is missing or implausible."""
     if ratio is None or not Fraction(1, 10) <= ratio <= 10:
         return Fraction(1)
     return ratio
@@ -46,7 +46,7 @@ def fit(width: int, height: int, short_side: int | None) -> tuple[int, int]:
 
 
 def is_high_definition(width: int, height: int) -> bool:
-    """Whether video of this size has the colours of BT.709 if it does not say otherwise."""
+    """Whether video of this size has the colors of BT.709 unless it says otherwise."""
     return width >= 1280 or height > 576
 
 
@@ -54,7 +54,7 @@ class Converter:
     """Converts the pictures of one video, all to the size of the first.
 
     Args:
-        orient: Tells how a picture must be turned.
+        orient: How pictures must be turned.
         aspect: Ratio of width to height of a pixel.
         short_side: Scale down so that the shorter side has this many pixels; None keeps the size.
     """
@@ -70,14 +70,14 @@ class Converter:
     def __call__(self, frame: VideoFrame) -> NDArray[np.uint8]:
         """The picture as [H, W, 3] uint8 RGB.
 
-        Of an interlaced picture the upper field is taken and doubled: no comb, and every frame stands by itself.
+        An interlaced picture is reduced to its upper field, doubled: no comb, and frames stay independent.
         """
         turns, mirrored = self._orient(frame)
         if self._size is None:
             upright = display_size(frame.width, frame.height, self._aspect, turns)
             self._size = fit(*upright, self._short_side)
         width, height = self._size if turns % 2 == 0 else self._size[::-1]
-        space = _colour_matrix(frame)
+        space = _color_matrix(frame)
         if frame.interlaced_frame and frame.height > 1:
             frame = self._upper_field(frame)
         image = self._scale(frame, width, height, space)
@@ -121,8 +121,8 @@ class Converter:
         return graph.vpull()
 
 
-def _colour_matrix(frame: VideoFrame) -> int | None:
-    """The matrix for a picture that does not name its own: BT.709 from high definition on, as players guess."""
+def _color_matrix(frame: VideoFrame) -> int | None:
+    """The matrix for a picture that states none: BT.709 for high definition, as players assume."""
     if (
         frame.colorspace == _UNSPECIFIED
         and not frame.format.is_rgb
@@ -142,9 +142,9 @@ def _has_alpha(frame: VideoFrame) -> bool:
 
 
 def _over_white(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Transparent pictures are laid on white, as pages are."""
+    """[H, W, 4] on a white background, as [H, W, 3]."""
     alpha = image[..., 3:].astype(np.uint16)
     if int(alpha.min(initial=255)) == 255:
         return np.ascontiguousarray(image[..., :3])
-    colour = image[..., :3].astype(np.uint16)
-    return ((colour * alpha + 255 * (255 - alpha) + 127) // 255).astype(np.uint8)
+    color = image[..., :3].astype(np.uint16)
+    return ((color * alpha + 255 * (255 - alpha) + 127) // 255).astype(np.uint8)

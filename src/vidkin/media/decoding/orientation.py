@@ -1,4 +1,4 @@
-"""How stored pictures must be turned to stand upright."""
+"""How stored pictures must be turned to be upright."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _EXIF_ORIENTATIONS: tuple[Orientation, ...] = (
     (0, False), (0, True), (2, False), (2, True), (1, True), (3, False), (3, True), (1, False)
 )  # fmt: skip
 
-# Compressions of single pictures. PyAV's objects for the side data of a frame free the dictionary of a colour profile
-# a second time when they are collected, a crash of the process, and these are the decoders that make such profiles.
+# Codecs of single pictures. PyAV's objects for the side data of a frame free the dictionary of a color profile
+# a second time when they are collected, which crashes the process, and these are the decoders that make such profiles.
 _PICTURE_CODECS = frozenset(
     {"mjpeg", "png", "apng", "tiff", "webp", "gif", "bmp", "jpegxl", "jpeg2000", "ppm"}
 )
 
-# Pillow takes larger pictures for attacks, and warns.
+# Pillow treats larger pictures as attacks and warns.
 _PILLOW_PIXELS = 80_000_000
 
 
 class Orienter:
-    """Tells the orientation of the frames of one video.
+    """The orientation of the frames of one video.
 
     Args:
         name: The file.
@@ -41,7 +41,7 @@ class Orienter:
     def __init__(self, name: str, codec: str) -> None:
         self._name = name
         self._is_picture = codec in _PICTURE_CODECS
-        # By the angle that a frame names. PyAV's side data keep their frame until the next garbage collection: look
+        # By the angle that a frame states. PyAV's side data keep their frame until the next garbage collection: look
         # at one frame for each angle, not at all of them.
         self._known: dict[int, Orientation] = {}
 
@@ -68,7 +68,7 @@ class Orienter:
 
 
 def is_too_large(name: str) -> bool:
-    """Whether this is a picture of more pixels than can be decoded (FFmpeg forgets the size of such ones)."""
+    """Whether this is a picture with more pixels than can be decoded (FFmpeg does not keep its size)."""
     try:
         with warnings.catch_warnings(action="ignore"), PILImage.open(name):
             return False
@@ -82,7 +82,7 @@ def _from_matrix(frame: VideoFrame) -> Orientation | None:
     try:
         side_data: list[Any] = list(iter(frame.side_data))
         matrix = next((data for data in side_data if data.type.name == "DISPLAYMATRIX"), None)
-    except ValueError:  # of PyAV: data of a kind that it does not know yet
+    except ValueError:  # from PyAV: a kind of data that it does not know
         return None
     if matrix is None:
         return None

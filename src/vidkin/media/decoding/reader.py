@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Assumed where a file names no frame rate at all.
+# Assumed if a file states no frame rate.
 DEFAULT_RATE = 25.0
 
-# They hold times of decoding alone; those of presentation that FFmpeg makes up are out of order with B-frames. Pictures
-# come in the order of presentation, so the times of decoding in their order are right but for a delay.
+# They only hold decoding times; the presentation times that FFmpeg makes up are out of order with B-frames. Pictures
+# come in order of presentation, so the decoding times in order are right except for a delay.
 _WITHOUT_PRESENTATION = ("avi",)
 
-# A step back in time by more seconds than this is a new recording glued on, not jitter.
+# A step back in time by more seconds than this is an appended recording, not jitter.
 GLUED = 1.0
 
 
@@ -35,12 +35,12 @@ class PictureReader:
     """Reads the pictures of one video with strictly increasing times.
 
     Attributes:
-        base: Time of the first picture in units of the stream (known after the first one came).
+        base: Time of the first picture in units of the stream (known after the first one).
         tick: Seconds of one unit.
         nominal: Units that a picture stays on screen at the average rate.
         end: Time at which the last picture read so far leaves the screen, in units.
         failures: Number of packets that could not be decoded.
-        concealed: Number of pictures that were decoded with faults.
+        concealed: Number of pictures that were decoded with errors.
     """
 
     def __init__(self, name: str, container: InputContainer, stream: VideoStream) -> None:
@@ -65,30 +65,30 @@ class PictureReader:
         return (self.end - (self.base or 0)) * self.tick
 
     def pictures(self) -> Iterator[tuple[int, VideoFrame]]:
-        """(time in units of the stream, picture), every one that decodes.
+        """(time in units of the stream, picture) of every picture that can be decoded.
 
         Raises:
-            MediaError: Not a single picture can be decoded.
+            MediaError: No picture can be decoded.
         """
         yield from self.timed(self._decode_all())
         self.close()
 
     def close(self) -> None:
-        """Say how the reading went: a warning if parts were damaged, `MediaError` if nothing came out."""
+        """Report the result of reading: a warning if parts were damaged, `MediaError` if there was no picture."""
         if self.base is None:
             if is_too_large(self.name):
                 raise MediaError(self.name, "the picture has too many pixels to be decoded")
-            raise MediaError(self.name, "not a single frame can be decoded: it is damaged or was cut off")
+            raise MediaError(self.name, "no frame can be decoded; the file is damaged or incomplete")
         if self.failures or self.concealed:
             logger.warning(
-                "%s: the file is damaged: packets skipped: %d, frames with faults: %d",
+                "%s: the file is damaged: packets skipped: %d, frames with errors: %d",
                 self.name,
                 self.failures,
                 self.concealed,
             )
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
-        """The packets of the video up to the end, or up to where the file cannot be read any further."""
+        """The packets of the video up to the end, or to the point where it can no longer be read."""
         try:
             for packet in self.container.demux(self.stream):
                 if packet.size:
@@ -101,7 +101,7 @@ class PictureReader:
             logger.debug("%s: reading stopped early: %s", self.name, error)
 
     def feed(self, packet: Packet[VideoStream] | None) -> list[VideoFrame]:
-        """What the decoder gives for one packet; None empties it."""
+        """What the decoder returns for one packet; None drains it."""
         try:
             return self.stream.codec_context.decode(packet)
         except av.error.EOFError:
@@ -112,7 +112,7 @@ class PictureReader:
             return []
 
     def timed(self, frames: Iterable[VideoFrame]) -> Iterator[tuple[int, VideoFrame]]:
-        """Give every picture its time; drop those that do not come after the one before."""
+        """Every picture with its time; those that are not after the one before are dropped."""
         for frame in frames:
             time = self._time_of(frame)
             if self._last is not None and time <= self._last:
@@ -129,7 +129,7 @@ class PictureReader:
             yield time, frame
 
     def again(self) -> Iterator[VideoFrame]:
-        """Go back and decode everything; `timed` passes over the pictures that it had already."""
+        """Go back and decode everything; `timed` skips the pictures that it has had already."""
         self._repeating = True
         self.container.seek(min(0, self.base or 0), stream=self.stream)
         yield from self._decode_all()
@@ -140,7 +140,7 @@ class PictureReader:
         yield from self.feed(None)
 
     def _note(self, time: int, duration: int | None) -> None:
-        # Only the latest counts: with B-frames the durations are those between times of decoding.
+        # Only the latest counts: with B-frames durations are those between decoding times.
         if self._newest is None or time > self._newest:
             self._newest = time
             self.end = time + (duration or self.nominal)
@@ -149,12 +149,12 @@ class PictureReader:
         stamp = frame.dts if self._times_of_decoding or frame.pts is None else frame.pts
         if stamp is not None:
             return stamp + self._shift
-        # A raw stream has no times at all (what it says of durations is no better), nor have the last of AVI any.
+        # Raw streams have no times (and no better durations), and neither have the last pictures of AVI.
         return 0 if self._last is None else self._last + self.nominal
 
 
 def frame_rate(stream: VideoStream) -> float:
-    """Average frames a second of a stream, as far as its file says."""
+    """Average frames a second of a stream, as stated by its file."""
     for rate in (stream.average_rate, stream.guessed_rate, stream.base_rate):
         if rate is not None and 0 < rate <= 1000:
             return float(rate)

@@ -1,4 +1,4 @@
-"""Which of the pictures that pass by are on screen at the sample times."""
+"""Choose the pictures that are on screen at the sample times."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Picture = tuple[int, "VideoFrame"]
 
 
 class Sampler:
-    """Takes pictures in order and gives those that are wanted: see `vidkin.media.iter_frames`.
+    """Receives pictures in order and returns the sampled ones, see `vidkin.media.iter_frames`.
 
     Args:
-        rate: Samples a second; None wants every picture.
+        rate: Samples a second; None samples every picture.
         start: First sample, in seconds from the first picture.
         end: No sample at or after this time; None is the end of the video.
         tick: Seconds of one unit of time.
@@ -40,25 +40,25 @@ class Sampler:
 
     @property
     def time(self) -> float:
-        """The sample waited for, in seconds."""
+        """Time of the next sample, in seconds."""
         return self._time(self._index)
 
     @property
     def limit(self) -> int:
-        """The latest time, in units, of a picture that is on screen at the sample waited for."""
+        """The latest time, in units, of a picture that is on screen at the next sample."""
         return self._limit(self._index)
 
     def limit_of(self, index: int) -> int | None:
-        """The same for any sample; None for those that are not wanted."""
+        """The same for any sample; None for those at or after the end."""
         return self._limit(index) if self._time(index) < self._end else None
 
     def push(self, picture: Picture) -> list[Picture]:
-        """Pictures found wanted now that this one came; with none more to come, ``done`` is set."""
+        """The sampled pictures that are certain with this one; after the last, ``done`` is set."""
         if self._rate is None:
             return self._push_every(picture)
-        wanted = []
+        sampled: list[Picture] = []
         if self._held is not None and self.limit < picture[0]:
-            wanted = self._take()
+            sampled = self._take()
             # Skip the samples that show the same picture.
             passed = (picture[0] - self._base) * self._tick - TOLERANCE - self._start
             self._index = max(self._index, math.floor(passed * self._rate) - 1)
@@ -66,7 +66,7 @@ class Sampler:
                 self._index += 1
             self.done = self.time >= self._end
         self._held = picture
-        return wanted
+        return sampled
 
     def finish(self, video_end: int) -> list[Picture]:
         """The last picture, if a sample falls on it before the video ends (in units)."""
@@ -89,7 +89,7 @@ class Sampler:
             return []
         if seconds >= self._end:
             self.done = True
-            # Nothing begins within the range: the picture on screen at its start is all there is.
+            # No picture begins in the range: the one on screen at its start is the only one.
             return self._take() if self._given is None and self._held is not None else []
         self._held = picture
         return self._take()

@@ -1,11 +1,10 @@
-"""Decoding only what the wanted pictures need.
+"""Decode only what the sampled pictures need.
 
 Packets come in the order of decoding and carry the times of presentation, so which picture is on screen at a sample
 time is known before anything is decoded, as soon as no later packet can have a time that is nearer. A picture needs
-the packets from the last key frame before it: everything earlier that no sample asked for is dropped. Of the
-packets that remain, those of pictures which are neither wanted nor referred to by others are passed over by the
-decoder. What comes out is a part of all pictures that holds every wanted one, so that the `Sampler` behind it
-chooses exactly as it would from all of them.
+the packets from the last key frame before it: everything earlier that no sample needs is dropped. Of the
+remaining packets, the decoder skips those of pictures that are neither sampled nor referred to by others. The result
+is a subset of all pictures with every sampled one, so that the `Sampler` behind it chooses as it would from all.
 """
 
 from __future__ import annotations
@@ -23,31 +22,31 @@ if TYPE_CHECKING:
 
     from vidkin.media.decoding.reader import PictureReader
 
-# No format lets more pictures than this be decoded before one that is shown before them (H.264 and HEVC: 16).
+# In no format are more pictures than this decoded before one that is shown before them (H.264 and HEVC: 16).
 OVERTAKERS = 17
 
-# Packets that wait for a decision; beyond this they are decoded.
+# Packets that wait for a decision; if there are more, they are decoded.
 WAITING_PACKETS = 1024
 WAITING_BYTES = 48 * 2**20
 
-# Decoders that leave out pictures which none refers to without any change to the others.
-CAN_PASS_OVER = frozenset({"h264", "hevc", "mpeg1video", "mpeg2video"})
+# Decoders that can skip pictures to which none refers, without any change to the others.
+CAN_SKIP = frozenset({"h264", "hevc", "mpeg1video", "mpeg2video"})
 
 # Formats with an index of key frames, in which seeking is reliable.
 SEEKABLE = ("mov", "matroska")
-# Seconds worth a seek, and seconds by which to seek early, as indices may be sorted by time of decoding.
+# Seconds that justify a seek, and seconds by which to seek early, as indices may be sorted by decoding time.
 WORTH_SEEKING = 5.0
 EARLY = 1.0
 
 
 class SkippingDecoder:
-    """Feeds the decoder of a `PictureReader` with what the samples need.
+    """Feeds the decoder of a `PictureReader` with the packets that the samples need.
 
     Args:
-        reader: The file, nothing of it read yet.
-        limit_of: Gives for sample k the latest time, in units of the stream, of the picture on screen at it; None if
-            there is no such sample any more. It is called once the first picture is out.
-        every: From sample 0 on all pictures are wanted.
+        reader: The file, from which nothing has been read.
+        limit_of: Returns for sample k the latest time, in units of the stream, of the picture on screen at it; None if
+            there is no such sample any more. It is called after the first picture.
+        every: From sample 0 on all pictures are sampled.
     """
 
     def __init__(self, reader: PictureReader, limit_of: Callable[[int], int | None], *, every: bool) -> None:
@@ -55,21 +54,21 @@ class SkippingDecoder:
         self._limit_of = limit_of
         self._every = every
         self._decoder = reader.stream.codec_context
-        self._pass_over = self._decoder.codec.canonical_name in CAN_PASS_OVER
+        self._can_skip = self._decoder.codec.canonical_name in CAN_SKIP
         self._packets = reader.packets()
         self._waiting: deque[tuple[int, Packet[VideoStream]]] = deque()
         self._bytes = 0
-        # Times of what the decoder was given: the latest at or before the last sample, and all after it.
+        # Times of what was fed to the decoder: the latest at or before the last sample, and all after it.
         self._given: list[int] = []
         self._decoding_time: int | None = None
         self._restart = False
-        # Time of the key frame at which decoding was taken up, until its picture is out.
+        # Time of the key frame at which decoding was resumed, until its picture is decoded.
         self._entry: int | None = None
         self._ended = False
         self._foreseeable = True
 
     def pictures(self) -> Iterator[tuple[int, VideoFrame]]:
-        """(time in units of the stream, picture): every wanted one, and some more."""
+        """(time in units of the stream, picture): every sampled one, and some more."""
         yield from self._reader.timed(self._frames())
         self._reader.close()
 
@@ -80,7 +79,7 @@ class SkippingDecoder:
                 yield from self._planned()
             yield from self._drain()
         except _NoEntryError:
-            # Pictures that a periodic refresh builds up, say. Decode all; what is out already is not given again.
+            # For example pictures that are built up by a periodic refresh. Decode all; no picture is returned twice.
             self._decoder.skip_frame = "DEFAULT"
             yield from self._reader.again()
 
@@ -96,7 +95,7 @@ class SkippingDecoder:
             yield from self._rest()
 
     def _first(self) -> Iterator[VideoFrame]:
-        """Decode until the first picture comes: it sets the time to count from."""
+        """Decode up to the first picture, from which times are counted."""
         for packet in self._packets:
             self._foreseeable = self._foreseeable and packet.pts is not None
             if packet.pts is not None:
@@ -126,7 +125,7 @@ class SkippingDecoder:
                 self._entry = first.pts
             self._given.clear()
         except av.error.FFmpegError:
-            self._packets = reader.packets()  # not moved: go on from here
+            self._packets = reader.packets()  # not moved: continue from here
 
     def _reach(self, limit: int) -> Iterator[VideoFrame]:
         """Read on until the picture on screen at ``limit`` is certain, and decode it."""
@@ -137,7 +136,7 @@ class SkippingDecoder:
                 self._ended = True
                 break
             if packet.pts is None or self._steps_back(packet) or self._reader.failures:
-                # Without times, over a seam between recordings, or with damage nothing can be foreseen.
+                # Without times, across recordings that were joined, or with damage nothing can be foreseen.
                 self._foreseeable = False
                 self._wait(packet.pts or 0, packet)
                 return
@@ -149,7 +148,7 @@ class SkippingDecoder:
             if len(self._waiting) > WAITING_PACKETS or self._bytes > WAITING_BYTES:
                 yield from self._decode_until(self._latest(limit), whole=False)
         if self._ended and limit >= self._reader.end:
-            return  # no sample falls on the last picture any more
+            return  # no sample is on the last picture any more
         yield from self._decode_until(self._latest(limit), whole=True)
         reached = [time for time in self._given if time <= limit]
         self._given = [*([max(reached)] if reached else []), *(time for time in self._given if time > limit)]
@@ -159,7 +158,7 @@ class SkippingDecoder:
         return before is not None and packet.dts is not None and packet.dts < before
 
     def _latest(self, limit: int) -> int | None:
-        """Time of the picture on screen at ``limit`` if it still waits to be decoded."""
+        """Time of the picture on screen at ``limit`` if it has not been decoded."""
         times = [time for time, packet in self._waiting if time <= limit and not packet.is_discard]
         given = [time for time in self._given if time <= limit]
         if not times or (given and max(given) > max(times)):
@@ -167,23 +166,23 @@ class SkippingDecoder:
         return max(times)
 
     def _drop_before(self, key: int) -> None:
-        """A key frame came that is on screen at the sample or before it: what waits is not needed."""
+        """After a key frame that is on screen at the sample or before it, waiting packets are not needed."""
         if self._waiting and all(time < key for time, _ in self._waiting):
             self._waiting.clear()
             self._bytes = 0
             self._restart = True
 
-    def _decode_until(self, wanted: int | None, *, whole: bool) -> Iterator[VideoFrame]:
-        """Decode what waits up to the wanted picture, with it if ``whole``."""
-        if wanted is None:
+    def _decode_until(self, target: int | None, *, whole: bool) -> Iterator[VideoFrame]:
+        """Decode waiting packets up to the target, and the target too if ``whole``."""
+        if target is None:
             return
         while self._waiting:
             time, packet = self._waiting[0]
-            if time == wanted and not whole:
+            if time == target and not whole:
                 return
             self._take()
-            yield from self._feed(time, packet, needed=time >= wanted)
-            if time == wanted:
+            yield from self._feed(time, packet, needed=time >= target)
+            if time == target:
                 return
 
     def _rest(self) -> Iterator[VideoFrame]:
@@ -203,18 +202,18 @@ class SkippingDecoder:
 
     def _feed(self, time: int, packet: Packet[VideoStream], *, needed: bool) -> Iterator[VideoFrame]:
         if self._restart:
-            # The decoder must not take the new pictures for a sequel of the old ones.
+            # The decoder must not continue the old pictures with the new ones.
             yield from self._drain()
             self._decoder.flush_buffers()
             self._restart = False
             self._entry = time
-        if self._pass_over:
+        if self._can_skip:
             self._decoder.skip_frame = "DEFAULT" if needed or time == self._entry else "NONREF"
         self._given.append(time)
         frames = self._reader.feed(packet)
         if any(frame.interlaced_frame for frame in frames):
-            # The two fields of a picture may come apart, and only one of them be referred to.
-            self._pass_over = False
+            # The two fields of a picture may be separate, and only one of them referred to.
+            self._can_skip = False
             self._decoder.skip_frame = "DEFAULT"
         yield from self._entered(frames)
 
@@ -224,11 +223,11 @@ class SkippingDecoder:
             raise _NoEntryError
 
     def _entered(self, frames: list[VideoFrame]) -> Iterator[VideoFrame]:
-        """These pictures; of the first after a jump it is made sure that they are the key frame and what follows."""
+        """These pictures, after a check that the first after a jump are the key frame and its successors."""
         for frame in frames:
             if self._entry is not None and frame.pts is not None:
                 if frame.pts < self._entry:
-                    continue  # shown before the key frame, built on what was left out
+                    continue  # shown before the key frame, based on skipped pictures
                 if frame.pts > self._entry:
                     raise _NoEntryError
                 self._entry = None
@@ -236,4 +235,4 @@ class SkippingDecoder:
 
 
 class _NoEntryError(Exception):
-    """A key frame of this file does not stand by itself."""
+    """Decoding cannot start at a key frame of this file."""
