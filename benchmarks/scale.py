@@ -26,11 +26,12 @@ from pathlib import Path
 import torch
 from torch.nn.functional import normalize
 
-from vidkin.index import Entry, LanceStore, StoredFeatures, VideoRecord, window_vectors
+from vidkin.index import Entry, LanceStore, VideoRecord, window_vectors
 from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.query import Query, query_from_stored
-from vidkin.index.search.stages import find_candidates, score_candidates, search
+from vidkin.index.search.stages import find_candidates, find_matches, score_candidates
 from vidkin.rendering.machine import describe_machine
+from vidkin.similarity import CopyScorer, FrameFeatures
 
 REGIONS, DIMENSION, FAMILY = 4, 128, 20
 BATCH = 512
@@ -70,13 +71,13 @@ def members(size: int) -> Iterator[tuple[str, torch.Tensor]]:
         number += 1
 
 
-def stored(values: torch.Tensor) -> StoredFeatures:
+def stored(values: torch.Tensor) -> FrameFeatures:
     length = len(values)
-    return StoredFeatures(
+    return FrameFeatures.of_whole(
         values.half(),
         torch.arange(length, dtype=torch.float64),
         torch.ones(length),
-        torch.full((length,), 0.2),
+        baseline=torch.full((length,), 0.2),
     )
 
 
@@ -115,8 +116,8 @@ def measure(size: int, folder: Path, queries: int) -> dict[str, float]:
         store.append_many(batch)
     appended = time.perf_counter() - started
     started = time.perf_counter()
-    store.optimise()
-    optimised = time.perf_counter() - started
+    store.optimize()
+    optimized = time.perf_counter() - started
     bases = range(0, size - 3 * FAMILY, FAMILY)
     chosen = [bases[round(k * (len(bases) * 0.85 - 1) / (queries - 1))] for k in range(queries)]
     whole, first, right = [], [], 0
@@ -132,9 +133,9 @@ def measure(size: int, folder: Path, queries: int) -> dict[str, float]:
         candidates = find_candidates(store, query, 100)
         first.append(time.perf_counter() - started)
         started = time.perf_counter()
-        matches = search(store, query, CommonFrames(), limit=3)
+        matches = find_matches(store, query, CommonFrames(), CopyScorer(), limit=3)
         whole.append(time.perf_counter() - started)
-        scored = score_candidates(store, query, sorted(family), CommonFrames())
+        scored = score_candidates(store, query, sorted(family), CommonFrames(), CopyScorer())
         truth = {video_id for video_id, pair in scored if pair.score >= 0.2}
         wanted += len(truth)
         found += len(truth & set(candidates))
@@ -145,7 +146,7 @@ def measure(size: int, folder: Path, queries: int) -> dict[str, float]:
         "videos": size,
         "windows": store.window_count(),
         "append_seconds": appended,
-        "optimise_seconds": optimised,
+        "optimise_seconds": optimized,
         "search_seconds_median": statistics.median(whole),
         "search_seconds_first": whole[0],
         "first_stage_seconds_median": statistics.median(first),

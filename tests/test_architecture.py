@@ -53,8 +53,6 @@ CROWDED: set[str] = set()
 CIRCLES: set[frozenset[str]] = set()
 NEEDLESSLY_LATE = {
     *("vidkin.features.describe", "vidkin.features.fitting", "vidkin.features.whitening"),
-    *("vidkin.index.collection", "vidkin.index.ingest.worker", "vidkin.index.manifest"),
-    *("vidkin.index.search.compare", "vidkin.index.search.query"),
     *("vidkin.shots.baselines.deep_sbd.detector", "vidkin.shots.learned.detector"),
 }
 

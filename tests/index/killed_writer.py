@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 
-from vidkin.index import Entry, LanceStore, StoredFeatures, VideoRecord, window_vectors
+from vidkin.index import Entry, LanceStore, VideoRecord, window_vectors
 from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.table import LanceTable
+from vidkin.similarity import FrameFeatures
 
 VIDEOS = 12
 
@@ -21,11 +22,11 @@ def entry(number: int, *, version: int = 0) -> Entry:
     """What video ``number`` is to hold; anyone can tell whether it is whole."""
     frames = 3 + number
     generator = torch.Generator().manual_seed(1000 * version + number)
-    features = StoredFeatures(
+    features = FrameFeatures.of_whole(
         torch.nn.functional.normalize(torch.randn(frames, 2, 8, generator=generator), dim=-1).half(),
         torch.arange(frames, dtype=torch.float64),
         torch.ones(frames),
-        torch.zeros(frames),
+        baseline=torch.zeros(frames),
     )
     windows = window_vectors(features)
     record = VideoRecord(
@@ -50,7 +51,7 @@ def write(store: LanceStore) -> None:
     found = store.find("/videos/1.mp4")
     assert found is not None
     store.remove([found.id])
-    store.optimise()
+    store.optimize()
     store.append_many([entry(1)])
     store.recover()
 

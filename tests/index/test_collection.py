@@ -76,13 +76,13 @@ def test_from_nothing_to_an_index_with_processes(originals: Path, empty: Path) -
         assert index.extractor_name == "classical"
         assert repr(index) == f"Index('{empty}', extractor='classical', videos=3)"
         features = index.store.read(index.videos()[0].id)
-        assert 0 < float(features.baseline.min()) <= float(features.baseline.max()) < 1
+        assert 0 < float(features.baselines.min()) <= float(features.baselines.max()) < 1
         info = index.info()
     assert (info.videos, info.broken, info.frames, info.seconds) == (3, 0, 24, 6.0)
     assert info.windows > 0
     assert info.bytes > features.values.nbytes * 3
     assert info.fingerprint.startswith("classical")
-    with Index.open(empty, create=False) as index:
+    with Index.open(empty) as index:
         assert [os.path.basename(record.path) for record in index.videos()] == ["a.mp4", "b.mp4", "c.mp4"]
 
 
@@ -101,8 +101,11 @@ def test_a_script_without_a_main_guard_works(originals: Path, empty: Path, tmp_p
 
 
 def test_an_index_that_is_not_there(tmp_path: Path) -> None:
-    for options in ({"create": False}, {"read_only": True}):
-        with pytest.raises(CollectionNotFoundError, match="there is no index at"):
+    read_only = {"extractor": "classical", "create": True, "read_only": True}
+    for options in ({}, {"whitening": tmp_path / "w.safetensors"}, read_only):
+        with pytest.raises(
+            CollectionNotFoundError, match=r"there is no index at .*none; make one with .*create=True"
+        ):
             Index.open(tmp_path / "none", **options)
     assert not (tmp_path / "none").exists()
     with pytest.raises(UnknownExtractorError):
@@ -115,7 +118,7 @@ def test_another_extractor_is_refused(folder: Path) -> None:
     manifest = json.loads(path.read_text())
     path.write_text(json.dumps({**manifest, "fingerprint": "classical-0-000000000000"}))
     with pytest.raises(
-        CollectionMismatchError, match=r"made with extractor classical-0-000000000000, this one is classical"
+        CollectionMismatchError, match=r"made with extractor classical-0-000000000000, got classical-1"
     ):
         Index.open(folder, extractor="classical")
     # Without naming one, lists can be read; what needs the extractor says the same.
@@ -208,7 +211,7 @@ def test_ctrl_c_leaves_a_usable_index_and_no_processes(empty: Path, tmp_path: Pa
     assert process.returncode == 130, errors
     assert not any(Path(f"/proc/{child}").exists() for child in children)
     settled = int(output.split()[-1])
-    with Index.open(empty, create=False) as index:
+    with Index.open(empty) as index:
         before = len(index.videos())
         # On a fast machine all may be in before the signal is seen; what is in is whole either way.
         assert 1 <= settled <= before <= 8
@@ -221,13 +224,13 @@ def test_where_a_whitening_moved_is_told_once(tmp_path: Path) -> None:
     fit_edit_whitening(open_extractor("classical"), pan("coffee", 12), dimension=16).save(first)
     videos = tmp_path / "videos"
     clip = video(videos / "a.mp4")
-    with Index.open(tmp_path / "c", whitening=first) as index:
-        index.add(videos, executor=SerialExecutor(index._spec))
+    with Index.open(tmp_path / "c", whitening=first, create=True) as index:
+        index.add(videos, executor=SerialExecutor(index.worker_spec))
     first.rename(second)
     with (
         Index.open(tmp_path / "c", read_only=True) as index,
         pytest.raises(
-            CollectionError, match=r"which are not there any more: .*--whitening FILE.*the index remembers"
+            CollectionError, match=r"which do not exist any more; .*--whitening FILE.*the index remembers"
         ),
     ):
         index.search(clip)

@@ -10,12 +10,12 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 from tests.index.helpers import PLAIN, video
 from tests.index.killed_writer import VIDEOS, entry, write
+from tests.index.storage.test_stores import stored_ids
 from vidkin.index import LanceStore, ProcessExecutor, scan
 from vidkin.index.ingest.session import ingest
 
@@ -59,8 +59,8 @@ def check(store: LanceStore) -> None:
 def check_without_remains(store: LanceStore) -> None:
     """Nothing lies in the tables that belongs to no record."""
     check(store)
-    ids = np.array(sorted(record.id for record in store.videos()))
-    assert np.array_equal(store._stored_ids(), ids)
+    ids = sorted(record.id for record in store.videos())
+    assert stored_ids(store) == ids
     assert store._windows.dataset.count_rows() == store.window_count()
 
 
@@ -96,7 +96,7 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
     store = LanceStore(location)
     store.recover()
     check_without_remains(store)
-    store.optimise()
+    store.optimize()
     check_without_remains(LanceStore(location))
     assert store.count() > 0
 
@@ -107,8 +107,8 @@ def test_killed_while_real_videos_are_read(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom tests.index.helpers import PLAIN\n"
         "from vidkin.index import LanceStore, ProcessExecutor, scan\n"
-        "import vidkin.index.ingest.session as module\nmodule._SECONDS_A_COMMIT = 0\n"
-        "module.ingest(LanceStore(sys.argv[2]), scan([sys.argv[1]]), ProcessExecutor(PLAIN, workers=2),\n"
+        "from vidkin.index.ingest import batch, session\nbatch.SECONDS_A_COMMIT = 0\n"
+        "session.ingest(LanceStore(sys.argv[2]), scan([sys.argv[1]]), ProcessExecutor(PLAIN, workers=2),\n"
         "       on_progress=lambda p: p.outcome and (print('one', flush=True), __import__('time').sleep(.3)))\n"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "videos"), str(tmp_path / "store")]
@@ -125,4 +125,4 @@ def test_killed_while_real_videos_are_read(tmp_path: Path) -> None:
     report = ingest(store, scan([tmp_path / "videos"]), ProcessExecutor(PLAIN, workers=2))
     assert (len(report.unchanged), len(report.added)) == (before, 12 - before)
     assert [os.path.basename(record.path) for record in store.videos()] == [f"{n:02}.mp4" for n in range(12)]
-    assert np.array_equal(store._stored_ids(), np.array(sorted(record.id for record in store.videos())))
+    assert stored_ids(store) == sorted(record.id for record in store.videos())

@@ -38,7 +38,7 @@ def test_the_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
         with (
             pytest.raises(
                 CollectionLockedError,
-                match=rf"being written to by process {other.pid} on \S+ since 20.*wait=SECONDS",
+                match=rf"being written to by process {other.pid} on \S+ since 20.*in Python wait=SECONDS",
             ),
             writer_lock(tmp_path),
         ):

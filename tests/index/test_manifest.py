@@ -15,12 +15,13 @@ from vidkin.errors import (
     CollectionMismatchError,
     CollectionNotFoundError,
 )
-from vidkin.index.manifest import FORMAT_VERSION, Manifest, create_collection
+from vidkin.index.manifest import FORMAT_VERSION, Manifest
+from vidkin.index.opening import create_index
 
 
 def test_written_and_read(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "c.vidkin"
-    create_collection(folder, PLAIN)
+    create_index(folder, PLAIN)
     manifest = Manifest.read(folder)
     assert (manifest.extractor, manifest.fingerprint, manifest.sampling_rate) == ("plain", "plain-1", 1.0)
     assert (manifest.vidkin_version, manifest.format_version) == (__version__, FORMAT_VERSION)
@@ -28,23 +29,26 @@ def test_written_and_read(tmp_path: Path) -> None:
 
 
 def test_making_it_twice_keeps_the_first(tmp_path: Path) -> None:
-    create_collection(tmp_path, PLAIN)
+    create_index(tmp_path, PLAIN)
     before = (tmp_path / "collection.json").read_bytes()
-    create_collection(tmp_path, PLAIN)
+    create_index(tmp_path, PLAIN)
     assert (tmp_path / "collection.json").read_bytes() == before
 
 
 def test_a_folder_of_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "holiday.mp4").write_bytes(b"")
-    with pytest.raises(CollectionError, match=r"is no index and not empty .it holds 'holiday.mp4'"):
-        create_collection(tmp_path, PLAIN)
+    with pytest.raises(
+        CollectionError,
+        match=r"is not an index and is not empty \(it holds 'holiday.mp4'\); choose",
+    ):
+        create_index(tmp_path, PLAIN)
     assert [path.name for path in tmp_path.iterdir()] == ["holiday.mp4"]
 
 
 def test_a_file_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(CollectionError, match=r"an index cannot be made at .*file"):
-        create_collection(tmp_path / "file", PLAIN)
+    with pytest.raises(CollectionError, match=r"file: an index cannot be made there \(file exists\)"):
+        create_index(tmp_path / "file", PLAIN)
     with pytest.raises(CollectionNotFoundError, match=r"there is no index at"):
         Manifest.read(tmp_path / "file")
 
@@ -61,7 +65,7 @@ def test_damage_and_the_future_are_told_apart(tmp_path: Path) -> None:
     texts = ["{", "[]", '{"extractor": "x"}', '{"format_version": 1}']
     for text in (*texts, *(json.dumps({**good, **change}) for change in wrong)):
         path.write_text(text)
-        with pytest.raises(CollectionDamagedError, match=r"is damaged .*restore it .* into another folder"):
+        with pytest.raises(CollectionDamagedError, match=r"is damaged .*restore it .* in another folder"):
             Manifest.read(tmp_path)
     path.write_text(json.dumps(good))
     assert Manifest.read(tmp_path).sampling_rate == 1.0
@@ -72,7 +76,7 @@ def test_damage_and_the_future_are_told_apart(tmp_path: Path) -> None:
 
 def test_an_index_without_its_manifest_is_no_place_for_a_new_one(tmp_path: Path) -> None:
     (tmp_path / "videos.lance").mkdir()
-    for call in (lambda: Manifest.read(tmp_path), lambda: create_collection(tmp_path, PLAIN)):
+    for call in (lambda: Manifest.read(tmp_path), lambda: create_index(tmp_path, PLAIN)):
         with pytest.raises(
             CollectionDamagedError, match=r"collection\.json is missing; restore it from a copy"
         ):
@@ -80,11 +84,11 @@ def test_an_index_without_its_manifest_is_no_place_for_a_new_one(tmp_path: Path)
 
 
 def test_other_features_do_not_mix(tmp_path: Path) -> None:
-    create_collection(tmp_path, PLAIN)
+    create_index(tmp_path, PLAIN)
     manifest = Manifest.read(tmp_path)
     manifest.check(tmp_path, "plain-1")
     with pytest.raises(
         CollectionMismatchError,
-        match=r"was made with extractor plain-1, this one is other-2: another .*index anew into another folder",
+        match=r"was made with extractor plain-1, got other-2: another .* make a new index in another folder",
     ):
         manifest.check(tmp_path, "other-2")

@@ -47,9 +47,9 @@ def collection(tmp_path: Path) -> Iterator[Callable[[dict[str, list[Image]]], In
         folder.mkdir()
         for name, frames in videos.items():
             encode(folder / f"{name}.mp4", frames, rate=RATE)
-        index = Index.open(tmp_path / "collection.vidkin")
+        index = Index.open(tmp_path / "collection.vidkin", create=True)
         opened.append(index)
-        report = index.add(folder, executor=SerialExecutor(index._spec))
+        report = index.add(folder, executor=SerialExecutor(index.worker_spec))
         assert len(report.added) == len(videos)
         return index
 

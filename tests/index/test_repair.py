@@ -13,8 +13,9 @@ from safetensors.torch import load, save, save_file
 from tests.index.storage.test_stores import entry, unit
 from tests.support.videos import encode, pan
 from vidkin.errors import CollectionDamagedError, CollectionLockedError, CollectionNotFoundError
-from vidkin.index import Index, LanceStore, Match, SerialExecutor, StoredFeatures, VideoRecord, repair
+from vidkin.index import Index, LanceStore, Match, SerialExecutor, VideoRecord, repair
 from vidkin.index.lock import writer_lock
+from vidkin.similarity import FrameFeatures
 
 NAMES = ("coffee", "chelsea", "rocket")
 
@@ -26,8 +27,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in NAMES:
         encode(root / "videos" / f"{name}.mp4", pan(name, 40))
     encode(root / "videos" / "coffee small.mp4", pan("coffee", 40, width=96, height=64))
-    with Index.open(root / "c.vidkin") as index:
-        index.add(root / "videos", executor=SerialExecutor(index._spec))
+    with Index.open(root / "c.vidkin", create=True) as index:
+        index.add(root / "videos", executor=SerialExecutor(index.worker_spec))
     return root
 
 
@@ -39,18 +40,18 @@ def folder(made: Path, tmp_path: Path) -> Path:
 
 
 def found(folder: Path, made: Path) -> list[Match]:
-    with Index.open(folder, create=False, read_only=True) as index:
+    with Index.open(folder, read_only=True) as index:
         return [match for match in index.search(made / "videos" / "coffee.mp4") if match.score >= 0.5]
 
 
 def add(folder: Path, made: Path) -> Index:
     index = Index.open(folder)
-    index.add(made / "videos", executor=SerialExecutor(index._spec))
+    index.add(made / "videos", executor=SerialExecutor(index.worker_spec))
     return index
 
 
 def features_of(folder: Path, stem: str) -> Path:
-    with Index.open(folder, create=False, read_only=True) as index:
+    with Index.open(folder, read_only=True) as index:
         (number,) = [record.id for record in index.videos() if Path(record.path).stem == stem]
     return folder / "features" / "000000" / f"{number:09d}.safetensors"
 
@@ -67,17 +68,20 @@ def test_the_index_is_whole(folder: Path, made: Path) -> None:
 
 def test_windows_that_are_gone_are_told_and_made_anew_from_features(folder: Path, made: Path) -> None:
     before = found(folder, made)
-    with Index.open(folder, create=False, read_only=True) as index:
+    with Index.open(folder, read_only=True) as index:
         windows = [index.store.read_windows(record.id).vectors for record in index.videos()]
     shutil.rmtree(folder / "windows.lance")
-    with pytest.raises(CollectionDamagedError, match=r"windows\.lance holds 0 of the \d+ windows"):
+    with pytest.raises(
+        CollectionDamagedError,
+        match=r"windows\.lance is damaged: it has 0 of the \d+ windows of the videos; run",
+    ):
         found(folder, made)
-    with Index.open(folder, create=False, read_only=True) as index:
+    with Index.open(folder, read_only=True) as index:
         assert len(index.store.missing()) == 4
         with pytest.raises(CollectionDamagedError):
             index.store.read_windows(index.videos()[0].id)
     with Index.open(folder) as index:
-        report = index.add([], executor=SerialExecutor(index._spec))  # nothing is read from the files
+        report = index.add([], executor=SerialExecutor(index.worker_spec))  # nothing is read from the files
         assert report.added == ()
         assert index.store.missing() == {}
         again = [index.store.read_windows(record.id).vectors for record in index.videos()]
@@ -88,7 +92,7 @@ def test_windows_that_are_gone_are_told_and_made_anew_from_features(folder: Path
 @pytest.mark.parametrize("how", ["gone", "empty", "cut", "zeros"])
 def test_features_that_are_lost_are_read_again(folder: Path, made: Path, how: str) -> None:
     before = found(folder, made)
-    with Index.open(folder, create=False, read_only=True) as index:
+    with Index.open(folder, read_only=True) as index:
         records = index.videos()
     path = features_of(folder, "coffee small")
     content = path.read_bytes()
@@ -102,12 +106,12 @@ def test_features_that_are_lost_are_read_again(folder: Path, made: Path, how: st
         (part,) = repair(folder)
         assert Path(part.part).stem == "coffee small"
         assert path.name in part.cause
-        with Index.open(folder, create=False, read_only=True) as index:
-            (broken,) = [record for record in index.videos() if record.status == "broken"]
-            assert broken.cause == "its features are missing in the index; index the file again"
+        with Index.open(folder, read_only=True) as index:
+            (stale,) = [record for record in index.videos() if record.needs_reindex]
+            assert stale.cause == "its features are missing in the index; index the file again"
         assert [Path(match.path).stem for match in found(folder, made)] == ["coffee"]
     with Index.open(folder) as index:
-        report = index.add(made / "videos", executor=SerialExecutor(index._spec))
+        report = index.add(made / "videos", executor=SerialExecutor(index.worker_spec))
         assert [Path(outcome.path).stem for outcome in report.added] == ["coffee small"]
         assert as_first(index.videos()) == as_first(records)
     assert [(m.path, m.score, m.segments) for m in found(folder, made)] == [
@@ -124,16 +128,16 @@ def test_features_whose_numbers_were_never_written_are_taken_out(folder: Path, m
     sector = content[:middle] + b"\xff" * 64 + content[middle + 64 :]
     times = save({**tensors, "timestamps": tensors["timestamps"].flip(0)})
     for damaged, cause in (
-        (header, "its header is none"),
-        (times, "its times or weights are none that were written"),
-        (sector, "its values are none"),
+        (header, "its header is not what was written"),
+        (times, "its times or weights are not what was written"),
+        (sector, "its values are not what was written"),
     ):
         path.write_bytes(damaged)
         with pytest.raises(CollectionDamagedError, match=cause), Index.open(folder) as index:
             index.match(made / "videos" / "coffee.mp4", made / "videos" / "rocket.mp4")
     (part,) = repair(folder)
     assert Path(part.part).stem == "rocket"
-    assert "its values are none that were written" in part.cause
+    assert "its values are not what was written" in part.cause
     save_file({name: tensor[:-1] for name, tensor in tensors.items()}, features_of(folder, "chelsea"))
     (part,) = repair(folder)
     assert "there are features of 7 frames and not of 8" in part.cause
@@ -197,7 +201,7 @@ def test_lost_videos_are_not_forgotten_while_other_folders_are_indexed(
     features_of(folder, "coffee small").unlink()
     features_of(folder, "rocket").unlink()
     with Index.open(folder) as index:
-        index.add([], executor=SerialExecutor(index._spec))
+        index.add([], executor=SerialExecutor(index.worker_spec))
         caplog.clear()
         assert [Path(match.path).stem for match in index.search(first, threshold=0.5)] == ["coffee"]
         assert "2 videos are left out until they are indexed again" in caplog.text
@@ -206,7 +210,7 @@ def test_lost_videos_are_not_forgotten_while_other_folders_are_indexed(
     moved = tmp_path / "moved.mp4"
     shutil.copy(made / "videos" / "rocket.mp4", moved)
     with Index.open(folder) as index:
-        report = index.add([moved, made / "videos"], executor=SerialExecutor(index._spec))
+        report = index.add([moved, made / "videos"], executor=SerialExecutor(index.worker_spec))
         assert {Path(outcome.path).stem for outcome in report.added} == {"moved", "rocket", "coffee small"}
         assert index.store.missing() == {}
         (group,) = index.duplicates()  # the pair that was rejected is none
@@ -222,7 +226,7 @@ def test_a_search_begins_again_when_a_candidate_is_removed(
     index = Index.open(folder, read_only=True)
     read, times = index.store.read_many, []
 
-    def removed_meanwhile(ids: list[int]) -> list[StoredFeatures]:
+    def removed_meanwhile(ids: list[int]) -> list[FrameFeatures]:
         if not times:
             times.append(1)
             with Index.open(folder) as writer:
@@ -235,7 +239,7 @@ def test_a_search_begins_again_when_a_candidate_is_removed(
     assert [Path(match.path).stem for match in matches] == ["coffee"]
     times.clear()
     with Index.open(folder) as writer:
-        writer.add(made / "videos", executor=SerialExecutor(writer._spec))
+        writer.add(made / "videos", executor=SerialExecutor(writer.worker_spec))
     assert index.duplicates() == []
     index.close()
 

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import StoredFeatures, sampling_rate, window_vectors
-from vidkin.index.windows import frame_vectors, query_rate
+from vidkin.index import query_rate, sampling_rate, window_vectors
+from vidkin.index.windows import frame_vectors
+from vidkin.similarity import FrameFeatures
 
 
 @pytest.mark.parametrize(
@@ -32,23 +33,22 @@ def test_short_videos_are_sampled_more_densely(duration: float, base: float, rat
 
 
 def test_a_rate_of_nothing_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"sampling rate is 0.0"):
+    with pytest.raises(InvalidArgumentError, match=r"base sampling rate must be above 0, got 0.0"):
         sampling_rate(10, 0.0)
 
 
-def made(angles: list[float], *, step: float = 1.0, information: list[float] | None = None) -> StoredFeatures:
+def made(angles: list[float], *, step: float = 1.0, information: list[float] | None = None) -> FrameFeatures:
     """Frames with one region, a direction in the plane at so many degrees."""
     turns = torch.tensor(angles) * math.pi / 180
     count = len(angles)
-    return StoredFeatures(
+    return FrameFeatures.of_whole(
         torch.stack([turns.cos(), turns.sin()], dim=-1)[:, None].half(),
         torch.arange(count, dtype=torch.float64) * step,
-        torch.ones(count) if information is None else torch.tensor(information).float(),
-        torch.zeros(count),
+        None if information is None else torch.tensor(information).float(),
     )
 
 
-def spans(features: StoredFeatures) -> list[tuple[int, int, float, float]]:
+def spans(features: FrameFeatures) -> list[tuple[int, int, float, float]]:
     found = window_vectors(features)
     columns = (found.first_frames, found.last_frames, found.starts, found.ends)
     return list(zip(*(column.tolist() for column in columns), strict=True))
@@ -91,7 +91,7 @@ def test_no_frames_and_one_frame() -> None:
 def test_a_frame_whose_regions_are_all_zero_has_no_window() -> None:
     values = torch.zeros(2, 3, 4, dtype=torch.float16)
     values[0, :2, 0] = 1
-    features = StoredFeatures(values, torch.arange(2, dtype=torch.float64), torch.ones(2), torch.zeros(2))
+    features = FrameFeatures.of_whole(values, torch.arange(2, dtype=torch.float64))
     assert frame_vectors(values)[0].tolist() == [1, 0, 0, 0]
     assert [span[:2] for span in spans(features)] == [(0, 0)]
 
@@ -106,5 +106,5 @@ def test_queries_are_sampled_more_densely_up_to_ninety_frames() -> None:
     assert query_rate(7200, base=2.0) == 2.0
     assert query_rate(10, base=8.0) == 8.0
     assert query_rate(0) == 4.0
-    with pytest.raises(InvalidArgumentError, match="the sampling rate is 0"):
+    with pytest.raises(InvalidArgumentError, match="base sampling rate must be above 0, got 0"):
         query_rate(10, base=0)

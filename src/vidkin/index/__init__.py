@@ -8,36 +8,28 @@ from vidkin.index.ingest.executor import (
     Event,
     Executor,
     Idle,
-    SerialExecutor,
     Unreadable,
+    WorkerSpec,
 )
 from vidkin.index.ingest.processes import ProcessExecutor
 from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, IngestReport, Progress
-from vidkin.index.ingest.scan import Scan, scan
-from vidkin.index.ingest.worker import FeatureChunk, WorkerSpec, describe_video
-from vidkin.index.match import Comparison, Match
+from vidkin.index.ingest.scan import Scan, VideoFile, scan
+from vidkin.index.ingest.serial import SerialExecutor, describe_video
+from vidkin.index.records import Entry, VideoRecord, WindowVectors, to_stored
 from vidkin.index.repair import DamagedPart, repair
+from vidkin.index.sampling import query_rate, sampling_rate
 from vidkin.index.search.compare import compare
 from vidkin.index.search.duplicates import DuplicateGroup, DuplicateMember
+from vidkin.index.search.match import Comparison, Match
 from vidkin.index.search.recall import RecallReport
-from vidkin.index.storage.contract import (
-    NO_WINDOW,
-    BaselineFunction,
-    Entry,
-    NearestWindows,
-    StoredFeatures,
-    VectorStore,
-    VideoRecord,
-    WindowVectors,
-)
+from vidkin.index.storage.contract import NO_WINDOW, NearestWindows, VectorStore
 from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.memory import MemoryStore
-from vidkin.index.windows import sampling_rate, window_vectors
+from vidkin.index.windows import window_vectors
 
 __all__ = [
     "NO_WINDOW",
     "Advanced",
-    "BaselineFunction",
     "Comparison",
     "DamagedPart",
     "Described",
@@ -46,7 +38,6 @@ __all__ = [
     "Entry",
     "Event",
     "Executor",
-    "FeatureChunk",
     "FileOutcome",
     "Idle",
     "Index",
@@ -62,16 +53,18 @@ __all__ = [
     "RecallReport",
     "Scan",
     "SerialExecutor",
-    "StoredFeatures",
     "Unreadable",
     "VectorStore",
+    "VideoFile",
     "VideoRecord",
     "WindowVectors",
     "WorkerSpec",
     "compare",
     "describe_video",
+    "query_rate",
     "repair",
     "sampling_rate",
     "scan",
+    "to_stored",
     "window_vectors",
 ]

@@ -1,59 +1,67 @@
-"""A collection of videos on disk that can be searched: the class that most programs use."""
+"""Videos on disk that can be searched: the class that most programs use."""
 
 from __future__ import annotations
 
+import logging
 import os
-import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
-from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError, UnknownExtractorError
-from vidkin.index.info import IndexInfo, collection_info
+from vidkin.errors import CollectionError
+from vidkin.features import FrameExtractor
+from vidkin.index.decisions import Decisions, decide_pair
+from vidkin.index.info import IndexInfo, collect_info
+from vidkin.index.ingest.executor import Executor, WorkerSpec
 from vidkin.index.ingest.processes import ProcessExecutor, usable_processors
 from vidkin.index.ingest.report import IngestInterrupted, IngestReport, OnProgress
 from vidkin.index.ingest.scan import scan
 from vidkin.index.ingest.session import ingest
-from vidkin.index.ingest.worker import WorkerSpec
 from vidkin.index.lock import writer_lock
-from vidkin.index.manifest import Manifest, create_collection
+from vidkin.index.manifest import Manifest
+from vidkin.index.opening import create_index, open_index_extractor, resolve_spec
+from vidkin.index.records import VideoRecord
 from vidkin.index.search.calibration import Calibration
-from vidkin.index.search.searcher import SearchingIndex
-from vidkin.index.storage.contract import VideoRecord
+from vidkin.index.search.common import CommonFrames
+from vidkin.index.search.duplicates import DuplicateGroup
+from vidkin.index.search.match import Comparison, Match
+from vidkin.index.search.recall import RecallReport
+from vidkin.index.search.searcher import Searcher
+from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.lance import LanceStore
-
-if TYPE_CHECKING:
-    from vidkin.features import FrameExtractor
-    from vidkin.index.ingest.executor import Executor
+from vidkin.index.storage.lookup import find_records
 
 __all__ = ["Index"]
 
 PathLike = str | os.PathLike[str]
+_logger = logging.getLogger(__name__)
 
 
-class Index(SearchingIndex):
+class Index:
     """Videos that can be searched. Made by :meth:`open`; a context manager.
 
-    One process writes at a time, any number read; a reader sees what was complete when it opened or last
-    called :meth:`refresh`.
+    One process writes at a time, any number read; a reader sees what was complete when it opened, last
+    searched or last called :meth:`refresh`.
 
     Attributes:
         path: The folder.
-        manifest: What the collection was made with.
+        manifest: What the index was made with.
         store: Records, features and windows.
+        worker_spec: What an executor needs to make features for this index.
     """
 
-    def __init__(self, path: Path, manifest: Manifest, store: LanceStore, *, read_only: bool) -> None:
+    def __init__(
+        self, path: Path, manifest: Manifest, store: VectorStore, worker_spec: WorkerSpec, *, read_only: bool
+    ) -> None:
         self.path = path
         self.manifest = manifest
         self.store = store
+        self.worker_spec = worker_spec
         self._read_only = read_only
-        self._spec = WorkerSpec(
-            manifest.extractor, manifest.weights, manifest.whitening, manifest.sampling_rate
+        self._searcher = Searcher(
+            path, manifest, store, lambda: open_index_extractor(path, manifest, worker_spec)
         )
-        self._extractor: FrameExtractor | None = None
 
     @classmethod
     def open(
@@ -63,48 +71,44 @@ class Index(SearchingIndex):
         extractor: str | None = None,
         weights: PathLike | None = None,
         whitening: PathLike | None = None,
-        create: bool = True,
+        create: bool = False,
         read_only: bool = False,
+        store: VectorStore | None = None,
     ) -> Index:
-        """Open the collection in a folder, or make one.
+        """Open the index in a folder, or make one.
 
         Args:
             path: The folder.
             extractor: Name of what makes the features, see :func:`vidkin.features.open_extractor`; default
-                that of the collection, ``classical`` for a new one. Naming another one is an error.
-            weights: The network's weights, a safetensors file; for a new collection, or where the file moved (which
+                that of the index, ``classical`` for a new one. Naming another one than the index has is an error.
+            weights: The network's weights, a safetensors file; for a new index, or where the file moved (which
                 is remembered unless ``read_only``).
             whitening: Of the features, a safetensors file; likewise.
-            create: Make the collection if there is none.
-            read_only: Refuse to write; never creates.
+            create: Make the index if there is none. It is made without this, too, if an extractor is named.
+            read_only: Refuse to write; never makes an index.
+            store: Keeps records, features and windows; default a :class:`LanceStore` in the folder. Settings,
+                calibration and decisions are in the folder whatever the store, so an index must always be opened with
+                the store that it was filled with.
 
         Raises:
-            CollectionNotFoundError: There is no collection and none is to be made.
+            CollectionNotFoundError: There is no index and none is to be made.
             CollectionMismatchError: It was made with another extractor or other weights.
-            CollectionError: It is damaged or made by a newer vidkin, or the folder holds other things.
+            CollectionError: It is damaged or made by a newer vidkin, or the folder holds other files.
             ExtractorError: The extractor cannot be opened.
         """
         folder = Path(path).expanduser().absolute()
-        from vidkin.features import absolute_name
-
-        name = None if extractor is None else absolute_name(extractor)
-        given = WorkerSpec(name or "classical", _absolute(weights), _absolute(whitening))
-        if create and not read_only and not Manifest.exists(folder):
-            create_collection(folder, given)
+        if (create or extractor is not None) and not read_only and not Manifest.exists(folder):
+            create_index(folder, resolve_spec(None, extractor, weights, whitening))
         manifest = Manifest.read(folder)
-        index = cls(folder, manifest, LanceStore(folder), read_only=read_only)
+        spec = resolve_spec(manifest, extractor, weights, whitening)
+        index = cls(
+            folder, manifest, LanceStore(folder) if store is None else store, spec, read_only=read_only
+        )
         if extractor is not None or weights is not None or whitening is not None:
-            # The files of one extractor are none of another's; that they do not mix is said below.
-            same = name is None or name == manifest.extractor
-            index._spec = WorkerSpec(
-                name or manifest.extractor,
-                given.weights or (manifest.weights if same else None),
-                given.whitening or (manifest.whitening if same else None),
-                manifest.sampling_rate,
-            )
-            manifest.check(folder, index.extractor.fingerprint)
+            # Opened now, so that a wrong extractor is an error here and not in the first search.
+            _logger.debug("%s: features by %s", folder, index.extractor.fingerprint)
             if not read_only:
-                index._note_places()
+                index._remember_places()
         return index
 
     @property
@@ -115,42 +119,7 @@ class Index(SearchingIndex):
     @property
     def extractor(self) -> FrameExtractor:
         """What makes the features; opened on first use, as reading lists needs none."""
-        if self._extractor is None:
-            extractor = self._opened()
-            self.manifest.check(self.path, extractor.fingerprint)
-            self._extractor = extractor
-        return self._extractor
-
-    def _note_places(self) -> None:
-        """Remember where the model, the weights and the whitening are by now; they are known to be the same."""
-        spec = self._spec
-        now = replace(self.manifest, extractor=spec.extractor, weights=spec.weights, whitening=spec.whitening)
-        if now != self.manifest:
-            with writer_lock(self.path, wait=10.0):
-                now.write(self.path)
-            self.manifest = now
-
-    def _opened(self) -> FrameExtractor:
-        for kind in ("weights", "whitening"):
-            place = getattr(self._spec, kind)
-            if place is not None and place == getattr(self.manifest, kind) and not os.path.exists(place):
-                raise CollectionError(
-                    f"{self.path} was made with the {kind} {place}, which are not there any more: say where they are "
-                    f"(`vidkin index PATH... --{kind} FILE`, in Python Index.open(..., {kind}=FILE)), and the index "
-                    "remembers it"
-                )
-        try:
-            return self._spec.open()
-        except UnknownExtractorError as error:
-            # Named by the collection and not by the caller, who may not even know that there is a model.
-            if self._spec.extractor != self.manifest.extractor or not self._spec.extractor.startswith(
-                "model:"
-            ):
-                raise
-            raise UnknownExtractorError(
-                f"{error}; {self.path} was made with the model there: if it has moved, name its folder "
-                "(--model FOLDER, in Python extractor='FOLDER')"
-            ) from error
+        return self._searcher.extractor
 
     def add(
         self,
@@ -163,78 +132,196 @@ class Index(SearchingIndex):
         wait: float = 0.0,
         executor: Executor | None = None,
     ) -> IngestReport:
-        """Bring the collection up to date with folders and files; only what is new or changed is read.
+        """Bring the index up to date with folders and files; only what is new or changed is read.
 
-        Each video is written when it is complete: interrupted at any point, the next call goes on.
+        Each video is written when it is complete: interrupted at any point, the next call resumes from there.
 
         Args:
             paths: Folders, files or patterns, see :func:`vidkin.index.ingest.scan.scan`.
-            workers: Processes that decode; default one a processor.
-            prune: Forget videos of these folders whose files are gone.
+            workers: Number of processes that decode; default one a processor.
+            prune: Remove videos of these folders whose files are gone from the index.
             on_progress: Called for each file settled and now and then in between.
             retry_broken: Read broken files again although they did not change.
             wait: Seconds to wait for another writer.
-            executor: Makes the features, instead of processes of this machine.
+            executor: Makes the features (see :attr:`worker_spec`); default processes of this machine.
 
         Raises:
             CollectionLockedError: Another process is writing.
             IngestInterrupted: On Ctrl-C, with the report so far.
         """
         self._check_writable()
-        if workers is not None and workers < 1:
-            raise InvalidArgumentError(
-                f"workers is {workers}, allowed is 1 or more, or None for all processors"
-            )
-        found = scan([paths] if isinstance(paths, str | os.PathLike) else paths)
+        if executor is None:
+            workers = usable_processors() if workers is None else workers
+            executor = ProcessExecutor(self.worker_spec, workers=workers)
+        files = scan([paths] if isinstance(paths, str | os.PathLike) else paths)
         with writer_lock(self.path, wait=wait):
             self.store.recover()
-            calibration = Calibration.open(self.path, self.extractor)
-            if executor is None:
-                executor = ProcessExecutor(self._spec, workers=workers or usable_processors())
             report = ingest(
                 self.store,
-                found,
+                files,
                 executor,
                 base_rate=self.manifest.sampling_rate,
-                baseline=calibration.baseline,
+                calibrate=self._searcher.calibration.calibrate,
                 prune=prune,
                 retry_broken=retry_broken,
                 on_progress=on_progress,
             )
             try:
-                self.store.optimise()
-                self._note_common([outcome.path for outcome in report.added])
+                self.store.optimize()
+                self._searcher.update_common([outcome.path for outcome in report.added])
             except KeyboardInterrupt:
-                # All videos are in; what is interrupted here only makes searches faster and better.
+                # All videos are written; what is interrupted here only makes searches faster and better.
                 raise IngestInterrupted(report) from None
             return report
 
     def remove(self, paths: PathLike | Iterable[PathLike], *, wait: float = 0.0) -> int:
-        """Forget files, and all files of folders; the number of records removed.
+        """Forget files, and all files of folders; returns the number of records removed.
+
+        Args:
+            paths: Files and folders.
+            wait: Seconds to wait for another writer.
 
         Raises:
-            NotIndexedError: Nothing is known of one of the paths; then nothing is removed.
+            NotIndexedError: One of the paths is not in the index; then nothing is removed.
             CollectionLockedError: Another process is writing.
         """
         self._check_writable()
-        given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         with writer_lock(self.path, wait=wait):
             self.store.recover()
-            ids = {record.id for path in given for record in self._records_at(os.fspath(path))}
+            ids = {record.id for name in names for record in find_records(self.store, name)}
             self.store.remove(ids)
             return len(ids)
 
+    def search(
+        self,
+        query: PathLike,
+        *,
+        start: float | None = None,
+        end: float | None = None,
+        limit: int = 10,
+        threshold: float = 0.0,
+        mirrored: bool = True,
+        candidates: int = 100,
+    ) -> list[Match]:
+        """The videos of the index that match a file, best first, and where.
+
+        An index made with a trained model ranks all candidates by kind instead: the same, the same kind, something
+        else. Then scores are specific to the model and matches have no segments
+        (:class:`vidkin.similarity.KindScorer`).
+
+        A file of the index is read again like any other and finds itself first, with a score of 1. A file with
+        the same bytes always has a score of 1, even one of black frames only.
+
+        Args:
+            query: A video (or image) file; it need not be in the index.
+            start, end: Only this stretch of it, seconds.
+            limit: At most this many matches.
+            threshold: Leave out scores below this; 0.2 leaves out nearly all that is unrelated.
+            mirrored: Also find copies that were flipped left to right; takes about twice as long.
+            candidates: Number of videos that are compared exactly; more find more where recall is low
+                (`vidkin doctor`).
+
+        Raises:
+            MediaError: The query cannot be read.
+            InvalidArgumentError: A number is out of its range.
+        """
+        return self._searcher.search(
+            query,
+            start=start,
+            end=end,
+            limit=limit,
+            threshold=threshold,
+            mirrored=mirrored,
+            candidates=candidates,
+        )
+
+    def match(
+        self,
+        query: PathLike,
+        target: PathLike,
+        *,
+        start: float | None = None,
+        end: float | None = None,
+        mirrored: bool = True,
+    ) -> Comparison:
+        """One file against one video of the index (its stored features are used).
+
+        Args:
+            query: A video (or image) file; it need not be in the index.
+            target: A file of the index.
+            start, end: Only this stretch of the query, seconds.
+            mirrored: Also compare the query flipped left to right.
+
+        Raises:
+            MediaError: The query cannot be read.
+            NotIndexedError: The target is not in the index; :func:`vidkin.compare` takes any two files.
+        """
+        return self._searcher.match(query, target, start=start, end=end, mirrored=mirrored)
+
+    def duplicates(
+        self, *, threshold: float = 0.7, on_progress: Callable[[int, int], None] | None = None
+    ) -> list[DuplicateGroup]:
+        """Groups of videos that hold the same material, without comparing all pairs.
+
+        Args:
+            threshold: Score from which on two videos belong together, in (0, 1].
+            on_progress: Called with (videos done, videos in all).
+
+        Raises:
+            CollectionMismatchError: The scores of the index order kinds and do not tell copies from other videos.
+        """
+        return self._searcher.duplicates(threshold=threshold, on_progress=on_progress)
+
+    def recall(
+        self,
+        *,
+        queries: int = 50,
+        limit: int = 100,
+        seed: int = 0,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> RecallReport:
+        """How much the first stage misses, measured against exhaustive search.
+
+        Args:
+            queries: Number of videos of the index that are searched for.
+            limit: Number of candidates of the first stage.
+            seed: Of the draw of the queries.
+            on_progress: Called with (queries done, queries in all).
+        """
+        return self._searcher.recall(queries=queries, limit=limit, seed=seed, on_progress=on_progress)
+
+    def confirm(self, first: PathLike, second: PathLike, *, wait: float = 5.0) -> None:
+        """Remember that two videos of the index match, whatever their score."""
+        self._check_writable()
+        decide_pair(self.path, self.store, first, second, "match", wait=wait)
+
+    def reject(self, first: PathLike, second: PathLike, *, wait: float = 5.0) -> None:
+        """Remember that two videos of the index are not duplicates, whatever their score."""
+        self._check_writable()
+        decide_pair(self.path, self.store, first, second, "not a match", wait=wait)
+
     def videos(self) -> list[VideoRecord]:
-        """All records, broken ones too, sorted by path."""
+        """All records, broken and stale ones too, sorted by path."""
         return self.store.videos()
 
     def info(self) -> IndexInfo:
-        """Numbers about the collection."""
-        return collection_info(self.path, self.manifest, self.store)
+        """Numbers about the index."""
+        return collect_info(self.path, self.manifest, self.store)
+
+    def check_files(self) -> None:
+        """Read the small files beside the store.
+
+        Raises:
+            CollectionDamagedError: One of them is there and cannot be read.
+        """
+        Calibration.read(self.path)
+        CommonFrames.open(self.path)
+        Decisions.open(self.path)
 
     def refresh(self) -> bool:
         """See what other processes wrote since; True if there is something new."""
-        return self.store.refresh()
+        return self._searcher.refresh()
 
     def close(self) -> None:
         """Release memory and files; the index cannot be used afterwards."""
@@ -259,19 +346,13 @@ class Index(SearchingIndex):
                 f"{self.path} was opened read-only; open it with read_only=False to change it"
             )
 
-    def _records_at(self, given: str) -> list[VideoRecord]:
-        """The record of a file, or those of all files in a folder."""
-        path = os.path.abspath(os.path.expanduser(given))
-        inside = os.path.join(path, "")
-        found = [r for r in self.store.videos() if r.path == path or r.path.startswith(inside)]
-        if not found:
-            # The same name may be written with composed or decomposed accents.
-            plain = unicodedata.normalize("NFC", path)
-            found = [r for r in self.store.videos() if unicodedata.normalize("NFC", r.path) == plain]
-        if not found:
-            raise NotIndexedError(f"{path} is not in the index {self.path}; `vidkin info` lists what is")
-        return found
-
-
-def _absolute(path: PathLike | None) -> str | None:
-    return None if path is None else os.path.abspath(os.path.expanduser(path))
+    def _remember_places(self) -> None:
+        """Note where the model, the weights and the whitening are now; they are known to be the same."""
+        spec = self.worker_spec
+        manifest = replace(
+            self.manifest, extractor=spec.extractor, weights=spec.weights, whitening=spec.whitening
+        )
+        if manifest != self.manifest:
+            with writer_lock(self.path, wait=10.0):
+                manifest.write(self.path)
+            self.manifest = manifest

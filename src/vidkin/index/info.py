@@ -1,4 +1,4 @@
-"""Numbers about a collection."""
+"""Numbers about an index."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from vidkin.index.manifest import Manifest
 from vidkin.index.storage.contract import VectorStore
 
-__all__ = ["IndexInfo", "collection_info"]
+__all__ = ["IndexInfo", "collect_info"]
 
 
 @dataclass(frozen=True, slots=True)
 class IndexInfo:
-    """What a collection holds.
+    """What an index holds.
 
     Attributes:
         path: Its folder.
@@ -21,8 +21,8 @@ class IndexInfo:
         fingerprint: Of the extractor with settings and weights.
         measure: What similarity means to it: ``copies``, or ``kinds`` of a trained model.
         sampling_rate: Frames per second of ordinary videos.
-        videos: Number of videos that can be found.
-        broken: Number of files that could not be read.
+        videos: Number of videos that can be searched.
+        broken: Number of files that cannot be read, or must be read again.
         frames: Number of frames with features.
         windows: Number of windows that the first stage of search looks at.
         seconds: Duration of all videos.
@@ -44,8 +44,8 @@ class IndexInfo:
     created: str
 
 
-def collection_info(folder: Path, manifest: Manifest, store: VectorStore) -> IndexInfo:
-    """The numbers of the collection in this folder."""
+def collect_info(folder: Path, manifest: Manifest, store: VectorStore) -> IndexInfo:
+    """The numbers of the index in this folder."""
     records = store.videos()
     return IndexInfo(
         path=str(folder),
@@ -54,7 +54,7 @@ def collection_info(folder: Path, manifest: Manifest, store: VectorStore) -> Ind
         measure=manifest.measure,
         sampling_rate=manifest.sampling_rate,
         videos=sum(record.status == "ok" for record in records),
-        broken=sum(record.status == "broken" for record in records),
+        broken=sum(record.status != "ok" for record in records),
         frames=sum(record.frames for record in records),
         windows=sum(record.windows for record in records),
         seconds=sum(record.duration for record in records),
@@ -69,5 +69,5 @@ def _size(folder: Path) -> int:
         try:
             total += file.stat().st_size if file.is_file() else 0
         except FileNotFoundError:
-            continue  # A writer has just replaced it.
+            continue  # a writer has just replaced it
     return total

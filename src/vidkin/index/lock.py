@@ -1,4 +1,4 @@
-"""One writer at a time, across processes."""
+"""The lock that lets one process at a time write to an index."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from vidkin.errors import CollectionLockedError
 from vidkin.index.storage.files import writing
@@ -23,18 +21,20 @@ HOLDER_FILE = "writer.json"
 
 @contextmanager
 def writer_lock(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
-    """Hold the right to write to the collection in ``folder``.
+    """Hold the right to write to the index in ``folder``.
 
-    The operating system's lock on a file: it is gone the moment its process is, however that ended.
+    The operating system's lock on a file: it is released the moment its process ends, for whatever reason.
 
     Args:
-        folder: The collection's.
+        folder: Of the index.
         wait: Seconds to wait for another writer; 0 fails at once.
 
     Raises:
         CollectionLockedError: Another process (or another part of this one) still holds it; says which.
-        CollectionError: The system does not let us write there.
+        CollectionError: The system refuses to write there.
     """
+    from filelock import FileLock, Timeout  # loads asyncio, which readers do not need
+
     lock = FileLock(folder / LOCK_FILE, thread_local=False)
     with writing(folder):
         try:
@@ -43,7 +43,7 @@ def writer_lock(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
             waited = f" still after {wait:g} s" if wait > 0 else ""
             raise CollectionLockedError(
                 f"{folder} is being written to{waited} by {_holder(folder)}; "
-                "try again when it has finished, or wait for it (wait=SECONDS, --wait SECONDS)"
+                "try again later, or wait for it (--wait SECONDS, in Python wait=SECONDS)"
             ) from None
     try:
         note = {
@@ -62,7 +62,7 @@ def writer_lock(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
 
 
 def _holder(folder: Path) -> str:
-    """Who holds the lock; the note is written a moment after the lock is taken, so it may be missing."""
+    """Description of the process that holds the lock; its note is written a moment later, so it may be missing."""
     try:
         note = json.loads((folder / HOLDER_FILE).read_text(encoding="utf-8"))
         return f"process {note['pid']} on {note['host']} since {note['since']}"

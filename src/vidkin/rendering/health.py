@@ -33,7 +33,7 @@ def inspect_index(folder: Path) -> tuple[Finding, ...]:
 
 
 def _inspect_files(index: Index) -> Finding:
-    index.check_small_files()
+    index.check_files()
     missing = index.store.missing()
     if not missing:
         return Finding(INDEX_FILES, "ok", "complete; --repair also reads all of them")

@@ -52,7 +52,7 @@ def test_patterns_and_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert names(tmp_path, "~/a*") == ["a1.mp4", "a2.mkv"]
     assert names(tmp_path, f"{tmp_path}/**/*.mp4") == ["a1.mp4", "odd[1].mp4", "sub/a3.mp4"]
     assert names(tmp_path, tmp_path / "odd[1].mp4") == ["odd[1].mp4"]
-    assert scan(["~/z*"]).problems == ((f"{tmp_path}/z*", "nothing matches this pattern"),)
+    assert scan(["~/z*"]).problems == ((f"{tmp_path}/z*", "no file matches this pattern"),)
 
 
 def test_names_of_all_kinds_survive(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -139,7 +140,8 @@ def test_the_first_time_everything_is_read_and_the_second_nothing(collection: Co
     # 2 s at the densest rate of 4 a second; the file has 5.
     assert (record.frames, record.sampling_rate, record.frame_rate) == (8, 4.0, 5.0)
     features = collection.store.read(record.id)
-    assert features.values.shape == (8, 4, 16)
+    assert features.values.shape == (8, 1, 4, 16)
+    assert features.values.dtype == torch.float16
     assert features.timestamps.tolist() == pytest.approx([0, 0.2, 0.4, 0.6, 1.0, 1.2, 1.4, 1.6])
     again = collection.add()
     assert short(again.unchanged) == ["a.mp4", "b.mp4", "c.mp4"]
@@ -149,9 +151,9 @@ def test_the_first_time_everything_is_read_and_the_second_nothing(collection: Co
 
 
 def test_the_baseline_is_stored_beside_the_features(collection: Collection) -> None:
-    collection.add(baseline=lambda values: values.float().abs().amax(dim=(1, 2)))
+    collection.add(calibrate=lambda f: replace(f, baseline=f.values.float().abs().amax(dim=(2, 3))))
     features = collection.store.read(collection.store.videos()[0].id)
-    assert torch.equal(features.baseline, features.values.float().abs().amax(dim=(1, 2)))
+    assert torch.equal(features.baselines, features.values.float().abs().amax(dim=(2, 3)))
 
 
 def test_windows_can_be_searched(collection: Collection) -> None:

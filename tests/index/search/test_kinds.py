@@ -82,7 +82,8 @@ def test_the_manifest_says_what_it_was_made_with(kinds: Kinds, collection: Path)
         assert index.manifest.measure == "kinds"
         assert index.recall(queries=2).recall == 1.0
         with pytest.raises(
-            CollectionMismatchError, match="a measure of kinds, which does not tell copies from what is"
+            CollectionMismatchError,
+            match="whose scores order kinds of videos and do not tell copies",
         ):
             index.duplicates()
 
@@ -91,7 +92,7 @@ def test_no_frames_are_common_and_none_are_background(collection: Path) -> None:
     assert not (collection / "common.safetensors").exists()
     with Index.open(collection) as index:
         features = index.store.read(index.videos()[0].id)
-        assert features.baseline.tolist() == [0.0]
+        assert features.baselines.tolist() == [[0.0]]
 
 
 def test_a_model_that_moved_is_given_again(kinds: Kinds, collection: Path, tmp_path: Path) -> None:

@@ -12,28 +12,28 @@ import torch
 from safetensors.torch import save_file
 
 from vidkin.errors import CollectionDamagedError, CollectionError, CollectionLockedError
-from vidkin.index.storage import files as storage
 from vidkin.index.storage.files import read_units, reading, write_whole, writing
 
 
 def test_a_full_disk_is_told_with_what_is_kept() -> None:
     with (
         pytest.raises(
-            CollectionError, match=r"^/c cannot be written to: no space is left there\. What was finish"
+            CollectionError,
+            match=r"^/c: cannot be written \(no space left on the disk\); finished work is saved",
         ),
         writing("/c"),
     ):
         raise OSError(errno.ENOSPC, "No space left on device")
-    with pytest.raises(CollectionError, match="no space is left there"), writing("/c"):
+    with pytest.raises(CollectionError, match="no space left on the disk"), writing("/c"):
         raise OSError("LanceError(IO): Generic error: No space left on device (os error 28), /a/b.rs:1:2")
 
 
 @pytest.mark.parametrize(
     ("number", "said"),
     [
-        (errno.EROFS, "it is on a read-only file system"),
+        (errno.EROFS, "read-only file system"),
         (errno.EACCES, "permission denied"),
-        (errno.EDQUOT, "the quota of disk space is used up"),
+        (errno.EDQUOT, "disk quota used up"),
     ],
 )
 @pytest.mark.parametrize("doing", [reading, writing])
@@ -79,8 +79,8 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(storage.os, "fsync", full)
-    with pytest.raises(CollectionError, match="no space is left there"):
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(CollectionError, match="no space left on the disk"):
         write_whole(path, b"two")
     assert path.read_bytes() == b"one"
     assert [item.name for item in tmp_path.iterdir()] == ["a.json"]
@@ -95,7 +95,7 @@ def test_a_tensor_that_is_not_there_is_damage(tmp_path: Path) -> None:
     with pytest.raises(CollectionDamagedError, match="doctor --repair"):
         read_units(path, "vectors")
     save_file({"vectors": torch.tensor([1.0, torch.nan])}, path)
-    with pytest.raises(CollectionDamagedError, match="its values are none that were written"):
+    with pytest.raises(CollectionDamagedError, match="its values are not what was written"):
         read_units(path, "vectors")
     save_file({"vectors": torch.ones(2)}, path)
     assert read_units(path, "vectors").tolist() == [1.0, 1.0]

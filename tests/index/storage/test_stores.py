@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,11 +15,12 @@ from vidkin.index import (
     Entry,
     LanceStore,
     MemoryStore,
-    StoredFeatures,
     VectorStore,
     VideoRecord,
     WindowVectors,
+    to_stored,
 )
+from vidkin.similarity import FrameFeatures
 
 
 def unit(*rows: list[float]) -> torch.Tensor:
@@ -30,10 +32,10 @@ def record(path: str, **fields: object) -> VideoRecord:
     return VideoRecord(path=path, **values)  # type: ignore[arg-type]
 
 
-def features(frames: int, *, regions: int = 2, dimension: int = 4, seed: int = 0) -> StoredFeatures:
+def features(frames: int, *, regions: int = 2, dimension: int = 4, seed: int = 0) -> FrameFeatures:
     generator = torch.Generator().manual_seed(seed)
     values = torch.randn(frames, regions, dimension, generator=generator)
-    return StoredFeatures(
+    return FrameFeatures.of_whole(
         values=torch.nn.functional.normalize(values, dim=-1).half(),
         timestamps=torch.arange(frames, dtype=torch.float64) / 3,
         information=torch.rand(frames, generator=generator),
@@ -52,9 +54,14 @@ def entry(path: str, *, frames: int = 3, vectors: torch.Tensor | None = None, se
     return Entry(record(path, frames=frames, windows=len(found)), features(frames, seed=seed), found)
 
 
-def same(a: StoredFeatures, b: StoredFeatures) -> bool:
+def same(a: FrameFeatures, b: FrameFeatures) -> bool:
     names = ("values", "timestamps", "information", "baseline")
     return all(torch.equal(getattr(a, name), getattr(b, name)) for name in names)
+
+
+def stored_ids(store: LanceStore) -> list[int]:
+    """Ids of all videos of which there are features or windows."""
+    return sorted(store._features.sizes().keys() | store._window_counts().keys())
 
 
 @pytest.fixture(params=["memory", "lance"])
@@ -76,7 +83,7 @@ def test_an_empty_store_answers(store: VectorStore) -> None:
     found = store.nearest(unit([1.0, 0], [0, 1.0]), 3)
     assert found.video_ids.tolist() == [[-1] * 3] * 2
     assert found.scores.tolist() == [[-1.0] * 3] * 2
-    store.optimise()
+    store.optimize()
     store.remove([3])
 
 
@@ -130,8 +137,48 @@ def test_a_video_without_frames_is_whole(store: VectorStore) -> None:
     nothing = entry("/empty.mp4", frames=0, vectors=torch.zeros((0, 4)))
     stored = store.append(nothing.record, nothing.features, nothing.windows)
     assert len(store.read(stored.id)) == 0
-    assert store.read(stored.id).values.shape == (0, 2, 4)
+    assert store.read(stored.id).values.shape == (0, 1, 2, 4)
     assert len(store.read_windows(stored.id)) == 0
+
+
+def test_several_views_come_back_with_their_boxes(store: VectorStore) -> None:
+    generator = torch.Generator().manual_seed(1)
+    values = torch.nn.functional.normalize(torch.randn(3, 2, 5, 4, generator=generator), dim=-1)
+    boxes = torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.25, 0.0, 0.75, 1.0]]).repeat(3, 1, 1)
+    times, ones = torch.arange(3, dtype=torch.float64), torch.ones(3)
+    views = FrameFeatures(values, times, ones, baseline=torch.rand(3, 2, generator=generator), boxes=boxes)
+    stored = store.append(record("/a.mp4", frames=3, windows=1), views, windows(unit([1.0, 0, 0, 0])))
+    back = store.read(stored.id)
+    assert torch.equal(back.values, values.half())
+    assert back.boxes is not None
+    assert torch.equal(back.boxes, boxes)
+    assert torch.equal(back.baselines, views.baselines)
+
+
+def test_features_are_rounded_once(store: VectorStore) -> None:
+    """What is appended in single precision comes back as `to_stored` rounds it."""
+    precise = features(3, seed=4)
+    precise = replace(precise, values=precise.values.float() * 0.999, baseline=None)
+    stored = store.append(record("/a.mp4", frames=3, windows=1), precise, windows(unit([1.0, 0, 0, 0])))
+    rounded = to_stored(precise)
+    assert rounded.values.dtype == torch.float16
+    assert torch.equal(to_stored(rounded).values, rounded.values)
+    assert torch.equal(store.read(stored.id).values, rounded.values)
+    assert store.read(stored.id).baselines.tolist() == [[0.0]] * 3
+
+
+def test_a_stale_video_waits_to_be_read_again(store: VectorStore) -> None:
+    cause = "its features are missing"
+    ok = store.append_many([entry("/a.mp4")])[0]
+    stale = store.append(replace(ok, path="/b.mp4", id=-1).as_stale(cause))
+    assert (stale.status, stale.cause, stale.mtime_ns, stale.frames) == ("stale", cause, 0, 0)
+    assert (stale.needs_reindex, ok.needs_reindex) == (True, False)
+    assert store.missing() == {stale.id: cause}
+    assert store.find("/b.mp4") == stale
+    with pytest.raises(NotIndexedError, match=f"video {stale.id} is stale and has no features"):
+        store.read(stale.id)
+    with pytest.raises(InvalidArgumentError, match="is stale and cannot have features"):
+        store.append(stale, features(3), windows(unit([1.0, 0, 0, 0])))
 
 
 def test_broken_videos_are_listed_and_cannot_be_read(store: VectorStore) -> None:
@@ -185,11 +232,13 @@ def test_nearest_windows_by_hand(store: VectorStore) -> None:
 def test_nearest_refuses_what_does_not_fit(store: VectorStore) -> None:
     given = entry("/a.mp4")
     store.append(given.record, given.features, given.windows)
-    with pytest.raises(InvalidArgumentError, match="dimension 3, the index has 4"):
+    with pytest.raises(
+        InvalidArgumentError, match="query vectors must have dimension 4 as the index has, got 3"
+    ):
         store.nearest(torch.ones(1, 3), 1)
     with pytest.raises(InvalidArgumentError, match=r"vectors must be \[Q, E\]"):
         store.nearest(torch.ones(3), 1)
-    with pytest.raises(InvalidArgumentError, match="limit is 0"):
+    with pytest.raises(InvalidArgumentError, match="limit must be at least 1, got 0"):
         store.nearest(torch.ones(1, 4), 0)
 
 
@@ -236,26 +285,22 @@ def test_removed_videos_are_gone_and_their_ids_are_never_used_again(store: Vecto
 
 def test_entries_that_do_not_fit_are_refused(store: VectorStore) -> None:
     good = entry("/a.mp4")
-    with pytest.raises(InvalidArgumentError, match="says 3 frames and 1 windows, given are 4 and 1"):
+    with pytest.raises(InvalidArgumentError, match="must state its 4 frames and 1 windows, got 3 and 1"):
         store.append(good.record, features(4), good.windows)
     with pytest.raises(InvalidArgumentError, match="needs features and windows"):
         store.append(good.record)
     with pytest.raises(InvalidArgumentError, match="broken and cannot have features"):
         store.append(record("/b.mp4", status="broken", cause="x"), good.features, good.windows)
-    with pytest.raises(InvalidArgumentError, match="two of the entries have the same path"):
+    with pytest.raises(InvalidArgumentError, match="paths of entries must differ, got one path twice"):
         store.append_many([good, good])
     assert store.count() == 0
 
 
 def test_records_check_themselves() -> None:
-    with pytest.raises(InvalidArgumentError, match="a broken video has a cause"):
+    with pytest.raises(InvalidArgumentError, match="cause must say why a video is broken or stale"):
         record("/a", status="broken")
-    with pytest.raises(InvalidArgumentError, match="status is 'new'"):
+    with pytest.raises(InvalidArgumentError, match="status must be 'ok', 'broken' or 'stale', got 'new'"):
         record("/a", status="new")
-    with pytest.raises(InvalidArgumentError, match=r"values must be \[T, R, D\] float16"):
-        StoredFeatures(torch.ones(2, 2, 2), torch.ones(2), torch.ones(2), torch.ones(2))
-    with pytest.raises(InvalidArgumentError, match=r"timestamps must be \[2\] torch.float64"):
-        StoredFeatures(torch.ones(2, 2, 2).half(), torch.ones(2), torch.ones(2), torch.ones(2))
     with pytest.raises(InvalidArgumentError, match=r"vectors must be \[W, E\]"):
         WindowVectors(*(torch.ones(2),) * 5)
 
@@ -267,7 +312,7 @@ def test_features_stay_whole_through_many_commits_and_optimisation(
     entries = [entry(f"/{n:03}.mp4", frames=2, seed=n) for n in range(150)]
     for part in entries:
         store.append(part.record, part.features, part.windows)
-    store.optimise()
+    store.optimize()
     back = store.read_many([r.id for r in store.videos()])
     for part, wanted in zip(back, entries, strict=True):
         assert wanted.features is not None
@@ -276,6 +321,14 @@ def test_features_stay_whole_through_many_commits_and_optimisation(
 
 
 # What only a store on disk can do.
+
+
+def test_a_stale_video_is_written_as_version_0_1_wrote_it(disk: Callable[..., LanceStore]) -> None:
+    store = disk()
+    stale = store.append(record("/a.mp4").as_stale("lost"))
+    rows = store._videos.read(["status", "mtime_ns"]).to_pylist()
+    assert rows == [{"status": "broken", "mtime_ns": -1}]
+    assert disk().videos() == [stale]
 
 
 def test_everything_is_there_after_opening_again(disk: Callable[..., LanceStore]) -> None:
@@ -311,7 +364,7 @@ def test_a_reader_whose_version_was_pruned_starts_again(disk: Callable[..., Lanc
     records = writer.append_many([entry("/a.mp4", seed=1)])
     records += writer.append_many([entry("/b.mp4", seed=2)])
     reader = disk()
-    writer.optimise()
+    writer.optimize()
     with pytest.raises(CollectionDamagedError, match=r"windows\.lance is missing or incomplete"):
         reader._read_windows(records[1].id)
     assert len(reader.read_windows(records[1].id)) == 1
@@ -335,7 +388,7 @@ def test_features_without_a_record_are_not_seen_and_are_cleared_away(disk: Calla
     writer = disk()
     assert writer.recover() == 1
     assert writer.recover() == 0
-    assert writer._stored_ids().tolist() == [a.id, later.id]
+    assert stored_ids(writer) == [a.id, later.id]
     assert writer._windows.dataset.count_rows() == 2
 
 
@@ -346,7 +399,7 @@ def test_files_of_removed_videos_outlive_the_readers_that_may_want_them(
     (a,) = writer.append_many([entry("/a.mp4")])
     reader = disk()
     writer.remove([a.id])
-    writer.optimise()
+    writer.optimize()
     assert len(reader.read(a.id)) == 3
     assert disk().recover() == 1
     with pytest.raises(NotIndexedError, match=f"no video with id {a.id}"):
@@ -362,7 +415,8 @@ def test_features_lie_in_files_that_others_can_read(disk: Callable[..., LanceSto
     assert int(path.stem) == a.id
     content = load_file(path)
     assert sorted(content) == ["baseline", "information", "timestamps", "values"]
-    assert torch.equal(content["values"], store.read(a.id).values)
+    assert content["values"].shape == (3, 2, 4)  # no axis for the views, as there is only one
+    assert torch.equal(content["values"], store.read(a.id).whole)
 
 
 def test_the_approximate_index_agrees_with_exact_search(disk: Callable[..., LanceStore]) -> None:
@@ -382,7 +436,7 @@ def test_the_approximate_index_agrees_with_exact_search(disk: Callable[..., Lanc
     store.append_many(batch(0, 150))
     queries = torch.nn.functional.normalize(centres[:20], dim=-1)
     exact = store.nearest(queries, 10)
-    store.optimise()
+    store.optimize()
     assert store._window_search()._indexed
     close = store.nearest(queries, 10)
     hits = [len(set(zip(*a, strict=True)) & set(zip(*b, strict=True))) for a, b in _pairs(exact, close)]
@@ -395,7 +449,7 @@ def test_the_approximate_index_agrees_with_exact_search(disk: Callable[..., Lanc
     gone = int(exact.video_ids[1, 0])
     store.remove([gone])
     assert gone not in store.nearest(queries[1:2], 10).video_ids
-    store.optimise()
+    store.optimize()
     assert store.nearest(queries[:1], 1).video_ids.tolist() == [[new.id]]
     assert gone not in store.nearest(queries[1:2], 10).video_ids
 
@@ -406,11 +460,10 @@ def test_the_approximate_index_does_not_show_orphans(disk: Callable[..., LanceSt
         torch.randn(60, 8, generator=torch.Generator().manual_seed(1)), dim=-1
     )
     store.append_many([entry(f"/{n}.mp4", frames=1, vectors=vectors) for n in range(5)])
-    store.optimise()
+    store.optimize()
     query = vectors[:1]
-    store._records.pop(1)
-    store._records.pop(2)
-    store._drop_caches()
+    store._catalog.drop([1, 2])
+    store._search = None
     found = store.nearest(query, 100)
     assert {1, 2}.isdisjoint(found.video_ids[0].tolist())
     assert int((found.video_ids >= 0).sum()) == 100

@@ -40,7 +40,7 @@ def info(
 
 
 def _row(record: VideoRecord) -> list[str | Text]:
-    if record.status == "broken":
+    if record.status != "ok":
         return [path_text(record.path, style="red"), "", "", printable(record.cause)]
     size = f"{record.width}x{record.height}"
     return [path_text(record.path), clock(record.duration), size, record.codec]

@@ -1,30 +1,56 @@
-"""Who turns files into features: the contract, and the simple one that does it in this process."""
+"""The contract of what turns files into features, and the events by which it reports.
+
+An executor gets paths and yields events. To write one (for a cluster, say): send a :class:`WorkerSpec` to each worker,
+open the extractor there once with :meth:`WorkerSpec.open`, and relay the events of
+:func:`~vidkin.index.ingest.serial.describe_video` for each path. Everything that is sent survives pickling.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-import numpy as np
+from vidkin.features import FrameExtractor, open_extractor
+from vidkin.media import VideoInfo
+from vidkin.similarity import FrameFeatures
 
-from vidkin.errors import MediaError
-from vidkin.index.ingest.worker import FeatureChunk, WorkerSpec, describe_video
+__all__ = ["Advanced", "Described", "Event", "Executor", "Idle", "Unreadable", "WorkerSpec"]
 
-if TYPE_CHECKING:
-    from vidkin.media import VideoInfo
 
-__all__ = ["Advanced", "Described", "Event", "Executor", "Idle", "SerialExecutor", "Unreadable", "joined"]
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """All that a worker needs to make features.
+
+    Attributes:
+        extractor: Name for :func:`vidkin.features.open_extractor`.
+        weights, whitening: Files, or None.
+        base_rate: Frames per second of ordinary videos, see :func:`vidkin.index.sampling_rate`.
+        open_extractor: Called as ``open_extractor(name, weights=..., whitening=...)`` instead of the
+            registry's, for extractors that are not in it; a function at the top of an importable module.
+    """
+
+    extractor: str
+    weights: str | None = None
+    whitening: str | None = None
+    base_rate: float = 1.0
+    open_extractor: Callable[..., FrameExtractor] | None = None
+
+    def open(self) -> FrameExtractor:
+        """The extractor."""
+        if self.open_extractor is not None:
+            return self.open_extractor(self.extractor, weights=self.weights, whitening=self.whitening)
+        return open_extractor(self.extractor, weights=self.weights, whitening=self.whitening)
 
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """A video is under way.
+    """More frames of a video are described.
 
     Attributes:
         path: Of the file.
-        frames: More frames described since the last event.
-        seconds: More seconds of video covered by them.
+        frames: Number of frames since the last event.
+        seconds: Seconds of video covered by them.
     """
 
     path: str
@@ -39,12 +65,12 @@ class Described:
     Attributes:
         path: Of the file.
         info: What the file is.
-        features: Of all its frames.
+        features: Of all its frames, at least one; rounded as they are stored.
     """
 
     path: str
     info: VideoInfo
-    features: FeatureChunk
+    features: FrameFeatures
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +100,8 @@ class Executor(Protocol):
     def run(self, paths: Iterable[str]) -> Iterator[Event]:
         """Exactly one :class:`Described` or :class:`Unreadable` for each path, among other events.
 
-        Paths are taken from the iterable only as they can be worked on. While nothing is done an
-        :class:`Idle` comes at least every second. Unread events hold the work up rather than pile up. When
+        Paths are taken from the iterable only when they can be worked on. While nothing is done an
+        :class:`Idle` is yielded at least every second. Unread events hold the work up rather than pile up. When
         the iterator is closed, all work ends.
 
         Raises:
@@ -83,49 +109,3 @@ class Executor(Protocol):
                 holds the traceback from where it happened.
         """
         ...
-
-
-class SerialExecutor:
-    """One file after the other, in this process: for tests and where starting processes does not pay.
-
-    A decoder that crashes takes this process with it; see
-    :class:`~vidkin.index.ingest.processes.ProcessExecutor`.
-    """
-
-    def __init__(self, spec: WorkerSpec) -> None:
-        self._extractor = spec.open()
-        self._rate = spec.base_rate
-
-    def run(self, paths: Iterable[str]) -> Iterator[Event]:
-        for path in paths:
-            info: VideoInfo | None = None
-            chunks: list[FeatureChunk] = []
-            try:
-                for part in describe_video(path, self._extractor, self._rate):
-                    if isinstance(part, FeatureChunk):
-                        yield advanced(path, chunks, part)
-                        chunks.append(part)
-                    else:
-                        info = part
-            except MediaError as error:
-                yield Unreadable(path, error.cause)
-                continue
-            assert info is not None  # describe_video gives it first or raises
-            yield Described(path, info, joined(chunks))
-
-
-def joined(chunks: list[FeatureChunk]) -> FeatureChunk:
-    """Chunks of one video in order as one."""
-    if not chunks:
-        return FeatureChunk(np.zeros((0, 0, 0), np.float16), np.zeros(0, np.float64), np.zeros(0, np.float32))
-    return FeatureChunk(
-        np.concatenate([chunk.values for chunk in chunks]),
-        np.concatenate([chunk.timestamps for chunk in chunks]),
-        np.concatenate([chunk.information for chunk in chunks]),
-    )
-
-
-def advanced(path: str, before: list[FeatureChunk], new: FeatureChunk) -> Advanced:
-    """The event for one more chunk."""
-    reached = float(before[-1].timestamps[-1]) if before else 0.0
-    return Advanced(path, len(new.timestamps), max(float(new.timestamps[-1]) - reached, 0.0))

@@ -1,4 +1,4 @@
-"""What has to be done for each file found, by comparing it with the records."""
+"""The step that each file needs, planned by comparing it with the records."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from vidkin.index.ingest.scan import FoundFile, content_hash, is_gone
-from vidkin.index.storage.contract import VideoRecord
+from vidkin.index.ingest.scan import VideoFile, content_hash, is_gone
+from vidkin.index.records import VideoRecord
 
-__all__ = ["Copy", "Extract", "Keep", "Move", "Plan", "Step", "Unreadable"]
+__all__ = ["Copy", "Extract", "Fail", "Keep", "Move", "Plan", "Step"]
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Nothing has changed. ``record`` differs from the stored one if only the time of change did."""
+    """Nothing has changed. ``record`` differs from the stored one only if ``touched``, in its time of change."""
 
-    file: FoundFile
+    file: VideoFile
     record: VideoRecord
     touched: bool
 
@@ -25,19 +25,19 @@ class Keep:
 class Move:
     """The content is known from a path that is gone: ``record`` is the old one with the new path."""
 
-    file: FoundFile
+    file: VideoFile
     record: VideoRecord
     old_path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The content is that of another file: its features serve for this one as well.
+    """The content is that of another file, whose features serve for this one as well.
 
     Unless, by the time it is done, the other file's record says that its content has changed.
     """
 
-    file: FoundFile
+    file: VideoFile
     hash: str
     source_path: str
     known: bool
@@ -45,29 +45,29 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """The file has to be read. ``known`` when it replaces a record of the same path."""
+    """The file must be read. ``known`` when it replaces a record of the same path."""
 
-    file: FoundFile
+    file: VideoFile
     hash: str
     known: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class Fail:
     """The file cannot even be opened."""
 
-    file: FoundFile
+    file: VideoFile
     cause: str
 
 
-Step = Keep | Move | Copy | Extract | Unreadable
+Step = Keep | Move | Copy | Extract | Fail
 
 
 class Plan:
-    """Steps for files, made one at a time: hashing goes on beside decoding.
+    """Steps for files, planned one at a time, so that files are hashed while others are decoded.
 
     Args:
-        records: All records of the collection.
+        records: All records of the index.
         retry_broken: Read broken files again although they did not change.
     """
 
@@ -80,22 +80,20 @@ class Plan:
         self._moved: dict[int, str] = {}
         self._in_work: dict[str, str] = {}
 
-    def steps(self, files: Iterable[FoundFile]) -> Iterator[Step]:
+    def steps(self, files: Iterable[VideoFile]) -> Iterator[Step]:
         """One step for each file, in order."""
         for file in files:
             yield self._step(file)
 
-    def _step(self, file: FoundFile) -> Step:
+    def _step(self, file: VideoFile) -> Step:
         record = self._by_path.get(file.path)
-        retry = record is not None and (
-            record.to_be_read_again or (self._retry_broken and record.status == "broken")
-        )
+        retry = record is not None and self._must_be_read(record)
         if record is not None and not retry and (record.size, record.mtime_ns) == (file.size, file.mtime_ns):
             return Keep(file, record, touched=False)
         try:
             digest = content_hash(file.path, file.size)
         except OSError as error:
-            return Unreadable(file, f"cannot be read: {(error.strerror or type(error).__name__).lower()}")
+            return Fail(file, f"cannot be read: {(error.strerror or type(error).__name__).lower()}")
         if record is not None and not retry and record.content_hash == digest:
             return Keep(file, replace(record, size=file.size, mtime_ns=file.mtime_ns), touched=True)
         if record is None and (moved := self._moved_from(digest)) is not None:
@@ -108,13 +106,14 @@ class Plan:
         self._in_work[digest] = file.path
         return Extract(file, digest, known=record is not None)
 
+    def _must_be_read(self, record: VideoRecord) -> bool:
+        """Whatever the file is like now."""
+        return record.needs_reindex or (self._retry_broken and record.status == "broken")
+
     def _moved_from(self, digest: str) -> VideoRecord | None:
-        """A record of this content whose file is gone, and that no other file has been recognised as."""
+        """A record of this content whose file is gone, and that no other file has been recognized as."""
         for record in self._by_hash.get(digest, ()):
-            again = record.to_be_read_again or (record.status == "broken" and self._retry_broken)
-            if record.id in self._moved or again:
-                continue
-            if is_gone(record.path):
+            if record.id not in self._moved and not self._must_be_read(record) and is_gone(record.path):
                 return record
         return None
 

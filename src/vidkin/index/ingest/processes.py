@@ -1,4 +1,4 @@
-"""Decoding in processes of its own: a decoder that crashes or hangs costs one file."""
+"""Files described in worker processes: a decoder that crashes or hangs costs one file."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import wait
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO
 
-from vidkin.errors import ExtractorError
-from vidkin.index.ingest.executor import Advanced, Described, Event, Idle, Unreadable, advanced, joined
-from vidkin.index.ingest.worker import FeatureChunk, WorkerSpec
-
-if TYPE_CHECKING:
-    from vidkin.media import VideoInfo
+from vidkin.errors import ExtractorError, InvalidArgumentError
+from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable, WorkerSpec
+from vidkin.index.ingest.worker import Alive, Bug, receive, send
 
 __all__ = ["ProcessExecutor", "usable_processors"]
 
@@ -35,31 +32,33 @@ _SIGNAL_NAMES = {int(number): number.name for number in signal.Signals}
 class ProcessExecutor:
     """An :class:`~vidkin.index.ingest.executor.Executor` of worker processes.
 
-    Each worker opens the extractor once and describes one file at a time on one thread. Features come
+    Each worker opens the extractor once and describes one file at a time on one thread. Events come
     through a pipe of the size that the system gives it, so a worker waits when nobody reads: at most the
     features of one video a worker (5 kB a frame with 10 regions of 256) are held.
 
     A worker that dies by a signal or exits, or gives no sign of life for ``hang_timeout``, is replaced, and
     its file is :class:`~vidkin.index.ingest.executor.Unreadable` with that cause. One that is killed before it was
-    ready says nothing about its file and is started again; if that happens time and again, the run ends with an
+    ready says nothing about its file and is started again; if that happens repeatedly, the run ends with an
     :class:`~vidkin.errors.ExtractorError`. Workers end with this process, even when it is killed. They are
     started afresh, not forked, and do not run the caller's main module: a script needs no
     ``if __name__ == "__main__"``.
 
     Args:
-        spec: What the workers do.
-        workers: How many, 1 or more.
-        hang_timeout: Seconds without any progress (a few frames decoded) after which a worker is taken to
-            hang. Raise it for very large pictures on a very slow machine.
+        spec: The extractor and the sampling rate, :attr:`Index.worker_spec` for an index.
+        workers: How many, at least 1.
+        hang_timeout: Seconds without any progress (a few frames decoded) after which a worker counts as hung.
+            Raise it for very large frames on a very slow machine.
     """
 
     def __init__(self, spec: WorkerSpec, *, workers: int, hang_timeout: float = 120.0) -> None:
+        if workers < 1:
+            raise InvalidArgumentError(f"workers must be at least 1, got {workers}")
         self._spec = spec
-        self._workers = max(1, workers)
+        self._workers = workers
         self._hang_timeout = hang_timeout
 
     def run(self, paths: Iterable[str]) -> Iterator[Event]:
-        waiting = iter(paths)
+        remaining = iter(paths)
         workers: list[_Worker] = []
         exhausted = False
         try:
@@ -69,13 +68,13 @@ class ProcessExecutor:
                     idle = next((worker for worker in workers if worker.path is None), None)
                     if idle is None and len(workers) >= self._workers:
                         break
-                    path = next(waiting, None)
+                    path = next(remaining, None)
                     exhausted = path is None
                     if path is not None:
                         if idle is None:
                             idle = _Worker(self._spec)
                             workers.append(idle)
-                        idle.take(path)
+                        idle.assign(path)
                 if not any(worker.path is not None for worker in workers):
                     return
                 yield from self._listen(workers)
@@ -84,7 +83,7 @@ class ProcessExecutor:
                 worker.end()
 
     def _listen(self, workers: list[_Worker]) -> Iterator[Event]:
-        """One message from each worker that has one; then see to those that are silent."""
+        """One message from each worker that sent one; give up on those that were silent for too long."""
         busy = [worker for worker in workers if worker.path is not None]
         ready = wait([worker.connection for worker in busy], timeout=_TICK)
         if not ready:
@@ -93,7 +92,7 @@ class ProcessExecutor:
             if worker.connection in ready:
                 yield from worker.receive()
             elif worker.silent_for() > (self._hang_timeout if worker.ready else _START_TIMEOUT):
-                yield worker.given_up(self._hang_timeout)
+                yield worker.give_up(self._hang_timeout)
 
 
 def usable_processors() -> int:
@@ -112,8 +111,6 @@ class _Worker:
     lost: bool = False
     restarts: int = 0
     path: str | None = None
-    info: VideoInfo | None = None
-    chunks: list[FeatureChunk] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._start()
@@ -124,7 +121,7 @@ class _Worker:
         # Same search path as here, so that the specification's own functions are found.
         command = (
             f"import sys; sys.path[:] = {sys.path!r}; "
-            f"from vidkin.index.ingest.worker import main; main({descriptor})"
+            f"from vidkin.index.ingest.worker import run_worker; run_worker({descriptor})"
         )
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in end()
         self.process = subprocess.Popen(
@@ -136,13 +133,11 @@ class _Worker:
             process_group=0,  # Ctrl-C in a terminal is for the parent, which ends its workers in order.
         )
         theirs.close()
-        self.last_sign = time.monotonic()
         self._send(self.spec)
 
-    def take(self, path: str) -> None:
+    def assign(self, path: str) -> None:
         """Give it a file."""
-        self.path, self.info, self.chunks = path, None, []
-        self.last_sign = time.monotonic()
+        self.path = path
         self._send(path)
 
     def usable(self) -> bool:
@@ -153,43 +148,30 @@ class _Worker:
         return True
 
     def silent_for(self) -> float:
-        """Seconds since it was last heard of."""
-        return time.monotonic() - self.last_sign
+        """Seconds since its last message."""
+        return time.monotonic() - self.last_message
 
     def receive(self) -> Iterator[Event]:
-        """Read one message and say what it means."""
+        """Read one message; the event that it stands for, if any."""
         path = self.path
         assert path is not None  # only busy workers are listened to
         try:
-            message: tuple[Any, ...] = self.connection.recv()
-        except (EOFError, ConnectionResetError):
-            yield self._died(path)
+            message: Event | Alive | Bug = receive(self.connection)
+        except (EOFError, OSError):  # the latter in the middle of a message
+            yield self._bury(path)
             return
-        self.last_sign = time.monotonic()
-        kind = message[0]
-        if kind == "ready":
-            self.ready = True
-        elif kind == "info":
-            self.info = message[1]
-        elif kind == "chunk":
-            event: Advanced = advanced(path, self.chunks, message[1])
-            self.chunks.append(message[1])
-            yield event
-        elif kind == "broken":
+        self.last_message = time.monotonic()
+        if isinstance(message, Bug):
+            message.error.add_note(f"in the worker process that read {path}:\n{message.trace}")
+            raise message.error
+        self.ready = True
+        if isinstance(message, Described | Unreadable):
             self.path = None
-            yield Unreadable(path, message[1])
-        elif kind == "done":
-            assert self.info is not None  # sent before the first chunk
-            done = Described(path, self.info, joined(self.chunks))
-            self.path, self.info, self.chunks = None, None, []
-            yield done
-        elif kind == "bug":
-            error: Exception = message[1]
-            error.add_note(f"in the worker process that read {path}:\n{message[2]}")
-            raise error
+        if not isinstance(message, Alive):
+            yield message
 
-    def given_up(self, timeout: float) -> Event:
-        """It hangs: end it."""
+    def give_up(self, timeout: float) -> Event:
+        """It hangs: replace it, and report its file as unreadable."""
         path = self.path
         assert path is not None
         self.lost = True
@@ -207,7 +189,8 @@ class _Worker:
         self.process.wait()
         self.errors.close()
 
-    def _died(self, path: str) -> Event:
+    def _bury(self, path: str) -> Event:
+        """It died: report its file as unreadable, or start it again if it was not ready yet."""
         status = self.process.wait()
         name = _SIGNAL_NAMES.get(-status, str(-status))
         hint = ", perhaps for lack of memory" if -status == signal.SIGKILL else ""
@@ -215,12 +198,12 @@ class _Worker:
             if self.restarts >= _MOST_RESTARTS:
                 raise ExtractorError(
                     f"worker processes were killed by signal {name} {self.restarts + 1} times before they could "
-                    f"start{hint}; what was finished is kept: try again with fewer workers (workers=1, --workers 1)"
+                    f"start{hint}; finished work is saved: run it again with fewer workers (workers=1, --workers 1)"
                 )
             self.end()
             self.restarts += 1
             self._start()
-            self.take(path)
+            self.assign(path)
             return Idle()
         self.lost = True
         if not self.ready:
@@ -232,10 +215,11 @@ class _Worker:
         return Unreadable(path, f"decoder process died with signal {name}{hint}")
 
     def _send(self, message: object) -> None:
+        self.last_message = time.monotonic()
         # If it died, the next attempt to receive says so, with its status.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self.connection.send(message)
+            send(self.connection, message)
 
     def _last_words(self) -> str:
         self.errors.seek(0)
-        return self.errors.read().decode("utf-8", "replace").strip()[-2000:] or "it said nothing"
+        return self.errors.read().decode("utf-8", "replace").strip()[-2000:] or "no error output"

@@ -1,4 +1,4 @@
-"""What became of each file."""
+"""What became of each file, and how far a call has come."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["FileOutcome", "IngestInterrupted", "IngestReport", "OnProgress", "OutcomeKind", "Progress"]
+from vidkin.media import VideoInfo
+
+__all__ = [
+    "FileOutcome",
+    "IngestInterrupted",
+    "IngestReport",
+    "OnProgress",
+    "OutcomeKind",
+    "Progress",
+    "describe_cut_off",
+]
 
 OutcomeKind = Literal["added", "changed", "unchanged", "moved", "broken", "removed"]
 
@@ -17,7 +27,7 @@ class FileOutcome:
 
     Attributes:
         path: Absolute.
-        kind: "added"; "changed" (indexed anew since its content changed); "unchanged"; "moved" (recognised by its
+        kind: "added"; "changed" (indexed again since its content changed); "unchanged"; "moved" (recognized by its
             content at a new path); "broken"; "removed".
         cause: Why it is broken; where a moved file was; whose features a copy shares; how much of an added file is
             missing at its end; else "".
@@ -35,10 +45,10 @@ class IngestReport:
     Attributes:
         added: New and changed files that are in the index now.
         unchanged: Files that were in the index already.
-        moved: Files found at a new path; nothing was decoded.
-        broken: Files that cannot be read, with causes; also those known to be broken from an earlier time.
-        removed: Files that are gone and were taken out of the index.
-        seconds: That it took.
+        moved: Files recognized at a new path; nothing was decoded.
+        broken: Files that cannot be read, with causes; also those known to be broken from an earlier call.
+        removed: Files that are gone and were removed from the index.
+        seconds: Wall-clock time.
         seconds_of_video: Duration of the videos that were decoded.
     """
 
@@ -52,12 +62,12 @@ class IngestReport:
 
     @property
     def total(self) -> int:
-        """Number of files looked at or taken out."""
+        """Number of files looked at or removed."""
         return sum(map(len, (self.added, self.unchanged, self.moved, self.broken, self.removed)))
 
     @property
     def usable(self) -> int:
-        """Number of files looked at that are in the index now and can be found."""
+        """Number of files looked at that are in the index now and can be searched."""
         return len(self.added) + len(self.unchanged) + len(self.moved)
 
     def __str__(self) -> str:
@@ -71,7 +81,7 @@ class Progress:
 
     Attributes:
         done: Files whose outcome is settled and safely written.
-        total: Files found.
+        total: Files to look at.
         path: The file that this is about.
         outcome: Its outcome, or None while it is being read.
         frames: Frames described so far in all files.
@@ -92,7 +102,7 @@ OnProgress = Callable[[Progress], object]
 
 
 class IngestInterrupted(KeyboardInterrupt):
-    """Ctrl-C during :meth:`Index.add`: what was complete is in the index, the next run goes on from there.
+    """Ctrl-C during :meth:`Index.add`: finished videos are in the index, and the next call resumes from there.
 
     Attributes:
         report: What was done until then.
@@ -101,3 +111,8 @@ class IngestInterrupted(KeyboardInterrupt):
     def __init__(self, report: IngestReport) -> None:
         super().__init__(f"interrupted: {report}")
         self.report = report
+
+
+def describe_cut_off(info: VideoInfo) -> str:
+    """One line on a file that is :attr:`~vidkin.media.VideoInfo.cut_off`."""
+    return f"the file is cut off: {info.duration:.1f} s of {info.stated_duration:.1f} s are there"

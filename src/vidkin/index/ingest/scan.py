@@ -1,4 +1,4 @@
-"""Which files there are: folders, lists, globs."""
+"""The video files in folders, lists and patterns."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 
 from vidkin._base.extensions import VIDEO_EXTENSIONS
 
-__all__ = ["FoundFile", "Scan", "content_hash", "is_gone", "scan"]
+__all__ = ["Scan", "VideoFile", "content_hash", "is_gone", "scan"]
 
 _CHUNK = 1 << 20
 _MPEG_TS_SYNC = 0x47
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFile:
+class VideoFile:
     """A file that may be a video.
 
     Attributes:
-        path: Absolute; not normalised, so that it opens exactly as found.
+        path: Absolute; not normalized, so that it opens exactly as the system lists it.
         size: Bytes.
         mtime_ns: Last change, nanoseconds since the epoch.
     """
@@ -34,40 +34,40 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a walk over paths found.
+    """The files below some paths.
 
     Attributes:
         files: Sorted by path, each once.
         problems: (path, cause) of what could not be looked at.
-        folders: Absolute paths of the folders given, as far as they could be listed.
+        folders: Absolute paths of the folders among the paths, as far as they could be listed.
     """
 
-    files: tuple[FoundFile, ...]
+    files: tuple[VideoFile, ...]
     problems: tuple[tuple[str, str], ...]
     folders: tuple[str, ...]
 
 
 def scan(paths: Iterable[str | os.PathLike[str]]) -> Scan:
-    """Find the videos in folders (with all folders below), and the files named.
+    """The videos in folders (and all folders below), and the files named.
 
-    Folders are searched for files with one of ``VIDEO_EXTENSIONS``; hidden files and folders in them are left out.
-    Links to folders are followed, each folder once, so that loops end. Of a file and links to it in the same scan
-    only the file itself is taken. What cannot be read is a problem in the result, never an exception.
+    Folders are searched for the extensions of videos; hidden files and folders in them are left out. Links
+    to folders are followed, each folder once, so that loops end. Of a file and links to it in the same scan
+    only the file itself counts. What cannot be read is a problem in the result, never an exception.
 
     Args:
         paths: Folders, files, or patterns (``~/Videos/**/*.mkv``); ``~`` is the home folder.
     """
     walk = _Walk()
-    for given in paths:
-        walk.visit(os.path.expanduser(os.fsdecode(os.fspath(given))))
+    for path in paths:
+        walk.visit(os.path.expanduser(os.fsdecode(os.fspath(path))))
     return walk.result()
 
 
 def content_hash(path: str, size: int) -> str:
-    """A name for the content of a file, from at most 3 MiB of it.
+    """Hash that identifies the content of a file, made from at most 3 MiB of it.
 
     blake2b of the size and of the first, middle and last MiB (of everything up to 3 MiB). Videos of the same
-    length to the byte that differ only in between would be taken for the same; encoders do not make such.
+    length to the byte that differ only in between would count as the same; encoders do not make such files.
 
     Raises:
         OSError: The file cannot be read.
@@ -84,7 +84,7 @@ def content_hash(path: str, size: int) -> str:
 
 
 def is_gone(path: str) -> bool:
-    """The path names nothing any more. False where that cannot be told (a folder that may not be read)."""
+    """Nothing exists at the path any more. False where that is uncertain (a folder that may not be read)."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -96,55 +96,56 @@ def is_gone(path: str) -> bool:
 
 class _Walk:
     def __init__(self) -> None:
-        self._files: dict[str, FoundFile] = {}
+        self._files: dict[str, VideoFile] = {}
         self._identities: dict[tuple[int, int], str] = {}
         self._links: list[tuple[str, os.stat_result]] = []
         self._problems: dict[str, str] = {}
         self._folders: list[str] = []
         self._seen: set[tuple[int, int]] = set()
 
-    def visit(self, given: str) -> None:
-        """One path or pattern as given by the caller."""
-        path = os.path.abspath(given)
+    def visit(self, name: str) -> None:
+        """Look at one path or pattern of the caller's."""
+        path = os.path.abspath(name)
         if glob.has_magic(path) and not os.path.lexists(path):
             matches = sorted(glob.glob(path, recursive=True))
             if not matches:
-                self._problems[path] = "nothing matches this pattern"
+                self._problems[path] = "no file matches this pattern"
             for match in matches:
-                self._named(match)
+                self._visit_named(match)
         else:
-            self._named(path)
-
-    def _named(self, path: str) -> None:
-        try:
-            found = os.stat(path)
-        except OSError as error:
-            self._problems[path] = _cause(error)
-            return
-        if stat.S_ISDIR(found.st_mode):
-            self._folder(path, found)
-        elif stat.S_ISREG(found.st_mode):
-            self._take(path, found)
-        else:
-            self._problems[path] = "is neither a file nor a folder"
+            self._visit_named(path)
 
     def result(self) -> Scan:
-        for path, found in sorted(self._links):
-            if (found.st_dev, found.st_ino) not in self._identities:
-                self._take(path, found)
+        """The files that were visited, and links whose files were not."""
+        for path, state in sorted(self._links):
+            if (state.st_dev, state.st_ino) not in self._identities:
+                self._take(path, state)
         return Scan(
             files=tuple(self._files[path] for path in sorted(self._files)),
             problems=tuple(sorted(self._problems.items())),
             folders=tuple(self._folders),
         )
 
-    def _folder(self, root: str, found: os.stat_result) -> None:
-        waiting = [(root, found)]
+    def _visit_named(self, path: str) -> None:
+        try:
+            state = os.stat(path)
+        except OSError as error:
+            self._problems[path] = _cause(error)
+            return
+        if stat.S_ISDIR(state.st_mode):
+            self._visit_folder(path, state)
+        elif stat.S_ISREG(state.st_mode):
+            self._take(path, state)
+        else:
+            self._problems[path] = "is neither a file nor a folder"
+
+    def _visit_folder(self, root: str, root_state: os.stat_result) -> None:
+        waiting = [(root, root_state)]
         while waiting:
-            folder, at = waiting.pop()
-            if (at.st_dev, at.st_ino) in self._seen:
+            folder, state = waiting.pop()
+            if (state.st_dev, state.st_ino) in self._seen:
                 continue
-            self._seen.add((at.st_dev, at.st_ino))
+            self._seen.add((state.st_dev, state.st_ino))
             try:
                 with os.scandir(folder) as listing:
                     entries = sorted(listing, key=lambda entry: entry.name)
@@ -155,27 +156,27 @@ class _Walk:
                 self._folders.append(root)
             for entry in entries:
                 if not entry.name.startswith("."):
-                    self._entry(entry, waiting)
+                    self._visit_entry(entry, waiting)
 
-    def _entry(self, entry: os.DirEntry[str], waiting: list[tuple[str, os.stat_result]]) -> None:
+    def _visit_entry(self, entry: os.DirEntry[str], waiting: list[tuple[str, os.stat_result]]) -> None:
         named_as_video = os.path.splitext(entry.name)[1].lower() in VIDEO_EXTENSIONS
         try:
-            found = entry.stat()
+            state = entry.stat()
         except OSError as error:
             if named_as_video:
                 self._problems[entry.path] = _cause(error)
             return
-        if stat.S_ISDIR(found.st_mode):
-            waiting.append((entry.path, found))
-        elif named_as_video and stat.S_ISREG(found.st_mode) and not _is_typescript(entry.path, found.st_size):
+        if stat.S_ISDIR(state.st_mode):
+            waiting.append((entry.path, state))
+        elif named_as_video and stat.S_ISREG(state.st_mode) and not _is_typescript(entry.path, state.st_size):
             if entry.is_symlink():
-                self._links.append((entry.path, found))
+                self._links.append((entry.path, state))
             else:
-                self._take(entry.path, found)
+                self._take(entry.path, state)
 
-    def _take(self, path: str, found: os.stat_result) -> None:
-        self._files[path] = FoundFile(path, found.st_size, found.st_mtime_ns)
-        self._identities[found.st_dev, found.st_ino] = path
+    def _take(self, path: str, state: os.stat_result) -> None:
+        self._files[path] = VideoFile(path, state.st_size, state.st_mtime_ns)
+        self._identities[state.st_dev, state.st_ino] = path
 
 
 def _is_typescript(path: str, size: int) -> bool:

@@ -1,4 +1,4 @@
-"""From one file to features: what an executor runs, here or in a process of its own."""
+"""The life of a worker process: what :class:`~vidkin.index.ingest.processes.ProcessExecutor` runs."""
 
 from __future__ import annotations
 
@@ -8,192 +8,116 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+import torch
 
-from vidkin.errors import MediaError, VidkinError
-from vidkin.index.windows import sampling_rate
+from vidkin.errors import VidkinError
+from vidkin.features import FrameExtractor
+from vidkin.index.ingest.executor import Unreadable, WorkerSpec
+from vidkin.index.ingest.serial import describe_video
 
-if TYPE_CHECKING:
-    from vidkin.features import FrameExtractor
-    from vidkin.media import VideoInfo
-    from vidkin.similarity import FrameFeatures
-
-__all__ = ["FeatureChunk", "WorkerSpec", "cut_off_note", "describe_video", "main"]
-
-# Frames decoded between two signs of life, and frames described at a time: the first is small so that slow
-# decoding of large pictures is not mistaken for a hang, the second larger because networks like batches.
-_FRAMES_A_BEAT = 4
+__all__ = ["Alive", "Bug", "receive", "run_worker", "send"]
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerSpec:
-    """All that a process needs to make features; must survive being sent to it.
-
-    Attributes:
-        extractor: Name for :func:`vidkin.features.open_extractor`.
-        weights, whitening: Files, or None.
-        base_rate: Frames per second of ordinary videos.
-        open_extractor: Called as ``open_extractor(name, weights=..., whitening=...)`` instead of the
-            registry's, for extractors that are not in it; a function at the top of an importable module.
-    """
-
-    extractor: str
-    weights: str | None = None
-    whitening: str | None = None
-    base_rate: float = 1.0
-    open_extractor: Callable[..., FrameExtractor] | None = None
-
-    def open(self) -> FrameExtractor:
-        """The extractor."""
-        if self.open_extractor is not None:
-            return self.open_extractor(self.extractor, weights=self.weights, whitening=self.whitening)
-        from vidkin.features import open_extractor
-
-        return open_extractor(self.extractor, weights=self.weights, whitening=self.whitening)
+class Alive:
+    """The worker has opened its extractor, or decoded a few more frames."""
 
 
 @dataclass(frozen=True, slots=True)
-class FeatureChunk:
-    """Features of consecutive frames.
+class Bug:
+    """Something went wrong that is not the file's fault.
 
     Attributes:
-        values: [T, R, D] float16.
-        timestamps: [T] float64, seconds.
-        information: [T] float32.
+        error: The exception.
+        trace: Its traceback in the worker.
     """
 
-    values: NDArray[np.float16]
-    timestamps: NDArray[np.float64]
-    information: NDArray[np.float32]
+    error: Exception
+    trace: str
 
 
-def cut_off_note(info: VideoInfo) -> str:
-    """One line on a file that is :attr:`~vidkin.media.VideoInfo.cut_off`."""
-    return f"the file is cut off: {info.duration:.1f} s of {info.stated_duration:.1f} s are there"
+def send(connection: Connection, message: object) -> None:
+    """Send any message.
+
+    Pickled here: the connection itself would pass tensors through shared memory, which needs a common parent.
+    """
+    connection.send_bytes(pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL))
 
 
-def describe_video(
-    path: str, extractor: FrameExtractor, base_rate: float, *, beat: Callable[[], None] = lambda: None
-) -> Iterator[VideoInfo | FeatureChunk]:
-    """What the file is, then its features chunk by chunk; never more than a chunk's frames in memory.
+def receive(connection: Connection) -> Any:
+    """The next message; :class:`EOFError` or :class:`ConnectionResetError` when the other side is gone."""
+    return pickle.loads(connection.recv_bytes())
+
+
+def run_worker(descriptor: int) -> None:
+    """Receive a specification, then describe file after file until told to stop.
+
+    The parent sends a ``WorkerSpec``, then paths, then None. The answers are one :class:`Alive` when the extractor is
+    open, and for each file any number of :class:`Alive` and of events, the last of which is a ``Described`` or an
+    ``Unreadable``, or a :class:`Bug`.
 
     Args:
-        path: Of the file.
-        extractor: What makes the features.
-        base_rate: Frames per second of ordinary videos, see :func:`~vidkin.index.windows.sampling_rate`.
-        beat: Called at least every few frames.
-
-    Raises:
-        MediaError: It cannot be read as video.
+        descriptor: Of the pipe to the parent.
     """
-    from vidkin.features import describe_file
-    from vidkin.media import probe
-
-    info = probe(path)
-    beat()
-    yield info
-    for (features,) in describe_file(
-        path,
-        extractor,
-        duration=info.duration,
-        rate=sampling_rate(info.duration, base_rate),
-        batch=_FRAMES_A_BEAT,
-        threads=1,
-        beat=beat,
-    ):
-        yield _chunk(features)
-
-
-def _chunk(found: FrameFeatures) -> FeatureChunk:
-    import torch
-
-    return FeatureChunk(
-        found.whole.detach().to("cpu", torch.float16).numpy(),
-        found.timestamps.detach().to("cpu", torch.float64).numpy(),
-        found.information.detach().to("cpu", torch.float32).numpy(),
-    )
-
-
-def main(descriptor: int) -> None:
-    """Life of a worker process: take a specification, then describe file after file until told to stop.
-
-    It gets ``WorkerSpec``, then paths, then None. It answers ("ready",), and for each file
-    any number of ("beat",), ("info", VideoInfo) and ("chunk", FeatureChunk), and at the end one of ("done",),
-    ("broken", cause) or ("bug", exception, traceback).
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent is told, and ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent gets it too, and ends its workers.
     _die_with_parent()
-    import torch
-
     torch.set_num_threads(1)
     connection = Connection(descriptor)
     try:
-        spec: WorkerSpec = connection.recv()
-        extractor = _opened(spec, connection)
-        if extractor is None:
+        spec: WorkerSpec = receive(connection)
+        try:
+            extractor = spec.open()
+        except VidkinError as error:
+            send(connection, _bug(error))
             return
-        while (path := connection.recv()) is not None:
-            _work(path, extractor, spec.base_rate, connection)
+        send(connection, Alive())
+        while (path := receive(connection)) is not None:
+            _describe(path, extractor, spec.base_rate, connection)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         os._exit(0)  # The parent is gone: nobody is left to tell.
 
 
-def _opened(spec: WorkerSpec, connection: Connection) -> FrameExtractor | None:
+def _describe(path: str, extractor: FrameExtractor, base_rate: float, connection: Connection) -> None:
     try:
-        extractor = spec.open()
-    except VidkinError as error:
-        connection.send(("bug", _portable(error), traceback.format_exc()))
-        return None
-    connection.send(("ready",))
-    return extractor
-
-
-def _work(path: str, extractor: FrameExtractor, base_rate: float, connection: Connection) -> None:
-    try:
-        for part in describe_video(path, extractor, base_rate, beat=lambda: connection.send(("beat",))):
-            connection.send(("chunk" if isinstance(part, FeatureChunk) else "info", part))
-        answer: tuple[Any, ...] = ("done",)
-    except MediaError as error:
-        answer = ("broken", error.cause)
+        for event in describe_video(path, extractor, base_rate, beat=lambda: send(connection, Alive())):
+            send(connection, event)
     except MemoryError:
-        answer = ("broken", "needs more memory than there is")
+        send(connection, Unreadable(path, "needs more memory than there is"))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         raise
     # Whatever else it is, it is a bug, and the parent raises it again.
     except Exception as error:  # noqa: BLE001
-        answer = ("bug", _portable(error), traceback.format_exc())
-    connection.send(answer)
+        send(connection, _bug(error))
 
 
-def _portable(error: Exception) -> Exception:
-    """The exception itself if it can be sent, or else one that says as much."""
+def _bug(error: Exception) -> Bug:
+    """The exception itself if it can be sent, or else one with its text."""
+    trace = traceback.format_exc()
     try:
         pickle.loads(pickle.dumps(error))
     except (pickle.PicklingError, TypeError, AttributeError):
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
+        return Bug(RuntimeError(f"{type(error).__name__}: {error}"), trace)
+    return Bug(error, trace)
 
 
 def _die_with_parent() -> None:
-    """End this process when the one that started it ends, however it does."""
+    """End this process when the one that started it ends, for whatever reason."""
     parent = os.getppid()
+
+    def watch() -> None:
+        pause = threading.Event()
+        while os.getppid() == parent:
+            pause.wait(1.0)
+        os._exit(0)
+
     # Works wherever the decoder lets other threads run.
-    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    threading.Thread(target=watch, daemon=True).start()
     if sys.platform == "linux":
         import ctypes
 
         set_parent_death_signal = 1
         ctypes.CDLL(None, use_errno=True).prctl(set_parent_death_signal, signal.SIGKILL)
-
-
-def _watch(parent: int) -> None:
-    pause = threading.Event()
-    while os.getppid() == parent:
-        pause.wait(1.0)
-    os._exit(0)

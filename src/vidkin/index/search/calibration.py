@@ -1,8 +1,9 @@
-"""What unrelated frames look like to the extractor of a collection."""
+"""What unrelated frames look like to the extractor of an index."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -10,7 +11,7 @@ import torch
 from vidkin.errors import CollectionError
 from vidkin.features import FrameExtractor, background_frames
 from vidkin.index.storage.files import read_units, write_whole
-from vidkin.similarity import background_baseline, open_scorer
+from vidkin.similarity import FrameFeatures, background_baseline, open_scorer
 
 __all__ = ["Calibration"]
 
@@ -18,11 +19,11 @@ _logger = logging.getLogger(__name__)
 
 
 class Calibration:
-    """Baselines of frames against a fixed background set, so that scores mean the same in every collection.
+    """Baselines of frames against a fixed background set, so that scores mean the same in every index.
 
     Args:
-        background: [N, R, D], descriptors of frames that have nothing to do with anything; N = 0 where the measure
-            needs no baseline (it orders kinds), which then is 0.
+        background: [N, R, D], descriptors of background photographs; N = 0 where the scorer needs no baseline, which
+            then is 0.
     """
 
     FILE = "background.safetensors"
@@ -31,11 +32,12 @@ class Calibration:
         # Stored in half precision; rounding first makes fresh and reloaded calibrations agree.
         self.background = background.half().float()
 
-    def baseline(self, values: torch.Tensor) -> torch.Tensor:
-        """[T, R, D] to [T]: how similar unrelated frames are to each frame."""
+    def calibrate(self, features: FrameFeatures) -> FrameFeatures:
+        """The same features with their baseline [T, V]: how similar unrelated frames are to each view of each frame."""
         if len(self.background) == 0:
-            return torch.zeros(len(values))
-        return background_baseline(values, self.background)
+            return replace(features, baseline=torch.zeros(features.values.shape[:2]))
+        columns = [background_baseline(view, self.background) for view in features.values.unbind(1)]
+        return replace(features, baseline=torch.stack(columns, dim=1).float())
 
     @classmethod
     def of_extractor(cls, extractor: FrameExtractor) -> Calibration:
@@ -45,17 +47,25 @@ class Calibration:
         return cls(extractor.extract(background_frames()).whole)
 
     @classmethod
-    def open(cls, folder: Path, extractor: FrameExtractor | None) -> Calibration:
-        """The collection's calibration; made and kept on first use, which needs the extractor.
+    def read(cls, folder: Path) -> Calibration | None:
+        """That of the index in this folder; None if it has none yet.
 
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
         """
         path = folder / cls.FILE
-        if path.is_file():
-            return cls(read_units(path, "background"))
-        if extractor is None:
-            raise FileNotFoundError(path)
+        return cls(read_units(path, "background")) if path.is_file() else None
+
+    @classmethod
+    def open(cls, folder: Path, extractor: FrameExtractor) -> Calibration:
+        """That of the index in this folder; made and kept on first use.
+
+        Raises:
+            CollectionDamagedError: The file is there and cannot be read.
+        """
+        stored = cls.read(folder)
+        if stored is not None:
+            return stored
         calibration = cls.of_extractor(extractor)
         try:
             calibration.save(folder)

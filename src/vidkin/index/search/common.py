@@ -1,31 +1,28 @@
-"""Frames that many videos share although they are no copies of each other: intros, logo cards, test cards."""
+"""Frames that many videos share without being copies of each other: intros, logo cards, test cards."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 
-from vidkin.index.storage.contract import NO_WINDOW
+from vidkin.index.records import WindowVectors
+from vidkin.index.storage.contract import NO_WINDOW, VectorStore
 from vidkin.index.storage.files import read_units, write_whole
 from vidkin.index.windows import frame_vectors
 
-if TYPE_CHECKING:
-    from vidkin.index.storage.contract import VectorStore, WindowVectors
-
 __all__ = ["CommonFrames", "find_common"]
 
-_ALIKE = 0.85  # cosine of two window vectors that show the same
+_SAME = 0.85  # cosine of two window vectors that show the same
 _RELATED = 0.5  # cosine that edited copies keep and strangers do not reach
-_NEIGHBOURS = 64
+_NEIGHBORS = 64
 _COPY_SHARE = 0.5
 
 
 class CommonFrames:
-    """Vectors of frames that say nothing about which video one is looking at.
+    """Vectors of frames that do not tell one video from another.
 
     Args:
         vectors: [C, E] unit vectors; C may be 0.
@@ -47,19 +44,19 @@ class CommonFrames:
         if len(self) == 0:
             return torch.zeros(len(values))
         nearest = (frame_vectors(values.float()) @ self.vectors.T).amax(dim=1)
-        return ((nearest - (_ALIKE - 0.1)) / 0.1).clamp(0, 1)
+        return ((nearest - (_SAME - 0.1)) / 0.1).clamp(0, 1)
 
-    def merged(self, vectors: torch.Tensor) -> CommonFrames:
-        """With these added, leaving out what is there already."""
-        kept = self.vectors
+    def merge(self, vectors: torch.Tensor) -> CommonFrames:
+        """These and ``vectors`` [C, E], without those that are there already."""
+        merged = self.vectors
         for vector in vectors.float():
-            if len(kept) == 0 or float((kept @ vector).max()) < 0.97:
-                kept = torch.cat([kept.reshape(-1, len(vector)), vector[None]])
-        return CommonFrames(kept)
+            if len(merged) == 0 or float((merged @ vector).max()) < 0.97:
+                merged = torch.cat([merged.reshape(-1, len(vector)), vector[None]])
+        return CommonFrames(merged)
 
     @classmethod
     def open(cls, folder: Path) -> CommonFrames:
-        """What the collection in this folder knows to be common; nothing if it has not looked yet.
+        """Those of the index in this folder; none if it has not looked for any yet.
 
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
@@ -82,10 +79,16 @@ def find_common(
     Two videos are copies here if half of either one's length looks like something in the other (a window with a
     cosine of .5 or more, which heavily edited copies keep and strangers do not reach). An intro is short against all
     videos that have it; a scene that is quoted in one video and stands in twenty copies of its film counts once.
-    Only the first ``most`` videos are looked at, which bounds the cost for large collections (what is common there
+    Only the first ``most`` videos are examined, which bounds the cost for large collections (what is common there
     is common among any two thousand of them).
+
+    Args:
+        store: Of the index.
+        video_ids: The videos to examine.
+        minimum: Number of other videos.
+        most: Number of videos examined.
     """
-    found = []
+    common = []
     windows_of = _WindowCache(store)
     for video_id in list(video_ids)[:most]:
         windows = windows_of(video_id)
@@ -94,8 +97,8 @@ def find_common(
         copies: dict[int, bool] = {}
         for index, others in enumerate(_seen_again(store, video_id, windows)):
             if len(others) >= minimum and _are_strangers(windows, others, windows_of, copies, minimum):
-                found.append(windows.vectors[index].float())
-    return torch.stack(found) if found else torch.zeros(0, 0)
+                common.append(windows.vectors[index].float())
+    return torch.stack(common) if common else torch.zeros(0, 0)
 
 
 class _WindowCache:
@@ -111,14 +114,14 @@ class _WindowCache:
 
 
 def _seen_again(store: VectorStore, video_id: int, windows: WindowVectors) -> list[list[int]]:
-    """For each window the other videos that show the same, nearest first."""
-    nearest = store.nearest(windows.vectors.float(), _NEIGHBOURS)
-    again = []
+    """For each window the ids of the other videos that show the same, nearest first."""
+    nearest = store.nearest(windows.vectors.float(), _NEIGHBORS)
+    videos = []
     for ids, scores in zip(nearest.video_ids.tolist(), nearest.scores.tolist(), strict=True):
         pairs = zip(ids, scores, strict=True)
-        others = [other for other, score in pairs if score >= _ALIKE and other not in (video_id, NO_WINDOW)]
-        again.append(list(dict.fromkeys(others)))
-    return again
+        others = [other for other, score in pairs if score >= _SAME and other not in (video_id, NO_WINDOW)]
+        videos.append(list(dict.fromkeys(others)))
+    return videos
 
 
 def _are_strangers(

@@ -1,16 +1,17 @@
-"""Two files side by side, without a collection."""
+"""Two files side by side, without an index."""
 
 from __future__ import annotations
 
 import os
 
-from vidkin.index.match import Comparison
+from vidkin.features import open_extractor
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames
-from vidkin.index.search.query import Query, query_from_file
-from vidkin.similarity import CopyScorer, FrameFeatures, Scorer, open_scorer
+from vidkin.index.search.match import Comparison
+from vidkin.index.search.query import Query, describe_query
+from vidkin.similarity import FrameFeatures, Scorer, open_scorer
 
-__all__ = ["compare", "compare_query"]
+__all__ = ["compare", "compare_features"]
 
 
 def compare(
@@ -28,24 +29,22 @@ def compare(
     Args:
         query, target: Video files.
         extractor, weights, whitening: As in :func:`vidkin.features.open_extractor`.
-        mirrored: Try the query flipped left to right as well.
+        mirrored: Also compare the query flipped left to right; default True, about half the time without.
         rate: Frames per second; videos of a few seconds are sampled more densely.
 
     Raises:
         MediaError: One of the files cannot be read.
     """
-    from vidkin.features import open_extractor
+    maker = open_extractor(extractor, weights=weights, whitening=whitening)
+    scorer = open_scorer(maker.scorer)
+    parts = (maker, Calibration.of_extractor(maker), CommonFrames())
+    first = describe_query(query, *parts, rate=rate, mirrored=mirrored)
+    second = describe_query(target, *parts, rate=rate, mirrored=False)
+    return compare_features(first, second.plain, scorer)
 
-    opened = open_extractor(extractor, weights=weights, whitening=whitening)
-    calibration, common = Calibration.of_extractor(opened), CommonFrames()
-    asked = query_from_file(query, opened, calibration, common, rate=rate, mirrored=mirrored)
-    found = query_from_file(target, opened, calibration, common, rate=rate, mirrored=False)
-    return compare_query(asked, found.plain, open_scorer(opened.scorer))
 
-
-def compare_query(query: Query, target: FrameFeatures, scorer: Scorer | None = None) -> Comparison:
+def compare_features(query: Query, target: FrameFeatures, scorer: Scorer) -> Comparison:
     """The better of the plain and the mirrored view of a query against one target."""
-    scorer = scorer or CopyScorer()
     best = scorer.score(query.plain, [target])[0]
     if query.mirrored is not None:
         flipped = scorer.score(query.mirrored, [target], mirrored=True)[0]

@@ -1,4 +1,4 @@
-"""Groups of copies over a whole collection, without comparing all pairs."""
+"""Groups of copies over a whole index, without comparing all pairs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from vidkin.errors import InvalidArgumentError, NotIndexedError
+from vidkin.index.decisions import Decisions
+from vidkin.index.records import VideoRecord
 from vidkin.index.search.common import CommonFrames
-from vidkin.index.search.decisions import Decisions
 from vidkin.index.search.query import query_from_stored
 from vidkin.index.search.stages import find_candidates, score_candidates
-from vidkin.index.storage.contract import VectorStore, VideoRecord
+from vidkin.index.storage.contract import VectorStore
 from vidkin.similarity import Scorer
 
 __all__ = ["DuplicateGroup", "DuplicateMember", "find_duplicates"]
 
-# A video whose neighbours are removed meanwhile is looked at again so many times.
+# A video whose neighbors are removed meanwhile is compared again so many times.
 _MOST_READINGS = 5
 
 
@@ -49,7 +50,10 @@ class DuplicateGroup:
 
     def __post_init__(self) -> None:
         if len(self.members) < 2 or sum(member.best for member in self.members) != 1:
-            raise InvalidArgumentError("a group has two or more members, one of which is the best")
+            raise InvalidArgumentError(
+                f"a group must have at least 2 members with one of them the best, got {len(self.members)} with "
+                f"{sum(member.best for member in self.members)}"
+            )
 
     @property
     def best(self) -> DuplicateMember:
@@ -60,60 +64,66 @@ class DuplicateGroup:
 def find_duplicates(
     store: VectorStore,
     common: CommonFrames,
+    scorer: Scorer,
     decisions: Decisions,
     *,
     threshold: float = 0.7,
-    neighbours: int = 20,
-    scorer: Scorer | None = None,
+    neighbors: int = 20,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[DuplicateGroup]:
     """Groups whose members are connected by pairs that score at least ``threshold``.
 
-    Each video is compared exactly with the ``neighbours`` videos nearest to it in the first stage. A pair that
-    was rejected never stands in one group; a confirmed one does. Mirrored copies need :meth:`Index.search`: a stored
+    Each video is compared exactly with the ``neighbors`` videos nearest to it in the first stage. A pair that
+    was rejected is never in one group; a confirmed one is. Mirrored copies need :meth:`Index.search`: a stored
     video cannot be flipped.
 
     Args:
+        store: Of the index.
+        common, scorer, decisions: Of the index.
         threshold: In (0, 1].
+        neighbors: Number of videos that each one is compared with.
         on_progress: Called with (videos done, videos in all).
 
     Returns:
         Groups in the order of their best copies' paths.
+
+    Raises:
+        InvalidArgumentError: The threshold is out of its range.
     """
     if not 0.0 < threshold <= 1.0:
-        raise InvalidArgumentError(f"threshold is {threshold}, allowed is (0, 1]")
+        raise InvalidArgumentError(f"threshold must be above 0 and at most 1, got {threshold}")
     records = [record for record in store.videos() if record.status == "ok" and record.frames > 0]
     known = {record.id for record in records}
-    links = _decided(records, decisions)
+    links = _known_links(records, decisions)
     for done, record in enumerate(records, start=1):
-        links |= _links_of(record.id, store, common, known, links, neighbours, scorer)
+        links |= _new_links(record.id, store, common, scorer, known, links, neighbors)
         if on_progress is not None:
             on_progress(done, len(records))
     return _groups(records, {pair: score for pair, score in links.items() if score >= threshold}, decisions)
 
 
-def _links_of(
+def _new_links(
     video_id: int,
     store: VectorStore,
     common: CommonFrames,
+    scorer: Scorer,
     known: set[int],
     links: Mapping[tuple[int, int], float],
-    neighbours: int,
-    scorer: Scorer | None,
+    neighbors: int,
 ) -> dict[tuple[int, int], float]:
     """Scores of one video with those nearest to it that have none yet."""
     for _ in range(_MOST_READINGS):
         try:
             query = query_from_stored(store.read(video_id), common)
-            wanted = [
+            candidates = [
                 other
-                for other in find_candidates(store, query, neighbours + 1)
+                for other in find_candidates(store, query, neighbors + 1)
                 if other != video_id and other in known and _pair(other, video_id) not in links
             ]
-            scored = score_candidates(store, query, wanted, common, scorer=scorer)
+            scores = score_candidates(store, query, candidates, common, scorer)
         except NotIndexedError:
             continue  # It, or one of those nearest to it, was removed by another process meanwhile.
-        return {_pair(other, video_id): found.score for other, found in scored}
+        return {_pair(other, video_id): pair.score for other, pair in scores}
     return {}
 
 
@@ -121,7 +131,7 @@ def _pair(one: int, other: int) -> tuple[int, int]:
     return min(one, other), max(one, other)
 
 
-def _decided(records: list[VideoRecord], decisions: Decisions) -> dict[tuple[int, int], float]:
+def _known_links(records: list[VideoRecord], decisions: Decisions) -> dict[tuple[int, int], float]:
     """Links that are known before any comparison: equal files, and pairs that a person confirmed."""
     by_hash: dict[str, list[int]] = {}
     for record in records:
@@ -140,7 +150,7 @@ def _decided(records: list[VideoRecord], decisions: Decisions) -> dict[tuple[int
 def _groups(
     records: list[VideoRecord], links: dict[tuple[int, int], float], decisions: Decisions
 ) -> list[DuplicateGroup]:
-    """Strongest links first; one that would bring a rejected pair together is left out."""
+    """Groups grown along the strongest links first; a link that would join a rejected pair is left out."""
     hashes = {record.id: record.content_hash for record in records}
     rejected = [pair for pair, verdict in decisions.verdicts.items() if verdict == "not a match"]
     home = {record.id: {record.id} for record in records}

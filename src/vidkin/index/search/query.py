@@ -1,42 +1,40 @@
-"""From a file, a stretch of a file or a stored video to what the two stages of search work on."""
+"""Queries: features of a file, of a stretch of a file or of a stored video, ready for both stages of search."""
 
 from __future__ import annotations
 
 import logging
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.index.ingest.worker import cut_off_note
+from vidkin.features import FrameExtractor, describe_file
+from vidkin.index.ingest.report import describe_cut_off
+from vidkin.index.records import to_stored
+from vidkin.index.sampling import query_rate, sampling_rate
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames
-from vidkin.index.storage.contract import StoredFeatures
-from vidkin.index.windows import query_rate, sampling_rate
+from vidkin.media import probe
 from vidkin.similarity import FrameFeatures, open_scorer
 
-if TYPE_CHECKING:
-    from vidkin.features import FrameExtractor
-
-__all__ = ["Query", "frame_set", "query_from_file", "query_from_stored"]
+__all__ = ["Query", "describe_query", "query_from_stored", "weigh_features"]
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query in both views.
+    """A query as it is and flipped.
 
     Attributes:
         plain: The frames as they are.
-        mirrored: The frames flipped left to right; None where that was not asked for or is not to be had.
+        mirrored: The frames flipped left to right; None where that was not asked for or is impossible.
     """
 
     plain: FrameFeatures
     mirrored: FrameFeatures | None = None
 
 
-def query_from_file(
+def describe_query(
     path: str | os.PathLike[str],
     extractor: FrameExtractor,
     calibration: Calibration,
@@ -50,77 +48,66 @@ def query_from_file(
     """Decode and describe a query.
 
     Args:
-        rate: Frames per second of a long video; shorter ones are sampled more densely (:func:`query_rate`; to a
-            measure of kinds as densely as what is stored).
+        path: A video or an image.
+        extractor, calibration, common: Of the index.
+        rate: Frames per second of a long video; shorter ones are sampled more densely (:func:`query_rate`; where the
+            scorer has no segments, as densely as a video of the index).
         start, end: Stretch of the file, seconds; default whole.
-        mirrored: Describe the mirror image as well, so that mirrored copies are found; not for a measure of kinds.
+        mirrored: Describe the mirror image as well, so that mirrored copies are found; ignored where the scorer has
+            no segments.
 
     Raises:
         MediaError: The file cannot be read, or has no frame between start and end.
         InvalidArgumentError: The end is not after the start.
     """
-    from vidkin.features import describe_file
-    from vidkin.media import probe
-
     first = start or 0.0
     if end is not None and end <= first:
-        raise InvalidArgumentError(
-            f"the stretch from {first:g} s to {end:g} s of {os.fspath(path)} is empty; give an end after the start"
-        )
+        raise InvalidArgumentError(f"end must be after start, {first:g} s, got {end:g} s")
     info = probe(path)
-    duration = info.duration
     if info.cut_off:
-        _logger.warning("%s: %s", os.fspath(path), cut_off_note(info))
-    kinds = not open_scorer(extractor.scorer).has_segments
-    last = duration if end is None else min(end, duration) if duration > 0 else end
-    length = last - first
-    # To a measure of kinds the mirror image is another view of the same thing, not an edit to be undone.
-    mirrors = (False, True) if mirrored and not kinds else (False,)
+        _logger.warning("%s: %s", os.fspath(path), describe_cut_off(info))
+    copies = open_scorer(extractor.scorer).has_segments
+    last = info.duration if end is None else min(end, info.duration) if info.duration > 0 else end
     parts = list(
         describe_file(
             path,
             extractor,
-            duration=duration,
-            rate=sampling_rate(length, rate) if kinds else query_rate(length, rate),
+            duration=info.duration,
+            rate=query_rate(last - first, rate) if copies else sampling_rate(last - first, rate),
             start=first,
             end=end,
-            mirrors=mirrors,
+            # Where kinds are compared, the mirror image is another view of the same thing, not an edit to be undone.
+            mirrors=(False, True) if mirrored and copies else (False,),
         )
     )
     if not parts:
-        stop = end if end is not None else "the end"
+        stop = "the end" if end is None else f"{end:g} s"
         raise MediaError(path, f"there is no frame from {first:g} s to {stop}")
-    described = (FrameFeatures.concatenate(stretch) for stretch in zip(*parts, strict=True))
-    return Query(*(_prepared(features, calibration, common, last) for features in described))
+    described = (to_stored(FrameFeatures.concatenate(stretch)) for stretch in zip(*parts, strict=True))
+    return Query(*(weigh_features(calibration.calibrate(view), common, last) for view in described))
 
 
-def query_from_stored(features: StoredFeatures, common: CommonFrames) -> Query:
-    """A video of the collection as the query; its mirror image is not to be had without decoding."""
-    return Query(frame_set(features, common))
+def query_from_stored(features: FrameFeatures, common: CommonFrames) -> Query:
+    """A video of the index as the query; its mirror image cannot be made without decoding."""
+    return Query(weigh_features(features, common))
 
 
-def frame_set(features: StoredFeatures, common: CommonFrames, end: float = 0.0) -> FrameFeatures:
-    """Stored features with their weights: information, less what the whole collection shares.
+def weigh_features(features: FrameFeatures, common: CommonFrames, end: float = 0.0) -> FrameFeatures:
+    """Stored features ready to be scored: frames that the whole index shares count less.
 
     Args:
+        features: As stored.
+        common: Of the index.
         end: Second at which the video (or the stretch of it) ends, as its container says; 0 for unknown.
+
+    Returns:
+        The values in single precision, the information of each frame times one less its share of common frames.
     """
-    values, times = features.values.float(), features.timestamps
-    weights = features.information * (1.0 - common.share(values))
-    # A container may be wrong about its end; a frame that is there is not beyond it.
-    known = max(end, float(times[-1])) if end > 0 else None
-    return FrameFeatures.of_whole(values, times, weights, baseline=features.baseline, end=known)
-
-
-def _prepared(
-    found: FrameFeatures, calibration: Calibration, common: CommonFrames, end: float
-) -> FrameFeatures:
-    # Rounded as the store rounds, so that a video is exactly as similar to itself as to its stored form.
-    values = found.whole.half().float()
-    stored = StoredFeatures(
-        values.half(),
-        found.timestamps.double(),
-        found.information.float(),
-        calibration.baseline(values),
+    values = features.values.float()
+    return replace(
+        features,
+        values=values,
+        information=features.information * (1.0 - common.share(values[:, 0])),
+        # A container may be wrong about its end; a frame that is there is not beyond it.
+        end=max(end, float(features.timestamps[-1])) if end > 0 else None,
     )
-    return frame_set(stored, common, end)

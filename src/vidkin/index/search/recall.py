@@ -10,7 +10,7 @@ import torch
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.search.common import CommonFrames
-from vidkin.index.search.query import frame_set, query_from_stored
+from vidkin.index.search.query import query_from_stored, weigh_features
 from vidkin.index.search.stages import find_candidates, score_candidates
 from vidkin.index.storage.contract import VectorStore
 from vidkin.similarity import FrameFeatures, Scorer, calibrated_map, frame_similarity_many
@@ -25,11 +25,11 @@ class RecallReport:
     """First-stage recall.
 
     Attributes:
-        queries: Videos of the collection that were used as queries.
+        queries: Number of videos of the index that were used as queries.
         limit: Size of the candidate list.
-        relevant: Videos that exhaustive search found with a score of ``threshold`` or more, over all queries.
-        found: How many of these the first stage had among its candidates.
-        threshold: See above.
+        relevant: Number of videos to which exhaustive search gives a score of ``threshold`` or more, over all queries.
+        found: Number of these among the candidates of the first stage.
+        threshold: Score from which on a video is relevant.
     """
 
     queries: int
@@ -40,34 +40,41 @@ class RecallReport:
 
     @property
     def recall(self) -> float:
-        """Share of the relevant that was found; 1.0 where nothing was relevant."""
+        """Share of the relevant videos that the first stage finds; 1.0 where none is relevant."""
         return self.found / self.relevant if self.relevant else 1.0
 
 
 def measure_recall(
     store: VectorStore,
     common: CommonFrames,
+    scorer: Scorer,
     *,
     queries: int = 50,
     limit: int = 100,
     threshold: float = 0.2,
     seed: int = 0,
-    scorer: Scorer | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> RecallReport:
     """Recall@limit of the first stage.
 
-    Videos of the collection, drawn with a seed, are the queries. Every other video is compared with each of them
+    Videos of the index, drawn with a seed, are the queries. Every other video is compared with each of them
     exactly (TopK-Chamfer over all regions and frames); the ``limit`` best of these are scored like search results, and
-    those that reach ``threshold`` are what the first stage should have found.
+    those that reach ``threshold`` are what the first stage should find.
 
     Args:
+        store: Of the index.
+        common, scorer: Of the index.
+        queries: Number of videos to draw.
+        limit: Number of candidates.
+        threshold: Score from which on a video is relevant.
+        seed: Of the draw.
         on_progress: Called with (queries done, queries in all).
+
+    Raises:
+        InvalidArgumentError: A number is out of its range.
     """
     if queries < 1 or limit < 1:
-        raise InvalidArgumentError(
-            f"queries is {queries} and limit is {limit}, allowed is 1 or more for both"
-        )
+        raise InvalidArgumentError(f"queries and limit must be at least 1, got {queries} and {limit}")
     ids = [record.id for record in store.videos() if record.status == "ok" and record.frames > 0]
     drawn = random.Random(seed).sample(ids, min(queries, len(ids)))
     relevant = found = 0
@@ -78,8 +85,8 @@ def measure_recall(
         )
         truth = {
             other
-            for other, scored in score_candidates(store, query, nearest, common, scorer=scorer)
-            if scored.score >= threshold
+            for other, pair in score_candidates(store, query, nearest, common, scorer)
+            if pair.score >= threshold
         }
         candidates = [other for other in find_candidates(store, query, limit + 1) if other != video_id]
         relevant += len(truth)
@@ -96,7 +103,7 @@ def _exhaustive(
     similarity: list[tuple[float, int]] = []
     for first in range(0, len(ids), _CHUNK):
         chunk = ids[first : first + _CHUNK]
-        targets = [frame_set(features, common) for features in store.read_many(chunk)]
+        targets = [weigh_features(features, common) for features in store.read_many(chunk)]
         maps = frame_similarity_many(query.whole, [target.whole for target in targets], symmetric=True)
         for video_id, target, raw in zip(chunk, targets, maps, strict=True):
             frame_map = calibrated_map(raw.float(), query.baselines[:, 0], target.baselines[:, 0])

@@ -1,4 +1,4 @@
-"""Two stages: candidates from the window vectors, then exact scores and segments."""
+"""The two stages of a search: candidates from the window vectors, then exact scores and segments."""
 
 from __future__ import annotations
 
@@ -7,54 +7,53 @@ from collections.abc import Iterable, Sequence
 import torch
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.index.match import Match
+from vidkin.index.records import VideoRecord
 from vidkin.index.search.common import CommonFrames
-from vidkin.index.search.query import Query, frame_set
-from vidkin.index.storage.contract import VectorStore, VideoRecord
+from vidkin.index.search.match import Match
+from vidkin.index.search.query import Query, weigh_features
+from vidkin.index.storage.contract import VectorStore
 from vidkin.index.windows import frame_vectors
-from vidkin.similarity import CopyScorer, FrameFeatures, PairScore, Scorer, Segment
+from vidkin.similarity import FrameFeatures, PairScore, Scorer, Segment
 
-__all__ = ["find_candidates", "score_candidates", "search", "with_identical"]
+__all__ = ["find_candidates", "find_matches", "put_identical_first", "score_candidates"]
 
 _MOST_QUERY_VECTORS = 64
 _WINDOWS_PER_CANDIDATE = 4
 
 
-def search(
+def find_matches(
     store: VectorStore,
     query: Query,
     common: CommonFrames,
+    scorer: Scorer,
     *,
     limit: int = 10,
     threshold: float = 0.0,
     candidates: int = 100,
-    scorer: Scorer | None = None,
-    exclude: frozenset[int] = frozenset(),
 ) -> list[Match]:
     """The best matches of a query, best first; ties in the order of their paths.
 
     Args:
-        limit: At most so many.
-        threshold: Scores below it are left out; 0 keeps all that has any common moment.
-        candidates: How many videos the first stage hands to the second.
-        exclude: Ids that are not wanted, such as the query's own.
+        store: Of the index.
+        query: What to search for.
+        common, scorer: Of the index.
+        limit: At most this many.
+        threshold: Leave out scores below this; 0 keeps every video with a moment in common.
+        candidates: Number of videos that the first stage hands to the second.
+
+    Raises:
+        InvalidArgumentError: A number is out of its range.
+        NotIndexedError: A candidate was removed meanwhile.
     """
     if limit < 1 or candidates < 1:
-        raise InvalidArgumentError(
-            f"limit is {limit} and candidates is {candidates}, allowed is 1 or more for both"
-        )
+        raise InvalidArgumentError(f"limit and candidates must be at least 1, got {limit} and {candidates}")
     if not 0.0 <= threshold <= 1.0:
-        raise InvalidArgumentError(f"threshold is {threshold}, allowed is [0, 1]")
-    ids = [
-        candidate
-        for candidate in find_candidates(store, query, candidates + len(exclude))
-        if candidate not in exclude
-    ]
-    scores = score_candidates(store, query, ids[:candidates], common, scorer=scorer)
+        raise InvalidArgumentError(f"threshold must be in [0, 1], got {threshold}")
+    ids = find_candidates(store, query, candidates)
     matches = [
-        Match(store.get(video_id).path, scored.score, scored.segments, video_id)
-        for video_id, scored in scores
-        if scored.score > 0 and scored.score >= threshold
+        Match(store.get(video_id).path, pair.score, pair.segments, video_id)
+        for video_id, pair in score_candidates(store, query, ids, common, scorer)
+        if pair.score > 0 and pair.score >= threshold
     ]
     return sorted(matches, key=lambda match: (-match.score, match.path))[:limit]
 
@@ -62,8 +61,8 @@ def search(
 def find_candidates(store: VectorStore, query: Query, count: int) -> list[int]:
     """First stage: ids of at most ``count`` videos, most promising first.
 
-    Each view of the query (plain, mirrored) gives a vector per informative frame; a video's promise is its best
-    cosine with any of them plus a tenth of the mean over the query's vectors of its best cosines.
+    The query has a vector for each informative frame, plain and mirrored; a video's promise is its best cosine with
+    any of them plus a tenth of the mean over the query's vectors of its best cosines.
     """
     promise: dict[int, float] = {}
     for view in (query.plain, query.mirrored):
@@ -80,22 +79,19 @@ def find_candidates(store: VectorStore, query: Query, count: int) -> list[int]:
 
 
 def score_candidates(
-    store: VectorStore,
-    query: Query,
-    video_ids: Sequence[int],
-    common: CommonFrames,
-    *,
-    scorer: Scorer | None = None,
+    store: VectorStore, query: Query, video_ids: Sequence[int], common: CommonFrames, scorer: Scorer
 ) -> list[tuple[int, PairScore]]:
-    """Second stage: exact scores of these videos, the better of the plain and the mirrored view each."""
+    """Second stage: exact scores of these videos, the better of the plain and the mirrored query each.
+
+    Videos without a frame are left out.
+    """
     readable = [video_id for video_id in video_ids if store.get(video_id).frames > 0]
     if not readable:
         return []
-    targets: list[FrameFeatures] = [
-        frame_set(features, common, store.get(video_id).duration)
+    targets = [
+        weigh_features(features, common, store.get(video_id).duration)
         for video_id, features in zip(readable, store.read_many(readable), strict=True)
     ]
-    scorer = scorer or CopyScorer()
     best = scorer.score(query.plain, targets)
     if query.mirrored is not None:
         flipped = scorer.score(query.mirrored, targets, mirrored=True)
@@ -105,24 +101,28 @@ def score_candidates(
     return list(zip(readable, best, strict=True))
 
 
-def with_identical(
-    matches: Sequence[Match], records: Iterable[VideoRecord], content_hash: str, limit: int
+def put_identical_first(
+    matches: Sequence[Match], identical: Iterable[VideoRecord], limit: int
 ) -> list[Match]:
-    """Files with the query's own bytes put first with a score of 1, whatever their frames say.
+    """Videos with the query's own bytes first, with a score of 1 whatever their frames show.
 
     A video of black frames or plain sky has nothing to be found by, but a copy of the file is a copy.
+
+    Args:
+        matches: Best first.
+        identical: Records of the files with the query's content.
+        limit: At most this many.
     """
-    same = {}
-    for record in records:
-        if record.status == "ok" and record.content_hash == content_hash:
-            whole = Segment(0.0, record.duration, 0.0, record.duration, 1.0)
-            same[record.id] = Match(record.path, 1.0, (whole,), record.id)
+    first = {}
+    for record in identical:
+        whole = Segment(0.0, record.duration, 0.0, record.duration, 1.0)
+        first[record.id] = Match(record.path, 1.0, (whole,), record.id)
     for match in matches:
         # Where the container does not say how long the video is, the frames do.
-        if match.video_id in same and match.segments and same[match.video_id].segments[0].query_end <= 0:
-            same[match.video_id] = Match(match.path, 1.0, match.segments, match.video_id)
-    others = [match for match in matches if match.video_id not in same]
-    return [*sorted(same.values(), key=lambda match: match.path), *others][:limit]
+        if match.video_id in first and match.segments and first[match.video_id].segments[0].query_end <= 0:
+            first[match.video_id] = Match(match.path, 1.0, match.segments, match.video_id)
+    others = [match for match in matches if match.video_id not in first]
+    return [*sorted(first.values(), key=lambda match: match.path), *others][:limit]
 
 
 def _query_vectors(view: FrameFeatures) -> torch.Tensor:

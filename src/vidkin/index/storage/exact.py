@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.index.records import WindowVectors
 from vidkin.index.storage.contract import NO_WINDOW, NearestWindows
 
 __all__ = ["WindowMatrix", "no_windows"]
@@ -36,21 +38,48 @@ class WindowMatrix:
     def __len__(self) -> int:
         return int(self.vectors.shape[0])
 
+    @classmethod
+    def of_videos(cls, windows: Mapping[int, WindowVectors]) -> WindowMatrix:
+        """The windows of these videos, by id, in the order of the ids."""
+        parts = [(video_id, part) for video_id, part in sorted(windows.items()) if len(part)]
+        if not parts:
+            times, numbers = torch.zeros(0, dtype=torch.float64), torch.zeros(0, dtype=torch.int64)
+            return cls(torch.zeros((0, 0), dtype=torch.float16), numbers, numbers, times, times)
+        return cls(
+            vectors=torch.cat([part.vectors for _, part in parts]),
+            video_ids=torch.cat([torch.full((len(part),), video_id) for video_id, part in parts]),
+            windows=torch.cat([torch.arange(len(part)) for _, part in parts]),
+            starts=torch.cat([part.starts for _, part in parts]),
+            ends=torch.cat([part.ends for _, part in parts]),
+        )
+
+    def of_known(self, known: torch.Tensor) -> WindowMatrix:
+        """Only the windows for which ``known`` [N] is True."""
+        if bool(known.all()):
+            return self
+        return WindowMatrix(
+            self.vectors[known],
+            self.video_ids[known],
+            self.windows[known],
+            self.starts[known],
+            self.ends[known],
+        )
+
     def nearest(self, queries: torch.Tensor, limit: int) -> NearestWindows:
         """The ``limit`` rows with the largest dot product with each of ``queries`` [Q, E] float32."""
         if len(self) == 0:
             return no_windows(len(queries), limit)
         if queries.shape[1] != self.vectors.shape[1]:
             raise InvalidArgumentError(
-                f"query vectors have dimension {queries.shape[1]}, the index has {self.vectors.shape[1]}"
+                f"query vectors must have dimension {self.vectors.shape[1]} as the index has, got {queries.shape[1]}"
             )
         best = torch.full((len(queries), 0), -1.0)
         rows = torch.zeros((len(queries), 0), dtype=torch.int64)
         for start in range(0, len(self), _BLOCK):
             block = queries @ self.vectors[start : start + _BLOCK].float().T
-            scores, found = block.topk(min(limit, block.shape[1]), dim=1)
+            scores, columns = block.topk(min(limit, block.shape[1]), dim=1)
             best = torch.cat([best, scores], dim=1)
-            rows = torch.cat([rows, found + start], dim=1)
+            rows = torch.cat([rows, columns + start], dim=1)
             order = best.argsort(dim=1, descending=True, stable=True)[:, :limit]
             best, rows = best.gather(1, order), rows.gather(1, order)
         return self._table(best, rows, limit)

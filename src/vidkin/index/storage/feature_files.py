@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vidkin.index.storage.contract import StoredFeatures
+from vidkin.index.records import to_stored
 from vidkin.index.storage.files import reading, writing
+from vidkin.similarity import FrameFeatures
 
 __all__ = ["FeatureFiles"]
 
@@ -28,8 +29,8 @@ class FeatureFiles:
     """Features by video id.
 
     Plain files and not a table, because they are read whole, by the hundred for every search, and never
-    searched: a hundred videos come in a tenth of the time that a columnar table takes, and nothing is ever
-    rewritten. A file counts only once something else refers to its id, so half a file is no harm.
+    searched: a hundred videos take a tenth of the time that a columnar table takes, and nothing is ever
+    rewritten. A file counts only once something else refers to its id, so half a file does no harm.
 
     Args:
         location: A folder, or an address of object storage (``s3://bucket/folder``).
@@ -43,18 +44,19 @@ class FeatureFiles:
         else:
             self._files, self._base = fs.LocalFileSystem(), os.path.abspath(location)
 
-    def write(self, video_id: int, features: StoredFeatures) -> None:
-        """Keep these, in place of what there was."""
+    def write(self, video_id: int, features: FrameFeatures) -> None:
+        """Store features in place of those that this video had, rounded to half precision."""
         from safetensors.torch import save
 
-        content = save({name: getattr(features, name).detach().cpu().contiguous() for name in _NAMES})
+        tensors = _tensors(features)
+        content = save({name: tensor.contiguous() for name, tensor in tensors.items()})
         path = self._path(video_id)
         with writing(self._base):
             self._files.create_dir(path.rpartition("/")[0], recursive=True)
             with self._files.open_output_stream(path) as file:
                 file.write(content)
 
-    def read(self, video_id: int) -> StoredFeatures:
+    def read(self, video_id: int) -> FrameFeatures:
         """Those of one video.
 
         Raises:
@@ -65,7 +67,7 @@ class FeatureFiles:
             content = np.empty(file.size(), np.uint8)
             file.readinto(content)
         with reading(path):
-            return _checked(_features(content))
+            return _features(content)
 
     def remove(self, video_ids: Iterable[int]) -> None:
         """Delete these; ids without a file are ignored."""
@@ -96,8 +98,22 @@ class FeatureFiles:
         return f"{self._base}/{video_id // _FILES_A_FOLDER:06d}/{video_id:09d}{_SUFFIX}"
 
 
-def _features(content: NDArray[np.uint8]) -> StoredFeatures:
-    """The four tensors in the bytes of a file, as views of them."""
+def _tensors(features: FrameFeatures) -> dict[str, torch.Tensor]:
+    """What a file holds: without an axis for the views where there is only the whole picture."""
+    stored = to_stored(features)
+    tensors = {name: getattr(stored, name) for name in ("values", "timestamps", "information")}
+    tensors["baseline"] = stored.baselines
+    if stored.boxes is None:
+        return {**tensors, "values": stored.values[:, 0], "baseline": stored.baselines[:, 0]}
+    return {**tensors, "boxes": stored.boxes}
+
+
+def _features(content: NDArray[np.uint8]) -> FrameFeatures:
+    """The tensors in the bytes of a file, as views of them.
+
+    Raises:
+        ValueError: They are not what was written.
+    """
     if len(content) < 8:
         raise ValueError(f"it has {len(content)} bytes")
     start = 8 + int(content[:8].view("<u8")[0])
@@ -106,24 +122,33 @@ def _features(content: NDArray[np.uint8]) -> StoredFeatures:
     header: dict[str, Any] = json.loads(content[8:start].tobytes())
     data = content[start:]
     try:
-        return StoredFeatures(*(_tensor(data, header[name]) for name in _NAMES))
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"its header is none that was written: {error}") from error
+        values, times, information, baseline = (_tensor(data, header[name]) for name in _NAMES)
+        if values.dtype != torch.float16:
+            raise ValueError("its values are not what was written")
+        if "boxes" in header:
+            features = FrameFeatures(
+                values, times, information, baseline=baseline, boxes=_tensor(data, header["boxes"])
+            )
+        else:
+            features = FrameFeatures.of_whole(values, times, information, baseline=baseline)
+    except (KeyError, TypeError, IndexError) as error:
+        raise ValueError(f"its header is not what was written: {error}") from error
+    _check_numbers(features)
+    return features
 
 
-def _checked(features: StoredFeatures) -> StoredFeatures:
-    """As they are if they can be what was written: a bad sector makes numbers that no unit vector has.
+def _check_numbers(features: FrameFeatures) -> None:
+    """:class:`ValueError` if these cannot be what was written: a bad sector makes numbers that no unit vector has.
 
     Half of all patterns of 16 bits stand for more than 1, and bits are compared faster than numbers.
     """
     bits = features.values.view(torch.int16).bitwise_and(0x7FFF)
     if bits.numel() and int(bits.max()) > _LARGEST_BITS:
-        raise ValueError("its values are none that were written")
+        raise ValueError("its values are not what was written")
     times = features.timestamps.numpy()
-    columns = np.concatenate([times, features.information.numpy(), features.baseline.numpy()])
+    columns = np.concatenate([times, features.information.numpy(), features.baselines.numpy().ravel()])
     if not np.isfinite(columns).all() or not (np.diff(times) > 0).all():
-        raise ValueError("its times or weights are none that were written")
-    return features
+        raise ValueError("its times or weights are not what was written")
 
 
 def _tensor(data: NDArray[np.uint8], entry: dict[str, Any]) -> torch.Tensor:

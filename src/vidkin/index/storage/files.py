@@ -1,4 +1,4 @@
-"""Files of a collection: what the system says when one cannot be read or written, told as one of our errors."""
+"""Files of a collection: failures of reading and writing become errors that name the file, the cause and a remedy."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import errno
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vidkin._base.atomic import write_bytes
 from vidkin.errors import CollectionDamagedError, CollectionError
 
 if TYPE_CHECKING:
@@ -17,18 +18,16 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY", "read_units", "reading", "write_whole", "writing"]
 
-REMEDY = (
-    "`vidkin doctor --repair` with this index takes out what is damaged, then `vidkin index` makes it anew"
-)
+REMEDY = "run `vidkin doctor --repair` with this index to remove the damaged part, then `vidkin index` to rebuild it"
 
 _CAUSES = {
-    errno.ENOSPC: "no space is left there",
-    errno.EDQUOT: "the quota of disk space is used up",
-    errno.EROFS: "it is on a read-only file system",
+    errno.ENOSPC: "no space left on the disk",
+    errno.EDQUOT: "disk quota used up",
+    errno.EROFS: "read-only file system",
     errno.EACCES: "permission denied",
     errno.EPERM: "permission denied",
 }
-# Lance and Arrow tell the number in their text only.
+# Lance and Arrow state the number in their text only.
 _TEXTS = {
     "no space left": errno.ENOSPC,
     "quota exceeded": errno.EDQUOT,
@@ -44,28 +43,32 @@ _PANIC = "PanicException"
 
 @contextmanager
 def reading(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[None]:
-    """Whatever a library raises while it reads a file of the collection means that the file is damaged.
+    """Turn whatever a library raises while it reads a file of the collection into an error of the collection.
 
     Around calls of libraries only: in our own code a ``ValueError`` is a bug.
 
+    Args:
+        place: The file or folder, for the message.
+        remedy: What a user can do if it is damaged.
+
     Raises:
         CollectionDamagedError: With the place, the cause and the remedy.
-        CollectionError: The system does not let us read there.
+        CollectionError: The system refuses to read there.
     """
     try:
         with _panics_as_errors():
             yield
     except (OSError, ValueError, LookupError) as error:
         if isinstance(error, OSError) and (cause := _refusal(error)) is not None:
-            raise CollectionError(f"{os.fspath(place)} cannot be read: {cause}") from error
+            raise CollectionError(f"{os.fspath(place)}: cannot be read ({cause})") from error
         raise CollectionDamagedError(f"{os.fspath(place)} is {_damage(error)}; {remedy}") from error
 
 
 @contextmanager
 def writing(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[None]:
-    """What the system refuses while a file of the collection is written is told as :class:`CollectionError`.
+    """Turn a refusal of the system to write a file of the collection into a :class:`CollectionError`.
 
-    A damaged table that is to be written to is told as in :func:`reading`.
+    A table that turns out to be damaged while it is written to is an error as in :func:`reading`.
     """
     try:
         with _panics_as_errors():
@@ -76,8 +79,8 @@ def writing(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[Non
             with reading(place, remedy):
                 raise
         raise CollectionError(
-            f"{os.fspath(place)} cannot be written to: {cause}. What was finished is kept; the same command goes on "
-            "once that is put right"
+            f"{os.fspath(place)}: cannot be written ({cause}); finished work is saved: fix the cause and run the same "
+            "command again to resume"
         ) from error
 
 
@@ -96,42 +99,33 @@ def read_units(path: Path, name: str) -> torch.Tensor:
     """One tensor of a safetensors file that holds unit vectors.
 
     Raises:
-        CollectionDamagedError: It is not to be had, or holds numbers that no unit vector has.
+        CollectionDamagedError: It is missing, or holds numbers that no unit vector has.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load
 
     with reading(path):
         try:
-            found = load(path.read_bytes())[name]
+            vectors = load(path.read_bytes())[name]
         except SafetensorError as error:
             raise ValueError(str(error)) from error
-        if not bool((found.float().abs() <= 1.01).all()):
-            raise ValueError("its values are none that were written")
-        return found
+        if not bool((vectors.float().abs() <= 1.01).all()):
+            raise ValueError("its values are not what was written")
+        return vectors
 
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a small file of a collection whole or not at all.
 
     Raises:
-        CollectionError: The system does not let us write there.
+        CollectionError: The system refuses to write there.
     """
-    partial = path.with_suffix(".partial")
-    try:
-        with writing(path.parent):
-            with partial.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+    with writing(path.parent):
+        write_bytes(path, content)
 
 
 def _refusal(error: OSError) -> str | None:
-    """Why the system did not do it, if that is what happened."""
+    """Why the system refused, if it did."""
     text = str(error).lower()
     number = error.errno if error.errno in _CAUSES else None
     return _CAUSES.get(number or next((code for part, code in _TEXTS.items() if part in text), 0))
@@ -141,6 +135,6 @@ def _damage(error: Exception) -> str:
     text = str(error).strip()
     if isinstance(error, FileNotFoundError) or "not found" in text.lower():
         return "missing or incomplete"
-    # Libraries tell where in their own source it happened; what comes before is what a reader can use.
-    said = _SOURCE.split(text, maxsplit=1)[0].partition("\n")[0][:160]
-    return f"damaged ({said or type(error).__name__})"
+    # Libraries add the place in their own source; the text before it is what a reader can use.
+    cause = _SOURCE.split(text, maxsplit=1)[0].partition("\n")[0][:160]
+    return f"damaged ({cause or type(error).__name__})"

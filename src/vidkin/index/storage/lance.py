@@ -11,23 +11,20 @@ from typing import TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from vidkin.errors import CollectionDamagedError, NotIndexedError
+from vidkin.errors import CollectionDamagedError
+from vidkin.index.records import Entry, VideoRecord, WindowVectors
+from vidkin.index.storage.catalog import Catalog
 from vidkin.index.storage.contract import (
-    Entry,
     NearestWindows,
-    StoredFeatures,
-    VideoRecord,
-    WindowVectors,
     check_entries,
     check_path_is_free,
-    checked_vectors,
+    check_vectors,
 )
 from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.files import REMEDY
 from vidkin.index.storage.nearest import WindowSearch, build_window_index
-from vidkin.index.storage.rebuild import heal, missing_parts
+from vidkin.index.storage.rebuild import find_missing_parts, rebuild_parts
 from vidkin.index.storage.rows import (
     VIDEO_COLUMNS,
     VIDEO_WINDOW_COLUMNS,
@@ -37,6 +34,7 @@ from vidkin.index.storage.rows import (
     windows_from_rows,
 )
 from vidkin.index.storage.table import LanceTable, new_session
+from vidkin.similarity import FrameFeatures
 
 __all__ = ["REMEDY_OF_VIDEOS", "LanceStore", "windows_address"]
 
@@ -49,10 +47,10 @@ _KEEP_VERSIONS = timedelta(minutes=2)
 _NEXT_ID = "vidkin.next_id"
 # A reader that a busy writer overtakes starts again so many times.
 _MOST_READINGS = 10
-# It cannot be made from anything else in the index.
+# The list of videos cannot be rebuilt from anything else in the index.
 REMEDY_OF_VIDEOS = (
-    "restore it from a copy, or delete videos.lance, windows.lance and features there (not decisions.json), and "
-    "`vidkin index` reads all videos anew"
+    "restore it from a copy, or delete videos.lance, windows.lance and features there (not decisions.json) and run "
+    "`vidkin index` to read all videos again"
 )
 
 
@@ -66,7 +64,7 @@ class LanceStore:
 
     * ``videos.lance``: one row a video. Written last and removed first: what has no row here is not there.
     * ``windows.lance``: one row a window, searched exactly in memory while there are fewer than
-      ``exact_below``, and by an approximate index (IVF with binary quantisation, true distances for the
+      ``exact_below``, and by an approximate index (IVF with binary quantization, true distances for the
       best) beyond.
     * ``features``: one file a video.
 
@@ -75,12 +73,11 @@ class LanceStore:
     of files as well, those of removed videos are deleted by the next :meth:`recover` only. A killed process
     loses nothing that was committed; a power cut may, as far as the file system has not yet written it. What is
     missing or damaged is a :class:`CollectionDamagedError` to whoever needs it, never a shorter result;
-    :meth:`recover` makes windows anew from the features, and marks videos without features so that they are read
-    again.
+    :meth:`recover` rebuilds windows from the features, and marks videos without features as stale.
 
     Args:
         location: A folder, or an address of object storage.
-        exact_below: Number of windows from which :meth:`optimise` builds the approximate index.
+        exact_below: Number of windows from which :meth:`optimize` builds the approximate index.
         keep_versions: How long superseded versions stay readable.
     """
 
@@ -101,6 +98,7 @@ class LanceStore:
         self._lock = threading.RLock()
         self._commits = 0
         self._next_id: int | None = None
+        self._search: WindowSearch | None = None
         self._open_together()
         self._load()
 
@@ -115,26 +113,22 @@ class LanceStore:
 
     def videos(self) -> list[VideoRecord]:
         with self._lock:
-            return sorted(self._records.values(), key=lambda record: record.path)
+            return self._catalog.by_path()
 
     def count(self) -> int:
-        return len(self._records)
+        return len(self._catalog)
 
     def get(self, video_id: int) -> VideoRecord:
-        record = self._records.get(video_id)
-        if record is None:
-            raise NotIndexedError(f"there is no video with id {video_id} in the index")
-        return record
+        return self._catalog.get(video_id)
 
     def find(self, path: str) -> VideoRecord | None:
         with self._lock:
-            video_id = self._ids.get(path)
-            return None if video_id is None else self._records[video_id]
+            return self._catalog.find(path)
 
     def append(
         self,
         record: VideoRecord,
-        features: StoredFeatures | None = None,
+        features: FrameFeatures | None = None,
         windows: WindowVectors | None = None,
     ) -> VideoRecord:
         return self.append_many([Entry(record, features, windows)])[0]
@@ -149,113 +143,113 @@ class LanceStore:
                 # Before anything else: features without a list of videos mean that it was lost.
                 self._videos.append(record_rows([]))
             records = [replace(entry.record, id=first + at) for at, entry in enumerate(entries)]
-            pairs = list(zip(records, entries, strict=True))
-            for record, entry in pairs:
-                if entry.features is not None:
+            windows = []
+            for record, entry in zip(records, entries, strict=True):
+                if entry.features is not None and entry.windows is not None:
                     self._features.write(record.id, entry.features)
-            windows = window_rows([(r.id, entry.windows) for r, entry in pairs if entry.windows is not None])
-            if windows is not None:
-                self._windows.append(windows)
-            replaced = [self._ids[record.path] for record in records if record.path in self._ids]
-            rows = record_rows(records)
+                    windows.append((record.id, entry.windows))
+            if (rows := window_rows(windows)) is not None:
+                self._windows.append(rows)
+            replaced = [self._catalog.ids[r.path] for r in records if r.path in self._catalog.ids]
             if replaced:
-                self._videos.upsert(rows, key="path")
+                self._videos.upsert(record_rows(records), key="path")
                 self._forget(replaced)
             else:
-                self._videos.append(rows)
+                self._videos.append(record_rows(records))
             self._next_id = first + len(records)
             for record in records:
-                self._records[record.id] = record
-                self._ids[record.path] = record.id
-            self._changed()
+                self._catalog.put(record)
+            self._note_commit()
         return records
 
     def update(self, records: Sequence[VideoRecord]) -> None:
         with self._lock:
             for record in records:
-                self.get(record.id)
-                check_path_is_free(record, self._ids)
+                self._catalog.get(record.id)
+                check_path_is_free(record, self._catalog.ids)
             if not records:
                 return
             self._videos.upsert(record_rows(records), key="id")
             for record in records:
-                del self._ids[self._records[record.id].path]
-                self._records[record.id] = record
-                self._ids[record.path] = record.id
-            self._changed()
+                self._catalog.put(record)
+            self._note_commit()
 
-    def read(self, video_id: int) -> StoredFeatures:
+    def read(self, video_id: int) -> FrameFeatures:
         return self.read_many([video_id])[0]
 
-    def read_many(self, video_ids: Sequence[int]) -> list[StoredFeatures]:
-        return self._again_if_pruned(lambda: self._read_features(list(video_ids)))
+    def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
+        def read() -> list[FrameFeatures]:
+            for video_id in video_ids:
+                self._catalog.get_described(video_id, "features")
+            return [self._features.read(video_id) for video_id in video_ids]
+
+        return self._again_if_pruned(read)
 
     def read_windows(self, video_id: int) -> WindowVectors:
         return self._again_if_pruned(lambda: self._read_windows(video_id))
 
     def nearest(self, vectors: torch.Tensor, limit: int) -> NearestWindows:
-        queries = checked_vectors(vectors, limit)
+        queries = check_vectors(vectors, limit)
         return self._again_if_pruned(lambda: self._window_search().nearest(queries, limit))
 
     def window_count(self) -> int:
         with self._lock:
-            return sum(record.windows for record in self._records.values())
+            return sum(record.windows for record in self._catalog)
 
     def remove(self, video_ids: Iterable[int]) -> None:
         with self._lock:
-            present = [video_id for video_id in set(video_ids) if video_id in self._records]
+            present = [video_id for video_id in set(video_ids) if video_id in self._catalog]
             if not present:
                 return
-            if max(present) == max(self._records):
+            if max(present) == max(self._catalog.by_id):
                 # An id names one video for ever, also in what users noted down elsewhere.
                 self._videos.note(_NEXT_ID, str(self._first_free_id()))
             self._videos.delete("id", present)
             self._forget(present)
-            self._changed()
+            self._note_commit()
 
     def recover(self) -> int:
         with self._lock:
             self.refresh()
             self._next_id = None
             files, counts = self._features.sizes(), self._window_counts()
-            orphans = (files.keys() | counts.keys()) - self._records.keys()
+            orphans = (files.keys() | counts.keys()) - self._catalog.by_id.keys()
             if orphans:
                 self._windows.delete("video_id", orphans)
                 self._features.remove(orphans)
-                self._changed()
-            damage = missing_parts(self._records.values(), files, counts)
-            if damage:
-                self.update(heal(damage, self._records, self._features, self._windows))
+                self._note_commit()
+            missing = find_missing_parts(self._catalog, files, counts)
+            if missing:
+                self.update(rebuild_parts(missing, self._catalog.by_id, self._features, self._windows))
             return len(orphans)
 
     def missing(self) -> dict[int, str]:
         with self._lock:
-            found = missing_parts(self._records.values(), self._features.sizes(), self._window_counts())
-            return {part.video_id: part.cause for part in found}
+            parts = find_missing_parts(self._catalog, self._features.sizes(), self._window_counts())
+            return {part.video_id: part.cause for part in parts}
 
     def discard_features(self, video_ids: Iterable[int]) -> None:
-        """Delete the features of videos, so that :meth:`recover` has them made anew."""
+        """Delete the features of videos, so that :meth:`recover` marks them as stale."""
         with self._lock:
             self._features.remove(video_ids)
 
-    def optimise(self) -> None:
+    def optimize(self) -> None:
         with self._lock:
             self._compact()
             build_window_index(self._windows, exact_below=self._exact_below)
-            self._drop_caches()
+            self._search = None
 
     def close(self) -> None:
         with self._lock:
             self._videos.dataset = self._windows.dataset = None
-            self._records.clear()
-            self._ids.clear()
-            self._drop_caches()
+            self._catalog.clear()
+            self._search = None
 
     def _versions(self) -> tuple[int, int]:
         return self._videos.version, self._windows.version
 
     def _open_together(self) -> None:
-        """Move both tables to their newest versions, as far as possible to such as belong together."""
+        """Move both tables to their newest versions, as far as possible to versions that belong together."""
         # A removal deletes the record first, then the windows: if no record changed while the other
         # table was opened, it holds everything that the records promise.
         for _ in range(5):
@@ -271,16 +265,11 @@ class LanceStore:
 
     def _load(self) -> None:
         rows = self._videos.read(VIDEO_COLUMNS)
-        records = [] if rows is None else records_from_rows(rows)
-        self._records = {record.id: record for record in records}
-        self._ids = {record.path: record.id for record in records}
-        self._drop_caches()
+        self._catalog = Catalog([] if rows is None else records_from_rows(rows))
+        self._search = None
 
-    def _drop_caches(self) -> None:
-        self._search: WindowSearch | None = None
-
-    def _changed(self) -> None:
-        self._drop_caches()
+    def _note_commit(self) -> None:
+        self._search = None
         self._commits += 1
         if self._commits % _COMMITS_UNTIL_COMPACTION == 0:
             self._compact()
@@ -288,27 +277,19 @@ class LanceStore:
     def _compact(self) -> None:
         self._videos.compact(keep=self._keep_versions)
         self._windows.compact(keep=self._keep_versions)
-        self._drop_caches()
+        self._search = None
 
     def _forget(self, video_ids: Sequence[int]) -> None:
         """Remove what belongs to records that are no longer in the table of videos, except files."""
         self._windows.delete("video_id", video_ids)
-        for video_id in video_ids:
-            record = self._records.pop(video_id)
-            self._ids.pop(record.path, None)
+        self._catalog.drop(video_ids)
 
     def _first_free_id(self) -> int:
         if self._next_id is None:
-            stored = self._stored_ids()
             noted = int(self._videos.noted(_NEXT_ID) or 1)
-            self._next_id = max(
-                [noted, *(number + 1 for number in self._records), int(stored.max(initial=0)) + 1]
-            )
+            used = self._features.sizes().keys() | self._window_counts().keys() | self._catalog.by_id.keys()
+            self._next_id = max([noted, *(number + 1 for number in used)])
         return self._next_id
-
-    def _stored_ids(self) -> NDArray[np.int64]:
-        """Ids of all videos of which there are features or windows, sorted."""
-        return np.array(sorted(self._features.sizes().keys() | self._window_counts().keys()), np.int64)
 
     def _window_counts(self) -> dict[int, int]:
         """Number of windows of each video that has any."""
@@ -329,19 +310,10 @@ class LanceStore:
                     raise
         return action()
 
-    def _read_features(self, video_ids: list[int]) -> list[StoredFeatures]:
-        for video_id in video_ids:
-            if self.get(video_id).status == "broken":
-                raise NotIndexedError(f"video {video_id} is broken and has no features")
-        return [self._features.read(video_id) for video_id in video_ids]
-
     def _read_windows(self, video_id: int) -> WindowVectors:
-        record = self.get(video_id)
-        if record.status == "broken":
-            raise NotIndexedError(f"video {video_id} is broken and has no windows")
+        record = self._catalog.get_described(video_id, "windows")
         if record.windows == 0:
-            empty, none = torch.zeros(0, dtype=torch.float64), torch.zeros(0, dtype=torch.int64)
-            return WindowVectors(torch.zeros((0, 0), dtype=torch.float16), empty, empty, none, none)
+            return WindowVectors.empty()
         rows = self._windows.read(VIDEO_WINDOW_COLUMNS, filter=f"video_id = {video_id}")
         if rows is None or rows.num_rows != record.windows:
             raise self._incomplete()
@@ -353,12 +325,12 @@ class LanceStore:
                 # Cheap, and enough: there are windows without a record at times, never a record without windows.
                 if self._windows.row_count() < self.window_count():
                     raise self._incomplete()
-                known = np.sort(np.fromiter(self._records, np.int64, len(self._records)))
+                known = np.sort(np.fromiter(self._catalog.by_id, np.int64, len(self._catalog)))
                 self._search = WindowSearch(self._windows, known)
             return self._search
 
     def _incomplete(self) -> CollectionDamagedError:
         return CollectionDamagedError(
-            f"{self._windows.uri} holds {self._windows.row_count()} of the {self.window_count()} windows that the "
-            f"videos have: it is damaged; {REMEDY}"
+            f"{self._windows.uri} is damaged: it has {self._windows.row_count()} of the {self.window_count()} windows "
+            f"of the videos; {REMEDY}"
         )

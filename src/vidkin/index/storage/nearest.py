@@ -1,4 +1,4 @@
-"""Nearest windows in a Lance table: exact in memory while they are few, an approximate index beyond."""
+"""Nearest windows in a Lance table: exact in memory while there are few, by an approximate index beyond."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["WindowSearch", "build_window_index"]
 _logger = logging.getLogger(__name__)
 
 INDEX_NAME = "window_vectors"
-# Partitions of about this many windows. Of 60,000 windows in 64 partitions the quantised index with
+# Partitions of about this many windows. Of 60,000 windows in 64 partitions the quantized index with
 # refinement found 99.95 % of the true 50 nearest.
 _WINDOWS_A_PARTITION = 1024
 _MOST_PARTITIONS = 4096
@@ -30,12 +30,12 @@ _MOST_PARTITIONS = 4096
 _SAMPLES_A_PARTITION = 64
 # Candidates whose true distance is computed, as a multiple of those asked for.
 _REFINE_FACTOR = 4
-# Windows of videos that were not there (yet) at this snapshot are asked for in addition and dropped.
+# Asked for in addition, since windows of videos that are not in this snapshot (yet) are dropped.
 _SPARE = 16
 
 
 def build_window_index(table: LanceTable, *, exact_below: int) -> None:
-    """Bring the approximate index up to date once there are enough windows for one to pay."""
+    """Bring the approximate index up to date once there are enough windows to be worth one."""
     dataset, rows = table.dataset, table.row_count()
     if dataset is None or rows < exact_below:
         return
@@ -51,7 +51,7 @@ def _index_vectors(dataset: Any, rows: int) -> None:
         dataset.optimize.optimize_indices()
     else:
         dimension = dataset.schema.field("vector").type.list_size
-        # The binary quantiser packs eight dimensions to a byte.
+        # The binary quantizer packs eight dimensions to a byte.
         kind = "IVF_RQ" if dimension % 8 == 0 else "IVF_FLAT"
         _logger.info("indexing %d windows: %s, %d partitions", rows, kind, partitions)
         dataset.create_index(
@@ -88,7 +88,7 @@ class WindowSearch:
         dimension = self._dataset.schema.field("vector").type.list_size
         if queries.shape[1] != dimension:
             raise InvalidArgumentError(
-                f"query vectors have dimension {queries.shape[1]}, the index has {dimension}"
+                f"query vectors must have dimension {dimension} as the index has, got {queries.shape[1]}"
             )
         return self._approximate(queries, limit) if self._indexed else self._exact(queries, limit)
 
@@ -97,31 +97,22 @@ class WindowSearch:
             with reading(self._uri):
                 rows = self._dataset.to_table(columns=list(WINDOW_COLUMNS))
             matrix = window_matrix(rows)
-            known = torch.from_numpy(np.isin(matrix.video_ids.numpy(), self._known))
-            if not bool(known.all()):
-                matrix = WindowMatrix(
-                    matrix.vectors[known],
-                    matrix.video_ids[known],
-                    matrix.windows[known],
-                    matrix.starts[known],
-                    matrix.ends[known],
-                )
-            self._matrix = matrix
+            self._matrix = matrix.of_known(torch.from_numpy(np.isin(matrix.video_ids.numpy(), self._known)))
         return self._matrix.nearest(queries, limit)
 
     def _approximate(self, queries: torch.Tensor, limit: int) -> NearestWindows:
-        wanted = limit + _SPARE
+        count = limit + _SPARE
         while True:
-            rows = self._candidates(queries, wanted)
+            rows = self._candidates(queries, count)
             query = rows["query_index"].to_numpy()
-            found = np.bincount(query, minlength=len(queries))
-            keep = np.isin(rows["video_id"].to_numpy(), self._known)
-            kept = np.bincount(query[keep], minlength=len(queries))
-            # Too few left although there was more to be had: ask for more.
-            if not bool(np.any((kept < limit) & (found >= wanted))):
+            returned = np.bincount(query, minlength=len(queries))
+            known = np.isin(rows["video_id"].to_numpy(), self._known)
+            usable = np.bincount(query[known], minlength=len(queries))
+            # Too few are left although the table has more: ask for more.
+            if not bool(np.any((usable < limit) & (returned >= count))):
                 break
-            wanted *= 4
-        return _table(queries, rows.filter(keep), query[keep], limit)
+            count *= 4
+        return _table(queries, rows.filter(known), query[known], limit)
 
     def _candidates(self, queries: torch.Tensor, count: int) -> Any:
         with reading(self._uri):
@@ -144,11 +135,11 @@ def _index_partitions(dataset: Any) -> int:
 
 
 def _table(queries: torch.Tensor, rows: Any, query: NDArray[Any], limit: int) -> NearestWindows:
-    """Candidates scored again from their vectors: distances of a quantised index are not exact."""
+    """Candidates scored again from their vectors: distances of a quantized index are not exact."""
     result = no_windows(len(queries), limit)
     if rows.num_rows == 0:
         return result
-    found = window_matrix(rows.select(list(WINDOW_COLUMNS)))
+    matrix = window_matrix(rows.select(list(WINDOW_COLUMNS)))
     of_query = torch.from_numpy(query.astype(np.int64))
     scores = (torch.from_numpy(vector_column(rows)).float() * queries[of_query]).sum(dim=1).clamp(-1.0, 1.0)
     order = scores.argsort(descending=True, stable=True)
@@ -158,8 +149,8 @@ def _table(queries: torch.Tensor, rows: Any, query: NDArray[Any], limit: int) ->
     rank = torch.arange(len(order)) - (counts.cumsum(0) - counts)[of_query]
     order, of_query, rank = (column[rank < limit] for column in (order, of_query, rank))
     result.scores[of_query, rank] = scores[order]
-    result.video_ids[of_query, rank] = found.video_ids[order]
-    result.windows[of_query, rank] = found.windows[order]
-    result.starts[of_query, rank] = found.starts[order]
-    result.ends[of_query, rank] = found.ends[order]
+    result.video_ids[of_query, rank] = matrix.video_ids[order]
+    result.windows[of_query, rank] = matrix.windows[order]
+    result.starts[of_query, rank] = matrix.starts[order]
+    result.ends[of_query, rank] = matrix.ends[order]
     return result

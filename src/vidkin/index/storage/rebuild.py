@@ -1,4 +1,4 @@
-"""Making good what is missing of an index on disk: windows from the features, features from the files once more."""
+"""Parts that an index on disk lacks: windows are rebuilt from the features, videos without features become stale."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from vidkin.errors import CollectionDamagedError
-from vidkin.index.storage.contract import READ_AGAIN, VideoRecord, WindowVectors
+from vidkin.index.records import VideoRecord, WindowVectors
 from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.rows import window_rows
 from vidkin.index.storage.table import LanceTable
 from vidkin.index.windows import window_vectors
 
-__all__ = ["MissingPart", "heal", "missing_parts"]
+__all__ = ["MissingPart", "find_missing_parts", "rebuild_parts"]
 
 _logger = logging.getLogger(__name__)
 
@@ -29,91 +29,80 @@ class MissingPart:
     """What an index lacks of one video.
 
     Attributes:
-        video_id: Whose.
-        part: Its "features"; only its "windows", which can be made from them; "nothing" any more, but its file is
-            to be read again.
+        video_id: Of the video.
+        part: Its "features"; only its "windows", which can be rebuilt from them; or "both" of a stale video, which is
+            known to have none until its file is read again.
         cause: One line.
     """
 
     video_id: int
-    part: Literal["features", "windows", "nothing"]
+    part: Literal["features", "windows", "both"]
     cause: str
 
 
-def missing_parts(
+def find_missing_parts(
     records: Iterable[VideoRecord], files: Mapping[int, int], windows: Mapping[int, int]
 ) -> list[MissingPart]:
-    """What is missing, as far as that can be told without reading the features.
+    """Missing parts, as far as sizes tell without reading the features.
 
     Args:
         records: Of all videos.
         files: Bytes of the file of features of each video that has one.
         windows: Number of windows in the table, of each video that has any.
     """
-    found = []
+    missing = []
     for record in records:
-        if record.status == "broken":
-            if record.to_be_read_again:
-                found.append(MissingPart(record.id, "nothing", record.cause))
-            continue
         size, count = files.get(record.id), windows.get(record.id, 0)
-        if size is None:
-            found.append(MissingPart(record.id, "features", "its features are missing"))
+        if record.needs_reindex:
+            missing.append(MissingPart(record.id, "both", record.cause))
+        elif record.status == "broken":
+            continue
+        elif size is None:
+            missing.append(MissingPart(record.id, "features", "its features are missing"))
         elif size < _LEAST_HEADER + record.frames * _LEAST_BYTES_A_FRAME:
-            found.append(MissingPart(record.id, "features", f"its features are cut off at {size} bytes"))
+            missing.append(MissingPart(record.id, "features", f"its features are cut off at {size} bytes"))
         elif count != record.windows:
-            found.append(
-                MissingPart(record.id, "windows", f"{count} of its {record.windows} windows are there")
-            )
-    return found
+            cause = f"it has {count} of its {record.windows} windows"
+            missing.append(MissingPart(record.id, "windows", cause))
+    return missing
 
 
-def heal(
-    damage: Sequence[MissingPart],
+def rebuild_parts(
+    missing: Sequence[MissingPart],
     records: Mapping[int, VideoRecord],
     features: FeatureFiles,
     windows: LanceTable,
 ) -> list[VideoRecord]:
-    """Write windows anew; take away what is left of videos whose features are lost.
+    """Rebuild windows, and remove what is left of videos whose features are lost.
 
     Returns:
-        The records that are to be rewritten.
+        The records that must be rewritten.
     """
-    lost = {part.video_id: part.cause for part in damage if part.part == "features"}
-    without_windows = [part.video_id for part in damage if part.part == "windows"]
+    lost = {part.video_id: part.cause for part in missing if part.part == "features"}
+    without_windows = [part.video_id for part in missing if part.part == "windows"]
     changed: list[VideoRecord] = []
     for start in range(0, len(without_windows), _VIDEOS_A_COMMIT):
-        made: list[tuple[int, WindowVectors]] = []
+        rebuilt: list[tuple[int, WindowVectors]] = []
         for video_id in without_windows[start : start + _VIDEOS_A_COMMIT]:
             try:
-                made.append((video_id, window_vectors(features.read(video_id))))
+                rebuilt.append((video_id, window_vectors(features.read(video_id))))
             except CollectionDamagedError:
                 lost[video_id] = "its features are damaged"
-        windows.delete("video_id", [video_id for video_id, _ in made])
-        rows = window_rows(made)
+        windows.delete("video_id", [video_id for video_id, _ in rebuilt])
+        rows = window_rows(rebuilt)
         if rows is not None:
             windows.append(rows)
-        changed += [replace(records[video_id], windows=len(vectors)) for video_id, vectors in made]
+        changed += [replace(records[video_id], windows=len(vectors)) for video_id, vectors in rebuilt]
     if changed:
-        _logger.warning("windows of %d videos were missing; made anew from their features", len(changed))
+        _logger.warning("windows of %d videos were missing; rebuilt from their features", len(changed))
     if lost:
         _logger.warning(
-            "features of %d videos were missing or damaged; their files are read again where they are among those "
-            "to be indexed",
+            "features of %d videos are missing or damaged; run `vidkin index` with their files to rebuild them",
             len(lost),
         )
         windows.delete("video_id", lost)
         features.remove(lost)
-    return changed + [_lost(records[video_id], cause) for video_id, cause in sorted(lost.items())]
-
-
-def _lost(record: VideoRecord, cause: str) -> VideoRecord:
-    """Broken, and changed as soon as anybody looks at the file."""
-    return replace(
-        record,
-        status="broken",
-        cause=f"{cause} in the index; index the file again",
-        mtime_ns=READ_AGAIN,
-        frames=0,
-        windows=0,
-    )
+    return changed + [
+        records[video_id].as_stale(f"{cause} in the index; index the file again")
+        for video_id, cause in sorted(lost.items())
+    ]

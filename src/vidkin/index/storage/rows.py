@@ -1,4 +1,4 @@
-"""Rows of the two tables of a Lance store, and back."""
+"""Rows of the two tables of a Lance store: written from records and windows, and read back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 
-from vidkin.index.storage.contract import VideoRecord, WindowVectors
+from vidkin.index.records import VideoRecord, WindowVectors
 from vidkin.index.storage.exact import WindowMatrix
 
 __all__ = [
@@ -48,6 +48,9 @@ _VIDEO_SCHEMA = pa.schema(
         ("added_at", pa.float64()),
     ]
 )
+# A stale record is written as a broken one with a time of change that no file has, as version 0.1 wrote it, so that
+# old and new versions read each other's collections.
+_STALE_MTIME = -1
 VIDEO_COLUMNS = tuple(_VIDEO_SCHEMA.names)
 WINDOW_COLUMNS = ("video_id", "window", "start", "end", "vector")
 VIDEO_WINDOW_COLUMNS = (*WINDOW_COLUMNS, "first_frame", "last_frame")
@@ -64,7 +67,7 @@ def records_from_rows(rows: pa.Table) -> list[VideoRecord]:
     columns = [rows[name].to_pylist() for name in names]
     at = names.index("path")
     columns[at] = [os.fsdecode(path) for path in columns[at]]
-    return [VideoRecord(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+    return [_record(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
 
 
 def window_rows(videos: Sequence[tuple[int, WindowVectors]]) -> pa.Table | None:
@@ -115,8 +118,16 @@ def vector_column(rows: pa.Table) -> NDArray[np.float16]:
     return np.array(column.flatten(), dtype=np.float16).reshape(-1, dimension)
 
 
+def _record(row: dict[str, Any]) -> VideoRecord:
+    if row["status"] == "broken" and row["mtime_ns"] == _STALE_MTIME:
+        row |= {"status": "stale", "mtime_ns": 0}
+    return VideoRecord(**row)
+
+
 def _record_row(record: VideoRecord) -> dict[str, Any]:
     row: dict[str, Any] = {name: getattr(record, name) for name in _VIDEO_SCHEMA.names}
+    if record.status == "stale":
+        row |= {"status": "broken", "mtime_ns": _STALE_MTIME}
     row["path"] = os.fsencode(record.path)
     # A cause may quote a file name that is not text.
     row["cause"] = record.cause.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

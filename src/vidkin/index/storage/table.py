@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from vidkin.index.storage.files import REMEDY, reading, writing
 
-__all__ = ["LanceTable", "new_session", "table_exists"]
+__all__ = ["LanceTable", "new_session"]
 
 # Lance warns on standard error that it will leave these numbers out one day; we do not read them.
 os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
-# It writes warnings there as well of what it raises.
+# It also writes warnings there about errors that it raises.
 os.environ.setdefault("LANCE_LOG", "error")
 
 # Longer lists of ids are split: a filter is parsed as an expression.
@@ -25,20 +25,6 @@ _METADATA_CACHE = 64 << 20
 # Compaction merges files until they have so many rows, and holds so many in memory at a time.
 _ROWS_A_FILE = 100_000
 _ROWS_A_BATCH = 8192
-
-
-def table_exists(uri: str, remedy: str = REMEDY) -> bool:
-    """There is a Lance table with at least one committed version at this address."""
-    import lance
-
-    with reading(uri, remedy):
-        try:
-            lance.dataset(uri)
-        except ValueError as error:
-            if "not found" in str(error).lower():
-                return False
-            raise
-    return True
 
 
 def new_session() -> Any:
@@ -61,7 +47,7 @@ class LanceTable:
     Args:
         uri: Where it is, or will be after the first append.
         session: From :func:`new_session`; tables of one store share one.
-        remedy: What a user can do if it is damaged.
+        remedy: What a user can do if the table is damaged.
     """
 
     def __init__(self, uri: str, *, session: Any, remedy: str = REMEDY) -> None:
@@ -77,7 +63,7 @@ class LanceTable:
         return 0 if self.dataset is None else int(self.dataset.version)
 
     def is_newest(self) -> bool:
-        """Nobody has written a newer version than the one being read."""
+        """No newer version has been written than the one being read."""
         with reading(self.uri, self.remedy):
             return self.dataset is None or bool(self.dataset.latest_version == self.dataset.version)
 
@@ -88,15 +74,18 @@ class LanceTable:
         with reading(self.uri, self.remedy):
             if self.dataset is not None and self.is_newest():
                 return
-            if self.dataset is not None or table_exists(self.uri, self.remedy):
+            try:
                 self.dataset = lance.dataset(self.uri, session=self.session)
+            except ValueError as error:
+                if self.dataset is not None or "not found" not in str(error).lower():
+                    raise
 
     def read(self, columns: Sequence[str], **options: Any) -> pa.Table | None:
         """These columns of all rows, in order of their addition; None if there is no table.
 
         Args:
             columns: Their names.
-            options: More for ``lance.LanceDataset.to_table``, such as ``filter``.
+            options: Further arguments of ``lance.LanceDataset.to_table``, such as ``filter``.
 
         Raises:
             CollectionDamagedError: The table cannot be read, or lacks one of the columns.
@@ -105,7 +94,7 @@ class LanceTable:
             return None if self.dataset is None else self.dataset.to_table(columns=list(columns), **options)
 
     def read_through(self) -> None:
-        """Read everything once and keep nothing: :class:`CollectionDamagedError` if that cannot be done."""
+        """Read everything once and keep nothing; :class:`CollectionDamagedError` if something cannot be read."""
         with reading(self.uri, self.remedy):
             if self.dataset is not None:
                 for _ in self.dataset.to_batches(batch_size=_ROWS_A_BATCH):
@@ -128,7 +117,7 @@ class LanceTable:
                 self.dataset = lance.write_dataset(rows, self.dataset, mode="append")
 
     def upsert(self, rows: pa.Table, *, key: str) -> None:
-        """Commit rows, each taking the place of the one with the same key, if any: one step."""
+        """Commit rows in one step, each in place of the one with the same key, if any."""
         if self.dataset is None:
             self.append(rows)
             return
@@ -139,16 +128,16 @@ class LanceTable:
 
     def delete(self, column: str, ids: Iterable[int]) -> None:
         """Commit the removal of rows whose column has one of these values."""
-        wanted = sorted(set(ids))
         if self.dataset is None:
             return
-        for start in range(0, len(wanted), _IDS_A_FILTER):
-            listed = ", ".join(str(number) for number in wanted[start : start + _IDS_A_FILTER])
+        values = sorted(set(ids))
+        for start in range(0, len(values), _IDS_A_FILTER):
+            listed = ", ".join(str(number) for number in values[start : start + _IDS_A_FILTER])
             with writing(self.uri, self.remedy):
                 self.dataset.delete(f"{column} in ({listed})")
 
     def note(self, key: str, value: str) -> None:
-        """Commit a note that stays with the table; nothing happens if there is no table."""
+        """Commit a note that stays with the table; does nothing if there is no table."""
         if self.dataset is not None:
             with writing(self.uri, self.remedy):
                 self.dataset.update_config({key: value})

@@ -1,4 +1,4 @@
-"""What a search gives back."""
+"""Results of searches and comparisons."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Comparison", "Match"]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One video of the collection that matches the query.
+    """One video of the index that matches the query.
 
     Attributes:
         path: Where the video was when it was indexed.
@@ -30,11 +30,11 @@ class Match:
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.score <= 1.0:
-            raise InvalidArgumentError(f"score is {self.score}, allowed is [0, 1]")
+            raise InvalidArgumentError(f"score must be in [0, 1], got {self.score}")
 
     @property
     def mirrored(self) -> bool:
-        """The best segment matches after flipping the query left to right."""
+        """The best segment matches a query that is flipped left to right."""
         return bool(self.segments) and self.segments[0].mirrored
 
 
@@ -62,7 +62,7 @@ class Comparison:
         expected = (len(self.query_times), len(self.target_times))
         if tuple(self.map.shape) != expected:
             raise InvalidArgumentError(
-                f"map must be {list(expected)} as there are that many times, given is {list(self.map.shape)}"
+                f"map must be {list(expected)}, one row and column for each time, got {list(self.map.shape)}"
             )
 
     def __repr__(self) -> str:

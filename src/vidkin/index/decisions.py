@@ -1,0 +1,105 @@
+"""Verdicts of people on pairs of videos, remembered across runs and renames."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError, NotIndexedError
+from vidkin.index.lock import writer_lock
+from vidkin.index.storage.contract import VectorStore
+from vidkin.index.storage.files import write_whole
+from vidkin.index.storage.lookup import find_records
+
+__all__ = ["Decisions", "Verdict", "decide_pair"]
+
+Verdict = Literal["match", "not a match"]
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(slots=True)
+class Decisions:
+    """Verdicts on unordered pairs of files, named by the hashes of their content.
+
+    Attributes:
+        verdicts: Pair of content hashes -> verdict.
+    """
+
+    FILE = "decisions.json"
+
+    verdicts: dict[frozenset[str], Verdict] = field(default_factory=dict)
+
+    def decide(self, first: str, second: str, verdict: Verdict) -> None:
+        """Remember a verdict on two content hashes; a later one replaces it.
+
+        Raises:
+            InvalidArgumentError: Both are the same.
+        """
+        if first == second:
+            raise InvalidArgumentError("the two videos must differ, got two files with the same content")
+        self.verdicts[frozenset((first, second))] = verdict
+
+    def verdict(self, first: str, second: str) -> Verdict | None:
+        """The verdict on this pair, if there is one."""
+        return self.verdicts.get(frozenset((first, second)))
+
+    @classmethod
+    def open(cls, folder: Path) -> Decisions:
+        """Those of the index in this folder.
+
+        Raises:
+            CollectionDamagedError: The file is damaged; the message says where it is, nothing is deleted.
+        """
+        path = folder / cls.FILE
+        if not path.is_file():
+            return cls()
+        try:
+            rows = json.loads(path.read_text(encoding="utf-8"))["decisions"]
+            return cls({frozenset((row["first"], row["second"])): row["verdict"] for row in rows})
+        except (ValueError, KeyError, TypeError) as error:
+            raise CollectionDamagedError(
+                f"{path} is damaged ({error}); correct it, restore it from a copy or move it away"
+            ) from error
+
+    def save(self, folder: Path) -> None:
+        """Write to the folder of the index, whole or not at all."""
+        rows = [
+            {"first": min(pair), "second": max(pair), "verdict": verdict}
+            for pair, verdict in sorted(self.verdicts.items(), key=lambda item: sorted(item[0]))
+        ]
+        write_whole(folder / self.FILE, json.dumps({"decisions": rows}, indent=1).encode())
+
+
+def decide_pair(
+    folder: Path, store: VectorStore, first: PathLike, second: PathLike, verdict: Verdict, *, wait: float
+) -> None:
+    """Remember a verdict on two videos of the index in this folder.
+
+    Args:
+        folder: Of the index.
+        store: Knows the videos.
+        first, second: Two files of the index.
+        verdict: Holds whatever their score.
+        wait: Seconds to wait for another writer.
+
+    Raises:
+        NotIndexedError: One of the files is not in the index, or its content is not known.
+        CollectionLockedError: Another process is writing.
+    """
+    hashes = _content_hash(store, first), _content_hash(store, second)
+    with writer_lock(folder, wait=wait):
+        decisions = Decisions.open(folder)
+        decisions.decide(*hashes, verdict)
+        decisions.save(folder)
+
+
+def _content_hash(store: VectorStore, path: PathLike) -> str:
+    records = find_records(store, path)
+    if len(records) > 1:
+        raise CollectionError(f"{os.fspath(path)} is a folder with {len(records)} videos; name one file")
+    if not records[0].content_hash:
+        raise NotIndexedError(f"{records[0].path} changed while it was being read; index it again")
+    return records[0].content_hash

@@ -1,0 +1,107 @@
+"""Making and opening an index: which extractor makes its features, and whether it still does."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from vidkin.errors import CollectionError, UnknownExtractorError
+from vidkin.features import FrameExtractor, absolute_name
+from vidkin.index.ingest.executor import WorkerSpec
+from vidkin.index.manifest import Manifest, create_manifest
+
+__all__ = ["create_index", "open_index_extractor", "resolve_spec"]
+
+PathLike = str | os.PathLike[str]
+
+
+def create_index(folder: Path, spec: WorkerSpec) -> None:
+    """Make an empty index for the features of an extractor.
+
+    Args:
+        folder: New or empty.
+        spec: Of the extractor.
+
+    Raises:
+        CollectionError: The folder holds other files, or cannot be made.
+        ExtractorError: The extractor cannot be opened.
+    """
+    extractor = spec.open()
+    create_manifest(
+        folder,
+        extractor=spec.extractor,
+        fingerprint=extractor.fingerprint,
+        measure=extractor.scorer,
+        sampling_rate=spec.base_rate,
+        weights=spec.weights,
+        whitening=spec.whitening,
+    )
+
+
+def resolve_spec(
+    manifest: Manifest | None,
+    extractor: str | None = None,
+    weights: PathLike | None = None,
+    whitening: PathLike | None = None,
+) -> WorkerSpec:
+    """The extractor that a caller names, completed by what the index was made with.
+
+    Args:
+        manifest: Of the index; None for a new one.
+        extractor: Name; default that of the index, ``classical`` for a new one.
+        weights, whitening: Files; default those of the index, unless another extractor is named.
+    """
+    named = WorkerSpec(
+        "classical" if extractor is None else absolute_name(extractor),
+        _absolute(weights),
+        _absolute(whitening),
+    )
+    if manifest is None:
+        return named
+    made = WorkerSpec(manifest.extractor, manifest.weights, manifest.whitening, manifest.sampling_rate)
+    if extractor is not None and named.extractor != made.extractor:
+        # The files of one extractor do not fit another; that their features do not mix is checked when it is opened.
+        return replace(named, base_rate=made.base_rate)
+    return replace(made, weights=named.weights or made.weights, whitening=named.whitening or made.whitening)
+
+
+def open_index_extractor(folder: Path, manifest: Manifest, spec: WorkerSpec) -> FrameExtractor:
+    """The extractor, if its features can be compared with those of the index.
+
+    Args:
+        folder: Of the index.
+        manifest: Of the index.
+        spec: From :func:`resolve_spec`.
+
+    Raises:
+        CollectionMismatchError: The index was made with another extractor or other weights.
+        CollectionError: The weights or the whitening have moved.
+        ExtractorError: The extractor cannot be opened.
+    """
+    for option, file, made in (
+        ("weights", spec.weights, manifest.weights),
+        ("whitening", spec.whitening, manifest.whitening),
+    ):
+        if file is not None and file == made and not os.path.exists(file):
+            raise CollectionError(
+                f"{folder} was made with the {option} {file}, which do not exist any more; name the new place once "
+                f"(`vidkin index PATH... --{option} FILE`, in Python Index.open(..., {option}=FILE)) and the index "
+                "remembers it"
+            )
+    try:
+        extractor = spec.open()
+    except UnknownExtractorError as error:
+        # Named by the index and not by the caller, who may not even know that there is a model.
+        if spec.extractor != manifest.extractor or not spec.extractor.startswith("model:"):
+            raise
+        raise UnknownExtractorError(
+            f"{error}; {folder} was made with the model there: if it has moved, name its folder "
+            "(--model FOLDER, in Python extractor='FOLDER')"
+        ) from error
+    manifest.check(folder, extractor.fingerprint)
+    return extractor
+
+
+def _absolute(path: PathLike | None) -> str | None:
+    return None if path is None else os.path.abspath(os.path.expanduser(path))

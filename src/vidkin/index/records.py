@@ -1,0 +1,164 @@
+"""What an index keeps of each video: its record, its features and its windows.
+
+Shape legend: T frames, V views, R regions, D dimension of a descriptor, W windows, E dimension of a window vector.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.similarity import FrameFeatures
+
+__all__ = ["Entry", "VideoRecord", "VideoStatus", "WindowVectors", "to_stored"]
+
+VideoStatus = Literal["ok", "broken", "stale"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VideoRecord:
+    """One row of the index: a file, and what came of it.
+
+    Attributes:
+        path: Absolute path; names that are not valid UTF-8 are surrogate-escaped, as in :func:`os.fsdecode`.
+        size: Bytes.
+        mtime_ns: Time of the last change of the file, nanoseconds since the epoch; 0 for a stale record.
+        content_hash: Of the file's bytes, see :func:`vidkin.index.ingest.scan.content_hash`; empty where it is not
+            known, since the file changed while it was being read.
+        status: "ok"; "broken" when the file cannot be read; "stale" when its features were lost, or were made while the
+            file changed: the next :meth:`Index.add` of the file reads it whatever it is like by then.
+        cause: One line that says why it is broken or stale, else "".
+        duration: Seconds.
+        width, height: Pixels as displayed.
+        frame_rate: Of the file, frames per second.
+        codec: Name of the video codec.
+        bit_depth: Bits per sample.
+        has_audio: There is a sound track.
+        frames: Number of frames that have features.
+        sampling_rate: Frames per second at which they were sampled.
+        windows: Number of windows for the first stage of search.
+        added_at: Seconds since the epoch.
+        id: Assigned by the store when the record is appended; never used again after a removal.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    content_hash: str
+    status: VideoStatus = "ok"
+    cause: str = ""
+    duration: float = 0.0
+    width: int = 0
+    height: int = 0
+    frame_rate: float = 0.0
+    codec: str = ""
+    bit_depth: int = 0
+    has_audio: bool = False
+    frames: int = 0
+    sampling_rate: float = 0.0
+    windows: int = 0
+    added_at: float = 0.0
+    id: int = -1
+
+    def __post_init__(self) -> None:
+        if self.status not in get_args(VideoStatus):
+            raise InvalidArgumentError(f"status must be 'ok', 'broken' or 'stale', got {self.status!r}")
+        if (self.status == "ok") == bool(self.cause):
+            raise InvalidArgumentError(
+                f"cause must say why a video is broken or stale and be empty for an ok one, got "
+                f"status={self.status!r}, cause={self.cause!r}"
+            )
+
+    @property
+    def needs_reindex(self) -> bool:
+        """The file must be read again, even if it has not changed since."""
+        return self.status == "stale"
+
+    def as_stale(self, cause: str) -> VideoRecord:
+        """This record without features, waiting for its file to be read again.
+
+        Args:
+            cause: One line that says why.
+        """
+        return replace(self, status="stale", cause=cause, mtime_ns=0, frames=0, windows=0)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowVectors:
+    """What the first stage of search compares: one vector for each stretch of similar frames.
+
+    Attributes:
+        vectors: [W, E] floating point, unit vectors; stored as float16.
+        starts: [W] float64, time of the first frame, seconds.
+        ends: [W] float64, time at which the last frame ends, seconds.
+        first_frames: [W] int64, number of the first frame in the video's features.
+        last_frames: [W] int64, number of the last frame, inclusive.
+    """
+
+    vectors: torch.Tensor
+    starts: torch.Tensor
+    ends: torch.Tensor
+    first_frames: torch.Tensor
+    last_frames: torch.Tensor
+
+    def __post_init__(self) -> None:
+        if self.vectors.ndim != 2 or not self.vectors.is_floating_point():
+            raise InvalidArgumentError(
+                f"vectors must be [W, E] floating point, got {list(self.vectors.shape)} {self.vectors.dtype}"
+            )
+        columns = {
+            "starts": torch.float64,
+            "ends": torch.float64,
+            "first_frames": torch.int64,
+            "last_frames": torch.int64,
+        }
+        for name, dtype in columns.items():
+            column: torch.Tensor = getattr(self, name)
+            if tuple(column.shape) != (len(self.vectors),) or column.dtype != dtype:
+                raise InvalidArgumentError(
+                    f"{name} must be [{len(self.vectors)}] {dtype}, got {list(column.shape)} {column.dtype}"
+                )
+
+    def __len__(self) -> int:
+        return int(self.vectors.shape[0])
+
+    def __repr__(self) -> str:
+        return f"WindowVectors(vectors={list(self.vectors.shape)})"
+
+    @classmethod
+    def empty(cls, dimension: int = 0) -> WindowVectors:
+        """No windows [0, dimension]."""
+        times, frames = torch.zeros(0, dtype=torch.float64), torch.zeros(0, dtype=torch.int64)
+        return cls(torch.zeros((0, dimension), dtype=torch.float16), times, times, frames, frames)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record with all that belongs to it; only an ok video has features and windows."""
+
+    record: VideoRecord
+    features: FrameFeatures | None = None
+    windows: WindowVectors | None = None
+
+
+def to_stored(features: FrameFeatures) -> FrameFeatures:
+    """Features as a store keeps them: values in half precision, everything in the processor's memory.
+
+    The only place where features are rounded. Windows, baselines and queries are made from rounded features, so that a
+    video is exactly as similar to itself as to its stored form. Rounding again changes nothing.
+    """
+
+    def column(values: torch.Tensor | None) -> torch.Tensor | None:
+        return None if values is None else values.detach().to("cpu", torch.float32)
+
+    return replace(
+        features,
+        values=features.values.detach().to("cpu", torch.float16),
+        timestamps=features.timestamps.detach().to("cpu", torch.float64),
+        information=features.information.detach().to("cpu", torch.float32),
+        baseline=column(features.baseline),
+        boxes=column(features.boxes),
+    )

@@ -1,0 +1,52 @@
+"""How densely videos are sampled: those of a collection, and those that are searched for."""
+
+from __future__ import annotations
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = ["query_rate", "sampling_rate"]
+
+# A short video is sampled more densely until it has so many frames, but not beyond so many a second.
+_FEWEST_FRAMES = 8
+_DENSEST_RATE = 4.0
+# A query has up to so many frames, so that one of them is near each frame of a target that moves fast.
+_QUERY_FRAMES = 90
+
+
+def sampling_rate(duration: float, base: float = 1.0) -> float:
+    """Frames per second at which a video is sampled: ``base``, and more for very short videos.
+
+    A video (or stretch of one) that would have fewer than 8 frames is sampled so that it has 8, at no more
+    than 4 frames per second: a 4 s clip at 2, a 2 s clip and all shorter ones at 4.
+
+    Args:
+        duration: Seconds; 0 or less means unknown and very short.
+        base: Frames per second for ordinary videos, above 0.
+
+    Raises:
+        InvalidArgumentError: The base is not above 0.
+    """
+    if not base > 0:
+        raise InvalidArgumentError(f"base sampling rate must be above 0, got {base}")
+    if duration * base >= _FEWEST_FRAMES:
+        return base
+    densest = max(_DENSEST_RATE, base)
+    return densest if duration <= 0 else min(densest, _FEWEST_FRAMES / duration)
+
+
+def query_rate(duration: float, base: float = 1.0) -> float:
+    """Frames per second at which a query is sampled: more densely than the collection, up to 90 frames.
+
+    The frames of two copies are sampled at different moments, up to half a period apart, and a moving camera has moved
+    on by then. A query of 22 s or less is sampled at 4 frames per second, a minute at 1.5, 90 s at ``base``.
+
+    Args:
+        duration: Seconds; 0 or less means unknown and very short.
+        base: Frames per second for ordinary videos, above 0.
+
+    Raises:
+        InvalidArgumentError: The base is not above 0.
+    """
+    least = sampling_rate(duration, base)
+    densest = max(_DENSEST_RATE, base)
+    return densest if duration <= 0 else max(least, min(densest, _QUERY_FRAMES / duration))

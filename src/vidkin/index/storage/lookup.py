@@ -1,0 +1,33 @@
+"""Records looked up by the path that a person names: a file, or a folder for all files below it."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+
+from vidkin.errors import NotIndexedError
+from vidkin.index.records import VideoRecord
+from vidkin.index.storage.contract import VectorStore
+
+__all__ = ["find_records"]
+
+
+def find_records(store: VectorStore, path: str | os.PathLike[str]) -> list[VideoRecord]:
+    """The record of a file, or those of all files in a folder and below; at least one.
+
+    Args:
+        store: Of the index.
+        path: Relative paths and ``~`` are allowed; accents may be composed or decomposed.
+
+    Raises:
+        NotIndexedError: There is none.
+    """
+    name = os.path.abspath(os.path.expanduser(os.fspath(path)))
+    inside = os.path.join(name, "")
+    records = [r for r in store.videos() if r.path == name or r.path.startswith(inside)]
+    if not records:
+        normalized = unicodedata.normalize("NFC", name)
+        records = [r for r in store.videos() if unicodedata.normalize("NFC", r.path) == normalized]
+    if not records:
+        raise NotIndexedError(f"{name} is not in the index; `vidkin info --videos` lists the videos that are")
+    return records
