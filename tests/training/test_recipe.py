@@ -108,7 +108,10 @@ def test_values_of_all_kinds_come_back_from_toml(tmp_path: Path) -> None:
             content(objective={"name": "radial", "d": 1}),
             r"'radial' has no parameter d; choose from c, margin",
         ),
-        (content(objective={"name": "radial", "c": -1.0}), r"objective 'radial': c must be above 0, got -1.0"),
+        (
+            content(objective={"name": "radial", "c": -1.0}),
+            r"objective 'radial': c must be above 0, got -1.0",
+        ),
         (
             content(objective={"name": "radial", "c": "x"}),
             r"objective 'radial': a parameter has the wrong type",

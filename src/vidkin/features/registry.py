@@ -40,11 +40,14 @@ _EXTRACTORS: Registry[ExtractorFactory] = Registry(
     # Named, not imported, so that this module stays light. Trained models come in through an entry point.
     {
         "classical": "vidkin.features.classical:open_classical",
+        # Of the floor above, opened by name alone: the default of search must not hang on an installed entry point.
+        "vidkin": "vidkin.models.frame_extractor:open_frame_extractor",
         "timm": "vidkin.features.networks.backbone:open_backbone",
         "torchvision": "vidkin.features.networks.backbone:open_backbone",
     },
     usages={
         "classical": "classical",
+        "vidkin": "vidkin",
         "model": "model:<folder>",
         "timm": "timm:<model>",
         "torchvision": "torchvision:<model>",
@@ -68,7 +71,8 @@ def open_extractor(
     """The extractor that a name stands for.
 
     Args:
-        name: ``classical`` (the default: no weights, works offline), ``timm:<model>``, ``torchvision:<model>``,
+        name: ``classical`` (the default: no weights, works offline), ``vidkin`` (the small encoder of
+            our own, over views of every frame), ``timm:<model>``, ``torchvision:<model>``,
             the folder of a trained model (``path/to/model`` or ``model:path/to/model``), a registered prefix or
             that of an installed plugin (entry point group ``vidkin.extractors``). Settings follow a question mark:
             ``timm:mobilenetv2_100?pad_type=same&size=256``

@@ -19,6 +19,7 @@ def window_vectors(
     features: FrameFeatures,
     *,
     similarity: float = 0.9,
+    similarity_of_parts: float = 0.8,
     longest: float = 10.0,
     least_information: float = 0.05,
 ) -> WindowVectors:
@@ -28,19 +29,43 @@ def window_vectors(
     with the window's mean so far and the window stays within ``longest`` seconds; otherwise it opens the
     next one. A frame with less than ``least_information`` belongs to no window and closes the open one.
     A window's vector is the normalized mean of its frames; it ends when the frame after its last begins
-    (the last frame of a video lasts as long as the one before). Only the view of the whole picture counts.
+    (the last frame of a video lasts as long as the one before). Every view has windows of its own, those of the whole
+    picture first.
 
     Args:
-        features: T frames of R regions with D dimensions; D is the dimension E of the windows.
+        features: T frames of V views of R regions with D dimensions; D is the dimension E of the windows.
         similarity: Cosine in [-1, 1]; higher makes more windows.
+        similarity_of_parts: The same for views of parts of the picture, of which there are many.
         longest: Seconds.
         least_information: In [0, 1]; 0 gives black frames windows too.
     """
-    vectors = frame_vectors(features.whole)
     starts = features.timestamps.double()
     ends = _frame_ends(starts)
-    usable = ((features.information >= least_information) & (vectors.norm(dim=-1) > 0.5)).tolist()
     seconds = list(zip(starts.tolist(), ends.tolist(), strict=True))
+    informative = features.information >= least_information
+    means: list[torch.Tensor] = []
+    spans: list[tuple[int, int]] = []
+    for view, values in enumerate(features.values.unbind(1)):
+        vectors = frame_vectors(values)
+        usable = (informative & (vectors.norm(dim=-1) > 0.5)).tolist()
+        found = _spans(vectors, usable, seconds, similarity if view == 0 else similarity_of_parts, longest)
+        means += [vectors[start : end + 1].mean(dim=0) for start, end in found]
+        spans += found
+    if not spans:
+        return WindowVectors.empty(features.values.shape[-1])
+    first, last = torch.tensor(spans, dtype=torch.int64).unbind(1)
+    vectors = torch.nn.functional.normalize(torch.stack(means), dim=-1)
+    return WindowVectors(vectors, starts[first], ends[last], first, last)
+
+
+def _spans(
+    vectors: torch.Tensor,
+    usable: list[bool],
+    seconds: list[tuple[float, float]],
+    similarity: float,
+    longest: float,
+) -> list[tuple[int, int]]:
+    """First and last frame of each window of one view."""
     spans: list[tuple[int, int]] = []
     total: torch.Tensor | None = None
     for at, vector in enumerate(vectors):
@@ -57,11 +82,7 @@ def window_vectors(
         else:
             total = vector
             spans.append((at, at))
-    if not spans:
-        return WindowVectors.empty(vectors.shape[-1])
-    means = torch.stack([vectors[start : end + 1].mean(dim=0) for start, end in spans])
-    first, last = torch.tensor(spans, dtype=torch.int64).unbind(1)
-    return WindowVectors(torch.nn.functional.normalize(means, dim=-1), starts[first], ends[last], first, last)
+    return spans
 
 
 def _frame_ends(starts: torch.Tensor) -> torch.Tensor:

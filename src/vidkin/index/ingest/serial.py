@@ -64,6 +64,7 @@ def describe_video(
             batch=_FRAMES_A_BEAT,
             threads=1,
             beat=beat,
+            views=extractor.views == "both",
         ):
             parts.append(to_stored(part))
             before, reached = reached, float(part.timestamps[-1])

@@ -9,13 +9,16 @@ from pathlib import Path
 import torch
 
 from vidkin.errors import CollectionError
-from vidkin.features import FrameExtractor, background_frames
+from vidkin.features import GRID, FrameExtractor, background_frames
 from vidkin.index.storage.files import read_units, write_whole
 from vidkin.similarity import FrameFeatures, background_baseline, open_scorer
 
 __all__ = ["Calibration"]
 
 _logger = logging.getLogger(__name__)
+_SHARE = 0.9
+# Views are compared in dozens of pairs, so what unrelated parts reach by chance is higher.
+_SHARE_OF_VIEWS = 0.99
 
 
 class Calibration:
@@ -24,11 +27,13 @@ class Calibration:
     Args:
         background: [N, R, D], descriptors of background photographs; N = 0 where the scorer needs no baseline, which
             then is 0.
+        share: Quantile of the similarities to the background that is the baseline.
     """
 
     FILE = "background.safetensors"
 
-    def __init__(self, background: torch.Tensor) -> None:
+    def __init__(self, background: torch.Tensor, share: float = _SHARE) -> None:
+        self._share = share
         # Stored in half precision; rounding first makes fresh and reloaded calibrations agree.
         self.background = background.half().float()
 
@@ -36,7 +41,10 @@ class Calibration:
         """The same features with their baseline [T, V]: how similar unrelated frames are to each view of each frame."""
         if len(self.background) == 0:
             return replace(features, baseline=torch.zeros(features.values.shape[:2]))
-        columns = [background_baseline(view, self.background) for view in features.values.unbind(1)]
+        columns = [
+            background_baseline(view, self.background, share=self._share)
+            for view in features.values.unbind(1)
+        ]
         return replace(features, baseline=torch.stack(columns, dim=1).float())
 
     @classmethod
@@ -44,17 +52,20 @@ class Calibration:
         """Run the extractor over the background photographs (about a second for the classical one)."""
         if not open_scorer(extractor.scorer).needs_background:
             return cls(torch.zeros(0, 1, 1))
-        return cls(extractor.extract(background_frames()).whole)
+        if extractor.views == "none":
+            return cls(extractor.extract(background_frames()).whole)
+        views = extractor.extract(background_frames(), boxes=torch.tensor(GRID)).values.flatten(0, 1)
+        return cls(views[views.abs().amax(dim=(1, 2)) > 0], _SHARE_OF_VIEWS)
 
     @classmethod
-    def read(cls, folder: Path) -> Calibration | None:
+    def read(cls, folder: Path, share: float = _SHARE) -> Calibration | None:
         """That of the index in this folder; None if it has none yet.
 
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
         """
         path = folder / cls.FILE
-        return cls(read_units(path, "background")) if path.is_file() else None
+        return cls(read_units(path, "background"), share) if path.is_file() else None
 
     @classmethod
     def open(cls, folder: Path, extractor: FrameExtractor) -> Calibration:
@@ -63,7 +74,7 @@ class Calibration:
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
         """
-        stored = cls.read(folder)
+        stored = cls.read(folder, _SHARE if extractor.views == "none" else _SHARE_OF_VIEWS)
         if stored is not None:
             return stored
         calibration = cls.of_extractor(extractor)

@@ -78,6 +78,7 @@ def describe_query(
             end=end,
             # Where kinds are compared, the mirror image is another view of the same thing, not an edit to be undone.
             mirrors=(False, True) if mirrored and copies else (False,),
+            views=extractor.views != "none",
         )
     )
     if not parts:

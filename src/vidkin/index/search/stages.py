@@ -18,6 +18,7 @@ from vidkin.similarity import FrameFeatures, PairScore, Scorer, Segment
 __all__ = ["find_candidates", "find_matches", "put_identical_first", "score_candidates"]
 
 _MOST_QUERY_VECTORS = 64
+_MOST_PART_VECTORS = 8
 _WINDOWS_PER_CANDIDATE = 4
 
 
@@ -125,13 +126,21 @@ def put_identical_first(
     return [*sorted(first.values(), key=lambda match: match.path), *others][:limit]
 
 
-def _query_vectors(view: FrameFeatures) -> torch.Tensor:
-    """Window-like vectors of the query's informative frames, at most 64, evenly spread."""
-    informative = (view.information >= 0.05).nonzero()[:, 0]
-    if len(informative) > _MOST_QUERY_VECTORS:
-        steps = torch.linspace(0, len(informative) - 1, _MOST_QUERY_VECTORS).round().long()
-        informative = informative[steps]
-    return frame_vectors(view.whole[informative].float())
+def _query_vectors(query: FrameFeatures) -> torch.Tensor:
+    """Window-like vectors of informative frames, evenly spread: at most 64 of the whole picture, 8 of every part."""
+    informative = (query.information >= 0.05).nonzero()[:, 0]
+    vectors = [frame_vectors(query.whole[_spread(informative, _MOST_QUERY_VECTORS)].float())]
+    few = _spread(informative, _MOST_PART_VECTORS)
+    vectors += [frame_vectors(part[few].float()) for part in query.values.unbind(1)[1:]]
+    joined = torch.cat(vectors)
+    return joined[joined.norm(dim=-1) > 0.5]
+
+
+def _spread(places: torch.Tensor, most: int) -> torch.Tensor:
+    """At most so many of these, evenly spread."""
+    if len(places) <= most:
+        return places
+    return places[torch.linspace(0, len(places) - 1, most).round().long()]
 
 
 def _promises(video_ids: torch.Tensor, scores: torch.Tensor) -> dict[int, float]:
