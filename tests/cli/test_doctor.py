@@ -103,5 +103,8 @@ def test_decisions_that_cannot_be_read_are_a_finding(library: Library, tmp_path:
     shutil.copytree(library.index, index)
     (index / "decisions.json").write_text("{")
     assert "decisions.json is damaged" in run("doctor", "--index", index, status=1).out
-    assert "correct it, restore it from a copy or move it away" in run("doctor", "--index", index, "--repair", status=3).err
+    assert (
+        "correct it, restore it from a copy or move it away"
+        in run("doctor", "--index", index, "--repair", status=3).err
+    )
     assert (index / "decisions.json").read_text() == "{"

@@ -52,7 +52,8 @@ def open_brightness(name: str, *, weights: object, whitening: object, device: st
 
 
 def test_available_extractors() -> None:
-    assert available_extractors() == ("classical", "model:<folder>", "timm:<model>", "torchvision:<model>")
+    networks = ("timm:<model>", "torchvision:<model>")
+    assert available_extractors() == ("classical", "model:<folder>", *networks, "vidkin")
 
 
 def test_the_default_is_classical_and_works_offline() -> None:

@@ -40,10 +40,10 @@ _EXTRACTORS: Registry[ExtractorFactory] = Registry(
     # Named, not imported, so that this module stays light. Trained models come in through an entry point.
     {
         "classical": "vidkin.features.classical:open_classical",
-        # Of the floor above, opened by name alone: the default of search must not hang on an installed entry point.
-        "vidkin": "vidkin.models.frame_extractor:open_frame_extractor",
         "timm": "vidkin.features.networks.backbone:open_backbone",
         "torchvision": "vidkin.features.networks.backbone:open_backbone",
+        # Of the floor above, opened by name alone: the default of search must not hang on an installed entry point.
+        "vidkin": "vidkin.models.frame_extractor:open_frame_extractor",
     },
     usages={
         "classical": "classical",
