@@ -57,7 +57,7 @@ def test_a_folder_without_videos_is_nothing_usable(library: Library, tmp_path: P
     (tmp_path / "nothing").mkdir()
     (tmp_path / "nothing" / "notes.txt").write_text("hello")
     outcome = run("index", tmp_path / "nothing", "--index", library.index, status=3)
-    assert "Error: no video was found there; give folders or files with videos" in outcome.err
+    assert "Error: no videos found; name folders or files with videos" in outcome.err
 
 
 def test_a_path_that_is_not_there_is_named(library: Library, tmp_path: Path) -> None:
