@@ -16,19 +16,19 @@ def main() -> None:
     lines = [
         "# Losses",
         "",
-        "All of `vidkin.metric.losses`. Seconds and peak MiB are forward and backward at N = 512 and N = 2048",
+        "All losses of `vidkin.metric.losses`. Seconds and peak MiB are forward and backward at N = 512 and N = 2048",
         "(classes of 4, D = 128, one thread), from `python benchmarks/metric_losses.py` and `metric_scores.py`;",
         "`python benchmarks/metric_table.py` writes this page. Tuple losses take tuples of embeddings, mined ones",
-        "embeddings with labels, the rest scores with relevance. A dash: no public system looked at has it.",
+        "embeddings with labels, the rest scores with relevance. A dash: no public system that we know of has it.",
     ]
     for name, title in (
         ("metric_losses", "On embeddings"),
         ("metric_scores", "On scores with relevance"),
     ):
-        found: dict[str, Any] = json.loads((results / f"{name}.json").read_text())
-        lines += ["", f"## {title}", "", str(found.get("machine", "")), ""]
+        report: dict[str, Any] = json.loads((results / f"{name}.json").read_text())
+        lines += ["", f"## {title}", "", str(report.get("machine", "")), ""]
         lines += ["| loss | formula | source | cost | N=512 | N=2048 | also in |", "|---" * 7 + "|"]
-        for row in found["losses"]:
+        for row in report["losses"]:
             figures = [
                 f"{row[size]['seconds']:.3g} s, {row[size]['peak_mib']:.0f}" for size in ("512", "2048")
             ]

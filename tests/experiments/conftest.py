@@ -46,7 +46,7 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="package")
 def edited(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``two.mp4`` with one hard cut, at frame 30, and ``one.mp4``, a single shot; labeled."""
+    """``two.mp4`` with one hard cut, at frame 30, and ``one.mp4``, a single shot; labelled."""
     folder = tmp_path_factory.mktemp("edited")
     encode(folder / "two.mp4", [*pan("coffee", 30), *pan("rocket", 30)], rate=25)
     encode(folder / "one.mp4", pan("chelsea", 30), rate=25)
