@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import logging
-from typing import Annotated, Any
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 import typer
-from typer.core import TyperGroup
 
 from vidkin._version import __version__
-from vidkin.cli import benchmark, demo, doctor
-from vidkin.cli.console import WarningLines, error_line, note, write_safely
 from vidkin.cli.exit import Status, status_of
-from vidkin.cli.models import embed, evaluate, train, train_shots, whiten
-from vidkin.cli.videos import duplicates, index, info, match, remove, search, shots
+from vidkin.cli.lazy import LazyCommand, LazyGroup, new_app
 from vidkin.errors import VidkinError
-from vidkin.rendering.json_values import print_json
 
 __all__ = ["app", "run"]
 
@@ -24,8 +21,65 @@ _WANTS_JSON = "vidkin.json"
 _START_OVER = ("shots", "train-shots")
 
 
-class _Commands(TyperGroup):
+class _Commands(LazyGroup):
     """Turns what vidkin raises on purpose into one line and an exit status; bugs keep their traceback."""
+
+    table: ClassVar[Mapping[str, LazyCommand]] = {
+        "index": LazyCommand(
+            "vidkin.cli.videos.index:index", "Add videos to the index; only new and changed files are read."
+        ),
+        "search": LazyCommand(
+            "vidkin.cli.videos.search:search",
+            "List the videos that match QUERY, best first, with the matching times.",
+        ),
+        "match": LazyCommand(
+            "vidkin.cli.videos.match:match", "Score two videos and show which segments match."
+        ),
+        "duplicates": LazyCommand(
+            "vidkin.cli.videos.duplicates:duplicates",
+            "List groups of copies in the index; the best copy of each group is marked.",
+        ),
+        "shots": LazyCommand(
+            "vidkin.cli.videos.shots:shots",
+            "Find the shots of videos: where each begins and ends, and how it is cut in.",
+        ),
+        "info": LazyCommand(
+            "vidkin.cli.videos.info:info", "Show what the index holds and which extractor made it."
+        ),
+        "remove": LazyCommand("vidkin.cli.videos.remove:remove", "Remove videos from the index."),
+        "embed": LazyCommand(
+            "vidkin.cli.models.embed:embed",
+            "Write the features of the frames of videos to a safetensors file.",
+        ),
+        "whiten": LazyCommand(
+            "vidkin.cli.models.whiten:whiten",
+            "Fit a whitening to your own videos and images, so that edited copies get more similar features.",
+        ),
+        "train": LazyCommand(
+            "vidkin.cli.models.train:train",
+            "Train a model from RECIPE, a TOML file with data, model, objective and schedule.",
+        ),
+        "train-shots": LazyCommand(
+            "vidkin.cli.models.train_shots:train_shots",
+            "Train a metric on labelled shots and fit what counts as a cut, and as critical.",
+        ),
+        "evaluate": LazyCommand(
+            "vidkin.cli.models.evaluate:evaluate",
+            "Measure how well MODEL orders labelled data: same thing, same kind of thing, something else.",
+        ),
+        "benchmark": LazyCommand(
+            "vidkin.cli.benchmark:app",
+            "Compare methods: each one with the same data, number of steps and seeds.",
+        ),
+        "doctor": LazyCommand(
+            "vidkin.cli.doctor:doctor",
+            "Check that every part works on this machine, and the health of the index.",
+        ),
+        "demo": LazyCommand(
+            "vidkin.cli.demo:demo",
+            "Build a small collection, then index, search, match and find duplicates in it.",
+        ),
+    }
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         options = args[: args.index("--")] if "--" in args else args
@@ -36,9 +90,13 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except VidkinError as error:
+            from vidkin.cli.console import error_line
+
             error_line(str(error))
             raise _exit(ctx, type(error).__name__, str(error), status_of(error)) from None
         except KeyboardInterrupt as interrupt:
+            from vidkin.cli.console import note
+
             # An interrupted `index` reports how far it got.
             report = getattr(interrupt, "report", None)
             progress = f" ({report})" if report is not None else ""
@@ -53,18 +111,13 @@ class _Commands(TyperGroup):
 def _exit(ctx: Any, kind: str, message: str, status: Status) -> typer.Exit:
     """The exit of a command that failed; with --json standard output gets a document in any case."""
     if ctx.meta[_WANTS_JSON]:
+        from vidkin.rendering.json_values import print_json
+
         print_json({"error": {"kind": kind, "message": message, "status": status}})
     return typer.Exit(status)
 
 
-app = typer.Typer(
-    name="vidkin",
-    cls=_Commands,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = new_app("vidkin", _Commands)
 
 
 def _show_version(show: bool) -> None:
@@ -85,29 +138,25 @@ def vidkin(
     Exit status: 0 done, 1 some inputs failed, 2 usage error, 3 nothing usable, 130 interrupted.
     """
     logger = logging.getLogger("vidkin")
-    if not any(isinstance(handler, WarningLines) for handler in logger.handlers):
-        logger.addHandler(WarningLines(logging.WARNING))
+    if not any(isinstance(handler, _WarningLines) for handler in logger.handlers):
+        logger.addHandler(_WarningLines(logging.WARNING))
         logger.propagate = False
 
 
-app.command("index")(index.index)
-app.command("search")(search.search)
-app.command("match")(match.match)
-app.command("duplicates")(duplicates.duplicates)
-app.command("shots")(shots.shots)
-app.command("info")(info.info)
-app.command("remove")(remove.remove)
-app.command("embed")(embed.embed)
-app.command("whiten")(whiten.whiten)
-app.command("train")(train.train)
-app.command("train-shots")(train_shots.train_shots)
-app.command("evaluate")(evaluate.evaluate)
-app.add_typer(benchmark.app, name="benchmark")
-app.command("doctor")(doctor.doctor)
-app.command("demo")(demo.demo)
+class _WarningLines(logging.Handler):
+    """Prints logged warnings as yellow lines that do not break a progress bar."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from vidkin.cli.console import note
+        from vidkin.rendering.text import printable
+
+        note(f"Warning: {printable(record.getMessage())}", style="yellow")
 
 
 def run() -> None:
     """Parse the command line and run it."""
-    write_safely()
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")  # characters that the terminal lacks become question marks
     app()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -26,7 +24,6 @@ from vidkin.rendering.text import printable
 
 __all__ = [
     "Meter",
-    "WarningLines",
     "error_line",
     "meter",
     "note",
@@ -35,7 +32,6 @@ __all__ = [
     "stderr",
     "stdout",
     "table",
-    "write_safely",
 ]
 
 # Columns where the output is not a terminal: wide enough that no name is ever cut or folded.
@@ -137,22 +133,6 @@ def meter(title: str) -> Iterator[Meter]:
         transient=True,
     ) as progress:
         yield Meter(progress, progress.add_task(title, total=None, detail=""))
-
-
-def write_safely() -> None:
-    """Print a question mark for characters that the terminal lacks, instead of failing."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="replace")
-
-
-class WarningLines(logging.Handler):
-    """Prints logged warnings as yellow lines that do not break a progress bar."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print one warning."""
-        note(f"Warning: {printable(record.getMessage())}", style="yellow")
 
 
 def _console(*, stderr: bool) -> Console:

@@ -9,19 +9,13 @@ from typing import Any
 
 import pytest
 import torch
-import typer
 from PIL import Image
 from typer.testing import CliRunner
 
 from tests.support.labelled import two_by_two
-from vidkin.cli.app import _Commands
-from vidkin.cli.benchmark import retrieval as benchmark_retrieval
+from vidkin.cli.app import app
 from vidkin.datasets import LabelledItem, LabelledSet
 from vidkin.rendering.retrieval_picture import FRAME_COLORS, draw_retrieval
-
-app = typer.Typer(cls=_Commands)
-app.command("fgvr")(benchmark_retrieval.fgvr)
-app.command("fgir")(benchmark_retrieval.fgir)
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +24,8 @@ def _one_thread() -> None:
 
 
 def run(*words: str | Path, status: int = 0) -> Any:
-    result = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+    given = ["benchmark", *map(str, words)]
+    result = CliRunner().invoke(app, given, catch_exceptions=False)
     assert result.exit_code == status, result.output
     return result
 

@@ -9,23 +9,13 @@ from typing import Any
 
 import pytest
 import torch
-import typer
 from typer.testing import CliRunner
 
 from tests.support.videos import encode, pan
-from vidkin.cli.app import _Commands
-from vidkin.cli.models.train_shots import train_shots
+from vidkin.cli.app import app
 from vidkin.datasets import ShotAnnotation, VideoAnnotation, write_shot_annotations
 from vidkin.shots import detect
 from vidkin.shots.learned import ShotRules
-
-app = typer.Typer(cls=_Commands)
-app.command("train-shots")(train_shots)
-
-
-@app.callback()
-def _program() -> None:
-    """With a callback the command keeps its name."""
 
 
 def run(*words: str | Path, status: int = 0) -> Any:

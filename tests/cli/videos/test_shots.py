@@ -13,33 +13,18 @@ from typing import Any
 import av
 import numpy as np
 import pytest
-import typer
 from PIL import Image
-from typer.testing import CliRunner
 
 from tests.cli.conftest import Outcome
+from tests.cli.conftest import run as run_program
 from tests.support.detections import cut_video, detection
 from tests.support.videos import encode, pan
-from vidkin.cli.app import _Commands
-from vidkin.cli.videos.shots import shots
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.pictures import draw_curve
 
-app = typer.Typer(cls=_Commands)
-app.command("shots")(shots)
-
-
-@app.callback()
-def _program() -> None:
-    """With a callback the command keeps its name."""
-
 
 def run(*words: str | Path, status: int = 0, detector: str = "shotdetect") -> Outcome:
-    given = ["shots", "--detector", detector, *map(str, words)]
-    result = CliRunner().invoke(app, given, catch_exceptions=False)
-    outcome = Outcome(result.exit_code, result.stdout, result.stderr)
-    assert outcome.status == status, f"{words}: {outcome}"
-    return outcome
+    return run_program("shots", "--detector", detector, *words, status=status)
 
 
 def payloads(path: str | Path) -> Counter[bytes]:

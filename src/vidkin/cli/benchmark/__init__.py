@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-import typer
+from collections.abc import Mapping
+from typing import ClassVar
 
-from vidkin.cli.benchmark import copies, critical, retrieval, shots
+from vidkin.cli.lazy import LazyCommand, LazyGroup, new_app
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    name="benchmark",
-    help="Compare methods: each one with the same data, number of steps and seeds.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
-app.command("fgvr")(retrieval.fgvr)
-app.command("fgir")(retrieval.fgir)
-app.command("copies")(copies.copies)
-app.command("shots")(shots.shots)
-app.command("critical")(critical.critical)
+class _Benchmarks(LazyGroup):
+    table: ClassVar[Mapping[str, LazyCommand]] = {
+        "fgvr": LazyCommand(
+            "vidkin.cli.benchmark.retrieval:fgvr",
+            "Compare retrieval losses on labelled videos: QP, NDCG, TP and MAP.",
+        ),
+        "fgir": LazyCommand(
+            "vidkin.cli.benchmark.retrieval:fgir",
+            "Compare retrieval losses on labelled images: QP, NDCG, TP and MAP.",
+        ),
+        "copies": LazyCommand(
+            "vidkin.cli.benchmark.copies:copies",
+            "Edit your videos in every way, search for the copies, and say what is found.",
+        ),
+        "shots": LazyCommand(
+            "vidkin.cli.benchmark.shots:shots",
+            "Compare shot detectors: published peers, the default, and detectors trained with each loss.",
+        ),
+        "critical": LazyCommand(
+            "vidkin.cli.benchmark.critical:critical",
+            "Measure how well the trend of a learned distance tells shots in which something happens.",
+        ),
+    }
+
+
+app = new_app("benchmark", _Benchmarks)
+
+
+@app.callback()
+def benchmark() -> None:
+    """Compare methods: each one with the same data, number of steps and seeds."""

@@ -38,7 +38,7 @@ def train_shots(
         Path,
         typer.Argument(help="Labelled shots: JSON with video, fps, shots, critical.", metavar="LABELS.json"),
     ],
-    recipe: Annotated[Path, typer.Option("--recipe", "-r", help=r"A TOML file with \[shots] and \[model].")],
+    recipe: Annotated[Path, typer.Option("--recipe", "-r", help="A TOML file with [shots] and [model].")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of the model.", file_okay=False)
     ] = Path("shots-model"),
