@@ -85,7 +85,7 @@ def test_an_output_that_is_no_folder_is_told_before_training(labels: Path, tmp_p
     result = run(
         labels, "--recipe", labels.parent / "recipe.toml", "-o", tmp_path / "file" / "model", status=2
     )
-    assert "is no folder that can be written" in result.stderr
+    assert "choose an output folder that can be written" in result.stderr
     assert "training" not in result.stderr  # not one step of it
 
 

@@ -131,7 +131,7 @@ def test_transitions_and_critical_shots_have_colours_of_their_own(tmp_path: Path
 
 def test_without_a_curve_there_is_nothing_to_draw(tmp_path: Path) -> None:
     without = dataclasses.replace(detection(), curve=None)
-    with pytest.raises(InvalidArgumentError, match="the detector 'by hand' makes no curve to draw"):
+    with pytest.raises(InvalidArgumentError, match="detector by hand has no curve to draw"):
         draw_curve(without, tmp_path / "curve.png")
     assert list(tmp_path.iterdir()) == []
 
@@ -242,7 +242,7 @@ def test_what_cannot_be_written_is_told_and_the_rest_is_done(tmp_path: Path) -> 
     [
         (["--edl", "no/cuts.edl"], "there is no folder"),
         (["--csv", "no/shots.csv"], "there is no folder"),
-        (["--plot", "curve.mp3"], "a picture cannot be written as 'curve.mp3'"),
+        (["--plot", "curve.mp3"], "curve.mp3: not a picture format; choose a name that ends in"),
     ],
 )
 def test_wrong_targets_are_told_before_anything_is_read(words: list[str], message: str) -> None:
@@ -360,7 +360,7 @@ def test_interrupted_it_begins_anew(film: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("vidkin.cli.videos.shots._detect", interrupt)
     outcome = run(film, status=130)
-    assert outcome.err == "Interrupted. What was finished is kept; the same command begins anew.\n"
+    assert outcome.err == "Interrupted. Finished work is saved; run the same command again to start over.\n"
 
 
 def test_types_and_a_contact_sheet(film: Path, tmp_path: Path) -> None:
