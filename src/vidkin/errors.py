@@ -58,16 +58,19 @@ class MediaError(VidkinError):
     Attributes:
         path: The file.
         cause: One line that says what is wrong with it.
+        temporary: The cause is not known to be in the file's bytes (the drive, memory, permissions): reading the same
+            file later may succeed.
     """
 
-    def __init__(self, path: str | os.PathLike[str], cause: str) -> None:
+    def __init__(self, path: str | os.PathLike[str], cause: str, temporary: bool = False) -> None:
         super().__init__(f"{os.fspath(path)}: {cause}")
         self.path = os.fspath(path)
         self.cause = cause
+        self.temporary = temporary
 
-    def __reduce__(self) -> tuple[type[MediaError], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type[MediaError], tuple[str, str, bool]]:
         # The default would call the class with the joined message alone; child processes send these home.
-        return type(self), (self.path, self.cause)
+        return type(self), (self.path, self.cause, self.temporary)
 
 
 class MissingPartError(VidkinError):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import pickle
+import struct
 import subprocess
 import sys
 import wave
@@ -115,6 +117,22 @@ def too_large(folder: Path, good: Path) -> Path:
     return folder / "a.png"
 
 
+def claimed_too_large(folder: Path, good: Path) -> Path:
+    """A photograph whose header says 65,000 x 65,000."""
+    (folder / "a.mjpg").write_bytes(photograph_of_size(65_000))
+    return folder / "a.mjpg"
+
+
+def photograph_of_size(side: int) -> bytes:
+    """A small JPEG that claims to be a square with these sides."""
+    content = io.BytesIO()
+    PILImage.fromarray(quarters()).save(content, "JPEG")
+    data = bytearray(content.getvalue())
+    at = data.index(b"\xff\xc0") + 5
+    data[at : at + 4] = struct.pack(">HH", side, side)
+    return bytes(data)
+
+
 def playlist(folder: Path, good: Path) -> Path:
     """A list of addresses must not make us call them."""
     (folder / "list.m3u8").write_text(
@@ -138,6 +156,7 @@ CAUSES: dict[Callable[[Path, Path], Path], str] = {
     no_frame_decodes: "no frame can be decoded; the file is damaged or incomplete$",
     pipe: "this is not a regular file$",
     too_large: "the picture has too many pixels to be decoded$",
+    claimed_too_large: "the picture has too many pixels to be decoded$",
     playlist: "this is text, not video|the file has no video",
 }
 
@@ -235,6 +254,14 @@ def test_a_truncated_photograph(tmp_path: Path, caplog: pytest.LogCaptureFixture
     data = (tmp_path / "a.jpg").read_bytes()
     (tmp_path / "a.jpg").write_bytes(data[: len(data) * 2 // 3])
     assert read_frames(tmp_path / "a.jpg").images.shape == (1, 64, 96, 3)
+
+
+def test_a_picture_that_only_claims_to_be_huge_does_not_stop_the_others(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    PILImage.fromarray(quarters()).save(content, "JPEG")
+    path = tmp_path / "a.mjpg"
+    path.write_bytes(photograph_of_size(65_000) + content.getvalue() * 3)
+    assert read_frames(path).images.shape[1:] == (64, 96, 3)
 
 
 def test_ffmpeg_is_silent(tmp_path: Path) -> None:

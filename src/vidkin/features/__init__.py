@@ -4,7 +4,7 @@ from vidkin.features.background import background_frames
 from vidkin.features.classical import ClassicalExtractor
 from vidkin.features.content_boxes import find_content_boxes
 from vidkin.features.contracts import ClipExtractor, ClipPlan, FrameExtractor, Views
-from vidkin.features.describe import describe_file
+from vidkin.features.describe import Phase, describe_file
 from vidkin.features.fitting import FITTING_EDITS, DescribesImages, fit_edit_whitening, pictures_of
 from vidkin.features.information import bar_boxes, frame_information
 from vidkin.features.networks.backbone import BackboneExtractor, resolve_device
@@ -32,6 +32,7 @@ __all__ = [
     "DescribesImages",
     "ExtractorFactory",
     "FrameExtractor",
+    "Phase",
     "PooledNetwork",
     "ViewPlan",
     "Views",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -15,7 +15,10 @@ from vidkin.similarity import FrameFeatures
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-__all__ = ["describe_file"]
+__all__ = ["Phase", "describe_file"]
+
+Phase = Literal["decoding", "describing"]
+"""What is being done with a file: its frames are being decoded, or the extractor has them."""
 
 # Frames described at a time: networks like batches, and memory must not grow with the video.
 _FRAMES_A_CHUNK = 32
@@ -33,7 +36,7 @@ def describe_file(
     views: bool = False,
     batch: int = 32,
     threads: int = 0,
-    beat: Callable[[], None] = lambda: None,
+    beat: Callable[[Phase], None] = lambda phase: None,
 ) -> Iterator[tuple[FrameFeatures, ...]]:
     """Features of consecutive stretches of a file, in order; memory does not grow with its length.
 
@@ -48,7 +51,7 @@ def describe_file(
             are described as a whole and in the boxes that are found; clips as a whole.
         batch: Frames decoded at a time, between two calls of ``beat``.
         threads: Of the decoder, as of :func:`vidkin.media.iter_frames`.
-        beat: Called for each batch of decoded frames.
+        beat: Called for every packet that is read, and whenever the phase changes.
 
     Returns:
         For each stretch one FrameFeatures for each of ``mirrors``.
@@ -68,9 +71,12 @@ def describe_file(
             short_side=extractor.short_side,
             batch=batch,
             threads=threads,
+            on_read=lambda: beat("decoding"),
         ):
-            beat()
+            beat("describing")
             yield frames
+            beat("decoding")
+        beat("describing")  # what has not been described so far
 
     if isinstance(extractor, ClipExtractor):
         plan = extractor.plan(duration, rate=rate, start=start, end=end)

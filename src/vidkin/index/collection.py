@@ -14,6 +14,7 @@ from vidkin.features import FrameExtractor
 from vidkin.index.decisions import Decisions, decide_pair
 from vidkin.index.info import IndexInfo, collect_info
 from vidkin.index.ingest.executor import Executor, WorkerSpec
+from vidkin.index.ingest.failure_log import ERRORS_FILE
 from vidkin.index.ingest.processes import ProcessExecutor, usable_processors
 from vidkin.index.ingest.report import IngestInterrupted, IngestReport, OnProgress
 from vidkin.index.ingest.scan import scan
@@ -134,14 +135,16 @@ class Index:
     ) -> IngestReport:
         """Bring the index up to date with folders and files; only what is new or changed is read.
 
-        Each video is written when it is complete: interrupted at any point, the next call resumes from there.
+        Each video is written when it is complete: interrupted at any point, the next call resumes from there. A file
+        that cannot be read is listed with its cause; where the cause may pass (a killed worker, a hung drive, no
+        memory, an internal error, whose traceback is in ``errors.log`` of the index) the next call reads it again.
 
         Args:
             paths: Folders, files or patterns, see :func:`vidkin.index.ingest.scan.scan`.
             workers: Number of processes that decode; default one a processor.
             prune: Remove videos of these folders whose files are gone from the index.
             on_progress: Called for each file settled and now and then in between.
-            retry_broken: Read broken files again although they did not change.
+            retry_broken: Read files again, too, that are broken themselves and did not change.
             wait: Seconds to wait for another writer.
             executor: Makes the features (see :attr:`worker_spec`); default processes of this machine.
 
@@ -165,6 +168,7 @@ class Index:
                 prune=prune,
                 retry_broken=retry_broken,
                 on_progress=on_progress,
+                errors_file=self.path / ERRORS_FILE,
             )
             try:
                 self.store.optimize()

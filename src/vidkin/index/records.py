@@ -28,8 +28,9 @@ class VideoRecord:
         mtime_ns: Time of the last change of the file, nanoseconds since the epoch; 0 for a stale record.
         content_hash: Of the file's bytes, see :func:`vidkin.index.ingest.scan.content_hash`; empty where it is not
             known, since the file changed while it was being read.
-        status: "ok"; "broken" when the file cannot be read; "stale" when its features were lost, or were made while the
-            file changed: the next :meth:`Index.add` of the file reads it whatever it is like by then.
+        status: "ok"; "broken" when the file itself cannot be read; "stale" when its features were lost, were made while
+            the file changed, or could not be made for a cause that may pass: the next :meth:`Index.add` of the file
+            reads it whatever it is like by then.
         cause: One line that says why it is broken or stale, else "".
         duration: Seconds.
         width, height: Pixels as displayed.

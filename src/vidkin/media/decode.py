@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,9 +21,7 @@ from vidkin.media.decoding.skipping import SkippingDecoder
 from vidkin.media.frames import Frames
 
 if TYPE_CHECKING:
-    from av.container import InputContainer
     from av.video.frame import VideoFrame
-    from av.video.stream import VideoStream
 
 __all__ = ["iter_frames", "read_frames", "thumbnail"]
 
@@ -43,6 +41,7 @@ def iter_frames(
     short_side: int | None = None,
     batch: int = 32,
     threads: int = 0,
+    on_read: Callable[[], None] = lambda: None,
 ) -> Iterator[Frames]:
     """Read a video in batches, with memory that does not grow with its length.
 
@@ -64,6 +63,7 @@ def iter_frames(
             size. Set it to what the features need: large frames cost time and memory.
         batch: At most this many frames at once; batches of large frames are shorter, and hold about 64 MiB.
         threads: Threads of the decoder, 0 is one per core. Set 1 if many files are read in parallel.
+        on_read: Called for every packet that is read: reading goes on.
 
     Yields:
         `Frames` of at least one frame each. Timestamps are those of the frames, so the first may be before
@@ -75,7 +75,7 @@ def iter_frames(
             or ``start`` is beyond its end. Later damage is skipped and logged as a warning.
     """
     _check(rate, start, end, short_side, batch, threads)
-    return _batches(os.fspath(path), rate, start, end, short_side, batch, threads)
+    return _batches(os.fspath(path), rate, start, end, short_side, batch, threads, on_read)
 
 
 def read_frames(
@@ -124,13 +124,15 @@ def _batches(
     short_side: int | None,
     batch: int,
     threads: int,
+    on_read: Callable[[], None],
 ) -> Iterator[Frames]:
     with open_video(name, threads=threads) as (container, stream):
         orient = Orienter(name, stream.codec_context.codec.canonical_name)
         convert = Converter(orient, clean_aspect(stream.sample_aspect_ratio), short_side)
         images: list[NDArray[np.uint8]] = []
         times: list[float] = []
-        for seconds, frame in _sampled(name, container, stream, rate, start, end):
+        reader = PictureReader(name, container, stream, on_read=on_read)
+        for seconds, frame in _sampled(reader, rate, start, end):
             images.append(convert(frame))
             times.append(seconds)
             if len(images) >= batch or len(images) * images[0].nbytes >= BATCH_BYTES:
@@ -141,15 +143,9 @@ def _batches(
 
 
 def _sampled(
-    name: str,
-    container: InputContainer,
-    stream: VideoStream,
-    rate: float | None,
-    start: float,
-    end: float | None,
+    reader: PictureReader, rate: float | None, start: float, end: float | None
 ) -> Iterator[tuple[float, VideoFrame]]:
     """(seconds, picture) of every sample."""
-    reader = PictureReader(name, container, stream)
     sampler: Sampler | None = None
 
     def limit_of(index: int) -> int | None:
@@ -170,7 +166,7 @@ def _sampled(
         is_empty = False
         yield (time - (reader.base or 0)) * reader.tick, frame
     if is_empty:
-        raise MediaError(name, f"start {start:.1f} s is beyond the end ({reader.length:.1f} s)")
+        raise MediaError(reader.name, f"start {start:.1f} s is beyond the end ({reader.length:.1f} s)")
 
 
 def _check(

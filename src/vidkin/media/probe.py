@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -90,20 +91,24 @@ class VideoInfo:
         return self.stated_duration - self.duration > max(_LEAST_CUT, self.stated_duration / 10)
 
 
-def probe(path: str | os.PathLike[str]) -> VideoInfo:
+def probe(path: str | os.PathLike[str], *, on_read: Callable[[], None] = lambda: None) -> VideoInfo:
     """Properties of a video file; its first frame is decoded, and its end is found from the last packets.
+
+    Args:
+        path: The file.
+        on_read: Called for every packet that is read: all of them, where the end cannot be found otherwise.
 
     Raises:
         MediaError: The file cannot be read as video, with the cause.
     """
     name = os.fspath(path)
     with open_video(name, threads=1) as (container, stream):
-        reader = PictureReader(name, container, stream)
+        reader = PictureReader(name, container, stream, on_read=on_read)
         first = next(reader.pictures())[1]
         base = reader.base or 0
         end = _end_near_the_stated(reader)
         if end is None or end <= base:
-            end = _end_by_reading_all(name, base)
+            end = _end_by_reading_all(name, base, on_read)
         duration = max(end - base, 1) * reader.tick
         return _describe(name, container, stream, first, duration, base * reader.tick)
 
@@ -168,9 +173,9 @@ def _end_near_the_stated(reader: PictureReader) -> int | None:
     return _last_end(reader)[0]
 
 
-def _end_by_reading_all(name: str, base: int) -> int:
+def _end_by_reading_all(name: str, base: int, on_read: Callable[[], None]) -> int:
     with open_video(name, threads=1) as (container, stream):
-        reader = PictureReader(name, container, stream)
+        reader = PictureReader(name, container, stream, on_read=on_read)
         end, count = _last_end(reader)
         return base + count * reader.nominal if end is None else end
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +27,8 @@ from vidkin.index import (
     Unreadable,
     WorkerSpec,
 )
+from vidkin.index.ingest import serial
+from vidkin.index.ingest.channel import Channel
 
 
 @pytest.fixture(scope="module")
@@ -72,23 +76,80 @@ def test_each_kind_of_death_costs_one_file(videos: list[str], tmp_path: Path) ->
         "exit": "decoder process ended with exit status 3",
         "killed": "decoder process died with signal SIGKILL, perhaps for lack of memory",
     }
+    # Only a crash is the file's doing; a process that was killed from outside is not.
+    assert {what: getattr(found[path], "temporary", None) for what, path in fatal.items()} == {
+        "segfault": False,
+        "exit": True,
+        "killed": True,
+    }
 
 
 def test_a_hang_costs_one_file(videos: list[str], tmp_path: Path) -> None:
     hanging = str(colour_video(tmp_path / "hang.mp4", "hang"))
     events = list(ProcessExecutor(FATAL, workers=1, hang_timeout=1.0).run([hanging, videos[0]]))
     found = ends(events)
-    assert found[hanging] == Unreadable(hanging, "decoder process hung: no progress for 1 s")
+    assert found[hanging] == Unreadable(hanging, "extractor hung: no progress for 5 s", temporary=True)
     assert isinstance(found[videos[0]], Described)
     assert any(isinstance(event, Idle) for event in events)
 
 
-def test_a_bug_is_raised_with_where_it_happened(tmp_path: Path) -> None:
+def test_a_decoder_that_hangs_costs_one_file(videos: list[str]) -> None:
+    spec = WorkerSpec("plain", open_extractor=_open_with_a_decoder_that_hangs)
+    found = ends(list(ProcessExecutor(spec, workers=1, hang_timeout=1.0).run(videos[:1])))
+    cause = "decoder process hung: no progress for 1 s"
+    assert found == {videos[0]: Unreadable(videos[0], cause, temporary=True)}
+
+
+def _open_with_a_decoder_that_hangs(name: str, **options: object) -> object:
+    serial.probe = lambda *_, **__: time.sleep(3600)  # type: ignore[assignment]
+    return open_plain(name, **options)
+
+
+def test_a_worker_that_stops_in_the_middle_of_a_message_is_given_up(videos: list[str]) -> None:
+    spec = WorkerSpec("plain", open_extractor=_open_with_a_channel_that_stalls)
+    found = ends(list(ProcessExecutor(spec, workers=1, hang_timeout=1.0).run(videos[:1])))
+    assert found[videos[0]] == Unreadable(videos[0], "extractor hung: no progress for 5 s", temporary=True)
+
+
+def _open_with_a_channel_that_stalls(name: str, **options: object) -> object:
+    send = Channel.send
+
+    def stall(channel: Channel, message: object) -> None:
+        if isinstance(message, Described):
+            os.write(channel.fileno(), struct.pack("!Q", 1000) + b"a part of it")
+            time.sleep(3600)
+        send(channel, message)
+
+    Channel.send = stall  # type: ignore[method-assign]
+    return open_plain(name, **options)
+
+
+def test_time_in_which_nobody_listened_is_no_hang(tmp_path: Path) -> None:
+    """As when the machine sleeps: the caller and the worker stand still for longer than a hang may last."""
+    path = str(video(tmp_path / "long.mp4", frames=400))
+    run = ProcessExecutor(PLAIN, workers=1, hang_timeout=2.0).run([path])
+    while not isinstance(event := next(run), Advanced):
+        pass
+    (worker,) = _children(os.getpid())
+    os.kill(worker, signal.SIGSTOP)
+    time.sleep(3.0)
+    waking = threading.Timer(0.5, os.kill, [worker, signal.SIGCONT])
+    waking.start()
+    events = [event, *run]
+    assert isinstance(ends(events)[path], Described)
+
+
+def test_an_unexpected_exception_costs_one_file_and_says_where_it_happened(
+    videos: list[str], tmp_path: Path
+) -> None:
     path = str(colour_video(tmp_path / "bug.mp4", "bug"))
-    with pytest.raises(ZeroDivisionError, match="a bug in an extractor") as caught:
-        list(ProcessExecutor(FATAL, workers=1).run([path]))
-    assert f"in the worker process that read {path}" in caught.value.__notes__[0]
-    assert "helpers.py" in caught.value.__notes__[0]
+    found = ends(list(ProcessExecutor(FATAL, workers=1).run([path, videos[0]])))
+    event = found[path]
+    assert isinstance(event, Unreadable)
+    assert event.cause == "internal error: ZeroDivisionError: a bug in an extractor"
+    assert event.temporary
+    assert "helpers.py" in event.trace
+    assert isinstance(found[videos[0]], Described)
 
 
 def test_an_extractor_that_cannot_be_opened_says_why(videos: list[str]) -> None:

@@ -16,10 +16,12 @@ from tests.index.helpers import FATAL, PLAIN, colour_video, video
 from tests.support.videos import broken_off
 from vidkin.index import (
     Event,
+    Executor,
     IngestInterrupted,
     IngestReport,
     LanceStore,
     MemoryStore,
+    ProcessExecutor,
     Progress,
     SerialExecutor,
     VectorStore,
@@ -27,6 +29,7 @@ from vidkin.index import (
 )
 from vidkin.index.ingest.plan import Plan
 from vidkin.index.ingest.session import ingest
+from vidkin.similarity import FrameFeatures
 
 
 class Counting(SerialExecutor):
@@ -56,7 +59,7 @@ class Collection:
         self.store = store
         self.read: list[str] = []
 
-    def add(self, *, executor: SerialExecutor | None = None, **options: object) -> IngestReport:
+    def add(self, *, executor: Executor | None = None, **options: object) -> IngestReport:
         used = executor or Counting()
         report = ingest(self.store, scan([self.folder]), used, **options)  # type: ignore[arg-type]
         self.read = used.read if isinstance(used, Counting) else []
@@ -349,11 +352,72 @@ def test_ctrl_c_keeps_what_is_complete(collection: Collection) -> None:
     assert collection.read == ["c.mp4"]
 
 
-def test_a_bug_keeps_what_is_complete(collection: Collection) -> None:
-    colour_video(collection.folder / "d.mp4", "bug")
-    with pytest.raises(ZeroDivisionError, match="a bug in an extractor"):
-        collection.add(executor=SerialExecutor(FATAL))
-    assert collection.names() == ["a.mp4", "b.mp4", "c.mp4"]
+def test_an_unexpected_exception_costs_one_file_and_leaves_its_traceback(
+    collection: Collection, tmp_path: Path
+) -> None:
+    bad = colour_video(collection.folder / "A bug.mp4", "bug")
+    log = tmp_path / "errors.log"
+    report = collection.add(executor=SerialExecutor(FATAL), errors_file=log)
+    assert short(report.added) == ["a.mp4", "b.mp4", "c.mp4"]
+    cause = f"internal error: ZeroDivisionError: a bug in an extractor; traceback in {log}"
+    assert [(outcome.path, outcome.cause) for outcome in report.broken] == [(str(bad), cause)]
+    text = log.read_text()
+    assert "A bug.mp4" in text
+    assert "Traceback (most recent call last)" in text
+    assert 'raise ZeroDivisionError("a bug in an extractor")' in text
+    # The program may be mended by then: the next call reads the file again.
+    again = collection.add(errors_file=log)
+    assert collection.read == ["A bug.mp4"]
+    assert (short(again.added), again.broken) == (["A bug.mp4"], ())
+
+
+def test_a_bug_after_the_extractor_costs_one_file_as_well(
+    collection: Collection, caplog: pytest.LogCaptureFixture
+) -> None:
+    def calibrate(features: FrameFeatures) -> FrameFeatures:
+        if len(features) != 8:
+            raise ZeroDivisionError
+        return features
+
+    video(collection.folder / "d.mp4", frames=60)
+    report = collection.add(calibrate=calibrate)
+    assert (short(report.added), short(report.broken)) == (["a.mp4", "b.mp4", "c.mp4"], ["d.mp4"])
+    assert report.broken[0].cause == "internal error: ZeroDivisionError"
+    assert "raise ZeroDivisionError" in caplog.text
+
+
+def test_tracebacks_are_not_written_through_a_link(collection: Collection, tmp_path: Path) -> None:
+    colour_video(collection.folder / "bug.mp4", "bug")
+    other = tmp_path / "precious"
+    other.write_text("mine")
+    (tmp_path / "errors.log").symlink_to(other)
+    report = collection.add(executor=SerialExecutor(FATAL), errors_file=tmp_path / "errors.log")
+    assert report.broken[0].cause == "internal error: ZeroDivisionError: a bug in an extractor"
+    assert other.read_text() == "mine"
+
+
+def test_a_killed_worker_is_made_up_for_by_the_next_plain_run(collection: Collection, tmp_path: Path) -> None:
+    colour_video(collection.folder / "z.mp4", "killed")
+    report = collection.add(executor=ProcessExecutor(FATAL, workers=1))
+    assert short(report.broken) == ["z.mp4"]
+    assert "SIGKILL" in report.broken[0].cause
+    report = collection.add()
+    assert collection.read == ["z.mp4"]
+    assert (short(report.added), report.broken) == (["z.mp4"], ())
+    fresh = Collection(collection.folder, MemoryStore())
+    fresh.add()
+    for one, other in zip(collection.store.videos(), fresh.store.videos(), strict=True):
+        assert replace(one, id=0, added_at=0) == replace(other, id=0, added_at=0)
+        assert torch.equal(collection.store.read(one.id).values, fresh.store.read(other.id).values)
+
+
+def test_a_file_that_crashes_its_decoder_is_remembered_as_broken(collection: Collection) -> None:
+    colour_video(collection.folder / "z.mp4", "segfault")
+    report = collection.add(executor=ProcessExecutor(FATAL, workers=1))
+    assert report.broken[0].cause == "decoder process died with signal SIGSEGV"
+    again = collection.add()
+    assert collection.read == []
+    assert again.broken[0].cause == report.broken[0].cause
 
 
 def test_a_file_that_vanishes_or_cannot_be_opened(

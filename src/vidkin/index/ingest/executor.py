@@ -80,10 +80,15 @@ class Unreadable:
     Attributes:
         path: Of the file.
         cause: One line.
+        temporary: Nothing is known to be wrong with the file's bytes (a killed worker, a hung drive, no memory, an
+            internal error): the next call reads the file again.
+        trace: The traceback of an internal error, else "".
     """
 
     path: str
     cause: str
+    temporary: bool = False
+    trace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,6 @@ class Executor(Protocol):
         the iterator is closed, all work ends.
 
         Raises:
-            Exception: What went wrong that was not the file's fault, as it was raised, with a note that
-                holds the traceback from where it happened.
+            VidkinError: No file at all can be described, for example since the extractor cannot be opened.
         """
         ...

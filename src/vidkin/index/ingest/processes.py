@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -16,24 +15,37 @@ from multiprocessing.connection import wait
 from typing import IO
 
 from vidkin.errors import ExtractorError, InvalidArgumentError
+from vidkin.features import Phase
+from vidkin.index.ingest.channel import Channel
 from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable, WorkerSpec
-from vidkin.index.ingest.worker import Alive, Bug, receive, send
+from vidkin.index.ingest.worker import Alive, Failed
 
 __all__ = ["ProcessExecutor", "usable_processors"]
 
 _TICK = 0.25
+# Between two times that the workers are listened to, no more silence than this is counted, in seconds: longer gaps
+# mean that this process was busy or stopped, or the machine asleep, and say nothing about the workers.
+_MOST_UNHEARD = 1.0
 # Loading the libraries and a network's weights; not the time of any file.
 _START_TIMEOUT = 300.0
+# A network may take that many times longer for its frames than a decoder may be silent.
+_DESCRIBING_FACTOR = 5
+# A process whose channel is closed has ended, or does so at once, unless its end is stuck.
+_END_TIMEOUT = 30.0
 # A worker killed before it could do anything, mostly for lack of memory, is started again so many times.
 _MOST_RESTARTS = 3
 _SIGNAL_NAMES = {int(number): number.name for number in signal.Signals}
+# How a decoder dies of a file. Whatever else ends a worker came from outside.
+_CRASHES = frozenset({
+    signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS
+})  # fmt: skip
 
 
 class ProcessExecutor:
     """An :class:`~vidkin.index.ingest.executor.Executor` of worker processes.
 
     Each worker opens the extractor once and describes one file at a time on one thread. Events come
-    through a pipe of the size that the system gives it, so a worker waits when nobody reads: at most the
+    through a socket of the size that the system gives it, so a worker waits when nobody reads: at most the
     features of one video a worker (5 kB a frame with 10 regions of 256) are held.
 
     A worker that dies by a signal or exits, or gives no sign of life for ``hang_timeout``, is replaced, and
@@ -46,8 +58,9 @@ class ProcessExecutor:
     Args:
         spec: The extractor and the sampling rate, :attr:`Index.worker_spec` for an index.
         workers: How many, at least 1.
-        hang_timeout: Seconds without any progress (a few frames decoded) after which a worker counts as hung.
-            Raise it for very large frames on a very slow machine.
+        hang_timeout: Seconds without any progress (a packet read, a frame decoded) after which a worker counts as
+            hung; five times as long while the extractor describes frames. Time in which nobody listened to the
+            workers, since the caller was busy or the machine asleep, does not count.
     """
 
     def __init__(self, spec: WorkerSpec, *, workers: int, hang_timeout: float = 120.0) -> None:
@@ -61,6 +74,7 @@ class ProcessExecutor:
         remaining = iter(paths)
         workers: list[_Worker] = []
         exhausted = False
+        heard = time.monotonic()
         try:
             while True:
                 workers[:] = [worker for worker in workers if worker.usable()]
@@ -72,27 +86,24 @@ class ProcessExecutor:
                     exhausted = path is None
                     if path is not None:
                         if idle is None:
-                            idle = _Worker(self._spec)
+                            idle = _Worker(self._spec, self._hang_timeout)
                             workers.append(idle)
                         idle.assign(path)
-                if not any(worker.path is not None for worker in workers):
+                busy = [worker for worker in workers if worker.path is not None]
+                if not busy:
                     return
-                yield from self._listen(workers)
+                ready = wait([worker.channel.fileno() for worker in busy], timeout=_TICK)
+                before, heard = heard, time.monotonic()
+                if not ready:
+                    yield Idle()
+                for worker in busy:
+                    if worker.channel.fileno() in ready:
+                        yield from worker.receive()
+                    else:
+                        yield from worker.note_silence(min(heard - before, _MOST_UNHEARD))
         finally:
             for worker in workers:
                 worker.end()
-
-    def _listen(self, workers: list[_Worker]) -> Iterator[Event]:
-        """One message from each worker that sent one; give up on those that were silent for too long."""
-        busy = [worker for worker in workers if worker.path is not None]
-        ready = wait([worker.connection for worker in busy], timeout=_TICK)
-        if not ready:
-            yield Idle()
-        for worker in busy:
-            if worker.connection in ready:
-                yield from worker.receive()
-            elif worker.silent_for() > (self._hang_timeout if worker.ready else _START_TIMEOUT):
-                yield worker.give_up(self._hang_timeout)
 
 
 def usable_processors() -> int:
@@ -107,16 +118,19 @@ class _Worker:
     """The parent's view of one process."""
 
     spec: WorkerSpec
+    hang_timeout: float
     ready: bool = False
     lost: bool = False
     restarts: int = 0
+    silence: float = 0.0
+    phase: Phase = "decoding"
     path: str | None = None
 
     def __post_init__(self) -> None:
         self._start()
 
     def _start(self) -> None:
-        self.connection, theirs = multiprocessing.Pipe()
+        self.channel, theirs = Channel.pair()
         descriptor = theirs.fileno()
         # Same search path as here, so that the specification's own functions are found.
         command = (
@@ -138,6 +152,7 @@ class _Worker:
     def assign(self, path: str) -> None:
         """Give it a file."""
         self.path = path
+        self.phase = "decoding"
         self._send(path)
 
     def usable(self) -> bool:
@@ -147,43 +162,50 @@ class _Worker:
             return False
         return True
 
-    def silent_for(self) -> float:
-        """Seconds since its last message."""
-        return time.monotonic() - self.last_message
-
     def receive(self) -> Iterator[Event]:
-        """Read one message; the event that it stands for, if any."""
+        """Read what it sent; the event that it stands for, if any."""
         path = self.path
         assert path is not None  # only busy workers are listened to
+        self.silence = 0.0
         try:
-            message: Event | Alive | Bug = receive(self.connection)
-        except (EOFError, OSError):  # the latter in the middle of a message
+            messages: list[Event | Alive | Failed] = self.channel.receive_part()
+        except (EOFError, ConnectionError):
             yield self._bury(path)
             return
-        self.last_message = time.monotonic()
-        if isinstance(message, Bug):
-            message.error.add_note(f"in the worker process that read {path}:\n{message.trace}")
-            raise message.error
-        self.ready = True
-        if isinstance(message, Described | Unreadable):
-            self.path = None
-        if not isinstance(message, Alive):
-            yield message
+        for message in messages:
+            if isinstance(message, Failed):
+                message.error.add_note(f"in a worker process:\n{message.trace}")
+                raise message.error
+            self.ready = True
+            if isinstance(message, Described | Unreadable):
+                self.path = None
+            if isinstance(message, Alive):
+                self.phase = message.phase
+            else:
+                yield message
 
-    def give_up(self, timeout: float) -> Event:
-        """It hangs: replace it, and report its file as unreadable."""
+    def note_silence(self, seconds: float) -> Iterator[Event]:
+        """Nothing came from it for so many more seconds. If it hangs: replace it, its file is unreadable."""
+        self.silence += seconds
         path = self.path
         assert path is not None
-        self.lost = True
         if not self.ready:
-            raise RuntimeError(
-                f"a worker process did not start within {_START_TIMEOUT:g} s: {self._last_words()}"
-            )
-        return Unreadable(path, f"decoder process hung: no progress for {timeout:g} s")
+            if self.silence > _START_TIMEOUT:
+                self.lost = True
+                raise RuntimeError(
+                    f"a worker process did not start within {_START_TIMEOUT:g} s: {self._last_words()}"
+                )
+            return
+        who, limit = "decoder process", self.hang_timeout
+        if self.phase == "describing":
+            who, limit = "extractor", _DESCRIBING_FACTOR * self.hang_timeout
+        if self.silence > limit:
+            self.lost = True
+            yield Unreadable(path, f"{who} hung: no progress for {limit:g} s", temporary=True)
 
     def end(self) -> None:
         """End the process, whatever it is doing, and leave nothing open."""
-        self.connection.close()
+        self.channel.close()
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
@@ -191,7 +213,11 @@ class _Worker:
 
     def _bury(self, path: str) -> Event:
         """It died: report its file as unreadable, or start it again if it was not ready yet."""
-        status = self.process.wait()
+        try:
+            status = self.process.wait(_END_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = self.process.wait()
         name = _SIGNAL_NAMES.get(-status, str(-status))
         hint = ", perhaps for lack of memory" if -status == signal.SIGKILL else ""
         if not self.ready and status < 0:
@@ -211,14 +237,15 @@ class _Worker:
                 f"a worker process ended with status {status} before it could start: {self._last_words()}"
             )
         if status >= 0:
-            return Unreadable(path, f"decoder process ended with exit status {status}")
-        return Unreadable(path, f"decoder process died with signal {name}{hint}")
+            return Unreadable(path, f"decoder process ended with exit status {status}", temporary=True)
+        cause = f"decoder process died with signal {name}{hint}"
+        return Unreadable(path, cause, temporary=-status not in _CRASHES)
 
     def _send(self, message: object) -> None:
-        self.last_message = time.monotonic()
+        self.silence = 0.0
         # If it died, the next attempt to receive says so, with its status.
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            send(self.connection, message)
+        with contextlib.suppress(ConnectionError):
+            self.channel.send(message)
 
     def _last_words(self) -> str:
         self.errors.seek(0)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 
 from vidkin.errors import MediaError
-from vidkin.features import FrameExtractor, describe_file
+from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.index.ingest.executor import Advanced, Described, Event, Unreadable, WorkerSpec
 from vidkin.index.records import to_stored
 from vidkin.index.sampling import sampling_rate
 from vidkin.media import probe
 from vidkin.similarity import FrameFeatures
 
-__all__ = ["SerialExecutor", "describe_video"]
+__all__ = ["SerialExecutor", "describe_video", "internal_error"]
 
-# Frames decoded between two signs of life: few, so that slow decoding of large frames is not mistaken for a hang.
-_FRAMES_A_BEAT = 4
+# Frames decoded at a time: few, so that little memory is held by large ones.
+_FRAMES_A_BATCH = 4
 
 
 class SerialExecutor:
@@ -38,40 +39,60 @@ class SerialExecutor:
 
 
 def describe_video(
-    path: str, extractor: FrameExtractor, base_rate: float, *, beat: Callable[[], None] = lambda: None
+    path: str,
+    extractor: FrameExtractor,
+    base_rate: float,
+    *,
+    beat: Callable[[Phase], None] = lambda phase: None,
 ) -> Iterator[Event]:
     """The events of one file: progress, then one :class:`Described` or :class:`Unreadable`.
 
     Never more than a few dozen decoded frames are in memory, whatever the length of the video. Features are rounded
-    as they are stored.
+    as they are stored. An exception that nobody expected costs this file alone: it is :class:`Unreadable`, with the
+    traceback.
 
     Args:
         path: Of the file.
         extractor: Of frames or clips.
         base_rate: Frames per second of ordinary videos, see :func:`~vidkin.index.sampling_rate`.
-        beat: Called at least every few decoded frames.
+        beat: Called for every packet that is read, and whenever the phase changes.
     """
+    try:
+        yield from _describe(path, extractor, base_rate, beat)
+    except MediaError as error:
+        yield Unreadable(path, error.cause, temporary=error.temporary)
+    except MemoryError:
+        yield Unreadable(path, "needs more memory than there is", temporary=True)
+    # A file from anywhere may bring any library to raise anything; the other files must not suffer.
+    except Exception as error:  # noqa: BLE001
+        yield internal_error(path, error)
+
+
+def internal_error(path: str, error: Exception) -> Unreadable:
+    """A file at which our code failed, with the traceback of the exception that is being handled."""
+    text = " ".join(f"internal error: {type(error).__name__}: {error}".split()).rstrip(": ")
+    return Unreadable(path, text, temporary=True, trace=traceback.format_exc())
+
+
+def _describe(
+    path: str, extractor: FrameExtractor, base_rate: float, beat: Callable[[Phase], None]
+) -> Iterator[Event]:
     parts: list[FrameFeatures] = []
     reached = 0.0
-    try:
-        info = probe(path)
-        beat()
-        for (part,) in describe_file(
-            path,
-            extractor,
-            duration=info.duration,
-            rate=sampling_rate(info.duration, base_rate),
-            batch=_FRAMES_A_BEAT,
-            threads=1,
-            beat=beat,
-            views=extractor.views == "both",
-        ):
-            parts.append(to_stored(part))
-            before, reached = reached, float(part.timestamps[-1])
-            yield Advanced(path, len(part), max(reached - before, 0.0))
-    except MediaError as error:
-        yield Unreadable(path, error.cause)
-        return
+    info = probe(path, on_read=lambda: beat("decoding"))
+    for (part,) in describe_file(
+        path,
+        extractor,
+        duration=info.duration,
+        rate=sampling_rate(info.duration, base_rate),
+        batch=_FRAMES_A_BATCH,
+        threads=1,
+        beat=beat,
+        views=extractor.views == "both",
+    ):
+        parts.append(to_stored(part))
+        before, reached = reached, float(part.timestamps[-1])
+        yield Advanced(path, len(part), max(reached - before, 0.0))
     if parts:
         yield Described(path, info, FrameFeatures.concatenate(parts))
     else:

@@ -7,9 +7,11 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from vidkin.index.ingest.batch import VIDEOS_A_COMMIT, BatchWriter
 from vidkin.index.ingest.executor import Advanced, Described, Executor, Unreadable
+from vidkin.index.ingest.failure_log import FailureLog
 from vidkin.index.ingest.plan import Copy, Extract, Keep, Move, Plan, Step
 from vidkin.index.ingest.report import (
     FileOutcome,
@@ -20,6 +22,7 @@ from vidkin.index.ingest.report import (
     describe_cut_off,
 )
 from vidkin.index.ingest.scan import Scan, VideoFile, is_gone
+from vidkin.index.ingest.serial import internal_error
 from vidkin.index.ingest.tally import Tally
 from vidkin.index.records import Entry, VideoRecord
 from vidkin.index.sampling import sampling_rate
@@ -42,12 +45,17 @@ def ingest(
     prune: bool = False,
     retry_broken: bool = False,
     on_progress: OnProgress | None = None,
+    errors_file: Path | None = None,
 ) -> IngestReport:
     """Read what is new or changed, recognize what moved, record what is broken.
 
     Every video is written as soon as it is complete (at most half a second later), so that an interruption
     loses the videos in work and nothing else; the next call resumes from there. The caller holds the
     writer's lock and has called :meth:`VectorStore.recover`.
+
+    A file that cannot be read for what is in it is recorded as broken, and not read again until it changes. Where the
+    cause may pass (a killed worker, a hung drive, no memory, an internal error) the record is stale: the next call
+    reads the file again.
 
     Args:
         store: Receives the videos.
@@ -58,13 +66,14 @@ def ingest(
         prune: Remove records whose files are gone from the folders that were scanned.
         retry_broken: Read broken files again although they did not change.
         on_progress: Called for every file settled, and now and then in between.
+        errors_file: Receives the tracebacks of internal errors; None logs them.
 
     Raises:
         IngestInterrupted: On Ctrl-C, with the report so far.
-        Exception: What the executor or the store raise; everything complete is written before.
+        VidkinError: What the executor or the store raise; everything complete is written before.
     """
     tally = Tally(scan, on_progress)
-    session = _Session(store, tally, base_rate, calibrate)
+    session = _Session(store, tally, base_rate, calibrate, FailureLog(errors_file))
     try:
         for path, cause in scan.problems:
             tally.settle(FileOutcome(path, "broken", cause))
@@ -89,12 +98,14 @@ class _Session:
         tally: Tally,
         base_rate: float,
         calibrate: Callable[[FrameFeatures], FrameFeatures],
+        failures: FailureLog,
     ) -> None:
         self._store = store
         self._tally = tally
         self._writer = BatchWriter(store, tally)
         self._base_rate = base_rate
         self._calibrate = calibrate
+        self._failures = failures
         self._copies: list[Copy] = []
         self._in_work: dict[str, Extract] = {}
 
@@ -105,12 +116,9 @@ class _Session:
                 if isinstance(event, Advanced):
                     self._tally.advance(event.path, event.frames, event.seconds)
                 elif isinstance(event, Described):
-                    self._add_described(event)
+                    self._add_described(self._in_work.pop(event.path), event)
                 elif isinstance(event, Unreadable):
-                    step = self._in_work.pop(event.path)
-                    self._writer.append(
-                        Entry(_broken_record(step.file, step.hash, event.cause)), "broken", event.cause
-                    )
+                    self._add_unreadable(self._in_work.pop(event.path), event)
                 self._writer.write_if_due()
         finally:
             self._writer.write()
@@ -174,8 +182,12 @@ class _Session:
             entry = Entry(record, features, self._store.read_windows(source.id))
             self._writer.append(entry, _kind_of(step), f"same content as {source.path}")
 
-    def _add_described(self, event: Described) -> None:
-        step = self._in_work.pop(event.path)
+    def _add_unreadable(self, step: Extract, event: Unreadable) -> None:
+        cause = self._failures.write(event.path, event.cause, event.trace) if event.trace else event.cause
+        record = _broken_record(step.file, step.hash, cause)
+        self._writer.append(Entry(record.as_stale(cause) if event.temporary else record), "broken", cause)
+
+    def _add_described(self, step: Extract, event: Described) -> None:
         if _has_changed(step.file):
             cause = "it changed while it was being read; index it again"
             stale = _broken_record(step.file, "", cause).as_stale(cause)
@@ -183,8 +195,13 @@ class _Session:
             return
         info = event.info
         self._tally.finish(event.path, info.duration)
-        features = self._calibrate(event.features)
-        windows = window_vectors(features)
+        try:
+            features = self._calibrate(event.features)
+            windows = window_vectors(features)
+        # As in the executor: whatever one video's features lead to, the other videos must not suffer.
+        except Exception as error:  # noqa: BLE001
+            self._add_unreadable(step, internal_error(event.path, error))
+            return
         record = VideoRecord(
             path=step.file.path,
             size=step.file.size,

@@ -5,103 +5,125 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import socket
 import sys
 import threading
+import time
 import traceback
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from typing import Any
 
 import torch
 
 from vidkin.errors import VidkinError
-from vidkin.features import FrameExtractor
-from vidkin.index.ingest.executor import Unreadable, WorkerSpec
+from vidkin.features import FrameExtractor, Phase
+from vidkin.index.ingest.channel import Channel
+from vidkin.index.ingest.executor import WorkerSpec
 from vidkin.index.ingest.serial import describe_video
 
-__all__ = ["Alive", "Bug", "receive", "run_worker", "send"]
+__all__ = ["Alive", "Failed", "run_worker"]
+
+# Signs of life are sent for each change of the phase, and this often, in seconds, within one.
+_BEAT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """The worker has opened its extractor, or decoded a few more frames."""
+    """The worker has opened its extractor, or has come further with its file.
+
+    Attributes:
+        phase: What it does until its next message.
+    """
+
+    phase: Phase = "decoding"
 
 
 @dataclass(frozen=True, slots=True)
-class Bug:
-    """Something went wrong that is not the file's fault.
+class Failed:
+    """The extractor cannot be opened.
 
     Attributes:
         error: The exception.
         trace: Its traceback in the worker.
     """
 
-    error: Exception
+    error: VidkinError
     trace: str
-
-
-def send(connection: Connection, message: object) -> None:
-    """Send any message.
-
-    Pickled here: the connection itself would pass tensors through shared memory, which needs a common parent.
-    """
-    connection.send_bytes(pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL))
-
-
-def receive(connection: Connection) -> Any:
-    """The next message; :class:`EOFError` or :class:`ConnectionResetError` when the other side is gone."""
-    return pickle.loads(connection.recv_bytes())
 
 
 def run_worker(descriptor: int) -> None:
     """Receive a specification, then describe file after file until told to stop.
 
     The parent sends a ``WorkerSpec``, then paths, then None. The answers are one :class:`Alive` when the extractor is
-    open, and for each file any number of :class:`Alive` and of events, the last of which is a ``Described`` or an
-    ``Unreadable``, or a :class:`Bug`.
+    open (or one :class:`Failed`), and for each file any number of :class:`Alive` and of events, the last of which is a
+    ``Described`` or an ``Unreadable``.
 
     Args:
-        descriptor: Of the pipe to the parent.
+        descriptor: Of the socket to the parent.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent gets it too, and ends its workers.
     _die_with_parent()
     torch.set_num_threads(1)
-    connection = Connection(descriptor)
+    parent = _Parent(descriptor)
+    spec = parent.receive()
+    assert isinstance(spec, WorkerSpec)
     try:
-        spec: WorkerSpec = receive(connection)
+        extractor = spec.open()
+    except VidkinError as error:
+        parent.send(_failed(error))
+        return
+    parent.send(Alive())
+    while (path := parent.receive()) is not None:
+        assert isinstance(path, str)
+        _describe(path, extractor, spec.base_rate, parent)
+
+
+class _Parent:
+    """The channel to the parent; when the parent is gone, nobody is left to tell, and this process ends."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._channel = Channel(socket.socket(fileno=descriptor))
+
+    def receive(self) -> object:
         try:
-            extractor = spec.open()
-        except VidkinError as error:
-            send(connection, _bug(error))
-            return
-        send(connection, Alive())
-        while (path := receive(connection)) is not None:
-            _describe(path, extractor, spec.base_rate, connection)
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        os._exit(0)  # The parent is gone: nobody is left to tell.
+            return self._channel.receive()
+        except (EOFError, ConnectionError):
+            os._exit(0)
+
+    def send(self, message: object) -> None:
+        try:
+            self._channel.send(message)
+        except ConnectionError:
+            os._exit(0)
 
 
-def _describe(path: str, extractor: FrameExtractor, base_rate: float, connection: Connection) -> None:
-    try:
-        for event in describe_video(path, extractor, base_rate, beat=lambda: send(connection, Alive())):
-            send(connection, event)
-    except MemoryError:
-        send(connection, Unreadable(path, "needs more memory than there is"))
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        raise
-    # Whatever else it is, it is a bug, and the parent raises it again.
-    except Exception as error:  # noqa: BLE001
-        send(connection, _bug(error))
+class _Beat:
+    """Sends signs of life, few enough to cost nothing."""
+
+    def __init__(self, parent: _Parent) -> None:
+        self._parent = parent
+        self._phase: Phase | None = None
+        self._sent = 0.0
+
+    def __call__(self, phase: Phase) -> None:
+        now = time.monotonic()
+        if phase != self._phase or now - self._sent >= _BEAT:
+            self._phase, self._sent = phase, now
+            self._parent.send(Alive(phase))
 
 
-def _bug(error: Exception) -> Bug:
+def _describe(path: str, extractor: FrameExtractor, base_rate: float, parent: _Parent) -> None:
+    for event in describe_video(path, extractor, base_rate, beat=_Beat(parent)):
+        parent.send(event)
+
+
+def _failed(error: VidkinError) -> Failed:
     """The exception itself if it can be sent, or else one with its text."""
     trace = traceback.format_exc()
     try:
         pickle.loads(pickle.dumps(error))
     except (pickle.PicklingError, TypeError, AttributeError):
-        return Bug(RuntimeError(f"{type(error).__name__}: {error}"), trace)
-    return Bug(error, trace)
+        return Failed(VidkinError(f"{type(error).__name__}: {error}"), trace)
+    return Failed(error, trace)
 
 
 def _die_with_parent() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import struct
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ from PIL import Image as PILImage
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
+
+logger = logging.getLogger(__name__)
 
 # Turns counter-clockwise by 90 degrees, and whether the picture is mirrored (left to right) before that.
 Orientation = tuple[int, bool]
@@ -60,9 +63,12 @@ class Orienter:
 
     def _from_exif(self) -> Orientation | None:
         try:
-            with PILImage.open(self._name) as image:
+            with warnings.catch_warnings(action="ignore"), PILImage.open(self._name) as image:
                 tag = image.getexif().get(_EXIF_TAG)
-        except (OSError, ValueError, SyntaxError):  # a video of pictures, or one that Pillow does not know
+        # A video of pictures, one that Pillow does not know, or a header that is damaged or an attack, at which its
+        # parsers raise anything; all that is lost is how the picture should be turned.
+        except Exception as error:  # noqa: BLE001
+            logger.debug("%s: no orientation can be read: %s", self._name, error)
             return None
         return _EXIF_ORIENTATIONS[tag - 1] if isinstance(tag, int) and 1 <= tag <= 8 else None
 

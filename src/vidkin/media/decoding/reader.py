@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import av
@@ -34,6 +34,12 @@ GLUED = 1.0
 class PictureReader:
     """Reads the pictures of one video with strictly increasing times.
 
+    Args:
+        name: The file, for messages.
+        container: The open file.
+        stream: Its video.
+        on_read: Called for every packet that is read.
+
     Attributes:
         base: Time of the first picture in units of the stream (known after the first one).
         tick: Seconds of one unit.
@@ -43,10 +49,18 @@ class PictureReader:
         concealed: Number of pictures that were decoded with errors.
     """
 
-    def __init__(self, name: str, container: InputContainer, stream: VideoStream) -> None:
+    def __init__(
+        self,
+        name: str,
+        container: InputContainer,
+        stream: VideoStream,
+        *,
+        on_read: Callable[[], None] = lambda: None,
+    ) -> None:
         self.name = name
         self.container = container
         self.stream = stream
+        self._on_read = on_read
         self.tick = float(stream.time_base or 1 / 90000)
         self.nominal = max(1, round(1 / (frame_rate(stream) * self.tick)))
         self.base: int | None = None
@@ -91,6 +105,7 @@ class PictureReader:
         """The packets of the video up to the end, or to the point where it can no longer be read."""
         try:
             for packet in self.container.demux(self.stream):
+                self._on_read()
                 if packet.size:
                     stamp = packet.dts if self._times_of_decoding else packet.pts
                     if stamp is not None and not packet.is_discard and not self._shift:

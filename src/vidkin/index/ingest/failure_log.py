@@ -1,0 +1,57 @@
+"""Tracebacks of internal errors, in a file of the index."""
+
+from __future__ import annotations
+
+import logging
+import os
+from datetime import datetime
+from pathlib import Path
+
+__all__ = ["ERRORS_FILE", "FailureLog"]
+
+ERRORS_FILE = "errors.log"
+
+_logger = logging.getLogger(__name__)
+# A longer file is begun anew, so that a bug that every file meets does not fill the disk.
+_MOST_BYTES = 4 << 20
+
+
+class FailureLog:
+    """Appends tracebacks to a file; without one, or where it cannot be written, they are logged.
+
+    Args:
+        path: The file, made with the first entry; None for none.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+
+    def write(self, video: str, cause: str, trace: str) -> str:
+        """Keep one traceback; returns the cause completed by where it is.
+
+        Args:
+            video: The file that was being read.
+            cause: One line.
+            trace: The traceback.
+        """
+        # A name that is not text must not make this fail.
+        entry = f"{video!a}: {cause}\n{trace}\n"
+        if self._path is None:
+            _logger.error("%s", entry)
+            return cause
+        try:
+            self._append(f"{datetime.now().astimezone().isoformat(timespec='seconds')} {entry}")
+        except OSError as error:
+            _logger.error("%s cannot be written (%s); the traceback is: %s", self._path, error, entry)
+            return cause
+        return f"{cause}; traceback in {self._path}"
+
+    def _append(self, entry: str) -> None:
+        assert self._path is not None
+        # Never through a link that somebody has put there.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+        descriptor = os.open(self._path, flags, 0o666)
+        with open(descriptor, "a", encoding="utf-8", errors="backslashreplace") as file:
+            if file.tell() > _MOST_BYTES:
+                file.truncate(0)
+            file.write(entry)
