@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from vidkin.errors import MediaError, VidkinError
     from vidkin.index import Comparison, Index, IngestReport, Match, compare
     from vidkin.shots import Shot, ShotDetection, detect_shots
+    from vidkin.shots.train import ShotTrainingReport, train_shots
     from vidkin.similarity import Segment
     from vidkin.training import Evaluation, TrainingReport, evaluate, train
 
@@ -24,6 +25,7 @@ __all__ = [
     "Segment",
     "Shot",
     "ShotDetection",
+    "ShotTrainingReport",
     "TrainingReport",
     "VidkinError",
     "__version__",
@@ -31,6 +33,7 @@ __all__ = [
     "detect_shots",
     "evaluate",
     "train",
+    "train_shots",
 ]
 
 # Public name -> room that exports it. Looked up on first use: importing vidkin loads no torch and no database.
@@ -43,11 +46,13 @@ _HOMES = {
     "Segment": "vidkin.similarity",
     "Shot": "vidkin.shots",
     "ShotDetection": "vidkin.shots",
+    "ShotTrainingReport": "vidkin.shots.train",
     "TrainingReport": "vidkin.training",
     "compare": "vidkin.index",
     "detect_shots": "vidkin.shots",
     "evaluate": "vidkin.training",
     "train": "vidkin.training",
+    "train_shots": "vidkin.shots.train",
     "MediaError": "vidkin.errors",
     "VidkinError": "vidkin.errors",
 }

@@ -18,9 +18,9 @@ from vidkin.shots import (
 def test_a_detected_cut_checks_itself() -> None:
     assert not DetectedCut(5).is_gradual
     assert DetectedCut(5, "wipe").is_gradual
-    with pytest.raises(InvalidArgumentError, match="frame of a cut must be at least 1, got 0"):
+    with pytest.raises(InvalidArgumentError, match="frame must be at least 1, got 0"):
         DetectedCut(0)
-    with pytest.raises(InvalidArgumentError, match=r"kind of a cut must be one of hard, .*, got 'zoom'"):
+    with pytest.raises(InvalidArgumentError, match=r"kind of a cut must be one of 'hard', .*, got 'zoom'"):
         DetectedCut(5, "zoom")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match=r"confidence must be in \[0, 1\], got -1"):
         DetectedCut(5, confidence=-1)

@@ -53,7 +53,7 @@ def test_the_event_begins_where_the_curve_leaves_its_calm_part() -> None:
 def test_mistakes_are_told() -> None:
     with pytest.raises(
         InvalidArgumentError,
-        match="one of mann-kendall, theil-sen, end-rise, combined, got 'slope'",
+        match=r"test must be one of 'mann-kendall', .* got 'slope'",
     ):
         fit_trend([curve(0, event=True)], [True], test="slope")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="one label per curve, got 1 for 2 curves"):

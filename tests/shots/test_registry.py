@@ -59,13 +59,15 @@ def test_the_detectors_of_the_package() -> None:
         "adaptive",
         "band",
         "content",
+        "cuts",
         "deepsbd:FOLDER",
         "default",
         "learned:FOLDER",
         "shotdetect",
         "svd",
+        "transnetv2",
     )
-    assert type(open_detector()) is type(open_detector("band?hard=0.4"))
+    assert type(open_detector()) is type(open_detector("cuts?hard=0.4"))
     assert open_detector("default").name == "default"
 
 

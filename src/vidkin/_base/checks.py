@@ -6,7 +6,14 @@ from collections.abc import Iterable
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["check_at_least", "check_choice", "check_not_negative", "check_positive", "check_range"]
+__all__ = [
+    "check_at_least",
+    "check_choice",
+    "check_not_negative",
+    "check_positive",
+    "check_range",
+    "check_share",
+]
 
 
 def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
@@ -33,6 +40,13 @@ def check_positive(**values: float) -> None:
     for name, value in values.items():
         if not value > 0:
             raise InvalidArgumentError(f"{name} must be above 0, got {value}")
+
+
+def check_share(**values: float) -> None:
+    """Raise :class:`InvalidArgumentError` unless every value is in [0, 1]; NaN is not."""
+    for name, value in values.items():
+        if not 0 <= value <= 1:
+            raise InvalidArgumentError(f"{name} must be in [0, 1], got {value}")
 
 
 def check_range(low: float, high: float) -> None:

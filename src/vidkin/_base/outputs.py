@@ -1,4 +1,4 @@
-"""Files that a caller asked for: written whole or not at all, and every failure is one MediaError with its cause."""
+"""Files and folders that a caller asked for: files are written whole or not at all, and failures name their cause."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from vidkin._base.atomic import replace_file
-from vidkin.errors import MediaError
+from vidkin.errors import InvalidArgumentError, MediaError
 
-__all__ = ["open_output"]
+__all__ = ["create_folder", "create_output_folder", "open_output"]
+
+PathLike = str | os.PathLike[str]
 
 
 @contextmanager
-def open_output(path: str | os.PathLike[str]) -> Iterator[Path]:
+def open_output(path: PathLike) -> Iterator[Path]:
     """A temporary file that replaces ``path`` when the block succeeds; see :func:`~vidkin._base.atomic.replace_file`.
 
     Raises:
@@ -32,3 +35,34 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[Path]:
             yield temporary
     except OSError as error:
         raise MediaError(target, f"cannot be written: {error.strerror or error}") from error
+
+
+def create_folder(path: PathLike) -> Path:
+    """The folder, created with its parents if it does not exist.
+
+    Raises:
+        MediaError: It cannot be created.
+    """
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MediaError(folder, f"the folder cannot be created: {error.strerror or error}") from error
+    return folder
+
+
+def create_output_folder(path: PathLike) -> Path:
+    """The folder, created with its parents if it does not exist, and known to be writable before long work begins.
+
+    Raises:
+        InvalidArgumentError: It cannot be created or written to.
+    """
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"{folder}: {error.strerror or error}; choose an output folder that can be written"
+        ) from error

@@ -1,7 +1,7 @@
-"""Room shots: cuts, shots, critical clips and curves of a video; detectors, and the files made of what they find.
+"""Room shots: cuts, shots, critical clips and curves of a video; detectors, and the files made of their results.
 
 Exported here is what every detector shares, without torch. `vidkin.shots.band`, `vidkin.shots.learned` and
-`vidkin.shots.judging` export what is theirs.
+`vidkin.shots.judging` export their own names.
 """
 
 from vidkin.shots.contract import DetectedCut, DetectedCuts, PlanesDetector, RgbFrame, ShotDetector
@@ -15,6 +15,7 @@ from vidkin.shots.critical import (
 )
 from vidkin.shots.detect import build_detection, detect, detect_shots
 from vidkin.shots.export.edit import write_chapters, write_edl
+from vidkin.shots.export.exporter import SHOT_FORMATS, ExportedShots, ShotExporter, ShotFormat
 from vidkin.shots.export.files import split_shots, write_thumbnails
 from vidkin.shots.export.html import write_contact_sheet
 from vidkin.shots.export.lists import detection_as_dict, write_shots_csv, write_stats_csv
@@ -28,12 +29,14 @@ from vidkin.shots.shot import TRANSITIONS, Curve, Cut, Shot, ShotDetection, Tran
 from vidkin.shots.trend import MannKendall, end_rise, mann_kendall, theil_sen
 
 __all__ = [
+    "SHOT_FORMATS",
     "TRANSITIONS",
     "TREND_TESTS",
     "Curve",
     "Cut",
     "DetectedCut",
     "DetectedCuts",
+    "ExportedShots",
     "FittedRule",
     "KnownCutsDetector",
     "MannKendall",
@@ -42,6 +45,8 @@ __all__ = [
     "Shot",
     "ShotDetection",
     "ShotDetector",
+    "ShotExporter",
+    "ShotFormat",
     "Transition",
     "TrendTest",
     "available_detectors",

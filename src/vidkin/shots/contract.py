@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.checks import check_at_least, check_choice, check_share
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.shot import TRANSITIONS, Curve, Transition, check_choice, check_share
+from vidkin.shots.shot import TRANSITIONS, Curve, Transition
 
 if TYPE_CHECKING:
     from vidkin.media import FramePlanes
@@ -56,10 +57,9 @@ class DetectedCut:
     end_frame: int | None = None
 
     def __post_init__(self) -> None:
-        if self.frame < 1:
-            raise InvalidArgumentError(f"frame of a cut must be at least 1, got {self.frame}")
+        check_at_least(1, frame=self.frame)
         check_choice("kind of a cut", self.kind, TRANSITIONS)
-        check_share("confidence", self.confidence)
+        check_share(confidence=self.confidence)
 
     @property
     def is_gradual(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.fitted_rule import FittedRule, fit_rule
 from vidkin.shots.trend import end_rise, mann_kendall, theil_sen
@@ -76,8 +77,7 @@ def fit_trend(
     Raises:
         InvalidArgumentError: The test is unknown, lengths differ, or not both critical and other shots are given.
     """
-    if test not in TREND_TESTS:
-        raise InvalidArgumentError(f"test must be one of {', '.join(TREND_TESTS)}, got {test!r}")
+    check_choice("test", test, TREND_TESTS)
     if len(curves) != len(critical):
         raise InvalidArgumentError(
             f"critical must have one label per curve, got {len(critical)} for {len(curves)} curves"

@@ -9,11 +9,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import PLANE_HEIGHT, PLANE_WIDTH, iter_frames, iter_planes, probe
 from vidkin.shots.contract import DetectedCuts, PlanesDetector, RgbFrame, ShotDetector
 from vidkin.shots.registry import open_detector
-from vidkin.shots.shot import TRANSITIONS, Cut, Opening, Shot, ShotDetection, Transition, check_choice
+from vidkin.shots.shot import TRANSITIONS, Cut, Opening, Shot, ShotDetection, Transition
 
 __all__ = ["build_detection", "detect", "detect_shots"]
 

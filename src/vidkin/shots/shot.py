@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.checks import check_choice, check_share
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["TRANSITIONS", "Curve", "Cut", "Opening", "Shot", "ShotDetection", "Transition"]
@@ -52,7 +53,7 @@ class Cut:
 
     def __post_init__(self) -> None:
         check_choice("kind of a cut", self.kind, TRANSITIONS)
-        check_share("confidence", self.confidence)
+        check_share(confidence=self.confidence)
         if not 0 <= self.start_frame <= self.frame <= self.end_frame:
             raise InvalidArgumentError(
                 "frames of a cut must be 0 <= start_frame <= frame <= end_frame, "
@@ -95,9 +96,9 @@ class Shot:
 
     def __post_init__(self) -> None:
         check_choice("kind of a shot", self.kind, get_args(Opening))
-        check_share("confidence", self.confidence)
+        check_share(confidence=self.confidence)
         if self.critical is not None:
-            check_share("critical", self.critical)
+            check_share(critical=self.critical)
         if not 0 <= self.start_frame < self.end_frame:
             raise InvalidArgumentError(
                 "frames of a shot must be 0 <= start_frame < end_frame, "
@@ -154,15 +155,3 @@ class ShotDetection:
     shots: tuple[Shot, ...]
     curve: Curve | None
     frame_times: NDArray[np.float64]
-
-
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise InvalidArgumentError unless the value is one of the choices."""
-    if value not in choices:
-        raise InvalidArgumentError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
-
-
-def check_share(name: str, value: float) -> None:
-    """Raise InvalidArgumentError unless the value is in [0, 1]."""
-    if not 0.0 <= value <= 1.0:
-        raise InvalidArgumentError(f"{name} must be in [0, 1], got {value}")

@@ -77,7 +77,10 @@ def test_too_few_videos_are_told(labels: Path, tmp_path: Path) -> None:
     few = VideoAnnotation(labels.parent / "0.mp4", 25.0, (ShotAnnotation(0, 24), ShotAnnotation(24, 48)))
     write_shot_annotations(tmp_path / "few.json", [few])
     result = run(tmp_path / "few.json", "--recipe", labels.parent / "recipe.toml", status=2)
-    assert "has labels of 1 video; 4 or more are needed" in result.stderr
+    assert (
+        "labels must be of at least 4 videos, as every fourth is held out to fit the thresholds on, got 1"
+        in result.stderr
+    )
 
 
 def test_an_output_that_is_no_folder_is_told_before_training(labels: Path, tmp_path: Path) -> None:
@@ -104,7 +107,7 @@ def test_labels_behind_the_end_of_a_kept_video_are_told(labels: Path, tmp_path: 
         labels, tmp_path / "labels.json", lambda videos: videos[3]["shots"][2].update(end=500)
     )
     result = run(changed, "--recipe", labels.parent / "recipe.toml", "--output", tmp_path / "model", status=2)
-    assert "3.mp4 has 72 frames, but a shot labelled up to 500" in result.stderr
+    assert "3.mp4: a labeled shot ends at frame 500, but the video has 72 frames" in result.stderr
 
 
 def test_what_cannot_be_fitted_is_told_before_training(labels: Path, tmp_path: Path) -> None:
@@ -113,11 +116,11 @@ def test_what_cannot_be_fitted_is_told_before_training(labels: Path, tmp_path: P
         labels, tmp_path / "uncut.json", lambda videos: videos[3].update(shots=videos[3]["shots"][:1])
     )
     assert (
-        "Every fourth video (3.mp4) is kept to fit what counts as a cut"
+        "every fourth video (3.mp4) is held out to fit what counts as a cut"
         in run(uncut, *recipe, status=2).stderr
     )
     gone = rewritten(labels, tmp_path / "gone.json", lambda videos: videos[0].update(video="gone.mp4"))
-    assert "1 labelled video not found: gone.mp4" in run(gone, *recipe, status=2).stderr
+    assert "1 labeled video not found: gone.mp4" in run(gone, *recipe, status=2).stderr
     assert not (tmp_path / "model").exists()
     calm = rewritten(
         labels, tmp_path / "calm.json", lambda videos: videos[3]["shots"][0].update(critical=None)

@@ -95,8 +95,8 @@ def test_every_kind_of_file(film: Path, tmp_path: Path) -> None:
         "edit decision list",
         "OpenTimelineIO timeline",
         ": chapters",
-        "as a picture",
-        ": 3 pictures",
+        "as an image",
+        ": 3 images",
     ):
         assert words in outcome.out
 
@@ -211,7 +211,7 @@ def test_broken_videos_are_outcomes(film: Path, tmp_path: Path) -> None:
 def test_nothing_usable(tmp_path: Path) -> None:
     assert "there is no such file" in run(tmp_path / "gone.mp4", status=3).err
     (tmp_path / "empty").mkdir()
-    assert "no video was found there" in run(tmp_path / "empty", status=3).err
+    assert "no videos in these folders" in run(tmp_path / "empty", status=3).err
     assert run(tmp_path / "gone.mp4", "--csv", tmp_path / "x.csv", "--json", status=3).json["csv"] is None
     assert not (tmp_path / "x.csv").exists()
 
@@ -231,7 +231,7 @@ def test_what_cannot_be_written_is_told_and_the_rest_is_done(tmp_path: Path) -> 
         status=1,
     )
     assert "its pictures have no times, so it cannot be split" in outcome.err
-    assert "drop-frame time code exists at 29.97 and 59.94" in outcome.err
+    assert "frames a second for drop-frame time code, got" in outcome.err
     assert "1 shot" in outcome.out
     assert (tmp_path / "film.txt").exists()
     assert not (tmp_path / "film.edl").exists()
@@ -252,7 +252,7 @@ def test_wrong_targets_are_told_before_anything_is_read(words: list[str], messag
 def test_a_file_is_no_folder_for_several_videos(film: Path, tmp_path: Path) -> None:
     (tmp_path / "cuts.edl").touch()
     outcome = run(film, tmp_path / "other.mp4", "--edl", tmp_path / "cuts.edl", status=2)
-    assert "--edl must name a folder for several videos" in outcome.err
+    assert "edl must be a folder for several videos, got the file" in outcome.err
 
 
 def test_detectors_that_mean_nothing(film: Path) -> None:
@@ -282,7 +282,7 @@ def test_a_video_is_never_written_over(option: str, tmp_path: Path) -> None:
     before = film.read_bytes()
     for target in (film, tmp_path / "link.mp4", tmp_path / "." / "film.mp4"):
         outcome = run(film, option, target, status=2)
-        assert "which is one of the videos; give it another name" in outcome.err
+        assert "which is one of the videos; choose another name" in outcome.err
     assert film.read_bytes() == before
 
 
@@ -297,7 +297,7 @@ def test_a_piece_is_never_written_over_a_video(tmp_path: Path) -> None:
     third = cut_video(other / "film-002.mp4")
     whole = third.read_bytes()
     outcome = run(first, third, "--split", other, status=1)
-    assert "a piece would be written over" in outcome.err
+    assert "split would overwrite" in outcome.err
     assert second.read_bytes() == before
     assert third.read_bytes() == whole
     assert not (other / "film-001.mp4").exists()
@@ -306,7 +306,7 @@ def test_a_piece_is_never_written_over_a_video(tmp_path: Path) -> None:
 def test_two_options_do_not_write_one_file(film: Path, tmp_path: Path) -> None:
     same = tmp_path / "same.txt"
     outcome = run(film, "--csv", same, "--edl", same, status=2)
-    assert "which is the file of --csv; give it another name" in outcome.err
+    assert "edl would overwrite" in outcome.err
     assert not same.exists()
 
 
@@ -328,7 +328,7 @@ def test_a_table_that_cannot_be_written_leaves_the_rest(film: Path, tmp_path: Pa
     assert [failure["path"] for failure in outcome.json["broken"]] == [str(pipe)]
     assert "it is a device or a pipe, not a file" in outcome.err
     assert pipe.is_fifo()
-    assert "--csv must name a file" in run(film, "--csv", tmp_path, status=2).err
+    assert "csv must be a file, got the folder" in run(film, "--csv", tmp_path, status=2).err
 
 
 def test_every_failure_names_its_file_once(tmp_path: Path) -> None:
@@ -351,14 +351,14 @@ def test_a_name_as_long_as_names_can_be(film: Path, tmp_path: Path) -> None:
 
 
 def test_drop_frame_alone_says_nothing(film: Path) -> None:
-    assert "give --edl FILE with it" in run(film, "--drop-frame", status=2).err
+    assert "--drop-frame needs --edl FILE" in run(film, "--drop-frame", status=2).err
 
 
 def test_interrupted_it_begins_anew(film: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("vidkin.cli.videos.shots._detect", interrupt)
+    monkeypatch.setattr("vidkin.shots.detect", interrupt)
     outcome = run(film, status=130)
     assert outcome.err == "Interrupted. Finished work is saved; run the same command again to start over.\n"
 

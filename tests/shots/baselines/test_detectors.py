@@ -92,10 +92,10 @@ def test_a_dissolve_is_gradual_for_svd(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("content?min_scene_len=0", r"min_scene_len must be at least 1 frame, got 0"),
-        ("content?threshold=0", r"threshold of content must be above 0, got 0.0"),
-        ("shotdetect?threshold=-1", r"threshold of shotdetect must be at least 0, got -1.0"),
-        ("shotdetect?min_scene_len=0", r"min_scene_len must be at least 1 frame, got 0"),
+        ("content?min_scene_len=0", r"min_scene_len must be at least 1, got 0"),
+        ("content?threshold=0", r"threshold must be above 0, got 0.0"),
+        ("shotdetect?threshold=-1", r"threshold must be at least 0, got -1.0"),
+        ("shotdetect?min_scene_len=0", r"min_scene_len must be at least 1, got 0"),
     ],
 )
 def test_settings_out_of_range(name: str, message: str) -> None:

@@ -109,7 +109,8 @@ def test_types_can_be_chosen(tmp_path: Path) -> None:
     assert [cut.frame for cut in detect(path, types=["hard"]).cuts] == [40]
     assert 40 not in [cut.frame for cut in detect(path, types=["fade"]).cuts]
     with pytest.raises(
-        InvalidArgumentError, match="types must be one of hard, gradual, dissolve, fade, wipe, got 'zoom'"
+        InvalidArgumentError,
+        match="types must be one of 'hard', 'gradual', 'dissolve', 'fade', 'wipe', got 'zoom'",
     ):
         detect(path, types=["zoom"])  # type: ignore[list-item]
 

@@ -56,7 +56,7 @@ def test_drop_frame(tmp_path: Path) -> None:
     write_edl(detection(rate=30000 / 1001), tmp_path / "film.edl", drop_frame=True)
     assert "FCM: DROP FRAME" in (tmp_path / "film.edl").read_text()
     assert events(tmp_path / "film.edl")[2][1] == "00:00:01;15"
-    with pytest.raises(InvalidArgumentError, match="this video runs at 24; leave drop-frame out"):
+    with pytest.raises(InvalidArgumentError, match="got 24; omit drop-frame"):
         write_edl(detection(rate=24.0), tmp_path / "other.edl", drop_frame=True)
     assert not (tmp_path / "other.edl").exists()
 
@@ -105,7 +105,7 @@ def test_opentimelineio_reads_what_was_written(tmp_path: Path) -> None:
 def test_opentimelineio_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentimelineio", None)
     with pytest.raises(
-        MissingPartError, match=r"opentimelineio, which is not installed: pip install 'vidkin\[otio\]'"
+        MissingPartError, match=r"which is not installed; install it with: pip install 'vidkin\[otio\]'"
     ):
         write_otio(detection(), tmp_path / "film.otio")
     assert list(tmp_path.iterdir()) == []

@@ -36,7 +36,7 @@ def test_thumbnails_are_scaled(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     source = cut_video(tmp_path / "film.mp4")
-    with pytest.raises(MediaError, match=r"film.mp4: the folder cannot be made"):
+    with pytest.raises(MediaError, match=r"film.mp4: the folder cannot be created"):
         write_thumbnails(detection(source), source)
 
 

@@ -150,5 +150,5 @@ def test_candidates_of_a_calm_stretch_are_low_and_labels_follow_the_intervals() 
 def test_mistakes_are_told() -> None:
     with pytest.raises(InvalidArgumentError, match=r"features must be \[T, F\] with at least one frame"):
         ShotWindows(np.zeros((0, 4), dtype=np.float32), 4, mean_direction)
-    with pytest.raises(InvalidArgumentError, match="window must be at least 2 frames, got 1"):
+    with pytest.raises(InvalidArgumentError, match="window must be at least 2, got 1"):
         ShotWindows(np.zeros((3, 4), dtype=np.float32), 1, mean_direction)

@@ -161,5 +161,5 @@ def test_mistakes_are_told(folder: Path, tmp_path: Path) -> None:
         match="this model does not detect shots; train one that does with `vidkin train-shots`",
     ):
         open_learned(tmp_path / "clip")
-    with pytest.raises(InvalidArgumentError, match="size must be at least 8 pixels, got 4"):
+    with pytest.raises(InvalidArgumentError, match="size must be at least 8, got 4"):
         LearnedDetector(build_model(CONFIG), ShotRules.load(folder), size=4)  # type: ignore[arg-type]

@@ -103,9 +103,9 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"shots\.json: damaged: KeyError: 'rate'"):
         ShotRules.load(tmp_path)
     rule = FittedRule({"jump": 1.0}, 0.0)
-    with pytest.raises(InvalidArgumentError, match="window must be at least 2 frames, got 1"):
+    with pytest.raises(InvalidArgumentError, match="window must be at least 2, got 1"):
         ShotRules(window=1, cut=rule)
-    with pytest.raises(InvalidArgumentError, match="rate must be above 0 frames a second or None, got 0"):
+    with pytest.raises(InvalidArgumentError, match="rate must be above 0, got 0"):
         ShotRules(window=4, cut=rule, rate=0)
     with pytest.raises(InvalidArgumentError, match="one entry per video, got 0 labels for 1 videos"):
         fit_shot_rules([scene(1, 20)], [], mean_direction, window=4)

@@ -11,6 +11,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from vidkin._base.outputs import create_output_folder
 from vidkin.datasets import LabelledSet
 from vidkin.errors import MediaError
 from vidkin.experiments.retrieval.methods import Method, method_named
@@ -20,7 +21,6 @@ from vidkin.experiments.retrieval.scores import nearest_items, score_retrieval
 from vidkin.experiments.retrieval.sets import PathLike, comparison_set, open_set
 from vidkin.experiments.retrieval.training import embed_inputs, train_method
 from vidkin.experiments.runs import load_or_run
-from vidkin.training.run.output import output_folder
 
 __all__ = ["choose_rate", "picture_queries", "read_runs", "run_comparison"]
 
@@ -52,7 +52,7 @@ def run_comparison(
         InvalidArgumentError: The output folder cannot be written.
         DatasetError: A collection is missing or incomplete.
     """
-    folder = output_folder(output)
+    folder = create_output_folder(output)
     runs: list[ComparisonRun] = []
     for chosen in map(comparison_set, plan.sets):
         labelled = open_set(chosen, data, on_broken=on_broken)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin._base.checks import check_at_least, check_positive
+from vidkin.errors import MissingPartError
 from vidkin.shots.contract import DetectedCut, DetectedCuts, RgbFrame
 from vidkin.shots.shot import Curve
 
@@ -96,7 +97,8 @@ class ContentBaseline(_SceneDetectBaseline):
     """
 
     def __init__(self, *, threshold: float = 30.0, min_scene_len: int = 15) -> None:
-        _check("content", threshold, min_scene_len)
+        check_positive(threshold=threshold)
+        check_at_least(1, min_scene_len=min_scene_len)
         peer = import_scenedetect().ContentDetector(threshold=threshold, min_scene_len=min_scene_len)
         super().__init__("content", peer, threshold=threshold)
 
@@ -119,15 +121,9 @@ class AdaptiveBaseline(_SceneDetectBaseline):
     def __init__(
         self, *, threshold: float = 3.0, min_scene_len: int = 15, min_content_val: float = 15.0
     ) -> None:
-        _check("adaptive", threshold, min_scene_len)
+        check_positive(threshold=threshold)
+        check_at_least(1, min_scene_len=min_scene_len)
         peer = import_scenedetect().AdaptiveDetector(
             adaptive_threshold=threshold, min_scene_len=min_scene_len, min_content_val=min_content_val
         )
         super().__init__("adaptive", peer, threshold=min_content_val)
-
-
-def _check(name: str, threshold: float, min_scene_len: int) -> None:
-    if not threshold > 0:
-        raise InvalidArgumentError(f"threshold of {name} must be above 0, got {threshold}")
-    if min_scene_len < 1:
-        raise InvalidArgumentError(f"min_scene_len must be at least 1 frame, got {min_scene_len}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.errors import InvalidArgumentError
+from vidkin._base.checks import check_at_least, check_not_negative
 from vidkin.shots.contract import DetectedCut, DetectedCuts, RgbFrame
 from vidkin.shots.shot import Curve
 
@@ -38,10 +38,8 @@ class ShotDetectBaseline:
     short_side: int | None = None
 
     def __init__(self, *, threshold: float = 30.0, min_scene_len: int = 1) -> None:
-        if not threshold >= 0:
-            raise InvalidArgumentError(f"threshold of shotdetect must be at least 0, got {threshold}")
-        if min_scene_len < 1:
-            raise InvalidArgumentError(f"min_scene_len must be at least 1 frame, got {min_scene_len}")
+        check_not_negative(threshold=threshold)
+        check_at_least(1, min_scene_len=min_scene_len)
         self.name = "shotdetect"
         self._threshold = threshold
         self._shortest = min_scene_len

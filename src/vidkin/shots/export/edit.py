@@ -1,4 +1,4 @@
-"""Shots for editing systems and players: EDL, OpenTimelineIO, chapters."""
+"""Shots for editing systems and players: edit decision lists and chapters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vidkin._base.outputs import open_output
 from vidkin.shots.export.timecode import frame_at, require_drop_frame, timecode, timeline_rate
 
 if TYPE_CHECKING:
-    from vidkin.shots.shot import Shot, ShotDetection
+    from vidkin.shots.shot import ShotDetection
 
 __all__ = ["write_chapters", "write_edl"]
 
@@ -23,21 +23,21 @@ PathLike = str | os.PathLike[str]
 def write_edl(
     detection: ShotDetection, path: PathLike, *, rate: Fraction | None = None, drop_frame: bool = False
 ) -> None:
-    """Write the shots as a CMX 3600 edit decision list: one cut event a shot, of one source reel ``AX``.
+    """Write the shots as a CMX 3600 edit decision list: one cut event a shot, from one source reel ``AX``.
 
     Positions are wall-clock times rounded to the frames of the timeline, so what an editing system shows lies within
-    half a frame of the shot. Gradual transitions are part of the pictures already: they are told in comments,
-    not as dissolves to be made. Shots of no frame at the timeline's rate are left out.
+    half a frame of the shot. Gradual transitions are already in the footage, so they become comments, not dissolves.
+    Shots without a frame at the timeline's rate are omitted.
 
     Args:
         detection: The shots.
         path: Where to write.
         rate: Frames a second of the timeline; None takes `timeline_rate` of the video.
         drop_frame: Write drop-frame time code (29.97 and 59.94 only). The default, non-drop, counts frames and is
-            read right by every system; choose drop-frame if your sequence is set to it.
+            read correctly by every system; choose drop-frame if your sequence uses it.
 
     Raises:
-        InvalidArgumentError: Drop-frame at a rate that has none.
+        InvalidArgumentError: Drop-frame time code does not exist at this rate.
         MediaError: The file cannot be written.
     """
     rate = rate or timeline_rate(np.asarray(detection.frame_times))
@@ -55,7 +55,10 @@ def write_edl(
         places = (first, last, record, record + last - first)
         codes = " ".join(timecode(place, rate, drop_frame=drop_frame) for place in places)
         lines += [f"{number:03d}  AX       V     C        {codes}", f"* FROM CLIP NAME: {source}"]
-        lines += _comments(shot)
+        if shot.kind != "start":
+            lines.append(f"* VIDKIN: {shot.kind} transition, confidence {shot.confidence:.2f}")
+        if shot.critical is not None:
+            lines.append(f"* VIDKIN: critical {shot.critical:.2f}")
         record += last - first
     _write_text(path, "\n".join([*lines, ""]))
 
@@ -70,7 +73,7 @@ def write_chapters(detection: ShotDetection, path: PathLike) -> None:
     """
     lines = [";FFMETADATA1", f"title={_escaped(Path(detection.path).stem)}"]
     for number, shot in enumerate(detection.shots, start=1):
-        critical = " (critical)" if shot.critical is not None and shot.critical >= 0.5 else ""
+        critical = " (critical)" if shot.is_critical else ""
         lines += [
             "[CHAPTER]",
             "TIMEBASE=1/1000",
@@ -81,22 +84,13 @@ def write_chapters(detection: ShotDetection, path: PathLike) -> None:
     _write_text(path, "\n".join([*lines, ""]))
 
 
-def _comments(shot: Shot) -> list[str]:
-    comments = []
-    if shot.kind != "start":
-        comments.append(f"* VIDKIN: {shot.kind} transition, confidence {shot.confidence:.2f}")
-    if shot.critical is not None:
-        comments.append(f"* VIDKIN: critical {shot.critical:.2f}")
-    return comments
-
-
 def _one_line(text: str) -> str:
-    """A name without line breaks and other control characters, which would start a statement of its own."""
+    """A name without line breaks and other control characters, which would start another statement."""
     return "".join(char if char.isprintable() or "\ud800" <= char <= "\udfff" else "_" for char in text)
 
 
 def _escaped(text: str) -> str:
-    """What means something in FFmpeg's metadata format, with a backslash before it."""
+    """The text with a backslash before characters that are special in FFmpeg's metadata format."""
     return "".join(f"\\{char}" if char in "=;#\\\n" else char for char in text)
 
 

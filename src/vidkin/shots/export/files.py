@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.outputs import open_output
-from vidkin.errors import MediaError
+from vidkin._base.outputs import create_folder, open_output
 from vidkin.media import SplitReport, iter_frames, split_video
 
 if TYPE_CHECKING:
     from vidkin.shots.shot import ShotDetection
 
-__all__ = ["iter_shot_pictures", "split_shots", "write_thumbnails"]
+__all__ = ["iter_shot_images", "split_shots", "write_thumbnails"]
 
 PathLike = str | os.PathLike[str]
 
@@ -31,32 +30,28 @@ def write_thumbnails(
 
     Args:
         detection: The shots.
-        folder: Where to write; made if it is not there.
+        folder: Where to write; created if it does not exist.
         short_side: Pixels at the shorter side (never more than the video has).
 
     Returns:
-        The pictures, in the order of the shots.
+        The images, in order of the shots.
 
     Raises:
-        MediaError: The video cannot be read, or a picture cannot be written.
+        MediaError: The video cannot be read, or an image cannot be written.
     """
     from PIL import Image
 
-    target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise MediaError(target, f"the folder cannot be made ({error.strerror or error})") from error
+    target = create_folder(folder)
     digits = max(4, len(str(len(detection.shots))))
-    paths: dict[int, Path] = {}
-    for number, image in iter_shot_pictures(detection, short_side=short_side):
-        paths[number] = target / f"{Path(detection.path).stem}-{number:0{digits}d}.jpg"
-        with open_output(paths[number]) as partial:
+    paths: list[Path] = []
+    for number, image in iter_shot_images(detection, short_side=short_side):
+        paths.append(target / f"{Path(detection.path).stem}-{number:0{digits}d}.jpg")
+        with open_output(paths[-1]) as partial:
             Image.fromarray(image).save(partial, quality=_JPEG_QUALITY)
-    return tuple(paths[number] for number in sorted(paths))
+    return tuple(paths)
 
 
-def iter_shot_pictures(
+def iter_shot_images(
     detection: ShotDetection, *, short_side: int = 160
 ) -> Iterator[tuple[int, NDArray[np.uint8]]]:
     """Number (from 1) and middle frame [H, W, 3] of every shot, in one pass over the video.
@@ -64,20 +59,20 @@ def iter_shot_pictures(
     Raises:
         MediaError: The video cannot be read.
     """
-    wanted: dict[int, list[int]] = {}
+    shots_at: dict[int, list[int]] = {}  # frame -> numbers of the shots that it is the middle of
     for number, shot in enumerate(detection.shots, start=1):
-        wanted.setdefault((shot.start_frame + shot.end_frame - 1) // 2, []).append(number)
+        shots_at.setdefault((shot.start_frame + shot.end_frame - 1) // 2, []).append(number)
     frame = 0
     for batch in iter_frames(detection.path, rate=None, short_side=short_side):
         for image in batch.images:
-            for number in wanted.get(frame, ()):
+            for number in shots_at.get(frame, ()):
                 yield number, image
             frame += 1
 
 
 def split_shots(detection: ShotDetection, folder: PathLike) -> SplitReport:
-    """Split the video in front of its shots without encoding anew: see `vidkin.media.split_video`.
+    """Split the video before its shots without re-encoding, see `vidkin.media.split_video`.
 
-    ``parts`` of the pieces are places in ``detection.shots``.
+    ``parts`` of the pieces are indices of ``detection.shots``.
     """
     return split_video(detection.path, folder, [shot.start for shot in detection.shots])

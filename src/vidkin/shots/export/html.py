@@ -1,4 +1,4 @@
-"""A contact sheet: one page with a picture of every shot, which opens in any browser without other files."""
+"""A contact sheet: one page with an image of every shot, which opens in any browser without other files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vidkin._base.outputs import open_output
-from vidkin.shots.export.files import iter_shot_pictures
+from vidkin.shots.export.files import iter_shot_images
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,12 +35,12 @@ small { opacity: .7; }
 def write_contact_sheet(
     detection: ShotDetection, path: str | os.PathLike[str], *, short_side: int = 120
 ) -> None:
-    """Write a page with the middle frame, the times and the transition of every shot; pictures are in the page.
+    """Write a page with the middle frame, the times and the transition of every shot; images are embedded in the page.
 
     Args:
         detection: The shots.
         path: The file to write.
-        short_side: Pixels at the shorter side of the pictures.
+        short_side: Pixels at the shorter side of the images.
 
     Raises:
         MediaError: The video cannot be read, or the file cannot be written.
@@ -54,7 +54,7 @@ def write_contact_sheet(
             f"<p>Shots: {len(detection.shots)}, transitions: {len(detection.cuts)}, "
             f"detector: {html.escape(detection.detector)}</p>\n<ol>\n"
         )
-        for number, image in iter_shot_pictures(detection, short_side=short_side):
+        for number, image in iter_shot_images(detection, short_side=short_side):
             shot = detection.shots[number - 1]
             file.write(_item(number, shot, opening.get(shot.start_frame), image))
         file.write("</ol></body></html>\n")

@@ -6,6 +6,7 @@ import csv
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,14 +15,12 @@ from vidkin._base.outputs import open_output
 from vidkin.shots.export.timecode import frame_at, timecode, timeline_rate
 
 if TYPE_CHECKING:
-    from vidkin.shots.shot import Cut, ShotDetection
+    from vidkin.shots.shot import ShotDetection
 
 __all__ = ["detection_as_dict", "write_shots_csv", "write_stats_csv"]
 
 PathLike = str | os.PathLike[str]
 
-_SHOT_FIELDS = ("start", "end", "start_frame", "end_frame", "kind", "confidence", "critical")
-_CUT_FIELDS = ("time", "frame", "kind", "confidence", "start", "end", "start_frame", "end_frame")
 _CSV_COLUMNS = (
     "file",
     "shot",
@@ -40,7 +39,7 @@ _CSV_COLUMNS = (
 
 
 def detection_as_dict(detection: ShotDetection, *, curve: bool = False) -> dict[str, Any]:
-    """A detection as plain values that `json.dumps` takes.
+    """A detection as plain values for `json.dumps`.
 
     Keys: ``path``, ``detector``, ``frames``, ``frame_rate``, ``shots`` and ``cuts`` (the fields of `Shot` and
     `Cut`; times in seconds, frames counted from 0, ``end_frame`` of a shot is the first frame after it), and with
@@ -51,8 +50,8 @@ def detection_as_dict(detection: ShotDetection, *, curve: bool = False) -> dict[
         "detector": detection.detector,
         "frames": len(detection.frame_times),
         "frame_rate": round(float(timeline_rate(np.asarray(detection.frame_times))), 3),
-        "shots": [_fields(shot, _SHOT_FIELDS) for shot in detection.shots],
-        "cuts": [_fields(cut, _CUT_FIELDS) for cut in detection.cuts],
+        "shots": [asdict(shot) for shot in detection.shots],
+        "cuts": [asdict(cut) for cut in detection.cuts],
     }
     if curve and detection.curve is not None:
         described["curve"] = {
@@ -70,7 +69,7 @@ def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None
 
     Columns: file, shot (from 1), start and end in seconds, start_frame, end_frame (the first frame after the shot),
     start_timecode and end_timecode (non-drop), kind and confidence of the transition that opens the shot,
-    transition_start and transition_end in seconds where it is gradual, critical (empty where not judged).
+    transition_start and transition_end in seconds if it is gradual, critical (empty if not judged).
 
     Raises:
         MediaError: The file cannot be written.
@@ -86,7 +85,8 @@ def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None
             opening = {cut.frame: cut for cut in detection.cuts}
             for number, shot in enumerate(detection.shots, start=1):
                 cut = opening.get(shot.start_frame)
-                gradual = cut is not None and cut.kind == "gradual"
+                if cut is not None and not cut.is_gradual:
+                    cut = None
                 rows.writerow(
                     [
                         detection.path,
@@ -99,8 +99,8 @@ def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None
                         timecode(frame_at(shot.end, rate), rate),
                         shot.kind,
                         _score(shot.confidence),
-                        _seconds(cut.start) if cut is not None and gradual else "",
-                        _seconds(cut.end) if cut is not None and gradual else "",
+                        "" if cut is None else _seconds(cut.start),
+                        "" if cut is None else _seconds(cut.end),
                         _score(shot.critical),
                     ]
                 )
@@ -109,8 +109,8 @@ def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None
 def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:
     """Write the detector's curve as CSV, one line a frame.
 
-    Columns: frame, time in seconds, the curve under its own name (empty where it has no value), cut (the confidence,
-    at the first frame of a new shot) and transition (the confidence, at all frames of a gradual transition).
+    Columns: frame, time in seconds, the curve under its own name (empty without a value), cut (the confidence, at the
+    first frame of a new shot) and transition (the confidence, at all frames of a gradual transition).
 
     Raises:
         MediaError: The file cannot be written.
@@ -125,16 +125,17 @@ def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:
             if place < len(values) and math.isfinite(value):
                 values[place] = f"{value:.6g}"
     cuts = {cut.frame: _score(cut.confidence) for cut in detection.cuts}
-    inside = _inside(detection.cuts)
+    inside = {
+        frame: _score(cut.confidence)
+        for cut in detection.cuts
+        if cut.is_gradual
+        for frame in range(cut.start_frame, cut.end_frame + 1)
+    }
     with open_output(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["frame", "time", name, "cut", "transition"])
         for frame, time in enumerate(times.tolist()):
             rows.writerow([frame, _seconds(time), values[frame], cuts.get(frame, ""), inside.get(frame, "")])
-
-
-def _fields(record: object, names: Sequence[str]) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in names}
 
 
 def _seconds(time: float) -> str:
@@ -143,13 +144,3 @@ def _seconds(time: float) -> str:
 
 def _score(value: float | None) -> str:
     return "" if value is None else f"{value:.4f}"
-
-
-def _inside(cuts: Sequence[Cut]) -> dict[int, str]:
-    """Frames that lie in a gradual transition, with its confidence."""
-    return {
-        frame: _score(cut.confidence)
-        for cut in cuts
-        if cut.kind == "gradual"
-        for frame in range(cut.start_frame, cut.end_frame + 1)
-    }

@@ -23,16 +23,16 @@ __all__ = ["import_otio", "write_otio"]
 def write_otio(
     detection: ShotDetection, path: str | os.PathLike[str], *, rate: Fraction | None = None
 ) -> None:
-    """Write the shots as clips of one video track, all of them parts of the one file.
+    """Write the shots as clips of one video track, all of them parts of one file.
 
     Each clip holds its range in the source, and under the metadata key ``vidkin`` the kind and the confidence of the
-    transition that opens it, the exact times in seconds and, where it was judged, how critical it is; critical clips
-    carry a red marker as well. Positions are wall-clock times rounded to the frames of the timeline; shots of
-    no frame at its rate are left out.
+    transition that opens it, the exact times in seconds and, if judged, how critical it is; critical clips also have a
+    red marker. Positions are wall-clock times rounded to the frames of the timeline; shots without a frame at its
+    rate are omitted.
 
     Args:
         detection: The shots.
-        path: Where to write; ``.otio`` is what readers expect.
+        path: Where to write; readers expect ``.otio``.
         rate: Frames a second of the timeline; None takes `timeline_rate` of the video.
 
     Raises:
@@ -70,7 +70,7 @@ def write_otio(
         )
         if shot.critical is not None:
             facts["critical"] = shot.critical
-            if shot.critical >= 0.5:
+            if shot.is_critical:
                 red = otio.schema.MarkerColor.RED
                 clip.markers.append(otio.schema.Marker("critical", span(first, last), color=red))
         clip.metadata["vidkin"] = facts
@@ -85,11 +85,11 @@ def import_otio() -> Any:
         return importlib.import_module("opentimelineio")
     except ImportError as error:
         raise MissingPartError(
-            "OpenTimelineIO files need the package opentimelineio, which is not installed: "
-            "pip install 'vidkin[otio]'"
+            "OpenTimelineIO files need the package opentimelineio, which is not installed; "
+            "install it with: pip install 'vidkin[otio]'"
         ) from error
 
 
 def _text(name: str) -> str:
-    """A file's name as Unicode, whatever bytes it has."""
+    """A file name as Unicode; bytes that are none become question marks."""
     return os.fsencode(name).decode("utf-8", "replace")

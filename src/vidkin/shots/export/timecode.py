@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.checks import check_not_negative
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["STANDARD_RATES", "frame_at", "require_drop_frame", "timecode", "timeline_rate"]
@@ -17,19 +18,19 @@ STANDARD_RATES = (
 )
 """Frame rates that editing systems know, the plain ones first."""
 
-# Farther than this many frames from the frames of a rate, a file does not run at it.
+# A file with a frame farther than this many frames from those of a rate does not run at that rate.
 _OFF = 0.2
-# A rate is tried if the usual distance of two frames is that of the rate, but for this share.
+# A rate is tried if the median distance of two frames is that of the rate, except for this share.
 _NEAR = 0.05
 
 
 def timeline_rate(times: NDArray[np.float64]) -> Fraction:
     """The frame rate at which a timeline shows this video.
 
-    It is the standard rate (24, 25, 30000/1001...) to whose frames k / rate all given times are nearest, k going up by
-    one or, where frames are missing, by more; none may be off by more than 0.2 frames. A video of another
-    constant or of a variable rate gets its average rate, rounded to a whole number of at least 1: positions are then
-    rounded to the frames of that timeline.
+    It is the standard rate (24, 25, 30000/1001...) to whose frames k / rate all times are nearest, k increasing by one
+    or, if frames are missing, by more; none may be off by more than 0.2 frames. A video of another constant or of a
+    variable rate gets its average rate, rounded to a whole number of at least 1: positions are then rounded to the
+    frames of that timeline.
 
     Args:
         times: [T] seconds of all frames, increasing.
@@ -37,10 +38,10 @@ def timeline_rate(times: NDArray[np.float64]) -> Fraction:
     if len(times) < 2:
         return Fraction(24)
     relative = times - times[0]
-    usual = 1.0 / float(np.median(np.diff(relative)))
+    median = 1.0 / float(np.median(np.diff(relative)))
     best: tuple[float, Fraction] | None = None
     for rate in STANDARD_RATES:
-        if abs(usual / float(rate) - 1.0) > _NEAR:
+        if abs(median / float(rate) - 1.0) > _NEAR:
             continue
         places = relative * float(rate)
         off = float(np.abs(places - np.round(places)).max())
@@ -59,10 +60,10 @@ def frame_at(time: float, rate: Fraction) -> int:
 def timecode(frame: int, rate: Fraction, *, drop_frame: bool = False) -> str:
     """Hours, minutes, seconds and frames: ``01:02:03:04``, with drop-frame ``01:02:03;04``.
 
-    Plain (non-drop) time code counts the frames, whole ones of the rounded rate to a second: at 30000/1001 an hour of
-    it takes 3.6 s longer than an hour. Drop-frame time code follows the clock instead: it leaves out the
-    *numbers* 00 and 01 (at 59.94: 00 to 03) at the start of every minute that is not a multiple of ten. No
-    picture is dropped by either. After 24 hours it starts again at zero.
+    Plain (non-drop) time code counts frames, as many to a second as the rounded rate: at 30000/1001 an hour of it takes
+    3.6 s longer than an hour. Drop-frame time code follows the clock instead: it skips the *numbers* 00 and 01 (at
+    59.94: 00 to 03) at the start of every minute that is not a multiple of ten. Neither drops a frame of the video.
+    After 24 hours it starts again at zero.
 
     >>> timecode(1800, Fraction(30000, 1001)), timecode(1800, Fraction(30000, 1001), drop_frame=True)
     ('00:01:00:00', '00:01:00;02')
@@ -73,10 +74,9 @@ def timecode(frame: int, rate: Fraction, *, drop_frame: bool = False) -> str:
         drop_frame: Follow the clock; only for 30000/1001 and 60000/1001.
 
     Raises:
-        InvalidArgumentError: The frame is negative, or drop-frame is asked for at another rate.
+        InvalidArgumentError: The frame is negative, or drop-frame time code does not exist at this rate.
     """
-    if frame < 0:
-        raise InvalidArgumentError(f"frame must be 0 or more, given is {frame}")
+    check_not_negative(frame=frame)
     base = max(1, round(rate))
     if drop_frame:
         require_drop_frame(rate)
@@ -97,6 +97,6 @@ def require_drop_frame(rate: Fraction) -> None:
     """Raise InvalidArgumentError unless drop-frame time code exists for this rate."""
     if rate not in (Fraction(30000, 1001), Fraction(60000, 1001)):
         raise InvalidArgumentError(
-            f"drop-frame time code exists at 29.97 and 59.94 frames a second only, this video runs at "
-            f"{float(rate):g}; leave drop-frame out"
+            f"rate must be 29.97 or 59.94 frames a second for drop-frame time code, got {float(rate):g}; "
+            "omit drop-frame"
         )

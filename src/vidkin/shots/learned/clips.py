@@ -19,7 +19,7 @@ from vidkin.metric.sampling import (
     sample_shot_triplets,
 )
 
-__all__ = ["ShotBatch", "ShotClips"]
+__all__ = ["ShotBatch", "ShotClips", "check_labels_fit"]
 
 # B tuples, W frames a window, F length of the features of a frame.
 
@@ -72,11 +72,7 @@ class ShotClips:
                 f"{len(features)} videos"
             )
         for rows, annotation in zip(features, annotations, strict=True):
-            if annotation.shots and annotation.shots[-1].end > len(rows):
-                raise InvalidArgumentError(
-                    f"{annotation.video}: a labeled shot ends at frame {annotation.shots[-1].end}, but the video has "
-                    f"{len(rows)} frames"
-                )
+            check_labels_fit(annotation, len(rows))
         self.window = window
         self.minimum = minimum
         self._features = list(features)
@@ -132,3 +128,12 @@ class ShotClips:
                 missing = self.window - len(rows)
                 clips.append(torch.cat([rows[:1].expand(missing, -1), rows]) if missing else rows)
         return torch.stack(clips).view(len(parts), len(drawn), *clips[0].shape)
+
+
+def check_labels_fit(annotation: VideoAnnotation, frames: int) -> None:
+    """Raise InvalidArgumentError if a labeled shot ends after its video of so many frames."""
+    end = annotation.shots[-1].end if annotation.shots else 0
+    if end > frames:
+        raise InvalidArgumentError(
+            f"{annotation.video}: a labeled shot ends at frame {end}, but the video has {frames} frames"
+        )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.checks import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.contract import DetectedCuts, RgbFrame
 from vidkin.shots.learned.analysis import find_shots
@@ -49,8 +50,7 @@ class LearnedDetector:
         fit: Fit = "stretch",
         name: str = "learned",
     ) -> None:
-        if size < 8:
-            raise InvalidArgumentError(f"size must be at least 8 pixels, got {size}")
+        check_at_least(8, size=size)
         self.name = name
         self.short_side: int | None = size
         self._model, self._rules, self._size, self._fit = model, rules, size, fit

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 from torch import Tensor
 
+from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses import quadlet_loss, radial_loss, triplet_loss
 from vidkin.shots.learned.clips import ShotBatch
@@ -39,8 +40,7 @@ class ShotObjective:
     radial_margin: float = 0.3
 
     def __post_init__(self) -> None:
-        if self.loss not in SHOT_LOSSES:
-            raise InvalidArgumentError(f"loss must be one of {', '.join(SHOT_LOSSES)}, got {self.loss!r}")
+        check_choice("loss", self.loss, SHOT_LOSSES)
 
     @property
     def uses_quadlets(self) -> bool:

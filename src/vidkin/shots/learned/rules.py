@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.atomic import write_text
+from vidkin._base.checks import check_at_least, check_positive
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.critical import TrendTest, fit_trend
 from vidkin.shots.fitted_rule import FittedRule, fit_rule
@@ -50,10 +51,9 @@ class ShotRules:
     fitted_on: str = ""
 
     def __post_init__(self) -> None:
-        if self.window < 2:
-            raise InvalidArgumentError(f"window must be at least 2 frames, got {self.window}")
-        if self.rate is not None and not self.rate > 0:
-            raise InvalidArgumentError(f"rate must be above 0 frames a second or None, got {self.rate}")
+        check_at_least(2, window=self.window)
+        if self.rate is not None:
+            check_positive(rate=self.rate)
 
     def save(self, folder: PathLike) -> Path:
         """Write ``shots.json`` into a model's folder, and return its path."""

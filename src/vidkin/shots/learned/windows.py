@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.checks import check_at_least
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["Encode", "ShotWindows"]
@@ -53,8 +54,7 @@ class ShotWindows:
             raise InvalidArgumentError(
                 f"features must be [T, F] with at least one frame, got {list(self.features.shape)}"
             )
-        if self.window < 2:
-            raise InvalidArgumentError(f"window must be at least 2 frames, got {self.window}")
+        check_at_least(2, window=self.window)
         edge = self.window - 1
         self.embeddings = self._encode_windows(np.pad(self.features, ((edge, edge), (0, 0)), mode="edge"))
 

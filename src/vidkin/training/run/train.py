@@ -16,6 +16,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from vidkin._base.atomic import write_text
+from vidkin._base.outputs import create_output_folder
 from vidkin.errors import InvalidArgumentError, VidkinError
 from vidkin.models.engine import Step, check_finite, read_terms
 from vidkin.models.randomness import seeded
@@ -25,7 +26,6 @@ from vidkin.training.report import OnProgress, TrainingInterrupted, TrainingProg
 from vidkin.training.run.checkpoint import CHECKPOINT_FILE
 from vidkin.training.run.interrupt import Interrupt, deferred_interrupt
 from vidkin.training.run.log import RunLog
-from vidkin.training.run.output import output_folder
 from vidkin.training.run.prepare import prepare_run
 from vidkin.training.run.state import TrainingRun
 
@@ -71,7 +71,7 @@ def train(
         TrainingInterrupted: Ctrl-C; the state has been stored.
     """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
-    folder = output_folder(Path(output or f"{recipe.name}-model").expanduser())
+    folder = create_output_folder(Path(output or f"{recipe.name}-model").expanduser())
     tell = on_progress or (lambda progress: None)
     began = time.monotonic()
 

@@ -1,0 +1,214 @@
+"""One call from labeled shots to a detector: train the metric, fit what counts as a cut and as critical, store both."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vidkin._base.outputs import create_output_folder
+from vidkin.datasets import VideoAnnotation, read_shot_annotations
+from vidkin.errors import InvalidArgumentError
+from vidkin.models import ClipEncoder, build_model, save_model
+from vidkin.shots.learned.clips import ShotClips, check_labels_fit
+from vidkin.shots.learned.encoding import encode_with, video_features
+from vidkin.shots.learned.recipes import ShotPlan, load_shot_recipe
+from vidkin.shots.learned.rules import ShotRules, fit_shot_rules
+from vidkin.shots.learned.training import ShotTraining, train_on_shots
+
+__all__ = ["ShotTrainingProgress", "ShotTrainingReport", "train_shots"]
+
+PathLike = str | os.PathLike[str]
+
+_log = logging.getLogger(__name__)
+
+# One of so many videos is held out from training to fit the thresholds on.
+_FIT_EVERY = 4
+# The loss that is reported is the mean over so many last steps.
+_LAST_STEPS = 20
+_REORDER = "put the videos into another order, or label more of them"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShotTrainingProgress:
+    """A sign of progress.
+
+    Attributes:
+        phase: ``reading``: features of videos are computed; ``training``: a step is done.
+        done: Videos or steps that are done.
+        total: Of all.
+        video: Name of the video that is read.
+        terms: Terms of the loss of the step.
+    """
+
+    phase: Literal["reading", "training"]
+    done: int
+    total: int
+    video: str = ""
+    terms: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShotTrainingReport:
+    """What came of a training.
+
+    Attributes:
+        output: Folder of the detector.
+        trained_videos: Videos that the metric was trained on.
+        fitted_videos: Videos that the thresholds were fitted on.
+        loss: Mean over the last 20 steps.
+        distance: Mean distance of pairs of embeddings at the end, in [0, 2].
+        collapsed: All embeddings are nearly equal: the model is of no use.
+        has_critical: The detector judges which shots are critical.
+        has_gradual: The detector finds gradual transitions.
+        seconds: Wall-clock time of the training steps.
+    """
+
+    output: Path
+    trained_videos: int
+    fitted_videos: int
+    loss: float
+    distance: float
+    collapsed: bool
+    has_critical: bool
+    has_gradual: bool
+    seconds: float
+
+
+def train_shots(
+    labels: PathLike | Sequence[VideoAnnotation],
+    recipe: PathLike | Mapping[str, Any] | ShotPlan,
+    *,
+    output: PathLike = "shots-model",
+    on_progress: Callable[[ShotTrainingProgress], None] | None = None,
+) -> ShotTrainingReport:
+    """Train a metric on labeled shots, fit what counts as a cut and as critical, and store both as a detector.
+
+    Every fourth video is held out from training, and the thresholds are fitted on these. The folder is a detector for
+    `vidkin.detect_shots` and ``vidkin shots --detector``. It is written at the end: an interrupted training leaves it
+    as it was, and starts from the beginning the next time.
+
+    Args:
+        labels: At least four videos with their shots, or a JSON file of them (`vidkin.datasets.read_shot_annotations`).
+        recipe: A TOML file or its content, see `vidkin.shots.learned.load_shot_recipe`.
+        output: Folder of the detector; created if it does not exist.
+        on_progress: Called before each video and after each step.
+
+    Raises:
+        InvalidArgumentError: The recipe or the labels cannot be used, or the output cannot be written to.
+        MediaError: A video cannot be read.
+        TrainingError: The loss is no longer a finite number.
+    """
+    plan = recipe if isinstance(recipe, ShotPlan) else load_shot_recipe(recipe)
+    source = os.path.basename(labels) if isinstance(labels, str | os.PathLike) else ""
+    annotations = list(read_shot_annotations(labels) if isinstance(labels, str | os.PathLike) else labels)
+    held_out = annotations[_FIT_EVERY - 1 :: _FIT_EVERY]
+    judges_critical = _check_labels(annotations, held_out)
+    folder = create_output_folder(output)
+    model = build_model(plan.model, weights=plan.weights or None, seed=plan.shots.seed)
+    assert isinstance(model, ClipEncoder)
+    model.eval()
+    notify = on_progress or (lambda _: None)
+    features: list[NDArray[np.float32]] = []
+    for done, annotation in enumerate(annotations):
+        name = annotation.video.name
+        notify(ShotTrainingProgress(phase="reading", done=done, total=len(annotations), video=name))
+        rows, _ = video_features(model, annotation.video, size=plan.model.size, fit=plan.model.fit)
+        check_labels_fit(annotation, len(rows))
+        features.append(rows)
+    training = _train(model, plan, annotations, features, notify)
+    rules = fit_shot_rules(
+        features[_FIT_EVERY - 1 :: _FIT_EVERY],
+        [[(shot.start, shot.end) for shot in one.shots] for one in held_out],
+        encode_with(model),
+        window=plan.shots.window,
+        critical=[[shot.critical is not None for shot in one.shots] for one in held_out]
+        if judges_critical
+        else None,
+        fitted_on=f"{len(held_out)} video{'s' if len(held_out) > 1 else ''} kept from training",
+    )
+    _store(model, rules, folder, notes={"loss": plan.shots.loss, "seed": plan.shots.seed, "labels": source})
+    last = training.losses[-_LAST_STEPS:]
+    return ShotTrainingReport(
+        output=folder,
+        trained_videos=len(annotations) - len(held_out),
+        fitted_videos=len(held_out),
+        loss=sum(last) / max(1, len(last)),
+        distance=training.distance,
+        collapsed=training.collapsed,
+        has_critical=rules.critical is not None,
+        has_gradual=rules.gradual is not None,
+        seconds=training.seconds,
+    )
+
+
+def _check_labels(annotations: Sequence[VideoAnnotation], held_out: Sequence[VideoAnnotation]) -> bool:
+    """Raise an error, before anything is read, for what would fail after the training; True if the held-out videos
+    have critical and other shots, so that a rule for them can be fitted."""
+    if len(annotations) < _FIT_EVERY:
+        raise InvalidArgumentError(
+            f"labels must be of at least {_FIT_EVERY} videos, as every fourth is held out to fit the thresholds on, "
+            f"got {len(annotations)}"
+        )
+    missing = [annotation.video.name for annotation in annotations if not annotation.video.is_file()]
+    if missing:
+        raise InvalidArgumentError(
+            f"{len(missing)} labeled video{'s' if len(missing) > 1 else ''} not found: {', '.join(missing[:5])}; "
+            "names are relative to the file of labels"
+        )
+    names = f"({', '.join(one.video.name for one in held_out[:5])}{', ...' if len(held_out) > 5 else ''})"
+    if all(len(annotation.shots) < 2 for annotation in held_out):
+        raise InvalidArgumentError(
+            f"every fourth video {names} is held out to fit what counts as a cut, but none of these has a labeled cut; "
+            f"{_REORDER}"
+        )
+    judges_critical = len({shot.critical is not None for one in held_out for shot in one.shots}) == 2
+    if not judges_critical and any(shot.critical for one in annotations for shot in one.shots):
+        _log.warning(
+            "every fourth video %s is held out to fit what counts as critical, but these do not have both critical and "
+            "other shots, so shots will get no critical score; %s",
+            names,
+            _REORDER,
+        )
+    return judges_critical
+
+
+def _train(
+    model: ClipEncoder,
+    plan: ShotPlan,
+    annotations: Sequence[VideoAnnotation],
+    features: Sequence[NDArray[np.float32]],
+    notify: Callable[[ShotTrainingProgress], None],
+) -> ShotTraining:
+    """Train on all videos that are not held out."""
+    places = [place for place in range(len(annotations)) if place % _FIT_EVERY != _FIT_EVERY - 1]
+    clips = ShotClips(
+        [torch.from_numpy(features[place]) for place in places],
+        [annotations[place] for place in places],
+        window=plan.shots.window,
+    )
+    return train_on_shots(
+        model,
+        clips,
+        plan.shots,
+        on_progress=lambda step, terms: notify(
+            ShotTrainingProgress(phase="training", done=step, total=plan.shots.steps, terms=terms)
+        ),
+    )
+
+
+def _store(model: ClipEncoder, rules: ShotRules, folder: Path, *, notes: Mapping[str, Any]) -> None:
+    """Write all files, and only then put them in their places: an error on the way leaves an older detector whole."""
+    with TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as temporary:
+        save_model(model, temporary, notes=notes)
+        rules.save(temporary)
+        for file in sorted(Path(temporary).iterdir()):
+            file.replace(folder / file.name)
