@@ -1,13 +1,15 @@
 """The contract of shot detectors: frames of one video in order, then its transitions.
 
-A detector is a small class with a ``name`` and two methods. It either takes pictures (`ShotDetector`) or samples of
+A detector is a small class with a ``name`` and two methods. It takes either images (`ShotDetector`) or samples of
 the decoded planes, which cost no conversion (`PlanesDetector`). `detect` opens the video, pushes every frame once and
 turns the `DetectedCuts` into times and shots; `KnownCutsDetector` is the smallest implementation.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -91,13 +93,25 @@ class DetectedCuts:
                 f"got {len(self.critical)}"
             )
 
+    def select(self, types: Collection[Transition]) -> DetectedCuts:
+        """Only the cuts of these types; ``gradual``, of unknown type, counts as any type but ``hard``.
+
+        A shot that is no longer divided is as critical as its last part.
+        """
+        accepted = {*types, "gradual"} if set(types) - {"hard"} else set(types)
+        selected = [cut.kind in accepted for cut in self.cuts]
+        critical = self.critical
+        if critical is not None:
+            critical = tuple(compress(critical, (*selected, True)))
+        return replace(self, cuts=tuple(compress(self.cuts, selected)), critical=critical)
+
 
 @runtime_checkable
 class ShotDetector(Protocol):
     """Takes the frames of one video in order, then says where it is cut. For one video only.
 
-    Frames come one at a time and are not kept by the caller: a detector that needs earlier ones keeps what it needs of
-    them, so that memory does not grow with the pictures of a film.
+    Frames come one at a time and the caller forgets them: a detector that needs earlier ones stores what it needs of
+    them, so that memory does not grow with the length of a film.
 
     Attributes:
         name: As `open_detector` takes it; shown in results.
@@ -123,11 +137,11 @@ class PlanesDetector(Protocol):
 
     Attributes:
         name: As `open_detector` takes it; shown in results.
-
-    One with an attribute ``grid``, rows and columns, gets so many samples (even numbers).
+        grid: Rows and columns of luma that are sampled of every frame, both even; chroma has half as many.
     """
 
     name: str
+    grid: tuple[int, int]
 
     def push_planes(self, planes: FramePlanes) -> None:
         """Take the next frames, in order."""

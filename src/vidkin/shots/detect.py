@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError
-from vidkin.media import PLANE_HEIGHT, PLANE_WIDTH, iter_frames, iter_planes, probe
+from vidkin.media import iter_frames, iter_planes, probe
 from vidkin.shots.contract import DetectedCuts, PlanesDetector, RgbFrame, ShotDetector
 from vidkin.shots.registry import open_detector
 from vidkin.shots.shot import TRANSITIONS, Cut, Opening, Shot, ShotDetection, Transition
@@ -20,7 +19,7 @@ __all__ = ["build_detection", "detect", "detect_shots"]
 
 PathLike = str | os.PathLike[str]
 
-# Seconds that the only frame of a video is shown for, if the file does not say.
+# Seconds for which the only frame of a video is shown, if the file does not tell.
 _SINGLE_FRAME = 1.0 / 25.0
 
 
@@ -42,7 +41,7 @@ def detect(
 
     Raises:
         MediaError: The file cannot be read as video.
-        InvalidArgumentError: No detector has this name, it reports cuts behind the end, or a type is unknown.
+        InvalidArgumentError: No detector has this name, it reports cuts after the end, or a type is unknown.
     """
     for kind in types:
         check_choice("types", kind, TRANSITIONS)
@@ -59,7 +58,7 @@ def detect(
         end = known_end
         if on_progress is not None:
             on_progress(len(times), max(expected, len(times)))
-    return build_detection(name, worker.name, _select_kinds(worker.finish(), types), np.array(times), end=end)
+    return build_detection(name, worker.name, worker.finish().select(types), np.array(times), end=end)
 
 
 def detect_shots(path: PathLike, detector: str | ShotDetector | PlanesDetector = "default") -> list[Shot]:
@@ -75,13 +74,13 @@ def build_detection(
     Args:
         path: The video.
         detector: Name of the detector.
-        detected: What it found.
+        detected: The cuts that it reports.
         frame_times: [T] seconds of every frame, at least one.
         end: End of the video in seconds, as far as it is known. The last frame is shown for at least the median
             distance of two frames.
 
     Raises:
-        InvalidArgumentError: A cut lies behind the last frame.
+        InvalidArgumentError: A cut lies after the last frame.
     """
     times = frame_times.tolist()
     end = max(end, times[-1] + (float(np.median(np.diff(frame_times))) if len(times) > 1 else _SINGLE_FRAME))
@@ -131,23 +130,10 @@ def build_detection(
     )
 
 
-def _select_kinds(detected: DetectedCuts, types: Collection[Transition]) -> DetectedCuts:
-    """Without transitions of other kinds; shots that are no longer divided are as critical as the last of them."""
-    wanted = set(types)
-    if wanted - {"hard"}:
-        wanted.add("gradual")
-    kept = [cut.kind in wanted for cut in detected.cuts]
-    critical = detected.critical
-    if critical is not None:
-        critical = tuple(score for score, keep in zip(critical, (*kept, True), strict=True) if keep)
-    cuts = tuple(cut for cut, keep in zip(detected.cuts, kept, strict=True) if keep)
-    return replace(detected, cuts=cuts, critical=critical)
-
-
 def _push_frames(name: str, worker: ShotDetector | PlanesDetector) -> Iterator[tuple[list[float], float]]:
     """Push all frames of a video; yields the times of each batch, and the end of the video as far as it is known."""
     if isinstance(worker, PlanesDetector):
-        height, width = getattr(worker, "grid", (PLANE_HEIGHT, PLANE_WIDTH))
+        height, width = worker.grid
         for planes in iter_planes(name, height=height, width=width):
             worker.push_planes(planes)
             yield planes.timestamps.tolist(), planes.end or 0.0

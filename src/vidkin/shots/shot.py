@@ -1,4 +1,4 @@
-"""What is found in a video: cuts, the shots between them, and the curve that they were read from."""
+"""The results of a detection: cuts, the shots between them, and the curve that they were read from."""
 
 from __future__ import annotations
 

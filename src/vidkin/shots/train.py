@@ -30,9 +30,9 @@ PathLike = str | os.PathLike[str]
 
 _log = logging.getLogger(__name__)
 
-# One of so many videos is held out from training to fit the thresholds on.
+# Every such video is held out from training to fit the thresholds on.
 _FIT_EVERY = 4
-# The loss that is reported is the mean over so many last steps.
+# Number of last steps whose mean loss is reported.
 _LAST_STEPS = 20
 _REORDER = "put the videos into another order, or label more of them"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.shots.learned.test_cuts import dissolve, mean_direction, scene
+from tests.shots.learned.test_hard_cuts import dissolve, mean_direction, scene
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.fitted_rule import FittedRule
 from vidkin.shots.learned.analysis import find_shots

@@ -155,7 +155,7 @@ def _list_videos(arguments: Sequence[Path]) -> tuple[list[str], list[tuple[str, 
 def _make_exporter(
     targets: Mapping[str, Path | None], paths: Sequence[str], *, drop_frame: bool
 ) -> ShotExporter:
-    """The exporter of the room, with the picture of the curve beside its formats."""
+    """The exporter with all formats of shots, and the plot of the curve."""
     from vidkin.rendering.figures import require_picture_name
     from vidkin.rendering.pictures import draw_curve
     from vidkin.shots import SHOT_FORMATS, ShotExporter, ShotFormat, write_edl

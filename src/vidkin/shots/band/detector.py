@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from vidkin.media import FramePlanes
+from vidkin.media import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes
 from vidkin.shots.band.features import BandFeatures
 from vidkin.shots.band.network import TransitionNetwork, TransitionThresholds
 from vidkin.shots.band.rules import cuts_from_probabilities
@@ -41,6 +41,7 @@ class BandDetector:
         self, *, weights: PathLike | None = None, hard: float | None = None, gradual: float | None = None
     ) -> None:
         self.name = "band"
+        self.grid = (PLANE_HEIGHT, PLANE_WIDTH)
         self._network = _default_network() if weights is None else TransitionNetwork.load(weights)
         stored = self._network.thresholds
         self._thresholds = TransitionThresholds(

@@ -56,7 +56,7 @@ class BandFeatures:
         return torch.from_numpy(self.take())
 
     def take(self) -> Rows:
-        """Features [T, BAND_CHANNELS] of the frames pushed since the last call; they are not kept any longer."""
+        """Features [T, BAND_CHANNELS] of the frames pushed since the last call, which are then released."""
         rows, self._rows = self._rows, []
         return np.concatenate(rows) if rows else np.zeros((0, BAND_CHANNELS), np.float32)
 
@@ -173,21 +173,21 @@ def _norm(count: int) -> np.float32:
     return np.float32(255 * count**0.5)
 
 
-def _halve(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
+def _halve(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     """[..., H, W] as the means of 2 x 2 pixels; an odd last row or column is ignored."""
-    rows, columns = (side // 2 * 2 for side in pictures.shape[-2:])
-    whole = pictures[..., :rows, :columns]
+    rows, columns = (side // 2 * 2 for side in images.shape[-2:])
+    whole = images[..., :rows, :columns]
     total = whole[..., ::2, ::2].astype(np.uint16)
     for down, across in ((0, 1), (1, 0), (1, 1)):
         total += whole[..., down::2, across::2]
     return total.astype(np.float32) * np.float32(0.25)
 
 
-def _layout_cells(pictures: NDArray[np.float32]) -> Rows:
+def _layout_cells(images: NDArray[np.float32]) -> Rows:
     """[T, H, W] as the means of `_LAYOUT` cells, which overlap by a pixel if a side does not divide evenly."""
-    (_, rows, columns), (down, across) = pictures.shape, _LAYOUT
+    (_, rows, columns), (down, across) = images.shape, _LAYOUT
     means = [
-        pictures[
+        images[
             :,
             row * rows // down : -(-(row + 1) * rows // down),
             column * columns // across : -(-(column + 1) * columns // across),

@@ -110,7 +110,7 @@ class AdaptiveBaseline(_SceneDetectBaseline):
     those of two frames on either side, which ignores the even rise of fast motion.
 
     Args:
-        threshold: Ratio to the neighbours' mean, above 0; PySceneDetect's default is 3.
+        threshold: Ratio to the neighbors' mean, above 0; PySceneDetect's default is 3.
         min_scene_len: Fewest frames from one cut to the next; PySceneDetect's default is 15.
         min_content_val: Lowest content value of a cut; PySceneDetect's default is 15.
 

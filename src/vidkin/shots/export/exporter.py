@@ -1,4 +1,4 @@
-"""All files that are wanted of the shots of one or several videos, under names that overwrite nothing."""
+"""All requested files of the shots of one or several videos, under names that overwrite nothing."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ExportedShots:
 
 
 class ShotExporter:
-    """Writes the wanted files of one video after another.
+    """Writes the requested files of one video after another.
 
     With one video a target is a file. With several it is a folder, created if it does not exist, and the files in it
     are named after the videos; so they are with one video if the folder exists. No input video is ever overwritten,
@@ -147,7 +147,7 @@ class ShotExporter:
         """Write the table of the shots of all videos.
 
         Returns:
-            Its path, None if it is not wanted, there are no videos or it fails; and then the file and the cause.
+            Its path, or None if no table is requested, there are no videos or it fails; and (file, cause) of a failure.
         """
         path = self._targets.get(_TABLE)
         if path is None or not detections:

@@ -2,9 +2,9 @@
 
 from vidkin.shots.learned.analysis import ShotAnalysis, find_shots
 from vidkin.shots.learned.clips import ShotBatch, ShotClips
-from vidkin.shots.learned.cuts import CUT_NUMBERS, HardCut, find_cuts
 from vidkin.shots.learned.detector import LearnedDetector, open_learned
 from vidkin.shots.learned.encoding import ShotModel, encode_with, fit_to_square, video_features
+from vidkin.shots.learned.hard_cuts import CUT_NUMBERS, HardCut, find_cuts
 from vidkin.shots.learned.objectives import SHOT_LOSSES, ShotLoss, ShotObjective
 from vidkin.shots.learned.recipes import ShotPlan, load_shot_recipe, show_shot_recipe
 from vidkin.shots.learned.rules import ShotRules, fit_shot_rules

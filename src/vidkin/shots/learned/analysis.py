@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from vidkin.shots.contract import DetectedCut, DetectedCuts
 from vidkin.shots.critical import critical_score
-from vidkin.shots.learned.cuts import find_cuts
 from vidkin.shots.learned.gradual import GradualTransition, find_gradual
+from vidkin.shots.learned.hard_cuts import find_cuts
 from vidkin.shots.learned.rules import ShotRules
 from vidkin.shots.learned.windows import Encode, ShotWindows
 from vidkin.shots.shot import Curve

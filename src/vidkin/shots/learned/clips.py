@@ -131,7 +131,7 @@ class ShotClips:
 
 
 def check_labels_fit(annotation: VideoAnnotation, frames: int) -> None:
-    """Raise InvalidArgumentError if a labeled shot ends after its video of so many frames."""
+    """Raise InvalidArgumentError if a labeled shot ends after the last frame of its video."""
     end = annotation.shots[-1].end if annotation.shots else 0
     if end > frames:
         raise InvalidArgumentError(

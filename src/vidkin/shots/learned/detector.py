@@ -34,7 +34,7 @@ class LearnedDetector:
     Args:
         model: In eval mode.
         rules: Fitted for this model.
-        size: S, side of the square pictures that the model takes, at least 8 pixels.
+        size: S, side of the square images that the model takes, at least 8 pixels.
         fit: How frames become square, see `fit_to_square`; the same as when the rules were fitted.
         name: As `open_detector` takes it.
 

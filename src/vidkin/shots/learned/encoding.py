@@ -1,4 +1,4 @@
-"""From pictures to features of frames and embeddings of clips: arrays around a clip encoder."""
+"""From images to features of frames and embeddings of clips: arrays around a clip encoder."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def video_features(
     Args:
         model: In eval mode.
         path: The video.
-        size: S, side of the square pictures that the model takes.
+        size: S, side of the square images that the model takes.
         fit: How frames become square, see `fit_to_square`.
 
     Raises:
@@ -58,12 +58,12 @@ def video_features(
 
 
 def frame_features(model: ShotModel, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Features [N, F] of square pictures [N, S, S, 3] uint8."""
+    """Features [N, F] of square images [N, S, S, 3] uint8."""
     import torch
 
     with torch.inference_mode():
-        pictures = torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255
-        features: NDArray[np.float32] = model.frame_features(pictures).float().cpu().numpy()
+        inputs = torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255
+        features: NDArray[np.float32] = model.frame_features(inputs).float().cpu().numpy()
     return features
 
 
@@ -80,7 +80,7 @@ def encode_with(model: HasHead) -> Encode:
 
 
 def fit_to_square(image: NDArray[np.uint8], size: int, fit: Fit = "stretch") -> NDArray[np.uint8]:
-    """A picture [H, W, 3] as [size, size, 3].
+    """An image [H, W, 3] as [size, size, 3].
 
     ``stretch`` changes its proportions, ``crop`` cuts out the center, ``letterbox`` adds black bars.
     """

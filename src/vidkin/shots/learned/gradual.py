@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from vidkin.shots.fitted_rule import FittedRule
 from vidkin.shots.learned.windows import ShotWindows
 
-__all__ = ["GRADUAL_NUMBERS", "GradualTransition", "find_gradual", "gradual_candidates", "gradual_examples"]
+__all__ = ["SIDE_NUMBERS", "GradualTransition", "find_gradual", "gradual_candidates", "gradual_examples"]
 
-GRADUAL_NUMBERS = ("near", "far", "usual")
+SIDE_NUMBERS = ("near", "far", "usual")
 """What a rule for gradual transitions can use, see `gradual_candidates`."""
 
 # The two sides lie this many frames from the middle: dissolves of up to twice that fit between them.

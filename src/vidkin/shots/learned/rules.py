@@ -1,4 +1,4 @@
-"""What a trained clip encoder needs to cut video: its window, and rules fitted on labeled videos; kept beside it."""
+"""What a trained clip encoder needs to cut video: its window, and rules fitted on labeled videos; stored beside it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from vidkin._base.checks import check_at_least, check_positive
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.critical import TrendTest, fit_trend
 from vidkin.shots.fitted_rule import FittedRule, fit_rule
-from vidkin.shots.learned.cuts import CUT_NUMBERS, cut_examples
-from vidkin.shots.learned.gradual import GRADUAL_NUMBERS, gradual_examples
+from vidkin.shots.learned.gradual import SIDE_NUMBERS, gradual_examples
+from vidkin.shots.learned.hard_cuts import CUT_NUMBERS, cut_examples
 from vidkin.shots.learned.windows import Encode, ShotWindows
 
 __all__ = ["RULES_FILE", "ShotRules", "fit_shot_rules"]
@@ -161,7 +161,7 @@ def fit_shot_rules(
     cut_rule = fit_rule(cuts, is_cut, names=cut_numbers)
     gradual_rule = critical_rule = None
     if gradual and any(is_gradual):
-        gradual_rule = fit_rule(sides, is_gradual, names=GRADUAL_NUMBERS, missed=missed)
+        gradual_rule = fit_rule(sides, is_gradual, names=SIDE_NUMBERS, missed=missed)
     if critical is not None:
         critical_rule = fit_trend(curves, [label for video in critical for label in video], test=trend)
     return ShotRules(

@@ -21,11 +21,11 @@ Array = NDArray[np.float32]
 Encode = Callable[[Array], Array]
 """Clips of frame features [B, W, F] to embeddings [B, D]."""
 
-# The local scale is that of so many slopes before the one in question.
+# Number of preceding slopes that set the local scale.
 _SPAN = 16
 # Slopes of embeddings of unit length below this are noise of decoding.
 _FLOOR = 0.02
-# A flash ends within so many frames: further apart the two sides show one scene again.
+# Frames within which a flash ends: further apart the two sides show one scene again.
 _GAPS = (0, 3, 6)
 _BATCH = 256
 

@@ -165,6 +165,6 @@ def _segment(video: LabeledFrames, first: int, frames: int, random: np.random.Ge
     images = video.images[first : first + frames]
     if random.random() < 0.5:
         images = images[:, :, ::-1]
-    pictures = torch.from_numpy(np.ascontiguousarray(images)).permute(3, 0, 1, 2).float() / 255
+    inputs = torch.from_numpy(np.ascontiguousarray(images)).permute(3, 0, 1, 2).float() / 255
     gain, shift = random.uniform(0.8, 1.2), random.uniform(-0.08, 0.08)
-    return (pictures * gain + shift).clamp(0, 1)
+    return (inputs * gain + shift).clamp(0, 1)

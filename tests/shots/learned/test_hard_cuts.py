@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.fitted_rule import FittedRule, fit_rule
-from vidkin.shots.learned.cuts import CUT_NUMBERS, cut_examples, find_cuts
 from vidkin.shots.learned.gradual import find_gradual, gradual_candidates, gradual_examples
+from vidkin.shots.learned.hard_cuts import CUT_NUMBERS, cut_examples, find_cuts
 from vidkin.shots.learned.windows import ShotWindows
 
 Array = NDArray[np.float32]

@@ -15,7 +15,7 @@ __all__ = ["CUT_NUMBERS", "HardCut", "cut_examples", "find_cuts"]
 CUT_NUMBERS = ("jump", "leap", "step", "novelty", "across")
 """What a rule for cuts can use, see `ShotWindows.numbers`."""
 
-# A network answers to the first frame of a new shot within so many frames.
+# Frames within which a network answers to the first frame of a new shot.
 _ANSWER = 2
 
 

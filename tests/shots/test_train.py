@@ -1,0 +1,144 @@
+"""`vidkin.train_shots`: labels to a detector, as a library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import vidkin
+from tests.support.videos import encode, pan
+from vidkin.datasets import ShotAnnotation, VideoAnnotation, write_shot_annotations
+from vidkin.errors import InvalidArgumentError
+from vidkin.shots.learned import ShotRules, load_shot_recipe
+from vidkin.shots.train import ShotTrainingProgress, train_shots
+
+RECIPE = {
+    "shots": {
+        "loss": "quadlet",
+        "window": 6,
+        "steps": 4,
+        "learning_rate": 3e-3,
+        "quadlets": 4,
+        "triplets": 4,
+    },
+    "model": {"backbone": "small", "width": 0.5, "hidden": 16, "lstm": 16, "size": 32},
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    """Steps as small as these only get slower from a second thread."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def annotations(tmp_path_factory: pytest.TempPathFactory) -> list[VideoAnnotation]:
+    """Four films of two shots over photographs; the first shot of each is critical at its end."""
+    folder = tmp_path_factory.mktemp("films")
+    names = ("astronaut", "coffee", "chelsea", "rocket")
+    shots = (ShotAnnotation(0, 24, (16, 24)), ShotAnnotation(24, 48))
+    made = []
+    for number in range(4):
+        frames = [
+            frame
+            for name in (names[number], names[(number + 1) % 4])
+            for frame in pan(name, 24, width=96, height=64, seed=number)
+        ]
+        path = encode(folder / f"{number}.mp4", frames, rate=25, options={"mbtree": "0"})
+        made.append(VideoAnnotation(path, 25.0, shots))
+    return made
+
+
+def test_labels_become_a_detector_with_a_report(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
+    progress: list[ShotTrainingProgress] = []
+    report = vidkin.train_shots(annotations, RECIPE, output=tmp_path / "model", on_progress=progress.append)
+    assert isinstance(report, vidkin.ShotTrainingReport)
+    assert report.output == tmp_path / "model"
+    assert (report.trained_videos, report.fitted_videos) == (3, 1)
+    assert (report.has_critical, report.has_gradual) == (True, False)
+    assert 0 <= report.distance <= 2
+    assert report.loss > 0
+    assert report.seconds > 0
+    reading, training = progress[:4], progress[4:]
+    assert [(one.phase, one.done, one.total, one.video) for one in reading] == [
+        ("reading", number, 4, f"{number}.mp4") for number in range(4)
+    ]
+    assert [(one.phase, one.done, one.total) for one in training] == [
+        ("training", step, 4) for step in range(1, 5)
+    ]
+    assert all({"loss", "quadlets", "triplets"} <= set(one.terms) for one in training)
+    assert ShotRules.load(tmp_path / "model").fitted_on == "1 video kept from training"
+    # Nothing but the detector is left in the folder.
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
+        "config.toml",
+        "model.safetensors",
+        "shots.json",
+    ]
+    shots = vidkin.detect_shots(annotations[0].video, str(tmp_path / "model"))
+    assert shots[0].critical is not None
+
+
+def test_a_file_of_labels_and_a_plan_give_the_same_detector(
+    annotations: list[VideoAnnotation], tmp_path: Path
+) -> None:
+    write_shot_annotations(tmp_path / "labels.json", annotations)
+    first = train_shots(annotations, RECIPE, output=tmp_path / "a")
+    second = train_shots(tmp_path / "labels.json", load_shot_recipe(RECIPE), output=tmp_path / "b")
+    assert (first.loss, first.distance) == (second.loss, second.distance)
+    for name in ("model.safetensors", "shots.json"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    assert 'labels = "labels.json"' in (tmp_path / "b" / "config.toml").read_text()
+
+
+def test_an_interrupted_training_leaves_the_folder_as_it_was(
+    annotations: list[VideoAnnotation], tmp_path: Path
+) -> None:
+    (tmp_path / "config.toml").write_text("an older detector")
+
+    def interrupt(progress: ShotTrainingProgress) -> None:
+        if progress.phase == "training":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_shots(annotations, RECIPE, output=tmp_path, on_progress=interrupt)
+    assert [path.name for path in tmp_path.iterdir()] == ["config.toml"]
+    assert (tmp_path / "config.toml").read_text() == "an older detector"
+
+
+def test_other_files_in_the_folder_stay(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "shots.json").write_text("an older detector")
+    train_shots(annotations, RECIPE, output=tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert ShotRules.load(tmp_path).window == 6
+
+
+def test_a_missing_rule_for_critical_shots_is_a_warning(
+    annotations: list[VideoAnnotation], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain = tuple(ShotAnnotation(shot.start, shot.end) for shot in annotations[3].shots)
+    changed = [*annotations[:3], VideoAnnotation(annotations[3].video, 25.0, plain)]
+    with caplog.at_level("WARNING", logger="vidkin"):
+        report = train_shots(changed, RECIPE, output=tmp_path / "model")
+    assert not report.has_critical
+    assert "every fourth video (3.mp4) is held out to fit what counts as critical" in caplog.text
+    assert "shots will get no critical score" in caplog.text
+
+
+def test_labels_are_checked_before_any_video_is_read(
+    annotations: list[VideoAnnotation], tmp_path: Path
+) -> None:
+    output = tmp_path / "model"
+    with pytest.raises(InvalidArgumentError, match=r"labels must be of at least 4 videos, .* got 3"):
+        train_shots(annotations[:3], RECIPE, output=output)
+    gone = VideoAnnotation(tmp_path / "gone.mp4", 25.0, annotations[0].shots)
+    with pytest.raises(InvalidArgumentError, match=r"2 labeled videos not found: gone\.mp4, gone\.mp4"):
+        train_shots([*annotations[:2], gone, gone], RECIPE, output=output)
+    uncut = VideoAnnotation(annotations[3].video, 25.0, annotations[3].shots[:1])
+    with pytest.raises(InvalidArgumentError, match=r"fourth video \(3\.mp4\) .* none of these has a labeled"):
+        train_shots([*annotations[:3], uncut], RECIPE, output=output)
+    assert not output.exists()
+    with pytest.raises(InvalidArgumentError, match=r"labels\.json"):
+        train_shots(tmp_path / "labels.json", RECIPE, output=output)
