@@ -48,7 +48,7 @@ def test_help_comes_at_once() -> None:
     "command",
     [
         *("index", "search", "match", "duplicates", "info", "remove", "embed", "doctor", "demo", "whiten"),
-        *("shots", "train", "train-shots", "evaluate"),
+        *("shots", "train", "train-shots", "evaluate", "export"),
     ],
 )
 def test_every_command_explains_itself(command: str) -> None:

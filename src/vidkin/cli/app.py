@@ -67,6 +67,10 @@ class _Commands(LazyGroup):
             "vidkin.cli.models.evaluate:evaluate",
             "Measure how well MODEL orders labelled data: same thing, same kind of thing, something else.",
         ),
+        "export": LazyCommand(
+            "vidkin.cli.models.export:export",
+            "Write a trained model as ONNX or as a torch program: one file that runs without vidkin.",
+        ),
         "benchmark": LazyCommand(
             "vidkin.cli.benchmark:app",
             "Compare methods: each one with the same data, number of steps and seeds.",
