@@ -122,8 +122,12 @@ class EncoderConfig:
                 "number of frames says how long a clip is"
             )
         self._check_kind()
-        for name in ("mean", "std"):
-            _check_triple(name, getattr(self, name))
+        for name, above in (("mean", -math.inf), ("std", 0.0)):
+            value = getattr(self, name)
+            if value is not None and not (len(value) == 3 and all(above < part < math.inf for part in value)):
+                raise InvalidArgumentError(
+                    f"{name} must be three numbers{' above 0' if name == 'std' else ''}, got {value}"
+                )
 
     @property
     def is_classifier(self) -> bool:
@@ -176,13 +180,3 @@ class EncoderConfig:
             raise InvalidArgumentError(
                 f"trainable must be 'all' for kind {self.kind!r}, which has no backbone, got {self.trainable!r}"
             )
-
-
-def _check_triple(name: str, value: Triple | None) -> None:
-    if value is None:
-        return
-    numbers = [part for part in value if isinstance(part, int | float) and math.isfinite(part)]
-    if len(value) != 3 or len(numbers) != 3 or (name == "std" and min(numbers) <= 0):
-        raise InvalidArgumentError(
-            f"{name} must be three numbers{' above 0' if name == 'std' else ''}, got {value}"
-        )

@@ -88,6 +88,7 @@ def _parse(document: Mapping[str, Any], name: str) -> Recipe:
     for table in ("data", "model"):
         if not isinstance(document.get(table, {}), Mapping):
             raise InvalidArgumentError(f"[{table}] must be a table of settings, got {document[table]!r}")
+    document = _spell_as_now(document)
     if "source" not in document["data"]:
         raise InvalidArgumentError("[data] needs a source, the folder or file of the collection")
     model = dict(document.get("model", {}))
@@ -103,15 +104,13 @@ def _parse(document: Mapping[str, Any], name: str) -> Recipe:
         raise InvalidArgumentError("a recipe needs at least one [[objective]]")
     recipe = Recipe(
         name=str(document.get("name", name)),
-        data=_data(document["data"]),
+        data=from_table(DataRecipe, document["data"], "data"),
         model=model,
         weights=weights,
         objectives=tuple(
             _objective(part) for part in ([objectives] if isinstance(objectives, Mapping) else objectives)
         ),
-        schedule=from_table(
-            ScheduleRecipe, _american(document.get("schedule", {}), "optimiser", "optimizer"), "schedule"
-        ),
+        schedule=from_table(ScheduleRecipe, document.get("schedule", {}), "schedule"),
         validation=from_table(ValidationRecipe, document.get("validation", {}), "validation"),
     )
     config = recipe.config()
@@ -121,18 +120,18 @@ def _parse(document: Mapping[str, Any], name: str) -> Recipe:
     )
 
 
-def _data(table: Mapping[str, Any]) -> DataRecipe:
-    augmentation = table.get("augmentation")
-    if isinstance(augmentation, list | tuple):
-        table = {**table, "augmentation": ["color" if name == "colour" else name for name in augmentation]}
-    return from_table(DataRecipe, table, "data")
-
-
-def _american(table: Any, before: str, now: str) -> Any:
-    """The table with a setting that vidkin 0.1 spelled in another way."""
-    if not isinstance(table, Mapping) or before not in table:
-        return table
-    return {now if name == before else name: value for name, value in table.items()}
+def _spell_as_now(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with ``schedule.optimizer`` and the augmentation ``color``, which vidkin 0.1 spelled otherwise."""
+    changed = dict(document)
+    schedule, data = document.get("schedule"), document["data"]
+    if isinstance(schedule, Mapping):
+        changed["schedule"] = {
+            "optimizer" if name == "optimiser" else name: schedule[name] for name in schedule
+        }
+    if isinstance(data.get("augmentation"), list | tuple):
+        names = ["color" if name == "colour" else name for name in data["augmentation"]]
+        changed["data"] = {**data, "augmentation": names}
+    return changed
 
 
 def _objective(table: object) -> ObjectiveRecipe:

@@ -58,7 +58,11 @@ def open_frame_network(
     """
     name = _ALIASES.get(config.backbone, config.backbone)
     if name == "small":
-        network = _small(config, weights, seed)
+        with seeded(seed):
+            module = SmallNetwork(config.width)
+        if weights is not None and weights != "random":
+            load_weights(module, weights, label="backbone 'small'")
+        network = FrameNetwork(module, module.dimension, PLAIN_MEAN, PLAIN_STD)
     elif name.startswith(("timm:", "torchvision:")):
         pooled = open_pooled_network(name, weights=weights, seed=seed)
         network = FrameNetwork(pooled.module, pooled.dimension, pooled.mean, pooled.std)
@@ -69,14 +73,6 @@ def open_frame_network(
     _probe(network, config)
     network.module.requires_grad_(config.trainable == "all")
     return network
-
-
-def _small(config: EncoderConfig, weights: PathLike | None, seed: int) -> FrameNetwork:
-    with seeded(seed):
-        module = SmallNetwork(config.width)
-    if weights is not None and weights != "random":
-        load_weights(module, weights, label="backbone 'small'")
-    return FrameNetwork(module, module.dimension, PLAIN_MEAN, PLAIN_STD)
 
 
 def _probe(network: FrameNetwork, config: EncoderConfig) -> None:

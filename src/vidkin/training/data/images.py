@@ -256,23 +256,19 @@ def _find_files(roots: Iterable[Path]) -> list[_File]:
 
 
 def _read_file(path: Path, settings: ImageSettings) -> list[NDArray[np.uint8]]:
+    """The square of an image, or of frames from the middles of equal parts of a video."""
+    side = settings.side
     if path.suffix.lower() in VIDEO_EXTENSIONS:
-        return _read_video(path, settings)
+        duration = max(probe(path).duration, 1e-3)
+        step = duration / settings.frames_per_video
+        frames = read_frames(
+            path, rate=1.0 / step, start=step / 2, end=duration, short_side=2 * side, threads=1
+        )
+        return [_square(Image.fromarray(image), side) for image in frames.images]
     with warnings.catch_warnings(action="ignore"), Image.open(path) as image:
         # JPEG can be decoded at a fraction of its size; twice the side is kept for a good reduction.
-        image.draft("RGB", (2 * settings.side, 2 * settings.side))
-        upright = ImageOps.exif_transpose(image)
-        return [_square(upright.convert("RGB"), settings.side)]
-
-
-def _read_video(path: Path, settings: ImageSettings) -> list[NDArray[np.uint8]]:
-    """Frames from the middles of equal parts of the video."""
-    duration = max(probe(path).duration, 1e-3)
-    step = duration / settings.frames_per_video
-    frames = read_frames(
-        path, rate=1.0 / step, start=step / 2, end=duration, short_side=2 * settings.side, threads=1
-    )
-    return [_square(Image.fromarray(image), settings.side) for image in frames.images]
+        image.draft("RGB", (2 * side, 2 * side))
+        return [_square(ImageOps.exif_transpose(image).convert("RGB"), side)]
 
 
 def _square(image: Image.Image, side: int) -> NDArray[np.uint8]:

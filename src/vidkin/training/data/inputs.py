@@ -123,7 +123,7 @@ def prepare_parts(
                 cache=cache,
                 augmentation=changes,
                 threads=threads,
-                on_item=None if on_item is None else _shift(on_item, before, total),
+                on_item=None if on_item is None else _Shifted(on_item, before, total),
             )
         )
         before += len(part)
@@ -233,5 +233,13 @@ def _backbone_features(model: Encoder, images: Tensor) -> Tensor:
     return features if images.ndim == 4 else features[0]
 
 
-def _shift(on_item: OnItem, before: int, total: int) -> OnItem:
-    return lambda done, _: on_item(before + done, total)
+@dataclass(frozen=True, slots=True)
+class _Shifted:
+    """Counts the items of one set among those of all sets."""
+
+    on_item: OnItem
+    before: int
+    total: int
+
+    def __call__(self, done: int, _: int) -> None:
+        self.on_item(self.before + done, self.total)

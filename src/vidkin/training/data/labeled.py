@@ -65,7 +65,13 @@ class LabeledData:
         }
         for step in range(first, schedule.steps):
             generator = torch.Generator().manual_seed(schedule.seed * 1_000_003 + step)
-            yield Batch({draw: self._take(next(stream), generator) for draw, stream in streams.items()})
+            draws_of_step = {}
+            for draw, stream in streams.items():
+                indices = next(stream)
+                inputs, lengths = self.train.take(indices, device=self.device, generator=generator)
+                labels = self.train.labels[indices].to(self.device)
+                draws_of_step[draw] = DrawnItems(inputs, lengths, labels, self.train.are_features)
+            yield Batch(draws_of_step)
 
     def identity(self) -> bytes:
         """Names and labels of the training items."""
@@ -100,8 +106,3 @@ class LabeledData:
         queries = self.validation.embed(model, device=self.device)
         gallery = queries if measure in ("qp", "tp") else self.train.embed(model, device=self.device)
         return measure_one(measure, queries, self.validation.labels, gallery, self.train.labels)
-
-    def _take(self, indices: Tensor, generator: torch.Generator) -> DrawnItems:
-        inputs, lengths = self.train.take(indices, device=self.device, generator=generator)
-        labels = self.train.labels[indices].to(self.device)
-        return DrawnItems(inputs, lengths, labels, self.train.are_features)

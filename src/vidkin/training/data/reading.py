@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +44,13 @@ def read_inputs(
     labelled: LabelledSet, config: EncoderConfig, *, threads: int
 ) -> Iterator[tuple[NDArray[np.uint8], int] | MediaError]:
     """For every item in order what :func:`read_input` returns, or the error that it raised."""
-    read = partial(_read_or_error, kind=labelled.kind, config=config)
+
+    def read(item: LabelledItem) -> tuple[NDArray[np.uint8], int] | MediaError:
+        try:
+            return read_input(item, labelled.kind, config)
+        except MediaError as error:
+            return error
+
     if threads == 1:
         yield from map(read, labelled.items)
         return
@@ -53,12 +58,3 @@ def read_inputs(
     with ThreadPoolExecutor(max_workers=threads) as pool:
         for start in range(0, len(labelled), 4 * threads):
             yield from pool.map(read, labelled.items[start : start + 4 * threads])
-
-
-def _read_or_error(
-    item: LabelledItem, *, kind: str, config: EncoderConfig
-) -> tuple[NDArray[np.uint8], int] | MediaError:
-    try:
-        return read_input(item, kind, config)
-    except MediaError as error:
-        return error

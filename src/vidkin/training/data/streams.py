@@ -50,14 +50,23 @@ def index_stream(
     Raises:
         InvalidArgumentError: The labels do not allow this draw.
     """
+    generator = torch.Generator().manual_seed(seed)
     if draw == "batches":
-        return islice(_batches(labels, steps, quadlets, sizes, seed), start, None)
+        places = _eligible(labels)
+        chosen = sizes or balanced_sizes(labels[places], 4 * quadlets)
+        batches = BalancedBatchSampler(labels[places], sizes=chosen, batches=steps, seed=seed)
+        return islice((places[torch.tensor(batch)] for batch in batches), start, None)
     if draw == "uniform":
-        return islice(_uniform(len(labels), steps, 4 * quadlets, seed), start, None)
+        size = (4 * quadlets,)
+        return islice(
+            (torch.randint(len(labels), size, generator=generator) for _ in range(steps)), start, None
+        )
     sampler = QuadletSampler(labels, batch_size=quadlets, batches=steps, seed=seed, ineligible="skip")
     if draw == "quadlets":
         return islice((tuples.stacked().T.flatten() for tuples in sampler), start, None)
-    return islice(_quadruplets(sampler, labels, seed, inside=draw == "quadruplets_a"), start, None)
+    inside = draw == "quadruplets_a"
+    quadruplets = (_second_negatives(tuples, labels, generator, inside=inside) for tuples in sampler)
+    return islice(quadruplets, start, None)
 
 
 def check_drawable(train: LabelledSet, draws: Sequence[Draw]) -> None:
@@ -117,15 +126,6 @@ def balanced_sizes(labels: Tensor, items: int, *, repeat: bool = False) -> tuple
     return across, max(2, min(fewest, items // (across * each))), each
 
 
-def _batches(
-    labels: Tensor, steps: int, quadlets: int, sizes: tuple[int, ...], seed: int
-) -> Iterator[Tensor]:
-    places = _eligible(labels)
-    chosen = sizes or balanced_sizes(labels[places], 4 * quadlets)
-    sampler = BalancedBatchSampler(labels[places], sizes=chosen, batches=steps, seed=seed)
-    return (places[torch.tensor(batch)] for batch in sampler)
-
-
 def _eligible(labels: Tensor) -> Tensor:
     """Places of items with a positive and an intermediate; others would take their place in a batch."""
     _, place, counts = torch.unique(labels, dim=0, return_inverse=True, return_counts=True)
@@ -136,18 +136,6 @@ def _eligible(labels: Tensor) -> Tensor:
     wide = [category for category, inside in subcategories.items() if len(inside) >= 2]
     eligible: Tensor = paired & torch.isin(labels[:, 0], torch.tensor(wide, dtype=labels.dtype))
     return eligible.nonzero().squeeze(1)
-
-
-def _uniform(count: int, steps: int, items: int, seed: int) -> Iterator[Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    for _ in range(steps):
-        yield torch.randint(count, (items,), generator=generator)
-
-
-def _quadruplets(sampler: QuadletSampler, labels: Tensor, seed: int, *, inside: bool) -> Iterator[Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    for quadlets in sampler:
-        yield _second_negatives(quadlets, labels, generator, inside=inside)
 
 
 def _second_negatives(

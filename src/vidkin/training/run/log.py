@@ -31,7 +31,16 @@ class RunLog:
     def __init__(self, folder: Path, *, resume_after: int | None = None, tensorboard: bool = False) -> None:
         self.path = folder / LOG_FILE
         kept = "" if resume_after is None else _lines_up_to(self.path, resume_after)
-        self._writer = _tensorboard(folder / "tensorboard", resume_after) if tensorboard else None
+        self._writer: Any = None
+        if tensorboard:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError as error:
+                raise MissingPartError(
+                    "the TensorBoard log needs tensorboard; install with: pip install 'vidkin[tensorboard]'"
+                ) from error
+            purge = None if resume_after is None else resume_after + 1
+            self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=purge)
         try:
             self.path.write_text(kept, encoding="utf-8")
             self._file = self.path.open("a", encoding="utf-8")
@@ -73,14 +82,3 @@ def _lines_up_to(path: Path, step: int) -> str:
         if values["step"] <= step:
             kept.append(line + "\n")
     return "".join(kept)
-
-
-def _tensorboard(folder: Path, resume_after: int | None) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise MissingPartError(
-            "the TensorBoard log needs tensorboard; install with: pip install 'vidkin[tensorboard]'"
-        ) from error
-    purge = None if resume_after is None else resume_after + 1
-    return SummaryWriter(str(folder), purge_step=purge)

@@ -36,7 +36,12 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
         DatasetError: The collection or the split is not as it must be, or not one item can be read.
         InvalidArgumentError: A setting is not allowed.
     """
-    device = _find_device(recipe.schedule.device)
+    available, name = torch.cuda.is_available(), recipe.schedule.device
+    if name == "cuda" and not available:
+        raise InvalidArgumentError(
+            "schedule.device is cuda, but torch finds none on this machine; use 'auto' or 'cpu'"
+        )
+    device = torch.device("cuda" if available and name != "cpu" else "cpu")
     if recipe.data.kind == "unlabeled":
         model = _build(recipe, device, classes=2)
         data: TrainingData = _read_unlabeled(recipe, model, folder, device, on_item)
@@ -158,15 +163,6 @@ def _assemble(
         fingerprint=_fingerprint(recipe, model, data),
         watch=CollapseWatch(schedule.collapse_below),
     )
-
-
-def _find_device(name: str) -> torch.device:
-    available = torch.cuda.is_available()
-    if name == "cuda" and not available:
-        raise InvalidArgumentError(
-            "schedule.device is cuda, but torch finds none on this machine; use 'auto' or 'cpu'"
-        )
-    return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 
 def _make_optimizer(schedule: ScheduleRecipe, model: Encoder, objective: nn.Module) -> optim.Optimizer:

@@ -102,7 +102,11 @@ def train(
         report = _report(run, recorder, first, began)
         # A call that found nothing left to do knows less than the one that did it.
         if run.step > first or not (folder / REPORT_FILE).is_file():
-            _write_report(report)
+            values = {**asdict(report), "output": os.fspath(folder), "collapsed": report.collapsed}
+            try:
+                write_text(folder / REPORT_FILE, json.dumps(values, indent=2) + "\n")
+            except OSError as error:
+                raise VidkinError(f"{folder / REPORT_FILE}: {error.strerror or error}") from error
     return report
 
 
@@ -230,12 +234,3 @@ def _report(run: TrainingRun, recorder: _Recorder, first: int, began: float) -> 
         broken=run.data.broken,
         seconds=time.monotonic() - began,
     )
-
-
-def _write_report(report: TrainingReport) -> None:
-    values = {**asdict(report), "output": os.fspath(report.output), "collapsed": report.collapsed}
-    path = report.output / REPORT_FILE
-    try:
-        write_text(path, json.dumps(values, indent=2) + "\n")
-    except OSError as error:
-        raise VidkinError(f"{path}: cannot be written: {error.strerror or error}") from error
