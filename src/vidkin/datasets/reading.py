@@ -8,7 +8,6 @@ import os
 import zipfile
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +17,9 @@ from vidkin.datasets.labelled import Kind, LabelledItem
 from vidkin.datasets.readers.strokes import draw_strokes, parse_strokes
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.media import Frames, iter_frames, probe, read_frames
+from vidkin.media.squares import Fit, fit_to_square
 
 __all__ = ["Fit", "read_item"]
-
-Fit = Literal["letterbox", "crop", "stretch"]
 
 # A member of an archive that says it is larger is not read: labelled pictures and drawings are small.
 _LARGEST_MEMBER = 256 * 2**20
@@ -87,7 +85,7 @@ def _read_image(item: LabelledItem, size: int, fit: Fit) -> NDArray[np.uint8]:
                 upright = upright.convert("RGBA")
                 paper = Image.new("RGBA", upright.size, "white")
                 upright = Image.alpha_composite(paper, upright)
-            return _fitted(upright.convert("RGB"), size, fit)
+            return fit_to_square(upright.convert("RGB"), size, fit)
     except FileNotFoundError as error:
         raise MediaError(item.path, "there is no such file") from error
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
@@ -107,7 +105,7 @@ def _read_video(
         item.path, rate=rate, start=item.start, end=item.end, short_side=size, threads=threads
     ):
         part = part if pictures else _begun(part, item.start)
-        pictures += [_fitted(Image.fromarray(image), size, fit) for image in part.images]
+        pictures += [fit_to_square(Image.fromarray(image), size, fit) for image in part.images]
         if frames is not None and len(pictures) >= frames:
             break
     return np.stack(pictures[:frames])
@@ -131,7 +129,7 @@ def _spread(item: LabelledItem, size: int, frames: int, fit: Fit, threads: int) 
     found = _begun(found, item.start)
     # The reader gives no frame twice, and fewer where the file ends early: each moment takes the one on screen.
     shown = np.searchsorted(found.timestamps, times + 1e-6, side="right") - 1
-    unique = [_fitted(Image.fromarray(image), size, fit) for image in found.images]
+    unique = [fit_to_square(Image.fromarray(image), size, fit) for image in found.images]
     return np.stack([unique[index] for index in np.clip(shown, 0, len(unique) - 1)])
 
 
@@ -152,25 +150,6 @@ def _read_strokes(item: LabelledItem, size: int, frames: int | None, rate: float
         times = np.arange(math.ceil(drawing.duration * rate - 1e-9) + 1) / rate
         times = times[:frames]
     return draw_strokes(drawing, times, size=size)
-
-
-def _fitted(picture: Image.Image, size: int, fit: Fit) -> NDArray[np.uint8]:
-    width, height = picture.size
-    if fit == "crop" and width != height:
-        side = min(width, height)
-        left, top = (width - side) // 2, (height - side) // 2
-        picture = picture.crop((left, top, left + side, top + side))
-    inner = (size, size)
-    if fit == "letterbox":
-        scale = size / max(width, height)
-        inner = (max(1, round(width * scale)), max(1, round(height * scale)))
-    if picture.size != inner:
-        picture = picture.resize(inner, Image.Resampling.BILINEAR)
-    if inner != (size, size):
-        square = Image.new("RGB", (size, size))
-        square.paste(picture, ((size - inner[0]) // 2, (size - inner[1]) // 2))
-        picture = square
-    return np.asarray(picture)
 
 
 def _content(item: LabelledItem) -> bytes:

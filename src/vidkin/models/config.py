@@ -9,11 +9,11 @@ from typing import Any, Literal, get_args
 
 from vidkin._base.tables import from_table
 from vidkin.errors import InvalidArgumentError
+from vidkin.media.squares import Fit
 
 __all__ = ["PLAIN_MEAN", "PLAIN_STD", "EncoderConfig", "EncoderKind", "Fit", "Trainable"]
 
 EncoderKind = Literal["clip", "image", "c3d", "deep_sbd", "deep_ranking", "frame_encoder"]
-Fit = Literal["letterbox", "crop", "stretch"]
 Trainable = Literal["head", "all"]
 Triple = tuple[float, float, float]
 
