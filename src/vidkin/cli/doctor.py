@@ -51,7 +51,12 @@ def doctor(
     from vidkin.rendering.health import INDEX_FILES, inspect_index
     from vidkin.rendering.machine import inspect_machine
 
-    removed = _repair(index) if repair else ()
+    removed: tuple[DamagedPart, ...] = ()
+    if repair:
+        from vidkin.index import repair as repair_index
+
+        with meter("reading the index") as bar:
+            removed = repair_index(index, on_progress=bar.update)
     findings = [*inspect_machine(), *inspect_index(index)]
     health, measured = _measure(index, recall=recall, queries=queries, candidates=candidates)
     if json:
@@ -76,7 +81,14 @@ def doctor(
         elif not any(finding.name == INDEX_FILES for finding in findings):
             say(path_text(index).append(": there is no index here"))
         if measured is not None:
-            _print_recall(measured)
+            say(
+                f"First-stage recall@{measured.limit}: {measured.recall:.3f} ({measured.found:,} of "
+                f"{measured.relevant:,} matches of at least {measured.threshold:g} that an exhaustive search of "
+                f"{measured.queries:,} queries finds)",
+                style="bold",
+            )
+            if not measured.relevant:
+                note("No video of this index matches another one, so there was nothing to miss.")
     if any(finding.state == "broken" for finding in findings):
         raise typer.Exit(Status.SOME_FAILED)
 
@@ -95,13 +107,6 @@ def _measure(
         return health, collection.recall(queries=queries, limit=candidates, on_progress=bar.update)
 
 
-def _repair(index: Path) -> tuple[DamagedPart, ...]:
-    from vidkin.index import repair
-
-    with meter("reading the index") as bar:
-        return repair(index, on_progress=bar.update)
-
-
 def _print_repair(removed: tuple[DamagedPart, ...]) -> None:
     if not removed:
         say("Read the whole index: nothing is damaged.", style="bold")
@@ -109,13 +114,3 @@ def _print_repair(removed: tuple[DamagedPart, ...]) -> None:
     rows: list[list[str | Text]] = [[path_text(part.part), printable(part.cause)] for part in removed]
     table(None, [("removed", "left"), ("cause", "left")], rows)
     note("Run `vidkin index` with the folders of these videos to rebuild what was removed.")
-
-
-def _print_recall(measured: RecallReport) -> None:
-    say(
-        f"First-stage recall@{measured.limit}: {measured.recall:.3f} ({measured.found:,} of {measured.relevant:,} "
-        f"matches of at least {measured.threshold:g} that an exhaustive search of {measured.queries:,} queries finds)",
-        style="bold",
-    )
-    if not measured.relevant:
-        note("No video of this index matches another one, so there was nothing to miss.")

@@ -1,8 +1,7 @@
-"""Room datasets: labelled collections, and a sample collection that needs no download."""
+"""Labeled collections: readers, splits, excerpts, and collections that are built without a download."""
 
 from vidkin.datasets.collections import available_readers, open_labelled
-from vidkin.datasets.excerpts import excerpts, middle_excerpt
-from vidkin.datasets.frame_excerpts import make_excerpts
+from vidkin.datasets.excerpts import make_excerpts, make_frame_excerpts, middle_excerpt
 from vidkin.datasets.labelled import SPLITS, Kind, LabelledItem, LabelledSet, LabelNames
 from vidkin.datasets.made.edited_videos import COMPOSED_LABELS, build_composed
 from vidkin.datasets.made.footage import Clip, Footage, read_footage
@@ -69,8 +68,8 @@ __all__ = [
     "check_split",
     "compose",
     "draw_strokes",
-    "excerpts",
     "make_excerpts",
+    "make_frame_excerpts",
     "make_split",
     "middle_excerpt",
     "open_labelled",

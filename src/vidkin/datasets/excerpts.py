@@ -1,38 +1,39 @@
-"""Shorter items cut out of labelled videos."""
+"""Shorter items cut out of labeled videos."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from vidkin._base.checks import check_at_least
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import probe
 
-__all__ = ["excerpts", "middle_excerpt"]
+__all__ = ["make_excerpts", "make_frame_excerpts", "middle_excerpt"]
 
 
-def excerpts(labelled: LabelledSet, count: int, *, share: float = 0.5) -> LabelledSet:
+def make_excerpts(labelled: LabelledSet, count: int, *, share: float = 0.5) -> LabelledSet:
     """Every video as ``count`` items of ``share`` of its length each, evenly spread from its start to its end.
 
     They overlap where ``count * share`` is above 1. Labels, groups and splits stay, so that excerpts of a video are
-    positives of each other and on one side of a split. A file that cannot be read stays whole, for its reader to tell.
+    positives of each other and on one side of a split. A file that cannot be read stays whole; its
+    cause is reported when it is read.
 
     Args:
         labelled: Of kind ``video``.
-        count: 1 or more; of one the middle is taken.
+        count: 1 or more; a single one is the middle.
         share: Above 0, up to 1.
 
     Raises:
-        InvalidArgumentError: The set holds no videos, or a number is out of range.
+        InvalidArgumentError: The set does not hold videos, or a number is out of range.
     """
     if labelled.kind != "video":
         raise InvalidArgumentError(
-            f"{labelled.name} holds items of kind {labelled.kind}; only videos have excerpts"
+            f"{labelled.name} must hold videos to have excerpts, got items of kind {labelled.kind}"
         )
-    if count < 1 or not 0 < share <= 1:
-        raise InvalidArgumentError(
-            f"count is {count} and share {share}, allowed are 1 or more, and above 0 up to 1"
-        )
+    check_at_least(1, count=count)
+    if not 0 < share <= 1:
+        raise InvalidArgumentError(f"share must be above 0 and at most 1, got {share}")
     items = []
     for item in labelled.items:
         try:
@@ -48,6 +49,35 @@ def excerpts(labelled: LabelledSet, count: int, *, share: float = 0.5) -> Labell
     return labelled.with_items(items)
 
 
+def make_frame_excerpts(labelled: LabelledSet, *, count: int, frames: int) -> LabelledSet:
+    """Every video becomes some excerpts of consecutive frames, spread evenly from its start to its end.
+
+    Excerpts keep labels, group and split of their video, so that a split stays without leakage; they overlap if the
+    video is short. A video with fewer frames than that stays whole, once.
+
+    Args:
+        labelled: Of kind ``"video"``.
+        count: Excerpts per video, 2 or more.
+        frames: Consecutive frames of an excerpt, 1 or more, by the frame rate that the file states.
+
+    Returns:
+        The collection with ``count`` items for each video.
+
+    Raises:
+        InvalidArgumentError: The set does not hold videos, or a number is out of range.
+        MediaError: A video cannot be read.
+    """
+    if labelled.kind != "video":
+        raise InvalidArgumentError(
+            f"{labelled.name} must hold videos to have excerpts, got items of kind {labelled.kind}"
+        )
+    check_at_least(2, count=count)
+    check_at_least(1, frames=frames)
+    return labelled.with_items(
+        excerpt for item in labelled.items for excerpt in _excerpts(item, count, frames)
+    )
+
+
 def middle_excerpt(item: LabelledItem, seconds: float) -> LabelledItem:
     """The middle of a video in this length; a shorter one as it is.
 
@@ -57,3 +87,23 @@ def middle_excerpt(item: LabelledItem, seconds: float) -> LabelledItem:
     end = item.end if item.end is not None else probe(item.path).duration
     spare = (end - item.start - seconds) / 2
     return item if spare <= 0 else replace(item, start=item.start + spare, end=end - spare)
+
+
+def _excerpts(item: LabelledItem, count: int, frames: int) -> list[LabelledItem]:
+    info = probe(item.path)
+    rate = info.frame_rate
+    end = info.duration if item.end is None else min(item.end, info.duration)
+    spare = round((end - item.start) * rate) - frames
+    if spare < 0:
+        return [item]
+    # With more excerpts than places some would occur twice.
+    places = sorted({round(spare * number / (count - 1)) for number in range(count)})
+    # Halfway between two frames, so that rounding of times changes none.
+    return [
+        replace(
+            item,
+            start=max(item.start, item.start + (place - 0.5) / rate),
+            end=item.start + (place + frames - 0.5) / rate,
+        )
+        for place in places
+    ]

@@ -1,4 +1,4 @@
-"""Labelled collections: items that carry a category and a subcategory."""
+"""Labeled collections: items with a category and a subcategory."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class LabelledItem:
     """An image, a video or a drawing with its labels.
 
     Attributes:
-        path: The file; of a member of an archive the archive.
+        path: The file; for a member of an archive the archive.
         category: The coarse label.
         subcategory: The fine label, a name inside its category.
-        group: What a split must not tear apart: a drawer, a rotation axis, a recording...
+        group: What a split must keep together: a drawer, a rotation axis, a recording...
         member: Name of the file inside the archive, empty for a plain file.
         split: ``"train"``, ``"validation"``, ``"test"``, or ``""`` while undecided.
-        start: Of a video, where the item begins, in seconds: with the first frame at or after it.
-        end: Of a video, where it ends (frames before this time only), in seconds; None is the end of the file.
+        start: Where the item begins in a video, in seconds: with the first frame at or after it.
+        end: Where it ends in a video (frames before this time only), in seconds; None is the end of the file.
     """
 
     path: Path
@@ -49,16 +49,15 @@ class LabelledItem:
         for name, value in (("category", self.category), ("subcategory", self.subcategory)):
             if not value or "/" in value:
                 raise InvalidArgumentError(
-                    f"{name} of {self.path} is {value!r}, allowed is a name that is not empty and holds no '/'"
+                    f"{name} of {self.path} must be a name that is not empty and has no '/', got {value!r}"
                 )
         if self.split not in ("", *SPLITS):
             raise InvalidArgumentError(
-                f"split of {self.path} is {self.split!r}, allowed are {', '.join(SPLITS)} and '' (undecided)"
+                f"split of {self.path} must be one of {', '.join(SPLITS)}, or '' (undecided), got {self.split!r}"
             )
         if not self.start >= 0 or (self.end is not None and not self.end > self.start):
             raise InvalidArgumentError(
-                f"{self.path} is to go from {self.start} s to {self.end} s; the start must be 0 or later, and "
-                "the end after it"
+                f"start of {self.path} must be at least 0 s, and end after it, got {self.start} s and {self.end} s"
             )
 
     @property
@@ -67,7 +66,7 @@ class LabelledItem:
         return f"{self.category}/{self.subcategory}"
 
     def key(self, root: Path | None = None) -> str:
-        """What tells the item from all others of a collection, and stays when the collection's folder moves.
+        """A text that identifies the item in its collection, even if the folder of the collection moves.
 
         Args:
             root: The collection's folder; None gives the key with the full path.
@@ -110,7 +109,7 @@ class LabelledSet:
         items: The items, each once.
         root: Folder of the collection; a written split names its files relative to it.
         names: Names that the numbers of :meth:`labels` refer to; by default those of the items. A part keeps those
-            of the whole, so that a label has the same number in all parts.
+            of the whole, so that labels have the same numbers in all parts.
     """
 
     name: str
@@ -121,9 +120,11 @@ class LabelledSet:
 
     def __post_init__(self) -> None:
         keys = Counter(item.key() for item in self.items)
-        twice = sorted(key for key, count in keys.items() if count > 1)
-        if twice:
-            raise InvalidArgumentError(f"{self.name} holds {len(twice)} items twice, the first is {twice[0]}")
+        repeated = sorted(key for key, count in keys.items() if count > 1)
+        if repeated:
+            raise InvalidArgumentError(
+                f"{self.name} must hold each item once, got {len(repeated)} more than once, the first is {repeated[0]}"
+            )
 
     def __len__(self) -> int:
         return len(self.items)
@@ -142,19 +143,19 @@ class LabelledSet:
         return self.names if self.names is not None else LabelNames.of(self.items)
 
     def categories(self) -> tuple[str, ...]:
-        """Sorted names of the categories; of a part those of the whole."""
+        """Sorted names of the categories; for a part those of the whole."""
         return self.label_names.categories
 
     def subcategories(self) -> tuple[str, ...]:
-        """Sorted ``"category/subcategory"``; of a part those of the whole."""
+        """Sorted ``"category/subcategory"``; for a part those of the whole."""
         return self.label_names.subcategories
 
     def labels(self, *, names: LabelNames | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Numbers of the labels: coarse [N] and fine [N], int64.
 
         Args:
-            names: Names that the numbers refer to, as ``other.label_names`` of the set that a model was trained
-                with; None takes this set's own. Fine numbers are unique across categories.
+            names: Names that the numbers refer to, for example ``other.label_names`` of the set that a model was
+                trained with; None uses those of this set. Fine numbers are unique across categories.
 
         Raises:
             InvalidArgumentError: An item's label is not among ``names``.
@@ -165,7 +166,7 @@ class LabelledSet:
         unknown = sorted({item.label for item in self.items if item.label not in fine_of})
         if unknown:
             raise InvalidArgumentError(
-                f"{len(unknown)} labels of {self.name} are not among the names given, the first is {unknown[0]}"
+                f"names must include all labels of {self.name}, {len(unknown)} are missing, the first is {unknown[0]}"
             )
         coarse = np.array([coarse_of[item.category] for item in self.items], dtype=np.int64)
         return coarse, np.array([fine_of[item.label] for item in self.items], dtype=np.int64)
@@ -174,18 +175,20 @@ class LabelledSet:
         """The items of one split, in the same order; names and numbers of labels stay those of the whole set.
 
         Raises:
-            InvalidArgumentError: There is no such split, or no item belongs to it.
+            InvalidArgumentError: There is no such split, or it has no items.
         """
         if split not in ("", *SPLITS):
             raise InvalidArgumentError(
-                f"no split is called {split!r}, allowed are {', '.join(SPLITS)} and ''"
+                f"split must be one of {', '.join(SPLITS)}, or '' (undecided), got {split!r}"
             )
         items = tuple(item for item in self.items if item.split == split)
         if not items:
-            found = ", ".join(f"{name or 'undecided'} {count}" for name, count in self.split_counts().items())
+            counts = ", ".join(
+                f"{name or 'undecided'} {count}" for name, count in self.split_counts().items()
+            )
             raise InvalidArgumentError(
-                f"{self.name} has no {split or 'undecided'} items (it has: {found or 'none at all'}); "
-                "divide it with make_split, or read a written split"
+                f"{self.name} has no {split or 'undecided'} items, only: {counts or 'none'}; "
+                "divide it with make_split, or use read_split"
             )
         return replace(self, items=items, names=self.label_names)
 

@@ -1,4 +1,4 @@
-"""Items as pictures of one size."""
+"""Read items as square images of one size."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import os
 import zipfile
 from functools import lru_cache
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
+from vidkin._base.checks import check_at_least, check_choice
 from vidkin.datasets.labelled import Kind, LabelledItem
 from vidkin.datasets.readers.strokes import draw_strokes, parse_strokes
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
@@ -21,7 +23,7 @@ from vidkin.media.squares import Fit, fit_to_square
 
 __all__ = ["Fit", "read_item"]
 
-# A member of an archive that says it is larger is not read: labelled pictures and drawings are small.
+# A member of an archive that says it is larger is not read: labeled images and drawings are small.
 _LARGEST_MEMBER = 256 * 2**20
 
 
@@ -35,44 +37,40 @@ def read_item(
     fit: Fit = "letterbox",
     threads: int = 1,
 ) -> NDArray[np.uint8]:
-    """Read an item as square pictures. The same arguments give the same numbers.
+    """An item as square images. The same arguments give the same numbers.
 
     Args:
         item: The item.
-        kind: What it is, as the set that it comes from says.
-        size: Side of the pictures, pixels.
-        frames: Of videos and strokes: exactly this many, at the middles of as many equal parts of the item (strokes:
-            from the first touch to the finished drawing), of a shorter video some twice. With ``rate``: the first ones,
-            at most this many.
-        rate: Frames a second, sampled from the start. None with ``frames`` None gives every frame of a video, and 10 a
+        kind: What it is: the kind of its set.
+        size: Side of the images, in pixels.
+        frames: For videos and strokes: exactly this many, at the middles of as many equal parts of the item (strokes:
+            from the first touch to the finished drawing), for a shorter video some twice. With ``rate``: the first
+            ones, at most this many.
+        rate: Frames a second, sampled from the start. None with ``frames`` None reads every frame of a video, and 10 a
             second of strokes.
-        fit: How pictures that are not square become so. ``"letterbox"`` shows all of the picture between black bars:
-            the default, as the labelled thing may be anywhere, small, or as large as the picture. ``"crop"`` cuts the
-            middle square, the usual way of networks that were trained on photographs. ``"stretch"`` changes the aspect.
-        threads: Threads of the decoder; more than 1 only where files are read one at a time.
+        fit: How images become square. ``"letterbox"`` shows all of the image between black bars: the default, as the
+            labeled object may be anywhere, small, or as large as the image. ``"crop"`` cuts out the middle square, as
+            is usual for networks that were trained on photographs. ``"stretch"`` changes the aspect.
+        threads: Threads of the decoder; more than 1 only if files are read one at a time.
 
     Returns:
-        [size, size, 3] of an image, [T, size, size, 3] of videos and strokes, uint8 RGB.
+        [size, size, 3] for an image, [T, size, size, 3] for videos and strokes, uint8 RGB.
 
     Raises:
         InvalidArgumentError: An argument is out of range.
         MediaError: The file cannot be read.
         DatasetError: The archive lacks the member, or the strokes are not in their format.
     """
-    for name, value in (("size", size), ("frames", 1 if frames is None else frames)):
-        if value < 1:
-            raise InvalidArgumentError(f"{name} must be at least 1, given is {value}")
+    check_at_least(1, size=size, frames=1 if frames is None else frames)
     if rate is not None and not (rate > 0 and math.isfinite(rate)):
-        raise InvalidArgumentError(f"rate must be above 0 frames a second, given is {rate}")
-    if fit not in ("letterbox", "crop", "stretch"):
-        raise InvalidArgumentError(f"fit is {fit!r}, allowed are letterbox, crop and stretch")
+        raise InvalidArgumentError(f"rate must be above 0 frames a second, got {rate}")
+    check_choice("fit", fit, get_args(Fit))
+    check_choice("kind", kind, get_args(Kind))
     if kind == "image":
         return _read_image(item, size, fit)
     if kind == "video":
         return _read_video(item, size, frames, rate, fit, threads)
-    if kind == "strokes":
-        return _read_strokes(item, size, frames, rate)
-    raise InvalidArgumentError(f"kind is {kind!r}, allowed are image, video and strokes")
+    return _read_strokes(item, size, frames, rate)
 
 
 def _read_image(item: LabelledItem, size: int, fit: Fit) -> NDArray[np.uint8]:
@@ -81,30 +79,30 @@ def _read_image(item: LabelledItem, size: int, fit: Fit) -> NDArray[np.uint8]:
         with Image.open(source) as picture:
             upright = ImageOps.exif_transpose(picture)
             if upright.mode in ("P", "PA", "LA", "RGBA"):
-                # What is transparent becomes white paper, not whatever colour hides beneath.
+                # Transparent parts become white, not the color that is hidden in them.
                 upright = upright.convert("RGBA")
-                paper = Image.new("RGBA", upright.size, "white")
-                upright = Image.alpha_composite(paper, upright)
+                white = Image.new("RGBA", upright.size, "white")
+                upright = Image.alpha_composite(white, upright)
             return fit_to_square(upright.convert("RGB"), size, fit)
     except FileNotFoundError as error:
         raise MediaError(item.path, "there is no such file") from error
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        # SyntaxError is Pillow's word for a broken PNG.
-        raise MediaError(item.key(), f"not readable as an image: {error}") from error
+        # Pillow raises SyntaxError for a broken PNG.
+        raise MediaError(item.key(), f"cannot be read as an image: {error}") from error
 
 
 def _read_video(
     item: LabelledItem, size: int, frames: int | None, rate: float | None, fit: Fit, threads: int
 ) -> NDArray[np.uint8]:
     if item.member:
-        raise InvalidArgumentError(f"{item.key()} is inside an archive; unpack the videos to read them")
+        raise InvalidArgumentError(f"{item.key()}: is inside an archive; unpack the videos to read them")
     if frames is not None and rate is None:
         return _spread(item, size, frames, fit, threads)
     pictures: list[NDArray[np.uint8]] = []
     for part in iter_frames(
         item.path, rate=rate, start=item.start, end=item.end, short_side=size, threads=threads
     ):
-        part = part if pictures else _begun(part, item.start)
+        part = part if pictures else _without_earlier(part, item.start)
         pictures += [fit_to_square(Image.fromarray(image), size, fit) for image in part.images]
         if frames is not None and len(pictures) >= frames:
             break
@@ -112,13 +110,13 @@ def _read_video(
 
 
 def _spread(item: LabelledItem, size: int, frames: int, fit: Fit, threads: int) -> NDArray[np.uint8]:
-    """Exactly ``frames`` pictures at the middles of equal parts."""
+    """Exactly ``frames`` images at the middles of equal parts."""
     info = probe(item.path)
     end = info.duration if item.end is None else min(item.end, info.duration)
-    # Of an item beyond the end of its file the reader tells; a length is needed to get there.
+    # The reader reports an item beyond the end of its file; to get there, a length above 0 is needed.
     step = max(end - item.start, info.duration / 1000) / frames
     times = item.start + (np.arange(frames) + 0.5) * step
-    found = read_frames(
+    decoded = read_frames(
         item.path,
         rate=1.0 / step,
         start=float(times[0]),
@@ -126,18 +124,18 @@ def _spread(item: LabelledItem, size: int, frames: int, fit: Fit, threads: int) 
         short_side=size,
         threads=threads,
     )
-    found = _begun(found, item.start)
-    # The reader gives no frame twice, and fewer where the file ends early: each moment takes the one on screen.
-    shown = np.searchsorted(found.timestamps, times + 1e-6, side="right") - 1
-    unique = [fit_to_square(Image.fromarray(image), size, fit) for image in found.images]
+    decoded = _without_earlier(decoded, item.start)
+    # The reader returns no frame twice, and fewer if the file ends early: each moment has the one on screen.
+    shown = np.searchsorted(decoded.timestamps, times + 1e-6, side="right") - 1
+    unique = [fit_to_square(Image.fromarray(image), size, fit) for image in decoded.images]
     return np.stack([unique[index] for index in np.clip(shown, 0, len(unique) - 1)])
 
 
-def _begun(found: Frames, start: float) -> Frames:
-    """Without the frame that was on screen at the start already, if there are others: an excerpt shows nothing of
-    the one before it."""
-    late = found.timestamps < start - 1e-6
-    return found[~late] if late.any() and not late.all() else found
+def _without_earlier(frames: Frames, start: float) -> Frames:
+    """Without the frame that was already on screen at the start, if there are others: an excerpt shows nothing of the
+    one before it."""
+    earlier = frames.timestamps < start - 1e-6
+    return frames[~earlier] if earlier.any() and not earlier.all() else frames
 
 
 def _read_strokes(item: LabelledItem, size: int, frames: int | None, rate: float | None) -> NDArray[np.uint8]:
@@ -164,16 +162,16 @@ def _content(item: LabelledItem) -> bytes:
         archive = _archive(item.path, state.st_mtime_ns, state.st_size)
         entry = archive.getinfo(item.member)
         if entry.file_size > _LARGEST_MEMBER:
-            raise MediaError(item.key(), f"unpacks to {entry.file_size:,} bytes, more than is read")
+            raise MediaError(item.key(), f"is too large to be read: {entry.file_size:,} bytes unpacked")
         return archive.read(entry)
     except KeyError as error:
-        raise DatasetError(f"{item.path} has no member {item.member}") from error
+        raise DatasetError(f"{item.path}: has no member {item.member}") from error
     except (OSError, zipfile.BadZipFile) as error:
         raise MediaError(item.key(), f"the archive cannot be read: {error}") from error
 
 
 @lru_cache(maxsize=8)
 def _archive(path: Path, modified: int, size: int) -> zipfile.ZipFile:
-    # Held in memory and not as an open file: worker processes that share a file would move each other's place in it.
-    del modified, size  # they are in the key so that a replaced archive is read anew
+    # In memory instead of an open file: worker processes that share a file would move each other's position in it.
+    del modified, size  # part of the key, so that a replaced archive is read again
     return zipfile.ZipFile(io.BytesIO(path.read_bytes()))

@@ -1,4 +1,4 @@
-"""Splits of labelled collections: made without leakage, written down, read back."""
+"""Splits of labeled collections: make them without leakage, write and read them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from vidkin._base.atomic import write_text
+from vidkin._base.checks import check_choice
 from vidkin.datasets.labelled import SPLITS, LabelledItem, LabelledSet
 from vidkin.errors import DatasetError, InvalidArgumentError
 
@@ -32,77 +33,76 @@ def make_split(
 ) -> LabelledSet:
     """Divide a collection into train, validation and test without leakage.
 
-    Groups go to one side as a whole. Where every group lies inside one subcategory, each subcategory is divided by
-    itself, so that all parts have all subcategories as far as their groups reach: a single group stays in train, two
-    are train and test, and validation leaves two to train. Where groups reach across subcategories, as drawers do,
-    they are divided once for all. The same arguments give the same split.
+    Groups stay together. If every group is inside one subcategory, each subcategory is divided separately, so that all
+    parts have all subcategories as far as there are groups: a single group stays in train, two become train and test,
+    and validation leaves two to train. If groups span subcategories, as drawers do, they are divided once for all. The
+    same arguments give the same split.
 
     Args:
         labelled: The collection; earlier splits of its items are replaced.
-        by: ``"group"`` keeps groups whole. ``"item"`` takes every item as its own group: only where items have
-            nothing in common. ``"subcategory"`` holds whole subcategories out, of each category: for measures on
-            subcategories that training never saw.
-        test: Share of the items for the test, 0 to below 1; groups are whole, so the share is met about.
+        by: ``"group"`` keeps groups whole. ``"item"`` makes every item its own group: only if items have
+            nothing in common. ``"subcategory"`` holds out whole subcategories of each category, to measure
+            on subcategories that training never saw.
+        test: Share of the items for the test, 0 to below 1; met approximately, as groups stay whole.
         validation: Share for validation.
-        seed: Chooses the division.
+        seed: Seed of the division.
 
     Returns:
         The collection with every item's split set, and its group to what was kept whole.
 
     Raises:
-        InvalidArgumentError: A share is out of range, or there are fewer groups than parts asked for.
+        InvalidArgumentError: A share is out of range, or there are fewer groups than requested parts.
     """
     if not (0 <= test < 1 and 0 <= validation < 1 and test + validation < 1):
         raise InvalidArgumentError(
-            f"test and validation are shares of at least 0 and together below 1, given are {test} and {validation}"
+            f"test and validation must be shares of at least 0 and together below 1, got {test} and {validation}"
         )
     keys: dict[str, Callable[[LabelledItem], str]] = {
         "group": lambda item: item.group,
         "item": lambda item: item.key(labelled.root),
         "subcategory": lambda item: item.label,
     }
-    if by not in keys:
-        raise InvalidArgumentError(f"by is {by!r}, allowed are {', '.join(sorted(keys))}")
+    check_choice("by", by, sorted(keys))
     items = [replace(item, group=keys[by](item)) for item in labelled.items]
     chosen: dict[str, str] = {}
     shares = {"test": test, "validation": validation}
     for stratum, groups in _strata(items, by).items():
         generator = np.random.default_rng([seed, *stratum.encode()])
-        # Training on a subcategory needs two of its groups, on a category two of its subcategories: validation
-        # takes none where it would leave fewer. Of all groups together nobody needs more than one.
+        # Training needs two groups of a subcategory, or two subcategories of a category: validation takes none if it
+        # would leave fewer. If groups are divided once for all, training needs one.
         chosen |= _divide(groups, shares, generator, spare=2 if stratum else 1)
     given = set(chosen.values())
     lacking = [name for name, share in shares.items() if share > 0 and name not in given]
     if lacking:
         raise InvalidArgumentError(
-            f"{labelled.name} has too few groups for a {' and a '.join(lacking)} part: {len(chosen)} in all; "
-            "ask for fewer parts (their share 0), or divide by item if the items have nothing in common"
+            f"{labelled.name} has {len(chosen)} groups, too few for a {' and a '.join(lacking)} part; "
+            "set their share to 0, or divide by item if the items have nothing in common"
         )
     return labelled.with_items(replace(item, split=chosen[item.group]) for item in items)
 
 
 def check_split(labelled: LabelledSet) -> None:
-    """Make sure that no group is on two sides.
+    """Check that no group is in two parts.
 
     Raises:
-        DatasetError: One is; the message names it and the sides.
+        DatasetError: A group is; the message names it and the parts.
     """
-    sides: defaultdict[str, set[str]] = defaultdict(set)
+    parts: defaultdict[str, set[str]] = defaultdict(set)
     for item in labelled.items:
         if item.split:
-            sides[item.group].add(item.split)
-    torn = sorted(group for group, found in sides.items() if len(found) > 1)
+            parts[item.group].add(item.split)
+    torn = sorted(group for group, splits in parts.items() if len(splits) > 1)
     if torn:
-        first = ", ".join(name for name in SPLITS if name in sides[torn[0]])
+        first = ", ".join(name for name in SPLITS if name in parts[torn[0]])
         raise DatasetError(
             f"the split of {labelled.name} leaks: group {torn[0]!r} is in {first}"
             + (f", and so are {len(torn) - 1} more groups" if len(torn) > 1 else "")
-            + "; a group must be on one side only"
+            + "; a group must be in one part only"
         )
 
 
 def write_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> None:
-    """Write who is where as JSON, in lines that a person can read and compare.
+    """Write a split as JSON, one line per item, which a person can read and compare.
 
     The file holds for every item its key (path relative to the collection's folder), split and group.
 
@@ -135,53 +135,50 @@ def write_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> None:
 
 
 def read_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> LabelledSet:
-    """Give the items of a collection the splits and groups that :func:`write_split` wrote.
+    """A collection with the splits and groups that :func:`write_split` wrote.
 
     Raises:
-        DatasetError: The file is no split, belongs to another collection, leaks, or does not name the same items.
+        DatasetError: The file is not a split, belongs to another collection, leaks, or does not name the same items.
     """
     content = _load(Path(path))
     if content["kind"] != labelled.kind:
-        raise DatasetError(
-            f"{path} divides a collection of kind {content['kind']}, {labelled.name} is one of {labelled.kind}"
-        )
-    noted: Mapping[str, Any] = content["items"]
+        raise DatasetError(f"{path}: must divide a collection of kind {labelled.kind}, got {content['kind']}")
+    entries: Mapping[str, Any] = content["items"]
     keys = [item.key(labelled.root) for item in labelled.items]
-    missing = [key for key in keys if key not in noted]
-    surplus = sorted(set(noted) - set(keys))
+    missing = [key for key in keys if key not in entries]
+    surplus = sorted(set(entries) - set(keys))
     if missing or surplus:
         example = missing[0] if missing else surplus[0]
         raise DatasetError(
-            f"{path} does not fit {labelled.name}: {len(missing)} items of the collection are not in it and "
-            f"{len(surplus)} of its items are not in the collection (first: {example}); "
-            "open the collection with the options that the split was made with, or make a new one"
+            f"{path}: does not fit {labelled.name}, lacks {len(missing)} of its items and has {len(surplus)} others "
+            f"(first: {example}); open the collection with the options of the split, or make a new split"
         )
     items = []
     for key, item in zip(keys, labelled.items, strict=True):
-        entry = noted[key]
+        entry = entries[key]
         if not (isinstance(entry, list) and len(entry) == 2 and entry[0] in SPLITS):
             raise DatasetError(
-                f"{path}: {key} has {entry!r}, allowed is [split, group] with a split of {SPLITS}"
+                f"{path}: {key} must have [split, group] with a split of {', '.join(SPLITS)}, got {entry!r}"
             )
         items.append(replace(item, split=entry[0], group=str(entry[1])))
-    found = labelled.with_items(items)
-    check_split(found)
-    return found
+    divided = labelled.with_items(items)
+    check_split(divided)
+    return divided
 
 
 def _load(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise DatasetError(f"there is no split at {path}; write_split makes one") from error
+        raise DatasetError(f"{path}: does not exist; write_split writes it") from error
     except ValueError as error:
-        raise DatasetError(f"{path} is not JSON: {error}") from error
+        raise DatasetError(f"{path}: is not JSON, {error}") from error
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise DatasetError(f"{path} is not a split written by vidkin (no format {_FORMAT!r} in it)")
+        raise DatasetError(f"{path}: is not a split, its format is not {_FORMAT!r}")
     if content.get("version") != _VERSION:
-        raise DatasetError(f"{path} has version {content.get('version')!r}, this vidkin reads {_VERSION}")
+        raise DatasetError(f"{path}: version must be {_VERSION}, got {content.get('version')!r}")
     if not isinstance(content.get("items"), dict) or "kind" not in content:
-        raise DatasetError(f"{path} lacks its items or its kind; write it anew with write_split")
+        raise DatasetError(f"{path}: lacks its items or its kind; write it again with write_split")
     return content
 
 
@@ -194,7 +191,7 @@ def _strata(items: list[LabelledItem], by: str) -> dict[str, dict[str, int]]:
         counts[item.group] += 1
         labels[item.group].add(item.label)
         categories[item.group] = item.category
-    inside = all(len(found) == 1 for found in labels.values())
+    inside = all(len(names) == 1 for names in labels.values())
     strata: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for group in sorted(counts):
         inner = categories[group] if by == "subcategory" else next(iter(labels[group]))
@@ -205,17 +202,17 @@ def _strata(items: list[LabelledItem], by: str) -> dict[str, dict[str, int]]:
 def _divide(
     groups: Mapping[str, int], shares: Mapping[str, float], generator: np.random.Generator, *, spare: int
 ) -> dict[str, str]:
-    """Group -> split. Each part takes groups until it is as near to its share as it gets. Train keeps one group
-    from the test and ``spare`` from validation."""
+    """Group -> split. Each part takes groups until it is as near to its share as possible. The test leaves one group to
+    train, validation ``spare``."""
     names = [sorted(groups)[index] for index in generator.permutation(len(groups))]
     total = sum(groups.values())
     chosen: dict[str, str] = {}
     for split, share in shares.items():
-        wanted, taken, kept = share * total, 0, 1 if split == "test" else spare
+        target, taken, kept = share * total, 0, 1 if split == "test" else spare
         while share > 0 and len(names) > kept:
             size = groups[names[-1]]
-            # At least one group, then another only if that brings the part nearer to its share.
-            if taken and taken + size / 2 > wanted:
+            # At least one group, then another only if the part comes nearer to its share.
+            if taken and taken + size / 2 > target:
                 break
             chosen[names.pop()] = split
             taken += size

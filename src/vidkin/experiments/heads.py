@@ -68,26 +68,21 @@ class HeadStore:
         self, paths: Sequence[Path], *, on_progress: OnProgress | None = None
     ) -> list[NDArray[np.float32]]:
         """Features [T, F] of all frames of each video."""
-        features = []
+        features: list[NDArray[np.float32]] = []
         for done, path in enumerate(paths):
             if on_progress is not None:
                 on_progress(done, len(paths), path.name)
-            features.append(self._video(path))
+            network = self._frame_network()
+            # The name says what the features are of: these bytes, through this network.
+            digest = hashlib.sha256(path.read_bytes() + self._key.encode()).hexdigest()[:24]
+            stored = self._folder / f"{digest}.npy"
+            if not stored.is_file():
+                rows, _ = video_features(network, path, size=self._config.size)
+                self._folder.mkdir(parents=True, exist_ok=True)
+                with replace_file(stored) as temporary, temporary.open("wb") as file:
+                    np.save(file, rows, allow_pickle=False)
+            features.append(np.load(stored, allow_pickle=False))
         return features
-
-    def _video(self, path: Path) -> NDArray[np.float32]:
-        network = self._frame_network()
-        # The name says what the features are of: these bytes, through this network.
-        digest = hashlib.sha256(path.read_bytes() + self._key.encode()).hexdigest()[:24]
-        stored = self._folder / f"{digest}.npy"
-        if stored.is_file():
-            loaded: NDArray[np.float32] = np.load(stored, allow_pickle=False)
-            return loaded
-        rows, _ = video_features(network, path, size=self._config.size)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with replace_file(stored) as temporary, temporary.open("wb") as file:
-            np.save(file, rows, allow_pickle=False)
-        return rows
 
     def _frame_network(self) -> ClipEncoder:
         if self._network is None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-from torch import Tensor
-
-from vidkin.datasets import LabelledItem, LabelledSet, read_item
+from vidkin.datasets import LabelledSet, read_item
 from vidkin.metric.sampling import sample_quadlets
 from vidkin.models import Encoder
 from vidkin.rendering.figures import PathLike, new_figure, require_picture_name, set_text, write_figure
@@ -58,44 +54,30 @@ def draw_quadlets(
     drawn = sample_quadlets(made.labels, count, seed=seed, ineligible="skip").stacked()
     distances = (embeddings[drawn] - embeddings[drawn[:, :1]]).square().sum(dim=2)
     right = (distances[:, 1] < distances[:, 2]) & (distances[:, 2] < distances[:, 3])
-    _draw(made.labelled, drawn, distances, right, path, model.config.size)
-    return float(right.float().mean())
-
-
-def _draw(
-    labelled: LabelledSet, drawn: Tensor, distances: Tensor, right: Tensor, path: PathLike, size: int
-) -> None:
+    size = max(model.config.size, 96)
     figure = new_figure(7.0, 1.95 * len(drawn) + 0.4, dpi=100)
     axes = figure.subplots(len(drawn), 4, squeeze=False)
     for row, indices in enumerate(drawn.tolist()):
         for column, index in enumerate(indices):
-            axis, item = axes[row][column], labelled.items[index]
-            axis.imshow(_image(labelled, index, max(size, 96)))
+            axis, item = axes[row][column], made.labelled.items[index]
+            # The middle frame of a video, the finished drawing of strokes.
+            frames = None if made.labelled.kind == "image" else 1
+            image = read_item(item, made.labelled.kind, size=size, frames=frames)
+            axis.imshow(image if frames is None else image[0])
             axis.set_xticks([])
             axis.set_yticks([])
             for spine in axis.spines.values():
                 spine.set_color(_RIGHT if bool(right[row]) else _WRONG)
                 spine.set_linewidth(2.5)
+            # Both labels: two categories may have subcategories of the same name.
+            caption = f"{_shorten(item.category, 12)} / {_shorten(item.subcategory, 20)}"
             below = "" if column == 0 else f"\nd = {float(distances[row, column]):.3f}"
-            set_text(axis.set_xlabel("", fontsize=7), f"{_caption(item)}{below}")
+            set_text(axis.set_xlabel("", fontsize=7), f"{caption}{below}")
             if row == 0:
                 axis.set_title(_TITLES[column], fontsize=9)
     write_figure(figure, path)
+    return float(right.float().mean())
 
 
-def _caption(item: LabelledItem) -> str:
-    """Both labels: two categories may have subcategories of the same name."""
-    return f"{_short(item.category, 12)} / {_short(item.subcategory, 20)}"
-
-
-def _short(name: str, length: int) -> str:
+def _shorten(name: str, length: int) -> str:
     return name if len(name) <= length else f"{name[: length - 1]}…"
-
-
-def _image(labelled: LabelledSet, index: int, size: int) -> NDArray[np.uint8]:
-    """The image; the middle frame of a video, the finished drawing of strokes."""
-    item = labelled.items[index]
-    if labelled.kind == "image":
-        return read_item(item, "image", size=size)
-    frame: NDArray[np.uint8] = read_item(item, labelled.kind, size=size, frames=1)[0]
-    return frame

@@ -55,7 +55,10 @@ def draw_retrieval(
                 left = _CELL + _LABEL + column * _CELL
                 item = gallery[result]
                 corner = (left, row_top, left + _SIDE + 2 * _FRAME - 1, row_top + _SIDE + 2 * _FRAME - 1)
-                draw.rectangle(corner, fill=FRAME_COLORS[_relevance(query, item)])
+                relevance = (
+                    0 if query.category != item.category else 1 + (query.subcategory == item.subcategory)
+                )
+                draw.rectangle(corner, fill=FRAME_COLORS[relevance])
                 sheet.paste(_thumbnail(labelled, item), (left + _FRAME, row_top + _FRAME))
     # A palette makes the file a third as large and changes nothing that can be seen at this size.
     sheet.quantize(_COLORS).save(path, format="PNG", optimize=True)
@@ -67,9 +70,3 @@ def _thumbnail(labelled: LabelledSet, item: LabelledItem) -> Image.Image:
         item, labelled.kind, size=_SIDE, frames=None if labelled.kind == "image" else 1, fit="crop"
     )
     return Image.fromarray(frames if frames.ndim == 3 else frames[0])
-
-
-def _relevance(query: LabelledItem, item: LabelledItem) -> int:
-    if query.category != item.category:
-        return 0
-    return 2 if query.subcategory == item.subcategory else 1

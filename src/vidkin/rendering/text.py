@@ -48,9 +48,6 @@ def percent(share: float, deviation: float | None = None) -> str:
 
 def printable(text: str) -> str:
     """The text without characters that a terminal would obey or that cannot be written as UTF-8."""
-    text = os.fsencode(text).decode("utf-8", "replace") if _has_surrogates(text) else text
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        text = os.fsencode(text).decode("utf-8", "replace")
     return "".join(char if char.isprintable() else "�" for char in text)
-
-
-def _has_surrogates(text: str) -> bool:
-    return any("\ud800" <= char <= "\udfff" for char in text)

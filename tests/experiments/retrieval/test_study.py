@@ -183,7 +183,9 @@ def test_an_output_that_cannot_be_written_is_told(
     plan: ComparisonPlan, pictures: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidArgumentError, match="Not a directory; choose an output folder that can be written"):
+    with pytest.raises(
+        InvalidArgumentError, match="Not a directory; choose an output folder that can be written"
+    ):
         run_comparison(plan, pictures, output=tmp_path / "file" / "out")
 
 

@@ -12,7 +12,7 @@ import torch
 
 from tests.support.labelled import counting_clip, picture
 from tests.support.training import write_pictures
-from vidkin.datasets import LabelledSet, excerpts, make_split, middle_excerpt, open_labelled
+from vidkin.datasets import LabelledSet, make_excerpts, make_split, middle_excerpt, open_labelled
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.models import Encoder, EncoderConfig, build_model
 from vidkin.training import Inputs, prepare_inputs
@@ -230,7 +230,7 @@ def test_a_network_without_a_frozen_backbone_has_no_features(videos: LabelledSet
 class TestExcerpts:
     def test_are_spread_from_start_to_end_and_keep_group_and_split(self, videos: LabelledSet) -> None:
         divided = make_split(videos, by="subcategory", test=0.5, validation=0.0)
-        found = excerpts(divided, 3, share=0.5)
+        found = make_excerpts(divided, 3, share=0.5)
         first = [item for item in found.items if item.path == videos.items[0].path]
         assert [(item.start, item.end) for item in first] == [(0.0, 1.0), (0.5, 1.5), (1.0, 2.0)]
         assert {(item.group, item.split) for item in first} == {
@@ -240,7 +240,7 @@ class TestExcerpts:
         assert found.subcategories() == videos.subcategories()
 
     def test_one_is_the_middle(self, videos: LabelledSet) -> None:
-        item = excerpts(videos, 1, share=0.5).items[0]
+        item = make_excerpts(videos, 1, share=0.5).items[0]
         assert (item.start, item.end) == (0.5, 1.5)
         assert middle_excerpt(videos.items[0], 1.0) == item
         assert middle_excerpt(videos.items[0], 5.0) == videos.items[0]
@@ -248,7 +248,7 @@ class TestExcerpts:
     def test_a_broken_file_stays_for_its_reader_to_tell(self, tmp_path: Path) -> None:
         counting_clip(tmp_path / "a" / "x" / "0.mp4")
         (tmp_path / "a" / "x" / "1.mp4").write_bytes(b"no video")
-        found = excerpts(open_labelled(tmp_path), 2)
+        found = make_excerpts(open_labelled(tmp_path), 2)
         assert [item.end is None for item in found.items] == [False, False, True]
         made = prepare_inputs(clip_model(), found, features=False)
         assert len(made) == 2
@@ -256,9 +256,9 @@ class TestExcerpts:
 
     def test_only_videos_have_them(self, pictures: LabelledSet, videos: LabelledSet) -> None:
         with pytest.raises(InvalidArgumentError, match="only videos have excerpts"):
-            excerpts(pictures, 2)
+            make_excerpts(pictures, 2)
         with pytest.raises(InvalidArgumentError, match=r"count is 0 and share 0\.5, allowed are 1 or more"):
-            excerpts(videos, 0)
+            make_excerpts(videos, 0)
 
 
 def test_no_items_is_an_error(pictures: LabelledSet) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -82,19 +81,15 @@ def critical(
     if json:
         print_json(report)
     else:
-        _print(report.summary)
+        columns = [("loss", "left"), *((title, "right") for title in _COLUMNS.values())]
+        for split in dict.fromkeys(line["split"] for line in report.summary):
+            rows = [
+                [line["loss"], *(percent(line[name]["mean"], line[name]["deviation"]) for name in _COLUMNS)]
+                for line in report.summary
+                if line["split"] == split
+            ]
+            table(split, columns, rows)
         note(
             "Percent. Precision, recall and F1: clips by the combined trend test. AP: clips ranked by score. "
             "Spotting: AP of the moments within 2 s."
         )
-
-
-def _print(summary: Sequence[Mapping[str, Any]]) -> None:
-    columns = [("loss", "left"), *((title, "right") for title in _COLUMNS.values())]
-    for split in dict.fromkeys(line["split"] for line in summary):
-        rows = [
-            [line["loss"], *(percent(line[name]["mean"], line[name]["deviation"]) for name in _COLUMNS)]
-            for line in summary
-            if line["split"] == split
-        ]
-        table(split, columns, rows)

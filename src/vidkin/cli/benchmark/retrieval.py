@@ -14,7 +14,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.json_values import print_json
 
 if TYPE_CHECKING:
-    from vidkin.experiments.retrieval import ComparisonPlan, Summary
+    from vidkin.experiments.retrieval import ComparisonPlan
 
 __all__ = ["fgir", "fgvr"]
 
@@ -170,34 +170,31 @@ def _compare(
         print_json(figures)
     else:
         for summary in summaries:
-            _print(summary)
+            rows = [
+                [
+                    row.title,
+                    *(f"{row.mean[name]:.1f} +- {row.deviation[name]:.1f}" for name in _COLUMNS),
+                    f"{row.learning_rate:g}" if row.learning_rate else "",
+                    f"{row.collapsed} of {row.seeds}" if row.collapsed else "",
+                ]
+                for row in summary.chosen or summary.common
+            ]
+            titles = (*_COLUMNS.values(), "rate", "collapsed")
+            columns = [("method", "left"), *((title, "right") for title in titles)]
+            table(f"{summary.set}: {summary.about}", columns, rows)
+            verdict = summary.verdict
+            if verdict.radial_over_triplet is not None and verdict.needed is not None:
+                note(
+                    f"Radial (no gradient through R) minus Triplet: {verdict.radial_over_triplet:+.1f} points of QP; "
+                    f"two standard deviations are {verdict.needed:.1f}."
+                )
+            if verdict.ours is not None and verdict.ours_over_radial is not None:
+                note(
+                    f"Ours, chosen on validation ({verdict.ours}), minus Radial: "
+                    f"{verdict.ours_over_radial:+.1f} points."
+                )
         for error in broken:
             note(f"Left out: {error.path}: {error.cause}", style="yellow")
         say(path_text(output / f"{command}.md").append(": the whole report"))
     if broken:
         raise typer.Exit(Status.SOME_FAILED)
-
-
-def _print(summary: Summary) -> None:
-    rows = [
-        [
-            row.title,
-            *(f"{row.mean[name]:.1f} +- {row.deviation[name]:.1f}" for name in _COLUMNS),
-            f"{row.learning_rate:g}" if row.learning_rate else "",
-            f"{row.collapsed} of {row.seeds}" if row.collapsed else "",
-        ]
-        for row in summary.chosen or summary.common
-    ]
-    titles = (*_COLUMNS.values(), "rate", "collapsed")
-    columns = [("method", "left"), *((title, "right") for title in titles)]
-    table(f"{summary.set}: {summary.about}", columns, rows)
-    verdict = summary.verdict
-    if verdict.radial_over_triplet is not None and verdict.needed is not None:
-        note(
-            f"Radial (no gradient through R) minus Triplet: {verdict.radial_over_triplet:+.1f} points of QP; two "
-            f"standard deviations are {verdict.needed:.1f}."
-        )
-    if verdict.ours is not None and verdict.ours_over_radial is not None:
-        note(
-            f"Ours, chosen on validation ({verdict.ours}), minus Radial: {verdict.ours_over_radial:+.1f} points."
-        )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -94,23 +93,19 @@ def shots(
     if json:
         print_json(report)
     else:
-        _print(report.summary)
+        columns = [("detector", "left"), *((title, "right") for title in (*_COLUMNS.values(), "gradual"))]
+        for which in dict.fromkeys(line["set"] for line in report.summary):
+            rows = [
+                [
+                    line["detector"],
+                    *(percent(line[name]["mean"], line[name]["deviation"]) for name in _COLUMNS),
+                    f"{line['gradual_found']['mean']:.1f} of {line['gradual']}",
+                ]
+                for line in report.summary
+                if line["set"] == which
+            ]
+            table(which, columns, rows)
         note(
             "Percent. F1 over hard cuts and gradual transitions, within 0, 1 or 2 frames of the label; hard P and "
             "hard R: precision and recall of hard cuts within 2 frames."
         )
-
-
-def _print(summary: Sequence[Mapping[str, Any]]) -> None:
-    columns = [("detector", "left"), *((title, "right") for title in (*_COLUMNS.values(), "gradual"))]
-    for which in dict.fromkeys(line["set"] for line in summary):
-        rows = [
-            [
-                line["detector"],
-                *(percent(line[name]["mean"], line[name]["deviation"]) for name in _COLUMNS),
-                f"{line['gradual_found']['mean']:.1f} of {line['gradual']}",
-            ]
-            for line in summary
-            if line["set"] == which
-        ]
-        table(which, columns, rows)

@@ -52,7 +52,10 @@ def embed(
     Tensors: values [N, R, D] float32, timestamps [N] float64 in seconds, information [N] float32, and lengths [V]
     int64, the number of frames of each video (N in all). Metadata: fingerprint, extractor, paths (JSON).
     """
-    from vidkin.features import open_extractor
+    from vidkin.features import describe_file, open_extractor
+    from vidkin.index import sampling_rate
+    from vidkin.media import probe
+    from vidkin.similarity import FrameFeatures
 
     check_output_path(output, inputs=[*files, weights, whitening])
     maker = open_extractor(
@@ -64,7 +67,12 @@ def embed(
         for place, file in enumerate(files):
             bar.update(place, len(files), detail=file.name)
             try:
-                done.append((file, _features(file, maker, rate)))
+                duration = probe(file).duration
+                # Batch by batch, so that only one batch of frames is in memory.
+                parts = describe_file(
+                    os.fspath(file), maker, duration=duration, rate=rate or sampling_rate(duration, 1.0)
+                )
+                done.append((file, FrameFeatures.concatenate([part for (part,) in parts])))
             except MediaError as error:
                 broken.append(error)
     if done:
@@ -96,20 +104,6 @@ def embed(
         error_line(str(failure))
     if broken:
         raise typer.Exit(Status.SOME_FAILED if done else Status.NOTHING_USABLE)
-
-
-def _features(file: Path, maker: FrameExtractor, rate: float | None) -> FrameFeatures:
-    """The features of a file, made batch by batch so that only one batch of frames is in memory."""
-    from vidkin.features import describe_file
-    from vidkin.index import sampling_rate
-    from vidkin.media import probe
-    from vidkin.similarity import FrameFeatures
-
-    duration = probe(file).duration
-    if rate is None:
-        rate = sampling_rate(duration, 1.0)
-    parts = describe_file(os.fspath(file), maker, duration=duration, rate=rate)
-    return FrameFeatures.concatenate([part for (part,) in parts])
 
 
 def _write(done: list[tuple[Path, FrameFeatures]], output: Path, maker: FrameExtractor) -> None:

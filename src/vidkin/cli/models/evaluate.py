@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,10 +14,6 @@ from vidkin.cli.options import JsonOption, parse_setting
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.json_values import as_json, print_json
 from vidkin.rendering.text import number
-
-if TYPE_CHECKING:
-    from vidkin.datasets import LabelledSet
-    from vidkin.training import Evaluation
 
 __all__ = ["evaluate"]
 
@@ -91,31 +87,26 @@ def evaluate(
             on_item=lambda done, total: bar.update(done, total, detail="items read"),
         )
         if picture is not None:
-            _draw(model, labelled.part(queries), picture, seed)
+            from vidkin.models import load_model
+            from vidkin.rendering.quadlets import draw_quadlets
+
+            cache = model / "features"
+            part = labelled.part(queries)
+            draw_quadlets(
+                load_model(model), part, picture, seed=seed, cache=cache if cache.is_dir() else None
+            )
     if json:
         facts: dict[str, Any] = as_json(evaluation)
         print_json({"model": model, "picture": picture, **facts})
     else:
-        _print(evaluation)
+        rows = [[title, f"{getattr(evaluation, name):.4f}"] for name, title in _TITLES.items()]
+        table(evaluation.data, [("measure", "left"), ("", "right")], rows)
+        note(
+            f"{number(evaluation.queries, 'query', 'queries')} ({evaluation.query_split}), "
+            f"{number(evaluation.gallery, 'item')} in the gallery ({evaluation.gallery_split}), "
+            f"{number(evaluation.quadlets, 'quadlet')} among the queries"
+        )
     for file, cause in evaluation.broken:
         error_line(f"{file}: {cause}")
     if evaluation.broken:
         raise typer.Exit(Status.SOME_FAILED)
-
-
-def _draw(model: Path, part: LabelledSet, picture: Path, seed: int) -> None:
-    from vidkin.models import load_model
-    from vidkin.rendering.quadlets import draw_quadlets
-
-    cache = model / "features"
-    draw_quadlets(load_model(model), part, picture, seed=seed, cache=cache if cache.is_dir() else None)
-
-
-def _print(evaluation: Evaluation) -> None:
-    rows = [[title, f"{getattr(evaluation, name):.4f}"] for name, title in _TITLES.items()]
-    table(evaluation.data, [("measure", "left"), ("", "right")], rows)
-    note(
-        f"{number(evaluation.queries, 'query', 'queries')} ({evaluation.query_split}), "
-        f"{number(evaluation.gallery, 'item')} in the gallery ({evaluation.gallery_split}), "
-        f"{number(evaluation.quadlets, 'quadlet')} among the queries"
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -153,20 +154,12 @@ def _list(names: Sequence[str], json: bool) -> None:
     if json:
         print_json({"recipes": list(names)})
         return
-    table(
-        "Recipes that come with vidkin",
-        [("name", "left"), ("", "left")],
-        [[name, _comment(name)] for name in names],
-    )
+    files = resources.files("vidkin.training") / "recipes"
+    # The first line of a recipe is a comment that describes it.
+    firsts = [(files / f"{name}.toml").read_text("utf-8").splitlines()[0] for name in names]
+    rows = [[name, first.removeprefix("# ")] for name, first in zip(names, firsts, strict=True)]
+    table("Recipes that come with vidkin", [("name", "left"), ("", "left")], rows)
     note("`vidkin train NAME` trains one; `vidkin train --show NAME` prints it as a file to edit.")
-
-
-def _comment(name: str) -> str:
-    """The first line of a recipe's file."""
-    from importlib import resources
-
-    text = (resources.files("vidkin.training") / "recipes" / f"{name}.toml").read_text("utf-8")
-    return text.splitlines()[0].removeprefix("# ")
 
 
 def _show(bar: Meter, progress: TrainingProgress) -> None:

@@ -77,7 +77,12 @@ def index(
             from vidkin.features import better_extractor_hint
 
             note(f"Hint: {better_extractor_hint()}")
-    _exit(report)
+    if not report.usable and not report.removed:
+        if not report.broken:
+            error_line("no videos found; name folders or files with videos")
+        raise typer.Exit(Status.NOTHING_USABLE)
+    if report.broken:
+        raise typer.Exit(Status.SOME_FAILED)
 
 
 def fill(
@@ -123,12 +128,3 @@ def print_report(report: IngestReport) -> None:
 
 def _outcomes(report: IngestReport) -> list[tuple[str, Sequence[Any]]]:
     return [(name, getattr(report, name)) for name in ("added", "unchanged", "moved", "broken", "removed")]
-
-
-def _exit(report: IngestReport) -> None:
-    if not report.usable and not report.removed:
-        if not report.broken:
-            error_line("no videos found; name folders or files with videos")
-        raise typer.Exit(Status.NOTHING_USABLE)
-    if report.broken:
-        raise typer.Exit(Status.SOME_FAILED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -13,9 +13,6 @@ from vidkin.cli.paths import open_index
 from vidkin.cli.tables import print_facts
 from vidkin.rendering.json_values import as_json, print_json
 from vidkin.rendering.text import clock, printable
-
-if TYPE_CHECKING:
-    from vidkin.index import VideoRecord
 
 __all__ = ["info"]
 
@@ -36,11 +33,11 @@ def info(
         return
     print_facts(facts)
     if videos:
-        table(None, _COLUMNS, [_row(record) for record in records])
-
-
-def _row(record: VideoRecord) -> list[str | Text]:
-    if record.status != "ok":
-        return [path_text(record.path, style="red"), "", "", printable(record.cause)]
-    size = f"{record.width}x{record.height}"
-    return [path_text(record.path), clock(record.duration), size, record.codec]
+        rows: list[list[str | Text]] = []
+        for record in records:
+            if record.status != "ok":
+                rows.append([path_text(record.path, style="red"), "", "", printable(record.cause)])
+            else:
+                size = f"{record.width}x{record.height}"
+                rows.append([path_text(record.path), clock(record.duration), size, record.codec])
+        table(None, _COLUMNS, rows)

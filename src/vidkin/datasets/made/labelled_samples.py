@@ -17,7 +17,7 @@ from vidkin._base.atomic import write_text
 from vidkin._base.extensions import VIDEO_EXTENSIONS
 from vidkin.datasets.labelled import SPLITS, LabelledSet
 from vidkin.datasets.made.photographs import photograph
-from vidkin.datasets.readers.tree import items_of_tree
+from vidkin.datasets.readers.tree import iter_tree_items
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.media import write_video
 
@@ -160,7 +160,7 @@ def read_photographs(source: str | os.PathLike[str], *, build: bool = True, seed
     found = []
     for split in SPLITS:
         if (root / split).is_dir():
-            for item in items_of_tree(root / split, VIDEO_EXTENSIONS):
+            for item in iter_tree_items(root / split, VIDEO_EXTENSIONS):
                 key = item.path.relative_to(root).as_posix()
                 if key in known["cells"]:
                     group = f"{item.subcategory}, cell {known['cells'][key]}"

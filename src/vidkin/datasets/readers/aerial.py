@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vidkin._base.extensions import VIDEO_EXTENSIONS
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import files_below, folder_of, subfolders
+from vidkin.datasets.readers.folders import iter_files, list_folders, require_folder
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError
 
@@ -21,7 +21,7 @@ _WHERE = (
 _NAME = re.compile(r"(ir|v)_([a-z]+)_(\d+)$", re.IGNORECASE)
 
 # Clips that continue one another: first-last number of each recording, of clips at most three numbers apart where
-# the picture at the end (or start) of one differs from one of the next by less than 3 of 255 grey values on average
+# the picture at the end (or start) of one differs from one of the next by less than 3 of 255 gray values on average
 # at 64 pixels. In a split by file the test would show the very sky of the train clips, a second later.
 _RECORDINGS = {
     "ir_airplane": "11-13 21-22 27-32 33-34 44-45 52-53 54-55 67-69",
@@ -48,23 +48,23 @@ def read_aerial(
         source: The folder.
         test: Share of the clips of each subcategory for the test, recordings being whole.
         validation: Share for validation.
-        seed: Chooses the recordings.
+        seed: Seed of the division.
 
     Returns:
         Kind ``"video"``; the group is the recording.
 
     Raises:
-        DatasetError: The folder is not so.
+        DatasetError: The folder does not have this layout.
     """
-    folder = folder_of(source, "aerial clips, object/sensor/*.mp4", _WHERE)
+    folder = require_folder(source, "aerial clips, object/sensor/*.mp4", _WHERE)
     items = [
         LabelledItem(path=path, category=thing.name, subcategory=sensor.name, group=_recording(path))
-        for thing in subfolders(folder)
-        for sensor in subfolders(thing)
-        for path in files_below(sensor, VIDEO_EXTENSIONS)
+        for thing in list_folders(folder)
+        for sensor in list_folders(thing)
+        for path in iter_files(sensor, VIDEO_EXTENSIONS)
     ]
     if not items:
-        raise DatasetError(f"{folder} has no object/sensor/*.mp4; get them from {_WHERE}")
+        raise DatasetError(f"{folder}: has no object/sensor/*.mp4; get them from {_WHERE}")
     labelled = LabelledSet("aerial", "video", tuple(items), folder)
     return make_split(labelled, test=test, validation=validation, seed=seed)
 
@@ -72,7 +72,7 @@ def read_aerial(
 def _recording(path: Path) -> str:
     match = _NAME.match(path.stem)
     if match is None:
-        raise DatasetError(f"{path} is not named <ir|v>_<object>_<number>; get the clips from {_WHERE}")
+        raise DatasetError(f"{path}: is not named <ir|v>_<object>_<number>; get the clips from {_WHERE}")
     family, number = f"{match[1]}_{match[2]}".lower(), int(match[3])
     for span in _RECORDINGS.get(family, "").split():
         first, last = (int(value) for value in span.split("-"))

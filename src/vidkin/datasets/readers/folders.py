@@ -1,4 +1,4 @@
-"""What readers of labelled folders share: which files count, and errors that say where to get what is missing."""
+"""What readers of labeled folders share: which files count, and errors that say where to get a missing set."""
 
 from __future__ import annotations
 
@@ -10,52 +10,63 @@ from typing import Literal
 from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.errors import DatasetError
 
-__all__ = ["files_below", "folder_of", "kind_of", "subfolders"]
+__all__ = ["infer_kind", "iter_files", "list_folders", "require_folder"]
 
 
-def folder_of(source: str | os.PathLike[str], what: str, where: str = "") -> Path:
-    """The folder, or an error that says what should be there and where to get it."""
+def require_folder(source: str | os.PathLike[str], what: str, where: str = "") -> Path:
+    """The folder.
+
+    Args:
+        source: Its path.
+        what: What should be in it, for the message.
+        where: Where to get it, for the message.
+
+    Raises:
+        DatasetError: It is not a folder.
+    """
     folder = Path(source).expanduser()
     if not folder.is_dir():
         state = "is not a folder" if folder.exists() else "does not exist"
         raise DatasetError(
-            f"{folder} {state}; give the folder of {what}" + (f" (from {where})" if where else "")
+            f"{folder}: {state}; choose the folder of {what}" + (f" (from {where})" if where else "")
         )
     return folder
 
 
-def subfolders(folder: Path) -> list[Path]:
-    """Folders inside, sorted by name, without hidden ones and the leavings of archives."""
+def list_folders(folder: Path) -> list[Path]:
+    """Folders inside, sorted by name, without hidden ones and remains of archives."""
     return sorted(
         path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__"))
     )
 
 
-def files_below(folder: Path, endings: Iterable[str], *, deep: bool = False) -> Iterator[Path]:
-    """Files with one of the endings, sorted, without hidden ones."""
-    allowed = frozenset(endings)
+def iter_files(folder: Path, extensions: Iterable[str], *, deep: bool = False) -> Iterator[Path]:
+    """Files with one of the extensions, sorted, without hidden ones; ``deep`` includes all folders below."""
+    extensions = frozenset(extensions)
     for path in sorted(folder.rglob("*") if deep else folder.iterdir()):
         hidden = any(part.startswith((".", "__")) for part in path.relative_to(folder).parts)
-        if path.suffix.lower() in allowed and not hidden and path.is_file():
+        if path.suffix.lower() in extensions and not hidden and path.is_file():
             yield path
 
 
-def kind_of(paths: Iterable[Path], source: Path) -> Literal["image", "video"]:
-    """Whether files are images or videos, by their endings.
+def infer_kind(paths: Iterable[Path], source: Path) -> Literal["image", "video"]:
+    """Whether files are images or videos, by their extensions.
 
     Raises:
         DatasetError: They are both, or neither.
     """
     images = videos = 0
     for path in paths:
-        ending = path.suffix.lower()
-        images += ending in IMAGE_EXTENSIONS
-        videos += ending in VIDEO_EXTENSIONS
-        if ending not in IMAGE_EXTENSIONS and ending not in VIDEO_EXTENSIONS:
-            allowed = ", ".join(sorted(IMAGE_EXTENSIONS | VIDEO_EXTENSIONS))
-            raise DatasetError(f"{path} is neither image nor video by its name; allowed are {allowed}")
+        extension = path.suffix.lower()
+        images += extension in IMAGE_EXTENSIONS
+        videos += extension in VIDEO_EXTENSIONS
+        if extension not in IMAGE_EXTENSIONS and extension not in VIDEO_EXTENSIONS:
+            known = ", ".join(sorted(IMAGE_EXTENSIONS | VIDEO_EXTENSIONS))
+            raise DatasetError(
+                f"{path}: is neither an image nor a video by its extension; rename it to one of {known}"
+            )
     if images and videos:
         raise DatasetError(
-            f"{source} mixes {images} images and {videos} videos; give one kind, as kind='image' or kind='video'"
+            f"{source}: has {images} images and {videos} videos; choose kind='image' or kind='video'"
         )
     return "image" if images else "video"

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import files_below, folder_of, subfolders
+from vidkin.datasets.readers.folders import iter_files, list_folders, require_folder
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.media import probe
 
@@ -34,15 +34,15 @@ def read_fruit(source: str | os.PathLike[str], *, validation: float = 0.0) -> La
         Kind ``"video"``; the group is the variety and the axis (with a validation part: and the excerpt).
 
     Raises:
-        DatasetError: The folder is not so.
+        DatasetError: The folder does not have this layout.
     """
     if not 0 <= validation < 1:
-        raise InvalidArgumentError(f"validation is a share from 0 to below 1, given is {validation}")
-    folder = folder_of(source, "fruit videos, category/variety/axis*.mp4", _WHERE)
+        raise InvalidArgumentError(f"validation is a share from 0 to below 1, got {validation}")
+    folder = require_folder(source, "fruit videos, category/variety/axis*.mp4", _WHERE)
     items: list[LabelledItem] = []
-    for category in subfolders(folder):
-        for variety in subfolders(category):
-            videos = list(files_below(variety, {".mp4"}))
+    for category in list_folders(folder):
+        for variety in list_folders(category):
+            videos = list(iter_files(variety, {".mp4"}))
             for place, path in enumerate(videos):
                 item = LabelledItem(
                     path=path,
@@ -53,7 +53,7 @@ def read_fruit(source: str | os.PathLike[str], *, validation: float = 0.0) -> La
                 )
                 items += [item] if place or not validation else _divided(item, validation)
     if not items:
-        raise DatasetError(f"{folder} has no category/variety/axis*.mp4; make it from {_WHERE}")
+        raise DatasetError(f"{folder}: has no category/variety/axis*.mp4; make it from {_WHERE}")
     return LabelledSet("fruit", "video", tuple(items), folder)
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from vidkin._base.extensions import IMAGE_EXTENSIONS
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import files_below, folder_of
+from vidkin.datasets.readers.folders import iter_files, require_folder
 from vidkin.errors import DatasetError, InvalidArgumentError
 
 __all__ = ["read_grocery"]
@@ -41,26 +41,26 @@ def read_grocery(
         Kind ``"image"``; every photograph is its own group.
 
     Raises:
-        DatasetError: The folder is not so.
+        DatasetError: The folder does not have this layout.
     """
     if category not in _LEVELS[:2] or subcategory not in _LEVELS[1:] or category == subcategory:
         raise InvalidArgumentError(
             f"category {category!r} with subcategory {subcategory!r}: allowed are super with coarse, super with fine, "
             "coarse with fine"
         )
-    folder = folder_of(source, "the Grocery Store data set", _WHERE)
+    folder = require_folder(source, "the Grocery Store data set", _WHERE)
     missing = [name for name in _SPLITS if not (folder / name).is_dir()]
     if missing:
-        raise DatasetError(f"{folder} lacks the folders {', '.join(missing)}; get the set from {_WHERE}")
+        raise DatasetError(f"{folder}: lacks the folders {', '.join(missing)}; get the set from {_WHERE}")
     items = []
     coarse_of: dict[tuple[str, str], str] = {}
     for split, name in _SPLITS.items():
-        for path in files_below(folder / split, IMAGE_EXTENSIONS, deep=True):
+        for path in iter_files(folder / split, IMAGE_EXTENSIONS, deep=True):
             parts = path.relative_to(folder / split).parts
             # As published, a coarse class with one fine class holds its photographs directly.
             if len(parts) not in (3, 4):
                 raise DatasetError(
-                    f"{path} is not at split/super/coarse/fine/*.jpg; get the set from {_WHERE}"
+                    f"{path}: is not at split/super/coarse/fine/*.jpg; get the set from {_WHERE}"
                 )
             level = dict(zip(_LEVELS, (*parts[:-1], parts[-2]), strict=False))
             # The published val folder calls the mushrooms' coarse class differently: train, which comes first, rules.
@@ -75,5 +75,5 @@ def read_grocery(
                 )
             )
     if not items:
-        raise DatasetError(f"{folder} holds no photographs; get the set from {_WHERE}")
+        raise DatasetError(f"{folder}: holds no photographs; get the set from {_WHERE}")
     return LabelledSet("grocery", "image", tuple(items), folder)

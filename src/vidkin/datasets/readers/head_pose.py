@@ -10,7 +10,7 @@ from typing import Literal
 
 from vidkin._base.extensions import IMAGE_EXTENSIONS
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import files_below, folder_of, subfolders
+from vidkin.datasets.readers.folders import iter_files, list_folders, require_folder
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError, InvalidArgumentError
 
@@ -51,25 +51,25 @@ def read_head_pose(
         negative: Where a negative pan looks.
         test: Share of the photographs of each subcategory for the test, where there are no series.
         validation: Share for validation; with series taken from train.
-        seed: Chooses the photographs.
+        seed: Seed of the division.
 
     Raises:
         DatasetError: The folder is in neither layout.
     """
     names = _compiled(pattern)
     if not 0 <= front < 180:
-        raise InvalidArgumentError(f"front must be from 0 to below 180 degrees, given is {front}")
+        raise InvalidArgumentError(f"front must be from 0 to below 180 degrees, got {front}")
     if negative not in ("left", "right"):
         raise InvalidArgumentError(f"negative is {negative!r}, allowed are left and right")
-    folder = folder_of(source, "photographs of heads", _WHERE)
-    there = sorted({path.name for path in subfolders(folder)} & set(_POSES))
+    folder = require_folder(source, "photographs of heads", _WHERE)
+    there = sorted({path.name for path in list_folders(folder)} & set(_POSES))
     if there and len(there) < len(_POSES):
         missing = sorted(set(_POSES) - set(there))
-        raise DatasetError(f"{folder} has {', '.join(there)} but lacks {', '.join(missing)}; get {_WHERE}")
+        raise DatasetError(f"{folder}: has {', '.join(there)} but lacks {', '.join(missing)}; get {_WHERE}")
     items = list(_sorted_by_hand(folder) if there else _by_angle(folder, names, front, negative))
     if not items:
         raise DatasetError(
-            f"{folder} has neither {', '.join(_POSES)} folders nor photographs with names like {pattern}; get {_WHERE}"
+            f"{folder}: has neither {', '.join(_POSES)} folders nor photographs with names like {pattern}; get {_WHERE}"
         )
     labelled = LabelledSet("head_pose", "image", tuple(items), folder)
     if all(item.split == "" for item in items):
@@ -96,8 +96,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def _sorted_by_hand(folder: Path) -> Iterator[LabelledItem]:
     for pose in _POSES:
-        for subject in subfolders(folder / pose):
-            for path in files_below(subject, IMAGE_EXTENSIONS, deep=True):
+        for subject in list_folders(folder / pose):
+            for path in iter_files(subject, IMAGE_EXTENSIONS, deep=True):
                 group = path.relative_to(folder).as_posix()
                 yield LabelledItem(path=path, category=pose, subcategory=subject.name, group=group)
 
@@ -105,7 +105,7 @@ def _sorted_by_hand(folder: Path) -> Iterator[LabelledItem]:
 def _by_angle(folder: Path, names: re.Pattern[str], front: float, negative: str) -> Iterator[LabelledItem]:
     found = []
     latest: dict[str, str] = {}
-    for path in files_below(folder, IMAGE_EXTENSIONS, deep=True):
+    for path in iter_files(folder, IMAGE_EXTENSIONS, deep=True):
         match = names.search(path.stem)
         # Pointing'04 repeats its frontal photographs in a folder of their own.
         if match is None or path.parent.name.lower() == "front":

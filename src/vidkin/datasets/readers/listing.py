@@ -1,4 +1,4 @@
-"""A list of labelled files as CSV."""
+"""A CSV of labeled files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import kind_of
-from vidkin.datasets.readers.tree import SPLIT_NAMES, divided
+from vidkin.datasets.readers.folders import infer_kind
+from vidkin.datasets.readers.tree import SPLIT_NAMES, divide
 from vidkin.errors import DatasetError, InvalidArgumentError
 
 __all__ = ["read_manifest"]
@@ -31,18 +31,18 @@ def read_manifest(
     """Open a CSV in UTF-8 with the columns ``path,category,subcategory[,split][,group][,start][,end]``.
 
     Args:
-        source: The CSV file, its first line the names. Columns may stand in any order, others are passed over.
-            ``split`` is train, validation (or val) or test, or empty; ``group`` is what a split keeps whole, the path
-            if it is empty; ``start`` and ``end`` are seconds of a video, empty for the whole file.
+        source: The CSV file; its first line has the names. Columns may be in any order, others are ignored.
+            ``split`` is train, validation (or val) or test, or empty; ``group`` is what a split keeps together, by
+            default the path; ``start`` and ``end`` are seconds of a video, empty for the whole file.
         root: Folder that paths are relative to; None is the folder of the CSV.
-        kind: ``"image"`` or ``"video"``; None goes by the files' endings, and refuses a mixture.
-        test: Share of each subcategory for the test, of a list that has no splits.
+        kind: ``"image"`` or ``"video"``; None infers it from extensions, and refuses a mixture.
+        test: Share of each subcategory for the test, if the list has no splits.
         validation: Share for validation.
-        seed: Chooses who goes where.
+        seed: Seed of the division.
 
     Raises:
-        DatasetError: The file is missing or not so (the message has the line), files of it are missing, or its splits
-            leak.
+        DatasetError: The file is missing or malformed (the message has the line), files in it are missing, or
+            its splits leak.
     """
     path = Path(source).expanduser()
     base = Path(root).expanduser() if root is not None else path.parent
@@ -52,29 +52,29 @@ def read_manifest(
             lacking = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
             if lacking:
                 raise DatasetError(
-                    f"{path} lacks the columns {', '.join(lacking)}; needed are {', '.join(_NEEDED)}, "
-                    f"allowed beside them {', '.join(_OPTIONAL)}"
+                    f"{path}: lacks the columns {', '.join(lacking)}; it needs {', '.join(_NEEDED)} and may have "
+                    f"{', '.join(_OPTIONAL)}"
                 )
             items = tuple(_item(row, base, f"{path}, line {reader.line_num}") for row in reader)
     except FileNotFoundError as error:
-        raise DatasetError(f"there is no list at {path}; give a CSV with {','.join(_NEEDED)}") from error
+        raise DatasetError(f"{path}: does not exist; choose a CSV with {','.join(_NEEDED)}") from error
     except IsADirectoryError as error:
-        raise DatasetError(f"{path} is a folder; give the CSV, or use reader tree") from error
+        raise DatasetError(f"{path}: is a folder; choose the CSV, or use the reader tree") from error
     except (csv.Error, UnicodeDecodeError) as error:
-        raise DatasetError(f"{path} is not CSV in UTF-8: {error}") from error
+        raise DatasetError(f"{path}: is not CSV in UTF-8, {error}") from error
     if not items:
-        raise DatasetError(f"{path} lists no files")
+        raise DatasetError(f"{path}: lists no files")
     missing = [item.path for item in items if not item.path.is_file()]
     if missing:
         raise DatasetError(
-            f"{len(missing)} of the {len(items)} files in {path} do not exist, the first is {missing[0]}; paths are "
-            f"relative to {base}"
+            f"{path}: {len(missing)} of {len(items)} files do not exist, the first is {missing[0]}; paths are relative "
+            f"to {base}"
         )
     decided = any(item.split for item in items)
     if decided and (test or validation):
-        raise InvalidArgumentError(f"{path} has splits of its own; leave test and validation away")
-    what = kind or kind_of((item.path for item in items), path)
-    return divided(LabelledSet(path.stem, what, items, base), test, validation, seed)
+        raise InvalidArgumentError(f"{path}: has splits; leave out test and validation")
+    what = kind or infer_kind((item.path for item in items), path)
+    return divide(LabelledSet(path.stem, what, items, base), test, validation, seed)
 
 
 def _item(row: Mapping[str | None, str | None], base: Path, place: str) -> LabelledItem:
@@ -84,9 +84,7 @@ def _item(row: Mapping[str | None, str | None], base: Path, place: str) -> Label
         raise DatasetError(f"{place}: {', '.join(empty)} is empty")
     split = cells["split"].lower()
     if split and split not in SPLIT_NAMES:
-        raise DatasetError(
-            f"{place}: split {cells['split']!r}, allowed are train, validation, test or nothing"
-        )
+        raise DatasetError(f"{place}: split must be train, validation, test or empty, got {cells['split']!r}")
     try:
         start = float(cells["start"] or 0.0)
         end = float(cells["end"]) if cells["end"] else None

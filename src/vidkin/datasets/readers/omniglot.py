@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import folder_of
+from vidkin.datasets.readers.folders import require_folder
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError, InvalidArgumentError
 
@@ -61,14 +61,16 @@ def read_omniglot(
         raise InvalidArgumentError(
             f"train {train} and validation {validation} must leave drawers of the {_DRAWERS} for the test"
         )
-    folder = folder_of(source, "Omniglot", _WHERE)
+    folder = require_folder(source, "Omniglot", _WHERE)
     found: dict[tuple[str, str, str], tuple[Path, str]] = {}
     for path, member, match in _drawings(folder, kind):
         alphabet, character, drawer, ending = match.groups()
         if ending == _ENDINGS[kind]:
             found.setdefault((alphabet, character, drawer), (path, member))
     if not found:
-        raise DatasetError(f"{folder} has neither {kind}_*.zip nor {kind}_*/alphabet/character; get {_WHERE}")
+        raise DatasetError(
+            f"{folder}: has neither {kind}_*.zip nor {kind}_*/alphabet/character; get {_WHERE}"
+        )
     items = [
         LabelledItem(
             path=path,
@@ -101,7 +103,7 @@ def _drawings(folder: Path, kind: str) -> Iterator[tuple[Path, str, re.Match[str
                 names = archive.namelist()
         except zipfile.BadZipFile as error:
             raise DatasetError(
-                f"{path} is not a whole zip archive ({error}); get it again: {_WHERE}"
+                f"{path}: is not a whole zip archive ({error}); get it again: {_WHERE}"
             ) from error
         for name in names:
             match = _MEMBER.search(name)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import folder_of
+from vidkin.datasets.readers.folders import require_folder
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError
 
@@ -32,11 +32,11 @@ def read_pet(source: str | os.PathLike[str], *, validation: float = 0.0, seed: i
     Raises:
         DatasetError: Lists or photographs are missing, or a list is not in its format.
     """
-    folder = folder_of(source, "Oxford-IIIT Pet", _WHERE)
+    folder = require_folder(source, "Oxford-IIIT Pet", _WHERE)
     needed = [folder / "images", *(folder / "annotations" / name for name in _LISTS)]
     missing = [path.relative_to(folder).as_posix() for path in needed if not path.exists()]
     if missing:
-        raise DatasetError(f"{folder} lacks {', '.join(missing)}; get {_WHERE}")
+        raise DatasetError(f"{folder}: lacks {', '.join(missing)}; get {_WHERE}")
     items = tuple(
         replace(item, split=split)
         for name, split in _LISTS.items()

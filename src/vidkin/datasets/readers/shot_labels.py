@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vidkin._base.atomic import write_text
+from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError
 
 __all__ = [
@@ -47,12 +48,12 @@ _FORMAT = "vidkin-shots-1"
 
 @dataclass(frozen=True, slots=True)
 class ShotAnnotation:
-    """One labelled shot, in frames from 0 in the order of presentation.
+    """One labeled shot, in frames from 0 in the order of presentation.
 
     Attributes:
         start: First frame.
         end: One past the last frame.
-        critical: [start, end) of the critical frames, inside the shot; None where there are none.
+        critical: [start, end) of the critical frames, inside the shot; None if there are none.
     """
 
     start: int
@@ -61,26 +62,24 @@ class ShotAnnotation:
 
     def __post_init__(self) -> None:
         if not 0 <= self.start < self.end:
-            raise InvalidArgumentError(
-                f"a shot must have 0 <= start < end, given is [{self.start}, {self.end})"
-            )
+            raise InvalidArgumentError(f"a shot must have 0 <= start < end, got [{self.start}, {self.end})")
         if self.critical is not None and not self.start <= self.critical[0] < self.critical[1] <= self.end:
             raise InvalidArgumentError(
-                f"critical frames [{self.critical[0]}, {self.critical[1]}) must lie inside their shot "
-                f"[{self.start}, {self.end})"
+                f"critical frames must be inside their shot [{self.start}, {self.end}), "
+                f"got [{self.critical[0]}, {self.critical[1]})"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class VideoAnnotation:
-    """The labelled shots of one video.
+    """The labeled shots of one video.
 
     Frames between two shots belong to a gradual transition; shots that touch have a hard cut between them.
 
     Attributes:
         video: The file.
         fps: Frames a second, for times; frame numbers are what counts.
-        shots: In the order of time, without overlap.
+        shots: In order of time, without overlap.
     """
 
     video: Path
@@ -89,12 +88,12 @@ class VideoAnnotation:
 
     def __post_init__(self) -> None:
         if not (self.fps > 0 and math.isfinite(self.fps)):
-            raise InvalidArgumentError(f"fps must be above 0, given is {self.fps} for {self.video}")
+            raise InvalidArgumentError(f"fps must be above 0, got {self.fps} for {self.video}")
         for before, after in pairwise(self.shots):
             if after.start < before.end:
                 raise InvalidArgumentError(
-                    f"shots [{before.start}, {before.end}) and [{after.start}, {after.end}) of {self.video} "
-                    "overlap or are out of order"
+                    f"shots of {self.video} must be in order and not overlap, got [{before.start}, {before.end}) and "
+                    f"[{after.start}, {after.end})"
                 )
 
     @property
@@ -138,13 +137,13 @@ def write_shot_annotations(path: PathLike, annotations: Sequence[VideoAnnotation
 
 
 def read_shot_annotations(path: PathLike) -> list[VideoAnnotation]:
-    """Read labels that `write_shot_annotations` (or a hand) wrote.
+    """Read labels that `write_shot_annotations` or a person wrote.
 
-    A relative name of a video is one beside the file. The file may also hold one video alone: an object with
+    A relative name of a video is relative to the file. The file may also hold a single video: an object with
     ``video``, ``fps`` and ``shots``.
 
     Raises:
-        InvalidArgumentError: The file cannot be read, is no such JSON, or its labels contradict themselves; the
+        InvalidArgumentError: The file cannot be read, is not such JSON, or its labels contradict each other; the
             message names the video and the shot.
     """
     source = Path(path)
@@ -152,8 +151,7 @@ def read_shot_annotations(path: PathLike) -> list[VideoAnnotation]:
     videos = [document] if "shots" in document else document.get("videos")
     if not isinstance(videos, list) or document.get("format", _FORMAT) != _FORMAT:
         raise InvalidArgumentError(
-            f"{source} holds no shot labels: expected an object with 'format': {_FORMAT!r} and 'videos', "
-            f"given are the keys {sorted(document)}"
+            f"{source}: must hold an object with 'format': {_FORMAT!r} and 'videos', got the keys {sorted(document)}"
         )
     return [_video(item, number, source) for number, item in enumerate(videos)]
 
@@ -185,24 +183,23 @@ def read_soccernet(
             complete ones, so shots can be given instead.
         shots: [start, end) frames of the shots, for example from a detector. Exactly one of both is needed.
         events: Labels of the actions that count, of the 17 that SoccerNet-v2 has.
-        before: Seconds before the event that are critical at most; default all of the shot up to the event. Give a
-            value (the sources' windows last 2 s) where quadlets are drawn: these need non-critical frames too.
+        before: Seconds before the event that are critical at most; default all of the shot up to the event. Set
+            it (the windows of the sources last 2 s) to draw quadlets, which also need non-critical frames.
 
     Raises:
-        InvalidArgumentError: A file is not as SoccerNet writes it, or an argument is not allowed.
+        InvalidArgumentError: A file is not as SoccerNet writes it, or an argument is out of range.
     """
-    if half not in (1, 2):
-        raise InvalidArgumentError(f"half is {half}, allowed are 1 and 2")
+    check_choice("half", half, (1, 2))
     if (cameras is None) == (shots is None):
-        raise InvalidArgumentError("give either cameras (Labels-cameras.json) or shots, exactly one of both")
+        raise InvalidArgumentError("either cameras (Labels-cameras.json) or shots must be given, not both")
     if not 0 < fps < math.inf or frames < 1:
-        raise InvalidArgumentError(f"fps is {fps} and frames {frames}, both must be above 0")
+        raise InvalidArgumentError(f"fps and frames must be above 0, got {fps} and {frames}")
     if before is not None and not 0 < before < math.inf:
-        raise InvalidArgumentError(f"before is {before} s, allowed is a length above 0 or None")
+        raise InvalidArgumentError(f"before must be above 0 s, or None, got {before}")
     unknown = [event for event in events if event not in _SOCCERNET_ACTIONS]
     if unknown:
         raise InvalidArgumentError(
-            f"SoccerNet-v2 has no action {unknown[0]!r}, allowed are {', '.join(sorted(_SOCCERNET_ACTIONS))}"
+            f"events must be among {', '.join(sorted(_SOCCERNET_ACTIONS))}, got {unknown[0]!r}"
         )
     if cameras is not None:
         changes = {round(time * fps) for time, _ in _soccernet_moments(Path(cameras), half)}
@@ -212,21 +209,17 @@ def read_soccernet(
     behind = [(start, end) for start, end in shots if end > frames]
     if behind:
         raise InvalidArgumentError(
-            f"the video has {frames} frames, but a shot is given as [{behind[0][0]}, {behind[0][1]})"
+            f"shots must be within the {frames} frames of the video, got [{behind[0][0]}, {behind[0][1]})"
         )
     moments = sorted(
         int(time * fps + 1e-6)
         for time, item in _soccernet_moments(Path(labels), half)
-        if _counts(item, events)
+        if item.get("label") in events and item.get("visibility", "visible") == "visible"
     )
-    found = [
+    annotations = tuple(
         ShotAnnotation(start, end, _critical_part(start, end, moments, fps, before)) for start, end in shots
-    ]
-    return VideoAnnotation(Path(video), fps, tuple(found))
-
-
-def _counts(item: Mapping[str, Any], events: Sequence[str]) -> bool:
-    return item.get("label") in events and item.get("visibility", "visible") == "visible"
+    )
+    return VideoAnnotation(Path(video), fps, annotations)
 
 
 def _critical_part(
@@ -236,7 +229,7 @@ def _critical_part(
     inside = [moment for moment in moments if start <= moment < end]
     if not inside:
         return None
-    # Of several events in one shot (a shot, then the goal) all frames up to the last are critical.
+    # With several events in one shot (a shot, then the goal) all frames up to the last are critical.
     first = start if before is None else max(start, min(inside) + 1 - round(before * fps))
     return first, inside[-1] + 1
 
@@ -245,7 +238,9 @@ def _soccernet_moments(path: Path, half: int) -> list[tuple[float, Mapping[str, 
     """(seconds from the start of the half, annotation) of this half."""
     items = _load(path).get("annotations")
     if not isinstance(items, list):
-        raise InvalidArgumentError(f"{path} has no list 'annotations', so it holds no labels of SoccerNet-v2")
+        raise InvalidArgumentError(
+            f"{path}: has no list 'annotations', so it is not a label file of SoccerNet-v2"
+        )
     found = []
     for item in items:
         try:
@@ -268,11 +263,11 @@ def _load(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}") from error
+        raise InvalidArgumentError(f"{path}: cannot be read, {error.strerror}") from error
     except ValueError as error:
-        raise InvalidArgumentError(f"{path} is not JSON: {error}") from error
+        raise InvalidArgumentError(f"{path}: is not JSON, {error}") from error
     if not isinstance(document, dict):
-        raise InvalidArgumentError(f"{path} must hold a JSON object, given is a {type(document).__name__}")
+        raise InvalidArgumentError(f"{path}: must hold a JSON object, got a {type(document).__name__}")
     return document
 
 
@@ -280,7 +275,7 @@ def _video(item: Any, number: int, source: Path) -> VideoAnnotation:
     try:
         shots = tuple(_shot(shot) for shot in item["shots"])
         if not isinstance(item["video"], str) or not item["video"]:
-            raise InvalidArgumentError(f"'video' is {item['video']!r}, it must be the name of a file")
+            raise InvalidArgumentError(f"'video' must be the name of a file, got {item['video']!r}")
         return VideoAnnotation(source.parent / item["video"], float(item["fps"]), shots)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{source}, video {number}: {error}") from None
@@ -292,10 +287,10 @@ def _video(item: Any, number: int, source: Path) -> VideoAnnotation:
 
 
 def _shot(entry: Mapping[str, Any]) -> ShotAnnotation:
-    # A misspelt "critical" would silently make every shot a calm one.
+    # A misspelled "critical" would silently make every shot uncritical.
     unknown = sorted(set(entry) - {"start", "end", "critical"})
     if unknown:
-        raise InvalidArgumentError(f"a shot has 'start', 'end' and 'critical', given is also {unknown[0]!r}")
+        raise InvalidArgumentError(f"a shot must have 'start', 'end' and 'critical' only, got {unknown[0]!r}")
     critical = entry.get("critical")
     part = None
     if critical is not None:
@@ -306,7 +301,7 @@ def _shot(entry: Mapping[str, Any]) -> ShotAnnotation:
 
 def _frame(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
-        raise InvalidArgumentError(f"frames are counted in whole numbers, given is {value!r}")
+        raise InvalidArgumentError(f"frames must be whole numbers, got {value!r}")
     return int(value)
 
 

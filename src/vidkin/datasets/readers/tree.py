@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from vidkin._base.checks import check_choice
 from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import files_below, folder_of, kind_of, subfolders
+from vidkin.datasets.readers.folders import infer_kind, iter_files, list_folders, require_folder
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError, InvalidArgumentError
 
-__all__ = ["SPLIT_NAMES", "divided", "items_of_tree", "read_tree"]
+__all__ = ["SPLIT_NAMES", "divide", "iter_tree_items", "read_tree"]
 
 SPLIT_NAMES = {
     "train": "train",
@@ -26,9 +27,13 @@ SPLIT_NAMES = {
     "test": "test",
     "testing": "test",
 }
-"""What people call the parts -> what they are called here."""
+"""Usual names of the parts, and ours."""
 
-_ENDINGS = {None: IMAGE_EXTENSIONS | VIDEO_EXTENSIONS, "image": IMAGE_EXTENSIONS, "video": VIDEO_EXTENSIONS}
+_EXTENSIONS = {
+    None: IMAGE_EXTENSIONS | VIDEO_EXTENSIONS,
+    "image": IMAGE_EXTENSIONS,
+    "video": VIDEO_EXTENSIONS,
+}
 
 
 def read_tree(
@@ -41,66 +46,67 @@ def read_tree(
 ) -> LabelledSet:
     """Open a folder ``category/subcategory/file``, or ``split/category/subcategory/file``.
 
-    If all folders at the top are called train, val, test or the like, they are the splits. Files may lie deeper, as
-    ``category/subcategory/session/file``: then what lies in one folder below the subcategory is one group, which a
-    split keeps whole. Hidden files and files of other kinds (by their ending) are passed over.
+    If all folders at the top are called train, val, test or the like, they are the splits. Files may be deeper, as in
+    ``category/subcategory/session/file``: then each folder below the subcategory is one group, which a split keeps
+    together. Hidden files and files of other kinds (by their extension) are ignored.
 
     Args:
         source: The folder.
-        kind: ``"image"`` or ``"video"``; None finds out, and refuses a mixture.
-        test: Share of each subcategory for the test, of a folder without splits of its own; 0 with ``validation`` 0
-            leaves all items undecided.
+        kind: ``"image"`` or ``"video"``; None infers it, and refuses a mixture.
+        test: Share of each subcategory for the test, if the folder has no splits; 0 with ``validation`` 0 leaves all
+            items undecided.
         validation: Share for validation.
-        seed: Chooses who goes where.
+        seed: Seed of the division.
 
     Raises:
-        DatasetError: Nothing is at that depth, images or videos lie above it, or kinds are mixed.
+        DatasetError: There are no files at that depth, files above it, or mixed kinds.
     """
-    if kind not in _ENDINGS:
-        raise InvalidArgumentError(f"kind is {kind!r}, allowed are image, video and None (find out)")
-    folder = folder_of(source, "labelled files, category/subcategory/file")
-    top = subfolders(folder)
+    check_choice("kind", kind, _EXTENSIONS)
+    folder = require_folder(source, "labelled files, category/subcategory/file")
+    top = list_folders(folder)
     split_folders = bool(top) and all(path.name.lower() in SPLIT_NAMES for path in top)
     if split_folders and (test or validation):
         raise InvalidArgumentError(
-            f"{folder} has splits of its own ({', '.join(path.name for path in top)}); leave test and validation away"
+            f"{folder}: has splits ({', '.join(path.name for path in top)}); leave out test and validation"
         )
     items: list[LabelledItem] = []
     for base in top if split_folders else [folder]:
-        found = items_of_tree(base, _ENDINGS[kind])
+        found_items = iter_tree_items(base, _EXTENSIONS[kind])
         if split_folders:
             split = SPLIT_NAMES[base.name.lower()]
-            found = (replace(item, split=split, group=f"{base.name}/{item.group}") for item in found)
-        items += found
+            found_items = (
+                replace(item, split=split, group=f"{base.name}/{item.group}") for item in found_items
+            )
+        items += found_items
     if not items:
         raise DatasetError(
-            f"{folder} has no {kind or 'image or video'} at category/subcategory/file "
+            f"{folder}: has no {kind or 'image or video'} at category/subcategory/file "
             "(or at split/category/subcategory/file)"
         )
-    what = kind or kind_of((item.path for item in items), folder)
-    return divided(LabelledSet(folder.resolve().name, what, tuple(items), folder), test, validation, seed)
+    what = kind or infer_kind((item.path for item in items), folder)
+    return divide(LabelledSet(folder.resolve().name, what, tuple(items), folder), test, validation, seed)
 
 
-def items_of_tree(folder: Path, endings: frozenset[str]) -> Iterator[LabelledItem]:
+def iter_tree_items(folder: Path, extensions: frozenset[str]) -> Iterator[LabelledItem]:
     """Items of ``folder/category/subcategory/[group/]file``, sorted by path.
 
     Raises:
-        DatasetError: A file with one of the endings lies above that depth.
+        DatasetError: A file with one of the extensions is above that depth.
     """
-    for path in files_below(folder, endings, deep=True):
+    for path in iter_files(folder, extensions, deep=True):
         parts = path.relative_to(folder).parts
         if len(parts) < 3:
             raise DatasetError(
-                f"{path} is not at category/subcategory/file below {folder}; move it there, or list the files in a "
+                f"{path}: is not at category/subcategory/file below {folder}; move it there, or list the files in a "
                 "CSV (reader manifest)"
             )
-        # category/subcategory/session of a deep file, the file itself of one that lies right there.
+        # category/subcategory/session of a deep file; the path of a file that is directly in a subcategory.
         group = "/".join(parts[:3])
         yield LabelledItem(path=path, category=parts[0], subcategory=parts[1], group=group)
 
 
-def divided(labelled: LabelledSet, test: float, validation: float, seed: int) -> LabelledSet:
-    """The set with a new split, or as it is where no share is asked for."""
+def divide(labelled: LabelledSet, test: float, validation: float, seed: int) -> LabelledSet:
+    """The set with a new split, or unchanged if both shares are 0."""
     if not test and not validation:
         return labelled
     return make_split(labelled, test=test, validation=validation, seed=seed)

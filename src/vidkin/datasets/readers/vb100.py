@@ -6,7 +6,7 @@ import os
 
 from vidkin._base.extensions import VIDEO_EXTENSIONS
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import files_below, folder_of, subfolders
+from vidkin.datasets.readers.folders import iter_files, list_folders, require_folder
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError, InvalidArgumentError
 
@@ -43,19 +43,19 @@ def read_vb100(
         DatasetError: A folder is not so.
     """
     if species is not None and species < 1:
-        raise InvalidArgumentError(f"species must be at least 1, or None for all, given is {species}")
-    folder = folder_of(source, "birds, species/*.mp4", _WHERE)
+        raise InvalidArgumentError(f"species must be at least 1, or None for all, got {species}")
+    folder = require_folder(source, "birds, species/*.mp4", _WHERE)
     together = (folder / "birds").is_dir()
     if together and dogs is not None:
-        raise InvalidArgumentError(f"{folder} has birds and other classes in it; leave dogs away")
-    classes = {path.name: path for path in subfolders(folder)} if together else {"birds": folder}
+        raise InvalidArgumentError(f"{folder}: has birds and other classes in it; leave dogs away")
+    classes = {path.name: path for path in list_folders(folder)} if together else {"birds": folder}
     if dogs is not None:
-        classes["dogs"] = folder_of(dogs, "dogs, breed/*.mp4")
+        classes["dogs"] = require_folder(dogs, "dogs, breed/*.mp4")
     items = []
     for category, base in sorted(classes.items()):
-        found = subfolders(base)
+        found = list_folders(base)
         for subcategory in found[:species] if category == "birds" else found:
-            videos = list(files_below(subcategory, VIDEO_EXTENSIONS, deep=True))
+            videos = list(iter_files(subcategory, VIDEO_EXTENSIONS, deep=True))
             if not videos:
                 raise DatasetError(
                     f"{subcategory} holds no videos; needed is {category}/{found[0].name}/*.mp4"
@@ -70,6 +70,6 @@ def read_vb100(
                 for path in videos
             ]
     if not items:
-        raise DatasetError(f"{folder} has no species/*.mp4; get {_WHERE}")
+        raise DatasetError(f"{folder}: has no species/*.mp4; get {_WHERE}")
     labelled = LabelledSet("vb100", "video", tuple(items), folder)
     return make_split(labelled, test=test, validation=validation, seed=seed)

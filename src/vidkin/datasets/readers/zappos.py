@@ -6,7 +6,7 @@ import os
 
 from vidkin._base.extensions import IMAGE_EXTENSIONS
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import files_below, folder_of
+from vidkin.datasets.readers.folders import iter_files, require_folder
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError
 
@@ -23,7 +23,7 @@ def read_zappos(
     """Open the folder ``category/subcategory/brand/product.colour.jpg``, or the folder above it.
 
     Boots, sandals, shoes and slippers are the categories, their 21 functional types the subcategories. The data set
-    has no split for this use: photographs of one product in several colours are one group, which stays on one side.
+    has no split for this use: photographs of one product in several colors are one group, which stays on one side.
 
     Args:
         source: The folder.
@@ -32,19 +32,19 @@ def read_zappos(
         seed: Chooses the products.
 
     Raises:
-        DatasetError: The folder is not so.
+        DatasetError: The folder does not have this layout.
     """
-    folder = folder_of(source, "UT-Zappos50K", _WHERE)
+    folder = require_folder(source, "UT-Zappos50K", _WHERE)
     folder = next((folder / name for name in _FOLDERS if (folder / name).is_dir()), folder)
     missing = [name for name in _CATEGORIES if not (folder / name).is_dir()]
     if missing:
-        raise DatasetError(f"{folder} lacks the folders {', '.join(missing)}; get {_WHERE}")
+        raise DatasetError(f"{folder}: lacks the folders {', '.join(missing)}; get {_WHERE}")
     items = []
     for name in _CATEGORIES:
-        for path in files_below(folder / name, IMAGE_EXTENSIONS, deep=True):
+        for path in iter_files(folder / name, IMAGE_EXTENSIONS, deep=True):
             parts = path.relative_to(folder).parts
             if len(parts) != 4:
-                raise DatasetError(f"{path} is not at category/subcategory/brand/file; get {_WHERE}")
+                raise DatasetError(f"{path}: is not at category/subcategory/brand/file; get {_WHERE}")
             product = path.name.partition(".")[0]
             items.append(
                 LabelledItem(
@@ -52,6 +52,6 @@ def read_zappos(
                 )
             )
     if not items:
-        raise DatasetError(f"{folder} holds no photographs; get {_WHERE}")
+        raise DatasetError(f"{folder}: holds no photographs; get {_WHERE}")
     labelled = LabelledSet("zappos", "image", tuple(items), folder)
     return make_split(labelled, test=test, validation=validation, seed=seed)

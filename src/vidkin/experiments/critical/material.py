@@ -89,7 +89,16 @@ def compose_splits(
     def compose(
         name: str, videos: int, seed: int, which: Part, places: Sequence[str] | None
     ) -> HighlightPart:
-        labels = _stored_or_composed(data, work / "highlights" / name, which, videos, seed, rate, places)
+        folder = work / "highlights" / name
+        record = folder / "made.json"
+        settings = {"part": which, "videos": videos, "seed": seed, "places": places, "rate": rate}
+        if record.is_file() and json.loads(record.read_text(encoding="utf-8")) == settings:
+            labels = read_shot_annotations(folder / "labels.json")
+        else:
+            labels = build_highlights(
+                data, folder, part=which, videos=videos, seed=seed, rate=rate, places=places
+            )
+            write_text(record, json.dumps(settings))
         features = store.features([label.video for label in labels], on_progress=on_progress)
         return HighlightPart(tuple(labels), tuple(features), rate)
 
@@ -101,15 +110,3 @@ def compose_splits(
             compose(f"test-{place}", held_out_videos, 20 + number, "test", [place]),
         )
     return splits
-
-
-def _stored_or_composed(
-    data: Path, folder: Path, part: Part, videos: int, seed: int, rate: int, places: Sequence[str] | None
-) -> list[VideoAnnotation]:
-    settings = {"part": part, "videos": videos, "seed": seed, "places": places, "rate": rate}
-    record = folder / "made.json"
-    if record.is_file() and json.loads(record.read_text(encoding="utf-8")) == settings:
-        return read_shot_annotations(folder / "labels.json")
-    labels = build_highlights(data, folder, part=part, videos=videos, seed=seed, rate=rate, places=places)
-    write_text(record, json.dumps(settings))
-    return labels

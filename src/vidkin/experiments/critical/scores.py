@@ -9,7 +9,7 @@ from vidkin.experiments.critical.material import HighlightPart
 from vidkin.experiments.spread import spread
 from vidkin.metric.measures import DetectionScores, boundary_scores, clip_scores
 from vidkin.models import ClipEncoder
-from vidkin.shots import TREND_TESTS, FittedRule, TrendTest, fit_rule, fit_trend, rise_moment
+from vidkin.shots import TREND_TESTS, fit_rule, fit_trend, rise_moment
 from vidkin.shots.judging import (
     CriticalScores,
     JudgedShot,
@@ -36,9 +36,15 @@ def score_model(
     encode = encode_with(model)
     fit, judge = _windows(train, window, encode), _windows(test, window, encode)
     truth = test.truth()
+    curves = [
+        one.curve(start, end)
+        for one, stretches in zip(fit, train.stretches(), strict=True)
+        for start, end in stretches
+    ]
+    critical = [flag for video in train.critical() for flag in video]
     trends = {}
     for trend in TREND_TESTS:
-        rule = _fit_trend_rule(fit, train, trend)
+        rule = fit_trend(curves, critical, test=trend)
         judged = [
             judge_shots(windows, stretches, rule, rate=test.rate)
             for windows, stretches in zip(judge, test.stretches(), strict=True)
@@ -100,15 +106,6 @@ def _score_found(test: HighlightPart, encode: Encode, rules: ShotRules, window: 
 
 def _windows(part: HighlightPart, window: int, encode: Encode) -> list[ShotWindows]:
     return [ShotWindows(rows, window, encode) for rows in part.features]
-
-
-def _fit_trend_rule(windows: Sequence[ShotWindows], part: HighlightPart, trend: TrendTest) -> FittedRule:
-    curves = [
-        one.curve(start, end)
-        for one, stretches in zip(windows, part.stretches(), strict=True)
-        for start, end in stretches
-    ]
-    return fit_trend(curves, [flag for video in part.critical() for flag in video], test=trend)
 
 
 def _prf(scores: DetectionScores) -> dict[str, float]:

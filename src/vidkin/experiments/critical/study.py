@@ -15,10 +15,10 @@ from vidkin.experiments.critical.material import ALL_PLACES, HighlightPart, comp
 from vidkin.experiments.critical.scores import score_model, score_shot_length, summarize_critical
 from vidkin.experiments.heads import FRAME_NETWORK, HeadStore
 from vidkin.experiments.runs import OnProgress, Report, check_same_data, load_or_run, run_path
-from vidkin.models import ClipEncoder, save_model
+from vidkin.models import save_model
 from vidkin.rendering.json_values import as_json
 from vidkin.rendering.machine import describe_machine
-from vidkin.shots.learned import CUT_NUMBERS, ShotRules, encode_with, fit_shot_rules
+from vidkin.shots.learned import CUT_NUMBERS, encode_with, fit_shot_rules
 from vidkin.shots.learned.clips import ShotClips
 from vidkin.shots.learned.training import ShotRecipe, train_on_shots
 
@@ -146,7 +146,21 @@ def _run(
     save: Path | None,
 ) -> Any:
     model = store.model(seed)
-    training = {} if loss == "untrained" else _train(study, model, train, loss, seed)
+    training: dict[str, Any] = {}
+    if loss != "untrained":
+        clips = ShotClips(
+            [torch.from_numpy(rows) for rows in train.features], train.labels, window=study.window
+        )
+        recipe = ShotRecipe.from_mapping(
+            {"loss": loss, "window": study.window, "steps": study.steps, "seed": seed}
+        )
+        report = train_on_shots(model, clips, recipe)
+        training = {
+            "seconds": report.seconds,
+            "distance": report.distance,
+            "collapsed": report.collapsed,
+            "last_loss": sum(report.losses[-20:]) / max(1, len(report.losses[-20:])),
+        }
     rules = fit_shot_rules(
         train.features,
         train.stretches(),
@@ -157,26 +171,6 @@ def _run(
         fitted_on="training part of the highlight videos of `vidkin benchmark critical`",
     )
     if save is not None:
-        _save(model, rules, save)
+        save_model(model, save, notes={"trained_by": "vidkin benchmark critical", "loss": loss})
+        rules.save(save)
     return as_json({**training, **score_model(model, rules, train, test, window=study.window)})
-
-
-def _train(
-    study: CriticalStudy, model: ClipEncoder, part: HighlightPart, loss: str, seed: int
-) -> dict[str, Any]:
-    clips = ShotClips([torch.from_numpy(rows) for rows in part.features], part.labels, window=study.window)
-    recipe = ShotRecipe.from_mapping(
-        {"loss": loss, "window": study.window, "steps": study.steps, "seed": seed}
-    )
-    report = train_on_shots(model, clips, recipe)
-    return {
-        "seconds": report.seconds,
-        "distance": report.distance,
-        "collapsed": report.collapsed,
-        "last_loss": sum(report.losses[-20:]) / max(1, len(report.losses[-20:])),
-    }
-
-
-def _save(model: ClipEncoder, rules: ShotRules, folder: Path) -> None:
-    save_model(model, folder, notes={"trained_by": "vidkin benchmark critical", "loss": _SAVED_LOSS})
-    rules.save(folder)

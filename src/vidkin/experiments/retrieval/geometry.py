@@ -42,15 +42,12 @@ def order_and_distances(
     figures = {"order_inside": 100.0 * float(inside), "order_across": 100.0 * float(across)}
     for name, kind in kinds.items():
         figures[f"distance_{name}"] = float(squared[kind].double().mean())
-    return figures | {"unreachable": 100.0 * _unreachable(gallery, labels)}
-
-
-def _unreachable(embeddings: Tensor, labels: Tensor) -> float:
     try:
         drawn = sample_quadlets(labels, _QUADLETS, seed=0, ineligible="skip")
     except InvalidArgumentError:
-        return math.nan
-    members = torch.stack([embeddings[part] for part in (drawn.query, drawn.positive, drawn.intermediate)])
+        return figures | {"unreachable": math.nan}
+    members = torch.stack([gallery[part] for part in (drawn.query, drawn.positive, drawn.intermediate)])
     center = members.mean(dim=0)
     radius = (members - center).norm(dim=-1).amax(dim=0)
-    return float((_RADIAL * radius > 1.0 + center.norm(dim=-1)).double().mean())
+    unreachable = float((_RADIAL * radius > 1.0 + center.norm(dim=-1)).double().mean())
+    return figures | {"unreachable": 100.0 * unreachable}

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors.torch import load_file, save
-from torch import Tensor, nn
+from torch import Tensor
 
 from vidkin._base.atomic import write_bytes
 from vidkin.datasets import LabelledSet, read_item
@@ -59,18 +59,20 @@ def frame_features(
     batches: list[Tensor] = []
     waiting: list[Tensor] = []
     frames = 1 if labelled.kind == "image" else config.frames
-    model.eval()
+    backbone = model.eval().get_submodule("backbone")
     for number, item in enumerate(labelled.items, start=1):
-        images = read_item(
+        read = read_item(
             item,
             labelled.kind,
             size=config.size,
             frames=None if labelled.kind == "image" else config.frames,
             fit=config.fit,
         )
-        waiting.append(torch.from_numpy(images.reshape(frames, config.size, config.size, 3).copy()))
+        waiting.append(torch.from_numpy(read.reshape(frames, config.size, config.size, 3).copy()))
         if len(waiting) * frames >= _FRAME_BATCH or number == len(labelled):
-            batches.append(_run_backbone(model, torch.cat(waiting)))
+            images = torch.cat(waiting).permute(0, 3, 1, 2).float() / 255.0
+            with torch.inference_mode():
+                batches.append(backbone(model.normalize(images)))
             waiting.clear()
             if on_item is not None:
                 on_item(number, len(labelled))
@@ -82,13 +84,6 @@ def frame_features(
     return features
 
 
-@torch.inference_mode()
-def _run_backbone(model: Encoder, images: Tensor) -> Tensor:
-    backbone = model.get_submodule("backbone")
-    features: Tensor = backbone(model.normalize(images.permute(0, 3, 1, 2).float() / 255.0))
-    return features
-
-
 def collection_key(model: Encoder, labelled: LabelledSet) -> str:
     """A digest of everything that a run is given: files, labels, split and the frozen weights."""
     labels = [(item.label, item.split) for item in labelled.items]
@@ -97,24 +92,18 @@ def collection_key(model: Encoder, labelled: LabelledSet) -> str:
 
 def _features_key(model: Encoder, labelled: LabelledSet) -> str:
     config = model.config
+    weights = hashlib.sha256()
+    add_weights(weights, model.get_submodule("backbone"))
+    items = []
+    for item in labelled.items:
+        try:
+            state = item.path.stat()
+            items.append((item.key(labelled.root), state.st_size, state.st_mtime_ns))
+        except OSError:  # a missing file raises an error when it is read
+            items.append((item.key(labelled.root), 0, 0))
     parts = {
-        "backbone": _digest(model.get_submodule("backbone")),
+        "backbone": weights.hexdigest(),
         "input": [config.size, config.frames, config.fit, config.mean, config.std],
-        "items": [(item.key(labelled.root), *_file_state(item.path)) for item in labelled.items],
+        "items": items,
     }
     return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:16]
-
-
-def _file_state(path: Path) -> tuple[int, int]:
-    """(size, time of the last change) of a file; a missing file raises an error when it is read."""
-    try:
-        state = path.stat()
-    except OSError:
-        return 0, 0
-    return state.st_size, state.st_mtime_ns
-
-
-def _digest(module: nn.Module) -> str:
-    digest = hashlib.sha256()
-    add_weights(digest, module)
-    return digest.hexdigest()

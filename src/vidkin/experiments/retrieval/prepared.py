@@ -66,7 +66,22 @@ class PreparedSet:
 
     def parts(self, *, pixels: bool = False) -> dict[str, Labelled]:
         """Inputs and labels of train, validation and test: frozen features, or pixels for C3D."""
-        everything = Labelled(self._read_pixels() if pixels else self._make_features(), self._labels)
+        inputs = self._pixels if pixels else self._features
+        if inputs is None and pixels:
+            inputs = self._pixels = read_pixels(
+                self.labelled,
+                size=_VOLUME_SIZE,
+                frames=self.plan.frames,
+                on_item=lambda done, count: self.report("frames", done / count),
+            )
+        elif inputs is None:
+            inputs = self._features = frame_features(
+                self._encoder,
+                self.labelled,
+                cache=self.folder / "features",
+                on_item=lambda done, count: self.report("frame features", done / count),
+            )
+        everything = Labelled(inputs, self._labels)
         return {
             split: everything.part(
                 torch.tensor([place for place, own in enumerate(self._splits) if own == split])
@@ -86,44 +101,18 @@ class PreparedSet:
                 size=_VOLUME_SIZE,
             )
             return build_model(config, seed=seed)
+        # Fresh weights for the head, as `build_model` makes them.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            _reset_head(self._encoder)
+            for name, part in self._encoder.named_children():
+                if name != "backbone" and isinstance(part, nn.Linear):
+                    nn.init.xavier_uniform_(part.weight)
+                    nn.init.zeros_(part.bias)
+                elif name != "backbone" and isinstance(part, nn.LSTM):
+                    part.reset_parameters()
         return self._encoder.train()
 
     def report(self, text: str, share: float) -> None:
         """Report what is being done, and the share of it that is done."""
         if self._on_progress is not None:
             self._on_progress(f"{self.chosen.name}: {text}", share)
-
-    def _make_features(self) -> Tensor:
-        if self._features is None:
-            self._features = frame_features(
-                self._encoder,
-                self.labelled,
-                cache=self.folder / "features",
-                on_item=lambda done, count: self.report("frame features", done / count),
-            )
-        return self._features
-
-    def _read_pixels(self) -> Tensor:
-        if self._pixels is None:
-            self._pixels = read_pixels(
-                self.labelled,
-                size=_VOLUME_SIZE,
-                frames=self.plan.frames,
-                on_item=lambda done, count: self.report("frames", done / count),
-            )
-        return self._pixels
-
-
-def _reset_head(encoder: Encoder) -> None:
-    """Give the head fresh weights, as :func:`vidkin.models.build_model` does."""
-    for name, part in encoder.named_children():
-        if name == "backbone":
-            continue
-        if isinstance(part, nn.Linear):
-            nn.init.xavier_uniform_(part.weight)
-            nn.init.zeros_(part.bias)
-        elif isinstance(part, nn.LSTM):
-            part.reset_parameters()

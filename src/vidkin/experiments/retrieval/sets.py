@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from vidkin.datasets import LabelledSet, make_excerpts, make_split, open_labelled, read_item
+from vidkin.datasets import LabelledSet, make_frame_excerpts, make_split, open_labelled, read_item
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 
 __all__ = ["COMPARISON_SETS", "ComparisonSet", "comparison_set", "open_set"]
@@ -146,7 +146,13 @@ def open_set(
     if chosen.reader == "tree":
         labelled = _readable(labelled, on_broken)
     if chosen.reader == "fruit":
-        labelled = make_excerpts(_fruit_split(labelled), count=_EXCERPTS, frames=_EXCERPT_FRAMES)
+        # The first axis of a variety is train, the second test, the third validation.
+        axes: defaultdict[str, int] = defaultdict(int)
+        items = []
+        for item in labelled.items:
+            items.append(replace(item, split=("train", "test", "validation")[min(axes[item.label], 2)]))
+            axes[item.label] += 1
+        labelled = make_frame_excerpts(labelled.with_items(items), count=_EXCERPTS, frames=_EXCERPT_FRAMES)
     if "" in labelled.split_counts():
         labelled = make_split(labelled, test=0.3, validation=0.1)
     for split in ("train", "validation", "test"):
@@ -171,13 +177,3 @@ def _readable(labelled: LabelledSet, on_broken: Callable[[MediaError], None] | N
             f"{labelled.name}: none of {len(labelled)} items can be read; the last error was: {last}"
         )
     return labelled.with_items(readable)
-
-
-def _fruit_split(labelled: LabelledSet) -> LabelledSet:
-    """Make the first axis of a variety train, the second test and the third validation."""
-    axes: defaultdict[str, int] = defaultdict(int)
-    items = []
-    for item in labelled.items:
-        items.append(replace(item, split=("train", "test", "validation")[min(axes[item.label], 2)]))
-        axes[item.label] += 1
-    return labelled.with_items(items)

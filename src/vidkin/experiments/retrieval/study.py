@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from vidkin._base.outputs import create_output_folder
 from vidkin.datasets import LabelledSet
@@ -157,10 +157,15 @@ def _run(prepared: PreparedSet, method: Method, seed: int, rate: float) -> Compa
             training.distance_before,
             training.distance,
         )
-    embeddings = {
-        split: _pool(part.inputs) if is_frozen else embed_inputs(model, part.inputs)
-        for split, part in parts.items()
-    }
+    if is_frozen:
+        embeddings = {
+            split: nn.functional.normalize(
+                part.inputs.mean(dim=1) if part.inputs.ndim == 3 else part.inputs, dim=-1
+            )
+            for split, part in parts.items()
+        }
+    else:
+        embeddings = {split: embed_inputs(model, part.inputs) for split, part in parts.items()}
     scores = {
         split: score_retrieval(
             embeddings[split], parts[split].labels, embeddings["train"], parts["train"].labels
@@ -180,8 +185,3 @@ def _run(prepared: PreparedSet, method: Method, seed: int, rate: float) -> Compa
         collapsed=training.collapsed and not is_frozen,
         ranked={str(number): row for number, row in zip(shown, nearest, strict=True)},
     )
-
-
-def _pool(features: Tensor) -> Tensor:
-    means = features.mean(dim=1) if features.ndim == 3 else features
-    return nn.functional.normalize(means, dim=-1)

@@ -114,7 +114,20 @@ def train_method(
     watched = torch.randperm(len(train.labels), generator=torch.Generator().manual_seed(seed))[:_WATCHED]
     before = _mean_distance(model, train.inputs[watched])
     began = time.process_time()
-    losses = [] if not method.objectives else _optimize(model, method, train, schedule, seed, on_step)
+    losses = []
+    if method.objectives:
+        classes = int(train.labels[:, 1].max()) + 1
+        objective = build_objective(method.objectives, model, classes=classes, seed=seed)
+        parameters = [p for p in (*model.parameters(), *objective.parameters()) if p.requires_grad]
+        optimizer = torch.optim.AdamW(
+            parameters, lr=schedule.learning_rate, weight_decay=schedule.weight_decay
+        )
+        batches = _batches(objective, method, train, schedule, seed)
+        for step in take_steps(model, objective, optimizer, batches, clip=schedule.clip):
+            losses.append(read_terms([step])[0]["loss"])
+            if on_step is not None:
+                on_step(step.number, losses[-1])
+        model.eval()
     seconds = time.process_time() - began
     tail = losses[-max(1, len(losses) // 10) :]
     return Training(
@@ -130,31 +143,13 @@ def embed_inputs(model: Encoder, inputs: Tensor) -> Tensor:
     """Unit vectors [N, D] of inputs as in `Labelled`, made piece by piece."""
     training = model.training
     model.eval()
-    parts = [_embed(model, piece) for piece in torch.split(inputs, 256)]
+    pieces = torch.split(inputs, 256)
+    if inputs.dtype == torch.uint8:
+        vectors = [model.embed(piece.float() / 255.0) for piece in pieces]
+    else:
+        vectors = [model.head(piece) for piece in pieces]  # type: ignore[operator]
     model.train(training)
-    return torch.cat(parts)
-
-
-def _optimize(
-    model: Encoder,
-    method: Method,
-    train: Labelled,
-    schedule: Schedule,
-    seed: int,
-    on_step: OnStep | None,
-) -> list[float]:
-    classes = int(train.labels[:, 1].max()) + 1
-    objective = build_objective(method.objectives, model, classes=classes, seed=seed)
-    parameters = [p for p in (*model.parameters(), *objective.parameters()) if p.requires_grad]
-    optimizer = torch.optim.AdamW(parameters, lr=schedule.learning_rate, weight_decay=schedule.weight_decay)
-    losses = []
-    batches = _batches(objective, method, train, schedule, seed)
-    for step in take_steps(model, objective, optimizer, batches, clip=schedule.clip):
-        losses.append(read_terms([step])[0]["loss"])
-        if on_step is not None:
-            on_step(step.number, losses[-1])
-    model.eval()
-    return losses
+    return torch.cat(vectors)
 
 
 def _batches(
@@ -176,23 +171,16 @@ def _batches(
         for draw in objective.draws
     }
     for drawn in zip(*streams.values(), strict=True):
-        yield Batch(
-            {draw: _items(train, places, pixels) for draw, places in zip(streams, drawn, strict=True)}
-        )
-
-
-def _items(train: Labelled, places: Tensor, pixels: bool) -> DrawnItems:
-    inputs = train.inputs[places]
-    return DrawnItems(
-        inputs.float() / 255.0 if pixels else inputs, None, train.labels[places], are_features=not pixels
-    )
-
-
-def _embed(model: Encoder, inputs: Tensor) -> Tensor:
-    if inputs.dtype == torch.uint8:
-        return model.embed(inputs.float() / 255.0)
-    vectors: Tensor = model.head(inputs)  # type: ignore[operator]
-    return vectors
+        batch = {}
+        for draw, places in zip(streams, drawn, strict=True):
+            inputs = train.inputs[places]
+            batch[draw] = DrawnItems(
+                inputs.float() / 255.0 if pixels else inputs,
+                None,
+                train.labels[places],
+                are_features=not pixels,
+            )
+        yield Batch(batch)
 
 
 def _mean_distance(model: Encoder, inputs: Tensor) -> float:

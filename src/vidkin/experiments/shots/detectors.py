@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from vidkin.datasets import VideoAnnotation
 from vidkin.experiments.heads import HeadStore
@@ -118,18 +117,13 @@ def train_and_detect_segments(
     )
     network = build_model(config, seed=seed)
     assert isinstance(network, DeepSBDNetwork)
-    films = [
-        LabeledFrames(_read_squared(video.path, size), video.labels.hard, video.labels.gradual)
-        for video in composed
-    ]
+    films = []
+    for video in composed:
+        batches = iter_frames(video.path, rate=None, short_side=size)
+        frames = np.stack([fit_to_square(image, size) for batch in batches for image in batch.images])
+        films.append(LabeledFrames(frames, video.labels.hard, video.labels.gradual))
     report = train_on_segments(network, films, steps=steps, seed=seed)
     cuts = {
         video.path: list(detect(video.path, DeepSbdBaseline(network, size=size)).cuts) for video in videos
     }
     return TrainedCuts(cuts, {"seconds": report.seconds, "right": report.right})  # type: ignore[arg-type]
-
-
-def _read_squared(path: Path, size: int) -> NDArray[np.uint8]:
-    """All frames [T, S, S, 3], squeezed to a square."""
-    batches = iter_frames(path, rate=None, short_side=size)
-    return np.stack([fit_to_square(image, size) for batch in batches for image in batch.images])

@@ -40,7 +40,7 @@ def score_detector(
         pairs = [(cuts[video.path], video.labels) for video in videos]
         scores = {
             rule: {
-                str(tolerance): _numbers(evaluate_cuts(pairs, tolerance=tolerance, rule=rule))  # type: ignore[arg-type]
+                str(tolerance): _as_numbers(evaluate_cuts(pairs, tolerance=tolerance, rule=rule))  # type: ignore[arg-type]
                 for tolerance in TOLERANCES
             }
             for rule in RULES
@@ -93,7 +93,7 @@ def summarize_shots(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return summary
 
 
-def _numbers(scores: ShotScores) -> dict[str, Any]:
+def _as_numbers(scores: ShotScores) -> dict[str, Any]:
     return {
         "all": _counts(scores.every),
         "hard": _counts(scores.hard),

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import nn, optim
 
-from vidkin.datasets import LabelledSet, excerpts, make_split, open_labelled, read_split
+from vidkin.datasets import LabelledSet, make_excerpts, make_split, open_labelled, read_split
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import Encoder, build_model
 from vidkin.models.collapse import CollapseWatch
@@ -112,7 +112,7 @@ def _read_labeled(
     data = recipe.data
     train = labelled.part("train")
     if data.excerpts > 1:
-        train = excerpts(train, data.excerpts, share=data.excerpt_share)
+        train = make_excerpts(train, data.excerpts, share=data.excerpt_share)
     prepared = prepare_parts(
         model,
         [train, labelled.part("validation")] if recipe.validation.every else [train],

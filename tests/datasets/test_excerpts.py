@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.videos import encode
-from vidkin.datasets import LabelledItem, LabelledSet, make_excerpts, read_item
+from vidkin.datasets import LabelledItem, LabelledSet, make_frame_excerpts, read_item
 from vidkin.errors import InvalidArgumentError
 
 
@@ -23,26 +23,26 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> LabelledSet:
 
 
 def test_every_excerpt_shows_its_consecutive_frames(collection: LabelledSet) -> None:
-    found = make_excerpts(collection, count=3, frames=10)
+    found = make_frame_excerpts(collection, count=3, frames=10)
     shown = [read_item(item, "video", size=64, frames=10).mean(axis=(1, 2, 3)) for item in found.items[:3]]
     for start, grey in zip((0, 7, 14), shown, strict=True):
         np.testing.assert_allclose(grey, 10 * np.arange(start, start + 10), atol=3)
 
 
 def test_excerpts_keep_label_group_and_split_and_short_videos_stay_whole(collection: LabelledSet) -> None:
-    found = make_excerpts(collection, count=3, frames=10)
+    found = make_frame_excerpts(collection, count=3, frames=10)
     assert [item.subcategory for item in found.items] == ["long"] * 3 + ["short"]
     assert {(item.group, item.split) for item in found.items} == {("long", "train"), ("short", "train")}
     assert found.items[3] == collection.items[1]
 
 
 def test_no_excerpt_stands_twice_where_there_are_fewer_places(collection: LabelledSet) -> None:
-    assert len(make_excerpts(collection, count=3, frames=23)) == 2 + 1
+    assert len(make_frame_excerpts(collection, count=3, frames=23)) == 2 + 1
 
 
 def test_what_is_not_allowed_is_told(collection: LabelledSet) -> None:
     with pytest.raises(InvalidArgumentError, match="count is 1 and frames 10, allowed are 2 or more"):
-        make_excerpts(collection, count=1, frames=10)
+        make_frame_excerpts(collection, count=1, frames=10)
     pictures = LabelledSet("pictures", "image", collection.items)
     with pytest.raises(InvalidArgumentError, match="excerpts are made of videos, pictures is of kind image"):
-        make_excerpts(pictures, count=3, frames=10)
+        make_frame_excerpts(pictures, count=3, frames=10)
