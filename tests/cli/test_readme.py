@@ -34,8 +34,8 @@ def command_lines() -> list[list[str]]:
         for line in block.splitlines()
     ]
     lines += [line for text in texts for line in re.findall(r"`(vidkin [^`]+)`", text)]
-    words = [shlex.split(line.split("#")[0]) for line in lines]
-    return [line[1:] for line in words if line and line[0].endswith("vidkin")]
+    words = [shlex.split(line.split("#")[0]) for line in lines if re.match(r"\S*vidkin\s", line)]
+    return [line[1:] for line in words]
 
 
 def test_it_opens_with_the_two_commands() -> None:

@@ -41,8 +41,10 @@ def test_no_excerpt_stands_twice_where_there_are_fewer_places(collection: Labell
 
 
 def test_what_is_not_allowed_is_told(collection: LabelledSet) -> None:
-    with pytest.raises(InvalidArgumentError, match="count is 1 and frames 10, allowed are 2 or more"):
+    with pytest.raises(InvalidArgumentError, match="count must be at least 2, got 1"):
         make_frame_excerpts(collection, count=1, frames=10)
     pictures = LabelledSet("pictures", "image", collection.items)
-    with pytest.raises(InvalidArgumentError, match="excerpts are made of videos, pictures is of kind image"):
+    with pytest.raises(
+        InvalidArgumentError, match="pictures must hold videos to have excerpts, got items of kind image"
+    ):
         make_frame_excerpts(pictures, count=3, frames=10)

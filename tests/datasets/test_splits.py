@@ -132,9 +132,15 @@ def test_no_split_leaks_and_every_subcategory_trains(sizes: list[list[int]], see
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"test": 1.0}, r"shares of at least 0 and together below 1, given are 1.0 and 0.1"),
-        ({"test": 0.6, "validation": 0.5}, r"together below 1, given are 0.6 and 0.5"),
-        ({"by": "colour"}, r"by is 'colour', allowed are group, item, subcategory"),
+        (
+            {"test": 1.0},
+            r"test and validation must be shares of at least 0 and together below 1, got 1\.0 and 0\.1",
+        ),
+        (
+            {"test": 0.6, "validation": 0.5},
+            r"test and validation must be shares of at least 0 and together below 1, got 0\.6 and 0\.5",
+        ),
+        ({"by": "colour"}, "by must be one of 'group', 'item', 'subcategory', got 'colour'"),
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, object], message: str) -> None:
@@ -144,7 +150,8 @@ def test_bad_arguments_are_refused(arguments: dict[str, object], message: str) -
 
 def test_too_few_groups_are_refused() -> None:
     with pytest.raises(
-        InvalidArgumentError, match=r"made has too few groups for a test and a validation part: 2 in all"
+        InvalidArgumentError,
+        match="made has 2 groups, too few for a test and a validation part; set their share to 0, or divide",
     ):
         make_split(collection({"a/x": [5], "a/y": [5]}))
 
@@ -200,7 +207,8 @@ def test_what_must_not_be_written_is_not(tmp_path: Path) -> None:
         for item, side in zip(labelled.items, ("train", "test", "train", "train"), strict=True)
     )
     with pytest.raises(
-        DatasetError, match=r"leaks: group 'a/x/0' is in train, test; a group must be on one side only"
+        DatasetError,
+        match="the split of made leaks: group 'a/x/0' is in train, test; a group must be in one part only",
     ):
         write_split(torn, tmp_path / "split.json")
     assert not list(tmp_path.iterdir())
@@ -211,14 +219,15 @@ def test_a_split_of_other_items_is_refused(tmp_path: Path) -> None:
     write_split(make_split(collection({"a/x": [1] * 6})), path)
     with pytest.raises(
         DatasetError,
-        match=r"1 items of the collection are not in it and 0 of its items are not in the collection \(first: a/x/6-0",
+        match=r"split\.json: does not fit made, lacks 1 of its items and has 0 others \(first: a/x/6-0\.mp4\);",
     ):
         read_split(collection({"a/x": [1] * 7}), path)
     with pytest.raises(
-        DatasetError, match=r"0 items of the collection are not in it and 1 of its items are not"
+        DatasetError,
+        match=r"split\.json: does not fit made, lacks 0 of its items and has 1 others \(first: a/x/5-0\.mp4\);",
     ):
         read_split(collection({"a/x": [1] * 5}), path)
-    with pytest.raises(DatasetError, match=r"divides a collection of kind video, made is one of image"):
+    with pytest.raises(DatasetError, match=r"split\.json: must divide a collection of kind image, got video"):
         read_split(replace(collection({"a/x": [1] * 6}), kind="image"), path)
 
 
@@ -226,12 +235,12 @@ def test_a_split_of_other_items_is_refused(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("{", "is not JSON"),
-        ("[]", r"is not a split written by vidkin \(no format 'vidkin split' in it\)"),
-        ('{"format": "vidkin split", "version": 9}', "has version 9, this vidkin reads 1"),
+        ("[]", r"split\.json: is not a split, its format is not 'vidkin split'"),
+        ('{"format": "vidkin split", "version": 9}', r"split\.json: version must be 1, got 9"),
         ('{"format": "vidkin split", "version": 1}', "lacks its items or its kind"),
         (
             '{"format": "vidkin split", "version": 1, "kind": "video", "items": {"a/x/0-0.mp4": ["dev", "g"]}}',
-            r"a/x/0-0.mp4 has \['dev', 'g'\], allowed is \[split, group\]",
+            r"split\.json: a/x/0-0\.mp4 must have \[split, group\] with a split of train, validation, test,",
         ),
     ],
 )
@@ -254,5 +263,5 @@ def test_a_split_edited_into_a_leak_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_split_is_told(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"there is no split at .*nowhere.json; write_split makes one"):
+    with pytest.raises(DatasetError, match=r"nowhere\.json: does not exist; write_split writes it"):
         read_split(collection({"a/x": [1]}), tmp_path / "nowhere.json")

@@ -140,7 +140,7 @@ def test_features_whose_numbers_were_never_written_are_taken_out(folder: Path, m
     assert "its values are not what was written" in part.cause
     save_file({name: tensor[:-1] for name, tensor in tensors.items()}, features_of(folder, "chelsea"))
     (part,) = repair(folder)
-    assert "there are features of 7 frames and not of 8" in part.cause
+    assert "it has features of 7 frames instead of 8" in part.cause
 
 
 @pytest.mark.parametrize("place", ["data", "_versions"])

@@ -62,33 +62,39 @@ def test_paths_relative_to_another_folder_and_a_split_on_request(tmp_path: Path)
     [
         (
             "path,category\n",
-            r"lacks the columns subcategory; needed are path, category, subcategory, allowed beside",
+            r"list\.csv: lacks the columns subcategory; it needs path, category, subcategory and may have",
         ),
         ("", r"lacks the columns path, category, subcategory"),
-        ("path,category,subcategory\n", r"list.csv lists no files"),
+        ("path,category,subcategory\n", r"list\.csv: lists no files"),
         ("path,category,subcategory\na.png,dog,\n", r"list.csv, line 2: subcategory is empty"),
         (
             "path,category,subcategory,split\na.png,d,x,dev\n",
-            r"line 2: split 'dev', allowed are train, validation, test",
+            r"list\.csv, line 2: split must be train, validation, test or empty, got 'dev'",
         ),
         (
             "path,category,subcategory,start\na.png,d,x,1s\n",
             r"line 2: could not convert string to float: '1s'",
         ),
-        ("path,category,subcategory,end\na.png,d,x,0\n", r"line 2: .*a.png is to go from 0.0 s to 0.0 s"),
+        (
+            "path,category,subcategory,end\na.png,d,x,0\n",
+            r"list\.csv, line 2: start of .* must be at least 0 s, and end after it, got 0\.0 s and 0\.0 s",
+        ),
         (
             "path,category,subcategory\nb.png,d,x\nc.png,d,x\n",
-            r"2 of the 2 files in .* do not exist, the first is .*b.png",
+            r"list\.csv: 2 of 2 files do not exist, the first is .*; paths are relative to .*",
         ),
         (
             "path,category,subcategory\na.png,d,x\na.txt,d,x\n",
-            r"a.txt is neither image nor video by its name; allowed",
+            r"a\.txt: is neither an image nor a video by its extension; rename it to one of \.264, \.265,",
         ),
         (
             "path,category,subcategory,split,group\na.png,d,x,train,g\nA.png,d,x,test,g\n",
             r"leaks: group 'g' is in train",
         ),
-        ('path,category,subcategory\n"a.png,d,x\n', r"is not CSV in UTF-8: unexpected end of data"),
+        (
+            'path,category,subcategory\n"a.png,d,x\n',
+            r"list\.csv: is not CSV in UTF-8, unexpected end of data",
+        ),
     ],
 )
 def test_lists_that_are_not_so(tmp_path: Path, text: str, message: str) -> None:
@@ -101,12 +107,18 @@ def test_lists_that_are_not_so(tmp_path: Path, text: str, message: str) -> None:
 
 def test_a_missing_list_and_a_folder(tmp_path: Path) -> None:
     with pytest.raises(
-        DatasetError, match=r"there is no list at .*nowhere.csv; give a CSV with path,category"
+        DatasetError, match=r"nowhere\.csv: does not exist; choose a CSV with path,category,subcategory"
     ):
         open_labelled(tmp_path / "nowhere.csv", reader="manifest")
-    with pytest.raises(DatasetError, match=r"is a folder; give the CSV, or use reader tree"):
+    with pytest.raises(
+        DatasetError,
+        match="is a folder; choose the CSV, or use the reader tree",
+    ):
         open_labelled(tmp_path, reader="manifest")
-    with pytest.raises(DatasetError, match=r"is not CSV in UTF-8: 'utf-8' codec"):
+    with pytest.raises(
+        DatasetError,
+        match=r"list\.csv: is not CSV in UTF-8, 'utf-8' codec can't decode byte 0xe4 in position 26: invalid",
+    ):
         open_labelled(
             listed(tmp_path, "path,category,subcategory\nä.png,d,x", encoding="latin-1"), reader="manifest"
         )
@@ -115,5 +127,5 @@ def test_a_missing_list_and_a_folder(tmp_path: Path) -> None:
 def test_own_splits_and_shares_do_not_mix(tmp_path: Path) -> None:
     picture(tmp_path / "a.png")
     path = listed(tmp_path, "path,category,subcategory,split\na.png,d,x,train\n")
-    with pytest.raises(InvalidArgumentError, match=r"has splits of its own; leave test and validation away"):
+    with pytest.raises(InvalidArgumentError, match=r"list\.csv: has splits; leave out test and validation"):
         open_labelled(path, reader="manifest", validation=0.1)

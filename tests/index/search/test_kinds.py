@@ -105,7 +105,8 @@ def test_a_model_that_moved_is_given_again(kinds: Kinds, collection: Path, tmp_p
     with (
         Index.open(copy) as index,
         pytest.raises(
-            UnknownExtractorError, match=r"there is no model in /nowhere/model.* if it has moved, name its"
+            UnknownExtractorError,
+            match=r"/nowhere/model: holds no model, as config\.toml cannot be read \(no such file or directory\);",
         ),
     ):
         index.search(query)
