@@ -61,7 +61,7 @@ class _Commands(LazyGroup):
         ),
         "train-shots": LazyCommand(
             "vidkin.cli.models.train_shots:train_shots",
-            "Train a metric on labelled shots and fit what counts as a cut, and as critical.",
+            "Train a metric on labeled shots and fit what counts as a cut and as critical.",
         ),
         "evaluate": LazyCommand(
             "vidkin.cli.models.evaluate:evaluate",
@@ -69,7 +69,7 @@ class _Commands(LazyGroup):
         ),
         "export": LazyCommand(
             "vidkin.cli.models.export:export",
-            "Write a trained model as ONNX or as a torch program: one file that runs without vidkin.",
+            "Write MODEL as one file that runs without vidkin: images or clips in, unit vectors out.",
         ),
         "benchmark": LazyCommand(
             "vidkin.cli.benchmark:app",

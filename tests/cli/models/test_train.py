@@ -159,9 +159,9 @@ class TestEvaluate:
         ("words", "message"),
         [
             (["nowhere"], "nowhere: holds no model"),
-            (["{model}", "--queries", "exam"], "no split is called 'exam'"),
+            (["{model}", "--queries", "exam"], "split must be one of"),
             (["{model}", "{pictures}", "--option", "kind"], "for example content=images; got kind"),
-            (["{model}", "{pictures}", "--reader", "novel"], "no reader is called 'novel'"),
+            (["{model}", "{pictures}", "--reader", "novel"], "'novel' is not a reader"),
             (["{pictures}", "{pictures}"], "holds no model"),
         ],
     )
