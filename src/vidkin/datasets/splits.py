@@ -140,7 +140,19 @@ def read_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> LabelledS
     Raises:
         DatasetError: The file is no split, belongs to another collection, leaks, or does not name the same items.
     """
-    content = _load(Path(path))
+    file = Path(path)
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise DatasetError(f"there is no split at {file}; write_split makes one") from error
+    except ValueError as error:
+        raise DatasetError(f"{file} is not JSON: {error}") from error
+    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        raise DatasetError(f"{file} is not a split written by vidkin (no format {_FORMAT!r} in it)")
+    if content.get("version") != _VERSION:
+        raise DatasetError(f"{file} has version {content.get('version')!r}, this vidkin reads {_VERSION}")
+    if not isinstance(content.get("items"), dict) or "kind" not in content:
+        raise DatasetError(f"{file} lacks its items or its kind; write it anew with write_split")
     if content["kind"] != labelled.kind:
         raise DatasetError(
             f"{path} divides a collection of kind {content['kind']}, {labelled.name} is one of {labelled.kind}"
@@ -167,22 +179,6 @@ def read_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> LabelledS
     found = labelled.with_items(items)
     check_split(found)
     return found
-
-
-def _load(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise DatasetError(f"there is no split at {path}; write_split makes one") from error
-    except ValueError as error:
-        raise DatasetError(f"{path} is not JSON: {error}") from error
-    if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise DatasetError(f"{path} is not a split written by vidkin (no format {_FORMAT!r} in it)")
-    if content.get("version") != _VERSION:
-        raise DatasetError(f"{path} has version {content.get('version')!r}, this vidkin reads {_VERSION}")
-    if not isinstance(content.get("items"), dict) or "kind" not in content:
-        raise DatasetError(f"{path} lacks its items or its kind; write it anew with write_split")
-    return content
 
 
 def _strata(items: list[LabelledItem], by: str) -> dict[str, dict[str, int]]:

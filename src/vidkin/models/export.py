@@ -61,7 +61,11 @@ def export_model(model: Encoder, path: str | os.PathLike[str], *, format: Export
             f"{target}: is a folder; choose a file in it, for example {target / 'model.onnx'}"
         )
     if format == "onnx":
-        _require_onnx()
+        missing = [name for name in ("onnx", "onnxscript") if not _is_installed(name)]
+        if missing:
+            raise MissingPartError(
+                f"exporting to ONNX needs {' and '.join(missing)}; install with: pip install 'vidkin[export]'"
+            )
     about = json.dumps({**model.config.to_mapping(), "class_names": list(model.class_names)})
     training = model.training
     model.eval()
@@ -130,14 +134,6 @@ def _save_onnx(program: torch.export.ExportedProgram, model: Encoder, target: Pa
         return
     with replace_file(target) as temporary:
         exported.save(os.fspath(temporary), external_data=False)
-
-
-def _require_onnx() -> None:
-    missing = [name for name in ("onnx", "onnxscript") if not _is_installed(name)]
-    if missing:
-        raise MissingPartError(
-            f"exporting to ONNX needs {' and '.join(missing)}; install with: pip install 'vidkin[export]'"
-        )
 
 
 def _is_installed(name: str) -> bool:

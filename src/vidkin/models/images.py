@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from vidkin.models.config import EncoderConfig, Fit
+from vidkin.models.config import EncoderConfig
 
 __all__ = ["encoder_input"]
 
@@ -22,28 +22,24 @@ def encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: b
     """
     squares = np.empty((len(images), config.size, config.size, 3), dtype=np.uint8)
     for index, image in enumerate(images):
-        squares[index] = _square(image, config.size, config.fit)
+        # The same steps as in the readers of labelled data, so that a search sees what the training saw.
+        picture = Image.fromarray(image)
+        width, height = picture.size
+        if config.fit == "crop" and width != height:
+            side = min(width, height)
+            left, top = (width - side) // 2, (height - side) // 2
+            picture = picture.crop((left, top, left + side, top + side))
+        inner = (config.size, config.size)
+        if config.fit == "letterbox":
+            scale = config.size / max(width, height)
+            inner = (max(1, round(width * scale)), max(1, round(height * scale)))
+        if picture.size != inner:
+            picture = picture.resize(inner, Image.Resampling.BILINEAR)
+        if inner != (config.size, config.size):
+            square = Image.new("RGB", (config.size, config.size))
+            square.paste(picture, ((config.size - inner[0]) // 2, (config.size - inner[1]) // 2))
+            picture = square
+        squares[index] = np.asarray(picture)
     if mirror:
         squares = squares[:, :, ::-1].copy()
     return torch.from_numpy(squares).permute(0, 3, 1, 2).float() / 255
-
-
-def _square(image: NDArray[np.uint8], size: int, fit: Fit) -> NDArray[np.uint8]:
-    """The same steps as in the readers of labelled data, so that a search sees what the training saw."""
-    picture = Image.fromarray(image)
-    width, height = picture.size
-    if fit == "crop" and width != height:
-        side = min(width, height)
-        left, top = (width - side) // 2, (height - side) // 2
-        picture = picture.crop((left, top, left + side, top + side))
-    inner = (size, size)
-    if fit == "letterbox":
-        scale = size / max(width, height)
-        inner = (max(1, round(width * scale)), max(1, round(height * scale)))
-    if picture.size != inner:
-        picture = picture.resize(inner, Image.Resampling.BILINEAR)
-    if inner != (size, size):
-        square = Image.new("RGB", (size, size))
-        square.paste(picture, ((size - inner[0]) // 2, (size - inner[1]) // 2))
-        picture = square
-    return np.asarray(picture)

@@ -58,7 +58,19 @@ def detect(
         end = known_end
         if on_progress is not None:
             on_progress(len(times), max(expected, len(times)))
-    return build_detection(name, worker.name, _select_kinds(worker.finish(), types), np.array(times), end=end)
+    # Without transitions of other kinds; shots that are no longer divided are as critical as the last of them.
+    detected = worker.finish()
+    wanted = set(types)
+    if wanted - {"hard"}:
+        wanted.add("gradual")
+    kept = [cut.kind in wanted for cut in detected.cuts]
+    critical = detected.critical
+    if critical is not None:
+        critical = tuple(score for score, keep in zip(critical, (*kept, True), strict=True) if keep)
+    cuts = tuple(cut for cut, keep in zip(detected.cuts, kept, strict=True) if keep)
+    return build_detection(
+        name, worker.name, replace(detected, cuts=cuts, critical=critical), np.array(times), end=end
+    )
 
 
 def detect_shots(path: PathLike, detector: str | ShotDetector | PlanesDetector = "default") -> list[Shot]:
@@ -128,19 +140,6 @@ def build_detection(
         curve=detected.curve,
         frame_times=frame_times,
     )
-
-
-def _select_kinds(detected: DetectedCuts, types: Collection[Transition]) -> DetectedCuts:
-    """Without transitions of other kinds; shots that are no longer divided are as critical as the last of them."""
-    wanted = set(types)
-    if wanted - {"hard"}:
-        wanted.add("gradual")
-    kept = [cut.kind in wanted for cut in detected.cuts]
-    critical = detected.critical
-    if critical is not None:
-        critical = tuple(score for score, keep in zip(critical, (*kept, True), strict=True) if keep)
-    cuts = tuple(cut for cut, keep in zip(detected.cuts, kept, strict=True) if keep)
-    return replace(detected, cuts=cuts, critical=critical)
 
 
 def _push_frames(name: str, worker: ShotDetector | PlanesDetector) -> Iterator[tuple[list[float], float]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -63,7 +63,16 @@ class WeightedObjective(nn.Module):
             )
         else:
             for part, entry in zip(self._parts, self._entries, strict=True):
-                _check_views(part.name, entry.call)
+                if entry.call not in ("fine_scores", "model"):
+                    usable = [
+                        other
+                        for other in available_objectives()
+                        if find_loss(other).call in ("fine_scores", "model")
+                    ]
+                    raise InvalidArgumentError(
+                        f"the objective for unlabeled data must be one of {', '.join(usable)}, "
+                        f"got {part.name!r}, which needs labels"
+                    )
         # The two views of an image are different images that belong together: the diagonal counts.
         own = {} if classes else {"include_self": True}
         self.losses = nn.ModuleList(
@@ -101,7 +110,11 @@ class WeightedObjective(nn.Module):
                     # Mixed precision is for the network: cosines of 8 bits would tie what a loss must tell apart.
                     with torch.autocast(embedded[draw].device.type, enabled=False):
                         value = _compare(loss, entry.call, draw, embedded[draw], items.labels)
-            terms[_free_name(part.name, terms)] = value
+            number = 2
+            free = part.name
+            while free in terms:
+                free, number = f"{part.name} {number}", number + 1
+            terms[free] = value
             total = value * part.weight if total is None else total + value * part.weight
         assert total is not None
         first = next(iter(embedded.values()), None)
@@ -136,21 +149,3 @@ def _compare(loss: nn.Module, call: LossCall, draw: Draw, embeddings: Tensor, la
             relevance = (relevance == 2).long()
         value = loss(embeddings @ embeddings.T, relevance, self_offset=0)
     return value
-
-
-def _check_views(name: str, call: LossCall) -> None:
-    if call not in ("fine_scores", "model"):
-        usable = [
-            other for other in available_objectives() if find_loss(other).call in ("fine_scores", "model")
-        ]
-        raise InvalidArgumentError(
-            f"the objective for unlabeled data must be one of {', '.join(usable)}, got {name!r}, which needs labels"
-        )
-
-
-def _free_name(name: str, taken: Mapping[str, Tensor]) -> str:
-    number = 2
-    free = name
-    while free in taken:
-        free, number = f"{name} {number}", number + 1
-    return free

@@ -101,9 +101,13 @@ def _parse(document: Mapping[str, Any], name: str) -> Recipe:
         raise InvalidArgumentError(f"[[objective]] must be a table with a name, got {objectives!r}")
     if not objectives:
         raise InvalidArgumentError("a recipe needs at least one [[objective]]")
+    data = document["data"]
+    augmentation = data.get("augmentation")
+    if isinstance(augmentation, list | tuple):
+        data = {**data, "augmentation": ["color" if name == "colour" else name for name in augmentation]}
     recipe = Recipe(
         name=str(document.get("name", name)),
-        data=_data(document["data"]),
+        data=from_table(DataRecipe, data, "data"),
         model=model,
         weights=weights,
         objectives=tuple(
@@ -119,13 +123,6 @@ def _parse(document: Mapping[str, Any], name: str) -> Recipe:
     return replace(
         recipe, model={name: value for name, value in config.to_mapping().items() if name != "classes"}
     )
-
-
-def _data(table: Mapping[str, Any]) -> DataRecipe:
-    augmentation = table.get("augmentation")
-    if isinstance(augmentation, list | tuple):
-        table = {**table, "augmentation": ["color" if name == "colour" else name for name in augmentation]}
-    return from_table(DataRecipe, table, "data")
 
 
 def _american(table: Any, before: str, now: str) -> Any:

@@ -228,7 +228,9 @@ def test_a_size_that_the_network_cannot_take(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["timm", "timm:", "timm:?size=4", "torchvision"])
 def test_a_network_must_be_named(name: str) -> None:
-    with pytest.raises(UnknownExtractorError, match=r"named timm:<model> or torchvision:<model>, given is"):
+    with pytest.raises(
+        UnknownExtractorError, match=r"a network's name must be timm:<model> or torchvision:<model>, got"
+    ):
         open_extractor(name)
 
 

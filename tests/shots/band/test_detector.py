@@ -158,7 +158,7 @@ def film(path: Path, *, flash: bool = False) -> Path:
 
 
 def test_cut_and_dissolve_are_found_and_a_flash_is_not(tmp_path: Path) -> None:
-    found = detect(film(tmp_path / "film.mp4", flash=True))
+    found = detect(film(tmp_path / "film.mp4", flash=True), "band")
     assert [cut.kind for cut in found.cuts] == ["hard", "gradual"]
     assert found.cuts[0].frame == 40
     assert found.cuts[0].time == pytest.approx(40 / 25)
@@ -175,7 +175,7 @@ def test_times_of_a_variable_rate_are_right_to_a_frame(tmp_path: Path) -> None:
     times = np.concatenate([[0], np.cumsum(steps)[:-1]])
     path = tmp_path / "variable.mp4"
     write_video(path, frames, rate=25, times=times.tolist())
-    (cut,) = detect(path).cuts
+    (cut,) = detect(path, "band").cuts
     assert cut.frame == 30
     assert cut.time == pytest.approx(times[30], abs=0.002)
 
@@ -191,7 +191,7 @@ def test_thresholds_are_settings(tmp_path: Path) -> None:
 
 def test_short_videos(tmp_path: Path) -> None:
     for count in (1, 2, 5):
-        found = detect(encode(tmp_path / f"{count}.mp4", pan("coffee", count), rate=25))
+        found = detect(encode(tmp_path / f"{count}.mp4", pan("coffee", count), rate=25), "band")
         assert found.cuts == ()
         assert len(found.shots) == 1
 

@@ -242,7 +242,16 @@ def _takes(
         length = min(generator.uniform(*_CALM_ALONE), high - low)
         start = generator.uniform(low, high - length)
         takes.append(_Take(files[HIGHLIGHT_PLACES[place]], start, start + length, None))
-    return _arranged(takes, generator)
+    # A random order in which neighbours are of different files where that is possible.
+    best, fewest = takes, len(takes)
+    for _ in range(200):
+        order = [takes[n] for n in generator.permutation(len(takes))]
+        same = sum(a.file == b.file for a, b in pairwise(order))
+        if same < fewest:
+            best, fewest = order, same
+        if fewest == 0:
+            break
+    return best
 
 
 def _critical_take(
@@ -262,19 +271,6 @@ def _toy_take(files: Mapping[str, Path], part: Part, generator: np.random.Genera
     length = min(generator.uniform(*_CALM_ALONE), seconds)
     start = generator.uniform(0.0, seconds - length)
     return _Take(files[name], start, start + length, None)
-
-
-def _arranged(takes: list[_Take], generator: np.random.Generator) -> list[_Take]:
-    """A random order in which neighbours are of different files where that is possible."""
-    best, fewest = takes, len(takes)
-    for _ in range(200):
-        order = [takes[n] for n in generator.permutation(len(takes))]
-        same = sum(a.file == b.file for a, b in pairwise(order))
-        if same < fewest:
-            best, fewest = order, same
-        if fewest == 0:
-            break
-    return best
 
 
 def _write(path: Path, takes: Sequence[_Take], rate: int, generator: np.random.Generator) -> VideoAnnotation:

@@ -99,7 +99,17 @@ class BackboneExtractor:
                 f"the whitening {whitening} is for descriptors of length {len(self._whitening.mean)}, "
                 f"{name} makes {sum(self._channels)}; fit one on its own descriptors"
             )
-        self._fingerprint = self._make_fingerprint()
+        facts = {
+            "revision": _REVISION,
+            "name": self._name,
+            "size": self._size,
+            "mean": self._mean,
+            "std": self._std,
+            "weights": self._network.digest(),
+            "whitening": None if self._whitening is None else self._whitening.digest(),
+        }
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        self._fingerprint = f"{self._name}-{digest[:12]}"
 
     @property
     def name(self) -> str:
@@ -204,19 +214,6 @@ class BackboneExtractor:
             raise InvalidArgumentError(
                 f"{self._name} does not take pictures of {self._size} x {self._size} pixels: {error}"
             ) from error
-
-    def _make_fingerprint(self) -> str:
-        facts = {
-            "revision": _REVISION,
-            "name": self._name,
-            "size": self._size,
-            "mean": self._mean,
-            "std": self._std,
-            "weights": self._network.digest(),
-            "whitening": None if self._whitening is None else self._whitening.digest(),
-        }
-        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-        return f"{self._name}-{digest[:12]}"
 
 
 def open_backbone(

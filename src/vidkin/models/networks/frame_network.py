@@ -58,7 +58,11 @@ def open_frame_network(
     """
     name = _ALIASES.get(config.backbone, config.backbone)
     if name == "small":
-        network = _small(config, weights, seed)
+        with seeded(seed):
+            module = SmallNetwork(config.width)
+        if weights is not None and weights != "random":
+            load_weights(module, weights, label="backbone 'small'")
+        network = FrameNetwork(module, module.dimension, PLAIN_MEAN, PLAIN_STD)
     elif name.startswith(("timm:", "torchvision:")):
         pooled = open_pooled_network(name, weights=weights, seed=seed)
         network = FrameNetwork(pooled.module, pooled.dimension, pooled.mean, pooled.std)
@@ -66,21 +70,7 @@ def open_frame_network(
         raise InvalidArgumentError(
             f"backbone must be small, alexnet, timm:<model> or torchvision:<model>, got {config.backbone!r}"
         )
-    _probe(network, config)
-    network.module.requires_grad_(config.trainable == "all")
-    return network
-
-
-def _small(config: EncoderConfig, weights: PathLike | None, seed: int) -> FrameNetwork:
-    with seeded(seed):
-        module = SmallNetwork(config.width)
-    if weights is not None and weights != "random":
-        load_weights(module, weights, label="backbone 'small'")
-    return FrameNetwork(module, module.dimension, PLAIN_MEAN, PLAIN_STD)
-
-
-def _probe(network: FrameNetwork, config: EncoderConfig) -> None:
-    """Raise now, and not in the middle of a training, if a network does not take this size."""
+    # Raise now, and not in the middle of a training, if a network does not take this size.
     training = network.module.training
     try:
         with torch.no_grad():
@@ -91,3 +81,5 @@ def _probe(network: FrameNetwork, config: EncoderConfig) -> None:
         ) from error
     finally:
         network.module.train(training)
+    network.module.requires_grad_(config.trainable == "all")
+    return network

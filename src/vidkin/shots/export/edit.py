@@ -13,7 +13,7 @@ from vidkin._base.outputs import open_output
 from vidkin.shots.export.timecode import frame_at, require_drop_frame, timecode, timeline_rate
 
 if TYPE_CHECKING:
-    from vidkin.shots.shot import Shot, ShotDetection
+    from vidkin.shots.shot import ShotDetection
 
 __all__ = ["write_chapters", "write_edl"]
 
@@ -55,7 +55,12 @@ def write_edl(
         places = (first, last, record, record + last - first)
         codes = " ".join(timecode(place, rate, drop_frame=drop_frame) for place in places)
         lines += [f"{number:03d}  AX       V     C        {codes}", f"* FROM CLIP NAME: {source}"]
-        lines += _comments(shot)
+        comments = []
+        if shot.kind != "start":
+            comments.append(f"* VIDKIN: {shot.kind} transition, confidence {shot.confidence:.2f}")
+        if shot.critical is not None:
+            comments.append(f"* VIDKIN: critical {shot.critical:.2f}")
+        lines += comments
         record += last - first
     _write_text(path, "\n".join([*lines, ""]))
 
@@ -79,15 +84,6 @@ def write_chapters(detection: ShotDetection, path: PathLike) -> None:
             f"title={_escaped(f'Shot {number}{critical}')}",
         ]
     _write_text(path, "\n".join([*lines, ""]))
-
-
-def _comments(shot: Shot) -> list[str]:
-    comments = []
-    if shot.kind != "start":
-        comments.append(f"* VIDKIN: {shot.kind} transition, confidence {shot.confidence:.2f}")
-    if shot.critical is not None:
-        comments.append(f"* VIDKIN: critical {shot.critical:.2f}")
-    return comments
 
 
 def _one_line(text: str) -> str:

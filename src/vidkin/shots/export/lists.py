@@ -14,7 +14,7 @@ from vidkin._base.outputs import open_output
 from vidkin.shots.export.timecode import frame_at, timecode, timeline_rate
 
 if TYPE_CHECKING:
-    from vidkin.shots.shot import Cut, ShotDetection
+    from vidkin.shots.shot import ShotDetection
 
 __all__ = ["detection_as_dict", "write_shots_csv", "write_stats_csv"]
 
@@ -125,7 +125,12 @@ def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:
             if place < len(values) and math.isfinite(value):
                 values[place] = f"{value:.6g}"
     cuts = {cut.frame: _score(cut.confidence) for cut in detection.cuts}
-    inside = _inside(detection.cuts)
+    inside = {
+        frame: _score(cut.confidence)
+        for cut in detection.cuts
+        if cut.kind == "gradual"
+        for frame in range(cut.start_frame, cut.end_frame + 1)
+    }
     with open_output(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["frame", "time", name, "cut", "transition"])
@@ -143,13 +148,3 @@ def _seconds(time: float) -> str:
 
 def _score(value: float | None) -> str:
     return "" if value is None else f"{value:.4f}"
-
-
-def _inside(cuts: Sequence[Cut]) -> dict[int, str]:
-    """Frames that lie in a gradual transition, with its confidence."""
-    return {
-        frame: _score(cut.confidence)
-        for cut in cuts
-        if cut.kind == "gradual"
-        for frame in range(cut.start_frame, cut.end_frame + 1)
-    }

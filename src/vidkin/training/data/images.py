@@ -183,7 +183,12 @@ def read_images(
     settings = settings or ImageSettings()
     roots = [Path(folder) for folder in folders]
     files = _find_files(roots)
-    key = _digest(files, settings)
+    # Changes whenever a file or a setting does.
+    entries: list[Any] = [_REVISION, asdict(settings)]
+    for file in files:
+        state = file.path.stat()
+        entries.append([str(file.path), file.group, file.source, state.st_size, state.st_mtime_ns])
+    key = hashlib.sha256(json.dumps(entries).encode()).hexdigest()
     if cache is not None and os.path.exists(cache):
         try:
             return ImageSet.load(cache, key)
@@ -257,7 +262,13 @@ def _find_files(roots: Iterable[Path]) -> list[_File]:
 
 def _read_file(path: Path, settings: ImageSettings) -> list[NDArray[np.uint8]]:
     if path.suffix.lower() in VIDEO_EXTENSIONS:
-        return _read_video(path, settings)
+        # Frames from the middles of equal parts of the video.
+        duration = max(probe(path).duration, 1e-3)
+        step = duration / settings.frames_per_video
+        frames = read_frames(
+            path, rate=1.0 / step, start=step / 2, end=duration, short_side=2 * settings.side, threads=1
+        )
+        return [_square(Image.fromarray(image), settings.side) for image in frames.images]
     with warnings.catch_warnings(action="ignore"), Image.open(path) as image:
         # JPEG can be decoded at a fraction of its size; twice the side is kept for a good reduction.
         image.draft("RGB", (2 * settings.side, 2 * settings.side))
@@ -265,24 +276,5 @@ def _read_file(path: Path, settings: ImageSettings) -> list[NDArray[np.uint8]]:
         return [_square(upright.convert("RGB"), settings.side)]
 
 
-def _read_video(path: Path, settings: ImageSettings) -> list[NDArray[np.uint8]]:
-    """Frames from the middles of equal parts of the video."""
-    duration = max(probe(path).duration, 1e-3)
-    step = duration / settings.frames_per_video
-    frames = read_frames(
-        path, rate=1.0 / step, start=step / 2, end=duration, short_side=2 * settings.side, threads=1
-    )
-    return [_square(Image.fromarray(image), settings.side) for image in frames.images]
-
-
 def _square(image: Image.Image, side: int) -> NDArray[np.uint8]:
     return np.asarray(image.resize((side, side), Image.Resampling.BILINEAR))
-
-
-def _digest(files: Iterable[_File], settings: ImageSettings) -> str:
-    """Changes whenever a file or a setting does."""
-    entries: list[Any] = [_REVISION, asdict(settings)]
-    for file in files:
-        state = file.path.stat()
-        entries.append([str(file.path), file.group, file.source, state.st_size, state.st_mtime_ns])
-    return hashlib.sha256(json.dumps(entries).encode()).hexdigest()

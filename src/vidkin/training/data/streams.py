@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vidkin.datasets import LabelledSet
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.sampling import BalancedBatchSampler, Quadlets, QuadletSampler
+from vidkin.metric.sampling import BalancedBatchSampler, QuadletSampler
 from vidkin.training.data.batch import Draw
 
 __all__ = ["balanced_sizes", "check_drawable", "index_stream"]
@@ -51,7 +51,18 @@ def index_stream(
         InvalidArgumentError: The labels do not allow this draw.
     """
     if draw == "batches":
-        return islice(_batches(labels, steps, quadlets, sizes, seed), start, None)
+        # Places of items with a positive and an intermediate; others would take their place in a batch.
+        _, place, counts = torch.unique(labels, dim=0, return_inverse=True, return_counts=True)
+        paired = counts[place] >= 2
+        subcategories: dict[int, set[int]] = {}
+        for category, subcategory in labels[paired].tolist():
+            subcategories.setdefault(category, set()).add(subcategory)
+        wide = [category for category, inside in subcategories.items() if len(inside) >= 2]
+        eligible: Tensor = paired & torch.isin(labels[:, 0], torch.tensor(wide, dtype=labels.dtype))
+        places = eligible.nonzero().squeeze(1)
+        chosen = sizes or balanced_sizes(labels[places], 4 * quadlets)
+        balanced = BalancedBatchSampler(labels[places], sizes=chosen, batches=steps, seed=seed)
+        return islice((places[torch.tensor(batch)] for batch in balanced), start, None)
     if draw == "uniform":
         return islice(_uniform(len(labels), steps, 4 * quadlets, seed), start, None)
     sampler = QuadletSampler(labels, batch_size=quadlets, batches=steps, seed=seed, ineligible="skip")
@@ -117,27 +128,6 @@ def balanced_sizes(labels: Tensor, items: int, *, repeat: bool = False) -> tuple
     return across, max(2, min(fewest, items // (across * each))), each
 
 
-def _batches(
-    labels: Tensor, steps: int, quadlets: int, sizes: tuple[int, ...], seed: int
-) -> Iterator[Tensor]:
-    places = _eligible(labels)
-    chosen = sizes or balanced_sizes(labels[places], 4 * quadlets)
-    sampler = BalancedBatchSampler(labels[places], sizes=chosen, batches=steps, seed=seed)
-    return (places[torch.tensor(batch)] for batch in sampler)
-
-
-def _eligible(labels: Tensor) -> Tensor:
-    """Places of items with a positive and an intermediate; others would take their place in a batch."""
-    _, place, counts = torch.unique(labels, dim=0, return_inverse=True, return_counts=True)
-    paired = counts[place] >= 2
-    subcategories: dict[int, set[int]] = {}
-    for category, subcategory in labels[paired].tolist():
-        subcategories.setdefault(category, set()).add(subcategory)
-    wide = [category for category, inside in subcategories.items() if len(inside) >= 2]
-    eligible: Tensor = paired & torch.isin(labels[:, 0], torch.tensor(wide, dtype=labels.dtype))
-    return eligible.nonzero().squeeze(1)
-
-
 def _uniform(count: int, steps: int, items: int, seed: int) -> Iterator[Tensor]:
     generator = torch.Generator().manual_seed(seed)
     for _ in range(steps):
@@ -147,25 +137,19 @@ def _uniform(count: int, steps: int, items: int, seed: int) -> Iterator[Tensor]:
 def _quadruplets(sampler: QuadletSampler, labels: Tensor, seed: int, *, inside: bool) -> Iterator[Tensor]:
     generator = torch.Generator().manual_seed(seed)
     for quadlets in sampler:
-        yield _second_negatives(quadlets, labels, generator, inside=inside)
-
-
-def _second_negatives(
-    quadlets: Quadlets, labels: Tensor, generator: torch.Generator, *, inside: bool
-) -> Tensor:
-    first = quadlets.negative
-    if inside:
-        coin = torch.rand(len(quadlets), generator=generator) < 0.5
-        first = torch.where(coin, quadlets.intermediate, quadlets.negative)
-    allowed = _differ(labels, first) & _differ(labels, quadlets.query)
-    if not inside:
-        allowed &= labels[:, 0] != labels[quadlets.query, 0].unsqueeze(1)
-    if not bool(allowed.any(dim=1).all()):
-        raise InvalidArgumentError(
-            "quadruplets need negatives of two subcategories other than the query's; add subcategories"
-        )
-    second: Tensor = torch.multinomial(allowed.float(), 1, generator=generator).squeeze(1)
-    return torch.cat([quadlets.query, quadlets.positive, first, second])
+        first = quadlets.negative
+        if inside:
+            coin = torch.rand(len(quadlets), generator=generator) < 0.5
+            first = torch.where(coin, quadlets.intermediate, quadlets.negative)
+        allowed = _differ(labels, first) & _differ(labels, quadlets.query)
+        if not inside:
+            allowed &= labels[:, 0] != labels[quadlets.query, 0].unsqueeze(1)
+        if not bool(allowed.any(dim=1).all()):
+            raise InvalidArgumentError(
+                "quadruplets need negatives of two subcategories other than the query's; add subcategories"
+            )
+        second: Tensor = torch.multinomial(allowed.float(), 1, generator=generator).squeeze(1)
+        yield torch.cat([quadlets.query, quadlets.positive, first, second])
 
 
 def _differ(labels: Tensor, items: Tensor) -> Tensor:

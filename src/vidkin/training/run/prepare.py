@@ -36,7 +36,12 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
         DatasetError: The collection or the split is not as it must be, or not one item can be read.
         InvalidArgumentError: A setting is not allowed.
     """
-    device = _find_device(recipe.schedule.device)
+    available = torch.cuda.is_available()
+    if recipe.schedule.device == "cuda" and not available:
+        raise InvalidArgumentError(
+            "schedule.device is cuda, but torch finds none on this machine; use 'auto' or 'cpu'"
+        )
+    device = torch.device("cuda" if available and recipe.schedule.device != "cpu" else "cpu")
     if recipe.data.kind == "unlabeled":
         model = _build(recipe, device, classes=2)
         data: TrainingData = _read_unlabeled(recipe, model, folder, device, on_item)
@@ -146,6 +151,13 @@ def _assemble(
 ) -> TrainingRun:
     schedule = recipe.schedule
     objective = build_objective(recipe.objectives, model, classes=classes, seed=schedule.seed).to(device)
+    # Of recipe, items and frozen weights: a checkpoint with another fingerprint belongs to another run.
+    digest = hashlib.sha256(recipe.digest().encode())
+    digest.update(data.identity())
+    if model.config.trainable == "head":
+        for name, tensor in sorted(model.state_dict().items()):
+            if name.startswith("backbone."):
+                digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return TrainingRun(
         recipe=recipe,
         folder=folder,
@@ -155,18 +167,9 @@ def _assemble(
         schedule=make_schedule(schedule),
         data=data,
         device=device,
-        fingerprint=_fingerprint(recipe, model, data),
+        fingerprint=digest.hexdigest(),
         watch=CollapseWatch(schedule.collapse_below),
     )
-
-
-def _find_device(name: str) -> torch.device:
-    available = torch.cuda.is_available()
-    if name == "cuda" and not available:
-        raise InvalidArgumentError(
-            "schedule.device is cuda, but torch finds none on this machine; use 'auto' or 'cpu'"
-        )
-    return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 
 def _make_optimizer(schedule: ScheduleRecipe, model: Encoder, objective: nn.Module) -> optim.Optimizer:
@@ -189,14 +192,3 @@ def _make_optimizer(schedule: ScheduleRecipe, model: Encoder, objective: nn.Modu
             weight_decay=schedule.weight_decay,
         )
     return optim.AdamW(groups, lr=schedule.learning_rate, weight_decay=schedule.weight_decay)
-
-
-def _fingerprint(recipe: Recipe, model: Encoder, data: TrainingData) -> str:
-    """Of recipe, items and frozen weights: a checkpoint with another fingerprint belongs to another run."""
-    digest = hashlib.sha256(recipe.digest().encode())
-    digest.update(data.identity())
-    if model.config.trainable == "head":
-        for name, tensor in sorted(model.state_dict().items()):
-            if name.startswith("backbone."):
-                digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()

@@ -87,7 +87,16 @@ def train(
         run = prepare_run(recipe, folder, on_item=on_item)
         # Only now is anything of an earlier run replaced: a refusal or a wrong setting costs nothing.
         resumed = resume and run.restore()
-        _write_start(run, resumed=resumed)
+        # Write what is known before the first step, and drop the checkpoint of a run that this one replaces.
+        try:
+            if not resumed:
+                (run.folder / CHECKPOINT_FILE).unlink(missing_ok=True)
+            run.store_split()
+            (run.folder / RECIPE_FILE).write_text(show_recipe(run.recipe), encoding="utf-8")
+        except OSError as error:
+            raise InvalidArgumentError(
+                f"{run.folder}: {error.strerror or error}; choose an output folder that can be written"
+            ) from error
         first = run.step
         log = RunLog(folder, resume_after=first if resumed else None, tensorboard=recipe.schedule.tensorboard)
         recorder = _Recorder(run, log, tell)
@@ -102,7 +111,12 @@ def train(
         report = _report(run, recorder, first, began)
         # A call that found nothing left to do knows less than the one that did it.
         if run.step > first or not (folder / REPORT_FILE).is_file():
-            _write_report(report)
+            values = {**asdict(report), "output": os.fspath(report.output), "collapsed": report.collapsed}
+            path = report.output / REPORT_FILE
+            try:
+                write_text(path, json.dumps(values, indent=2) + "\n")
+            except OSError as error:
+                raise VidkinError(f"{path}: cannot be written: {error.strerror or error}") from error
     return report
 
 
@@ -198,19 +212,6 @@ def _lock(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def _write_start(run: TrainingRun, *, resumed: bool) -> None:
-    """Write what is known before the first step, and drop the checkpoint of a run that this one replaces."""
-    try:
-        if not resumed:
-            (run.folder / CHECKPOINT_FILE).unlink(missing_ok=True)
-        run.store_split()
-        (run.folder / RECIPE_FILE).write_text(show_recipe(run.recipe), encoding="utf-8")
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"{run.folder}: {error.strerror or error}; choose an output folder that can be written"
-        ) from error
-
-
 def _report(run: TrainingRun, recorder: _Recorder, first: int, began: float) -> TrainingReport:
     last = recorder.last
     return TrainingReport(
@@ -230,12 +231,3 @@ def _report(run: TrainingRun, recorder: _Recorder, first: int, began: float) -> 
         broken=run.data.broken,
         seconds=time.monotonic() - began,
     )
-
-
-def _write_report(report: TrainingReport) -> None:
-    values = {**asdict(report), "output": os.fspath(report.output), "collapsed": report.collapsed}
-    path = report.output / REPORT_FILE
-    try:
-        write_text(path, json.dumps(values, indent=2) + "\n")
-    except OSError as error:
-        raise VidkinError(f"{path}: cannot be written: {error.strerror or error}") from error
