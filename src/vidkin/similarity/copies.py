@@ -156,7 +156,7 @@ class CopyScorer:
             # Between two frames of a coarse target nothing is known: each of its frames looks for the nearest frame
             # of the query.
             result = _score(target, query, frame_map.T.contiguous(), mirrored, self.settings)
-            segments = tuple(map(_swapped, result.segments))
+            segments = tuple(segment.swapped() for segment in result.segments)
         else:
             result = _score(query, target, frame_map, mirrored, self.settings)
             segments = result.segments
@@ -205,17 +205,6 @@ def _inside(segment: Segment, query_end: float | None, target_end: float | None)
         query_end=min(segment.query_end, query_end),
         target_start=min(segment.target_start, target_end),
         target_end=min(segment.target_end, target_end),
-    )
-
-
-def _swapped(segment: Segment) -> Segment:
-    return replace(
-        segment,
-        query_start=segment.target_start,
-        query_end=segment.target_end,
-        target_start=segment.query_start,
-        target_end=segment.query_end,
-        speed=1.0 / segment.speed,
     )
 
 

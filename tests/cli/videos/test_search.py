@@ -166,8 +166,8 @@ def test_decisions_are_remembered(library: Library, tmp_path: Path) -> None:
     index = Path(shutil.copytree(library.index, tmp_path / "index"))
     pair = (library.folder / "coffee.mp4", library.folder / "copy of coffee.mp4")
     assert "marked as not duplicates" in run("duplicates", "--index", index, "--not-a-match", *pair).out
-    assert run("duplicates", "--index", index).out == "No duplicates.\n"
-    assert "are a match: remembered" in run("duplicates", "--index", index, "--is-a-match", *pair).out
+    assert run("duplicates", "--index", index).out == "No duplicates found.\n"
+    assert "marked as duplicates" in run("duplicates", "--index", index, "--is-a-match", *pair).out
     assert len(run("duplicates", "--index", index, "--json").json["groups"]) == 1
     outcome = run("duplicates", "--index", index, "--not-a-match", pair[0], tmp_path / "new.mp4", status=3)
     assert "new.mp4" in outcome.err
