@@ -73,7 +73,15 @@ def read_item(
     if kind == "video":
         return _read_video(item, size, frames, rate, fit, threads)
     if kind == "strokes":
-        return _read_strokes(item, size, frames, rate)
+        drawing = parse_strokes(_content(item).decode("utf-8", errors="replace"), name=item.key())
+        if frames is not None and rate is None:
+            times = np.linspace(0.0, drawing.duration, frames) if frames > 1 else np.array([drawing.duration])
+        else:
+            rate = rate or 10.0
+            # The last picture shows the finished drawing.
+            times = np.arange(math.ceil(drawing.duration * rate - 1e-9) + 1) / rate
+            times = times[:frames]
+        return draw_strokes(drawing, times, size=size)
     raise InvalidArgumentError(f"kind is {kind!r}, allowed are image, video and strokes")
 
 
@@ -101,7 +109,25 @@ def _read_video(
     if item.member:
         raise InvalidArgumentError(f"{item.key()} is inside an archive; unpack the videos to read them")
     if frames is not None and rate is None:
-        return _spread(item, size, frames, fit, threads)
+        # Exactly ``frames`` pictures at the middles of equal parts.
+        info = probe(item.path)
+        end = info.duration if item.end is None else min(item.end, info.duration)
+        # Of an item beyond the end of its file the reader tells; a length is needed to get there.
+        step = max(end - item.start, info.duration / 1000) / frames
+        times = item.start + (np.arange(frames) + 0.5) * step
+        found = read_frames(
+            item.path,
+            rate=1.0 / step,
+            start=float(times[0]),
+            end=float(times[-1] + step / 4),
+            short_side=size,
+            threads=threads,
+        )
+        found = _begun(found, item.start)
+        # The reader gives no frame twice, and fewer where the file ends early: each moment takes the one on screen.
+        shown = np.searchsorted(found.timestamps, times + 1e-6, side="right") - 1
+        unique = [_fitted(Image.fromarray(image), size, fit) for image in found.images]
+        return np.stack([unique[index] for index in np.clip(shown, 0, len(unique) - 1)])
     pictures: list[NDArray[np.uint8]] = []
     for part in iter_frames(
         item.path, rate=rate, start=item.start, end=item.end, short_side=size, threads=threads
@@ -113,45 +139,11 @@ def _read_video(
     return np.stack(pictures[:frames])
 
 
-def _spread(item: LabelledItem, size: int, frames: int, fit: Fit, threads: int) -> NDArray[np.uint8]:
-    """Exactly ``frames`` pictures at the middles of equal parts."""
-    info = probe(item.path)
-    end = info.duration if item.end is None else min(item.end, info.duration)
-    # Of an item beyond the end of its file the reader tells; a length is needed to get there.
-    step = max(end - item.start, info.duration / 1000) / frames
-    times = item.start + (np.arange(frames) + 0.5) * step
-    found = read_frames(
-        item.path,
-        rate=1.0 / step,
-        start=float(times[0]),
-        end=float(times[-1] + step / 4),
-        short_side=size,
-        threads=threads,
-    )
-    found = _begun(found, item.start)
-    # The reader gives no frame twice, and fewer where the file ends early: each moment takes the one on screen.
-    shown = np.searchsorted(found.timestamps, times + 1e-6, side="right") - 1
-    unique = [_fitted(Image.fromarray(image), size, fit) for image in found.images]
-    return np.stack([unique[index] for index in np.clip(shown, 0, len(unique) - 1)])
-
-
 def _begun(found: Frames, start: float) -> Frames:
     """Without the frame that was on screen at the start already, if there are others: an excerpt shows nothing of
     the one before it."""
     late = found.timestamps < start - 1e-6
     return found[~late] if late.any() and not late.all() else found
-
-
-def _read_strokes(item: LabelledItem, size: int, frames: int | None, rate: float | None) -> NDArray[np.uint8]:
-    drawing = parse_strokes(_content(item).decode("utf-8", errors="replace"), name=item.key())
-    if frames is not None and rate is None:
-        times = np.linspace(0.0, drawing.duration, frames) if frames > 1 else np.array([drawing.duration])
-    else:
-        rate = rate or 10.0
-        # The last picture shows the finished drawing.
-        times = np.arange(math.ceil(drawing.duration * rate - 1e-9) + 1) / rate
-        times = times[:frames]
-    return draw_strokes(drawing, times, size=size)
 
 
 def _fitted(picture: Image.Image, size: int, fit: Fit) -> NDArray[np.uint8]:

@@ -66,7 +66,20 @@ def make_split(
     items = [replace(item, group=keys[by](item)) for item in labelled.items]
     chosen: dict[str, str] = {}
     shares = {"test": test, "validation": validation}
-    for stratum, groups in _strata(items, by).items():
+    # Stratum -> its groups -> number of their items.
+    counts: defaultdict[str, int] = defaultdict(int)
+    labels: defaultdict[str, set[str]] = defaultdict(set)
+    categories: dict[str, str] = {}
+    for one in items:
+        counts[one.group] += 1
+        labels[one.group].add(one.label)
+        categories[one.group] = one.category
+    inside = all(len(found) == 1 for found in labels.values())
+    strata: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for group in sorted(counts):
+        inner = categories[group] if by == "subcategory" else next(iter(labels[group]))
+        strata[inner if inside else ""][group] = counts[group]
+    for stratum, groups in strata.items():
         generator = np.random.default_rng([seed, *stratum.encode()])
         # Training on a subcategory needs two of its groups, on a category two of its subcategories: validation
         # takes none where it would leave fewer. Of all groups together nobody needs more than one.
@@ -179,23 +192,6 @@ def read_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> LabelledS
     found = labelled.with_items(items)
     check_split(found)
     return found
-
-
-def _strata(items: list[LabelledItem], by: str) -> dict[str, dict[str, int]]:
-    """Stratum -> its groups -> number of their items."""
-    counts: defaultdict[str, int] = defaultdict(int)
-    labels: defaultdict[str, set[str]] = defaultdict(set)
-    categories: dict[str, str] = {}
-    for item in items:
-        counts[item.group] += 1
-        labels[item.group].add(item.label)
-        categories[item.group] = item.category
-    inside = all(len(found) == 1 for found in labels.values())
-    strata: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for group in sorted(counts):
-        inner = categories[group] if by == "subcategory" else next(iter(labels[group]))
-        strata[inner if inside else ""][group] = counts[group]
-    return dict(strata)
 
 
 def _divide(

@@ -180,7 +180,11 @@ def _duration(times: torch.Tensor, period: float) -> float:
 def _fitted(evidence: EvidenceMap, run: Run, speeds: Sequence[float], longest_gap: float) -> Run:
     """Fit the line to the cells beside it and take its best run, while that explains more."""
     best = best_run(evidence, run.line, longest_gap=longest_gap) or run
-    if not _meets_the_ends(evidence, best):
+    # No turn could make the run longer if one of the videos ends before it and one after it.
+    columns = _cells(evidence, best)[1]
+    starts = best.first == 0 or bool((columns == 0).any())
+    last_row, last_column = len(evidence.query_times) - 1, len(evidence.target_times) - 1
+    if not starts or (best.last != last_row and int(columns.max()) != last_column):
         best = _turned(evidence, best, longest_gap)
     for _ in range(_FIT_ROUNDS):
         line = _fitted_line(evidence, best, speeds)
@@ -192,15 +196,6 @@ def _fitted(evidence: EvidenceMap, run: Run, speeds: Sequence[float], longest_ga
             break
         best = found
     return best
-
-
-def _meets_the_ends(evidence: EvidenceMap, run: Run) -> bool:
-    """Whether no turn could make the run longer: before and after it one of the videos ends."""
-    columns = _cells(evidence, run)[1]
-    starts = run.first == 0 or bool((columns == 0).any())
-    return starts and (
-        run.last == len(evidence.query_times) - 1 or int(columns.max()) == len(evidence.target_times) - 1
-    )
 
 
 def _turned(evidence: EvidenceMap, run: Run, longest_gap: float) -> Run:

@@ -163,7 +163,15 @@ def build_highlights(
             f"given are {videos} videos of {shots} shots at {rate} frames a second, needed are at least 1, 3 and 1"
         )
     names = [HIGHLIGHT_PLACES[place] for place in chosen] + [name for name, _ in _TOYS[part]]
-    files = _found(Path(recordings), names)
+    place = Path(recordings)
+    present = {path.name: path for path in sorted(place.rglob("*.mp4"))}
+    missing = [name for name in names if name not in present]
+    if missing:
+        raise InvalidArgumentError(
+            f"{place} lacks {', '.join(missing)}: the recordings are intel-iot-devkit/sample-videos and "
+            "mdn/learning-area on GitHub; put them into this folder or below"
+        )
+    files = {name: present[name] for name in names}
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng([seed, part == "test"])
@@ -208,17 +216,6 @@ def _calm(place: str, part: Part) -> list[tuple[float, float]]:
         at = activity.end + 0.2
     stretches.append((at, end))
     return [(low, high) for low, high in stretches if high - low >= 2.0]
-
-
-def _found(folder: Path, names: Sequence[str]) -> dict[str, Path]:
-    present = {path.name: path for path in sorted(folder.rglob("*.mp4"))}
-    missing = [name for name in names if name not in present]
-    if missing:
-        raise InvalidArgumentError(
-            f"{folder} lacks {', '.join(missing)}: the recordings are intel-iot-devkit/sample-videos and "
-            "mdn/learning-area on GitHub; put them into this folder or below"
-        )
-    return {name: present[name] for name in names}
 
 
 def _takes(

@@ -217,16 +217,12 @@ def read_soccernet(
     moments = sorted(
         int(time * fps + 1e-6)
         for time, item in _soccernet_moments(Path(labels), half)
-        if _counts(item, events)
+        if item.get("label") in events and item.get("visibility", "visible") == "visible"
     )
     found = [
         ShotAnnotation(start, end, _critical_part(start, end, moments, fps, before)) for start, end in shots
     ]
     return VideoAnnotation(Path(video), fps, tuple(found))
-
-
-def _counts(item: Mapping[str, Any], events: Sequence[str]) -> bool:
-    return item.get("label") in events and item.get("visibility", "visible") == "visible"
 
 
 def _critical_part(

@@ -176,7 +176,18 @@ class BackboneExtractor:
             picture = image[top:bottom, left:right]
             picture = picture[:, ::-1] if mirror else picture
             tensor = torch.from_numpy(np.array(picture)).permute(2, 0, 1).float()
-            pictures[index] = _fit(tensor, self._size, self._settings.fit)
+            # [3, H, W] to [3, size, size], by squeezing or by cropping.
+            if self._settings.fit == "whole":
+                shape = (self._size, self._size)
+            else:
+                tall, wide = tensor.shape[1:]
+                scale = round(self._size * _CROP_MARGIN) / min(tall, wide)
+                shape = (round(tall * scale), round(wide * scale))
+            resized = functional.interpolate(
+                tensor[None], shape, mode="bilinear", antialias=True, align_corners=False
+            )
+            above, before = (shape[0] - self._size) // 2, (shape[1] - self._size) // 2
+            pictures[index] = resized[0, :, above : above + self._size, before : before + self._size]
         mean = torch.tensor(self._mean)[:, None, None]
         std = torch.tensor(self._std)[:, None, None]
         return (pictures / 255 - mean) / std
@@ -312,21 +323,6 @@ def _literal(value: str) -> Any:
         except ValueError:
             continue
     return value
-
-
-def _fit(picture: torch.Tensor, size: int, fit: Literal["whole", "crop"]) -> torch.Tensor:
-    """[3, H, W] to [3, size, size], by squeezing or by cropping."""
-    if fit == "whole":
-        shape = (size, size)
-    else:
-        height, width = picture.shape[1:]
-        scale = round(size * _CROP_MARGIN) / min(height, width)
-        shape = (round(height * scale), round(width * scale))
-    resized = functional.interpolate(
-        picture[None], shape, mode="bilinear", antialias=True, align_corners=False
-    )
-    top, left = (shape[0] - size) // 2, (shape[1] - size) // 2
-    return resized[0, :, top : top + size, left : left + size]
 
 
 def resolve_device(device: str) -> torch.device:

@@ -50,7 +50,19 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
     classes = len(labelled.subcategories())
     model = _build(recipe, device, classes=classes)
     model.class_names = labelled.subcategories()
-    data = _read_labeled(recipe, model, labelled, folder, device, on_item)
+    read = recipe.data
+    train = labelled.part("train")
+    if read.excerpts > 1:
+        train = excerpts(train, read.excerpts, share=read.excerpt_share)
+    prepared = prepare_parts(
+        model,
+        [train, labelled.part("validation")] if recipe.validation.every else [train],
+        cache=folder / CACHE_FOLDER if read.cache == "disk" else None,
+        augmentation=read.augmentation,
+        threads=read.threads,
+        on_item=on_item,
+    )
+    data = LabeledData(prepared[0], prepared[1] if len(prepared) > 1 else None, recipe.schedule, device)
     run = _assemble(recipe, folder, model, data, device, classes=classes)
     data.check(run.objective.draws, recipe.validation.measure)
     run.split = labelled if made_here else None
@@ -99,29 +111,6 @@ def make_schedule(schedule: ScheduleRecipe) -> Schedule:
 def _build(recipe: Recipe, device: torch.device, *, classes: int) -> Encoder:
     config = recipe.config(classes=classes)
     return build_model(config, weights=recipe.weights or None, seed=recipe.schedule.seed).to(device)
-
-
-def _read_labeled(
-    recipe: Recipe,
-    model: Encoder,
-    labelled: LabelledSet,
-    folder: Path,
-    device: torch.device,
-    on_item: OnItem | None,
-) -> LabeledData:
-    data = recipe.data
-    train = labelled.part("train")
-    if data.excerpts > 1:
-        train = excerpts(train, data.excerpts, share=data.excerpt_share)
-    prepared = prepare_parts(
-        model,
-        [train, labelled.part("validation")] if recipe.validation.every else [train],
-        cache=folder / CACHE_FOLDER if data.cache == "disk" else None,
-        augmentation=data.augmentation,
-        threads=data.threads,
-        on_item=on_item,
-    )
-    return LabeledData(prepared[0], prepared[1] if len(prepared) > 1 else None, recipe.schedule, device)
 
 
 def _read_unlabeled(

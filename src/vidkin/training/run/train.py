@@ -133,7 +133,15 @@ class _Recorder:
         for step, terms in zip(steps, read_terms(steps), strict=True):
             check_finite(step.number, terms)
             self.last.append(terms)
-            warning = self._watch(step.number, terms)
+            warning, watch = "", self.run.watch
+            if "distance" in terms and watch.add(terms["distance"], step.number):
+                warning = (
+                    f"the embeddings have collapsed: at step {step.number} their mean distance is {watch.now:.3f}, at "
+                    f"the start it was {watch.start:.3f}; lower the learning rate, or choose an objective that "
+                    "pushes negatives away (radial_detached instead of radial)"
+                )
+                logger.warning("%s", warning)
+                self.log.write(step.number, "warning", {"text": warning})
             if step.number % self.run.recipe.schedule.log_every == 0 or step.number == self.planned:
                 self.log.write(step.number, "step", {**terms, "learning_rate": step.learning_rate})
             self.tell(
@@ -154,19 +162,6 @@ class _Recorder:
         self.tell(
             TrainingProgress(phase="validating", done=self.run.step, total=self.planned, terms=measured)
         )
-
-    def _watch(self, step: int, terms: Mapping[str, float]) -> str:
-        watch = self.run.watch
-        if "distance" not in terms or not watch.add(terms["distance"], step):
-            return ""
-        warning = (
-            f"the embeddings have collapsed: at step {step} their mean distance is {watch.now:.3f}, at the start it "
-            f"was {watch.start:.3f}; lower the learning rate, or choose an objective that pushes negatives away "
-            "(radial_detached instead of radial)"
-        )
-        logger.warning("%s", warning)
-        self.log.write(step, "warning", {"text": warning})
-        return warning
 
 
 def _follow(run: TrainingRun, recorder: _Recorder, interrupt: Interrupt) -> None:
