@@ -19,13 +19,14 @@ from vidkin.similarity import FrameFeatures
         (60, 1, 1),
         (8, 1, 1),
         (4, 1, 2),
-        (5, 1, 1.6),
+        (5, 1, 2),
         (2, 1, 4),
         (0.3, 1, 4),
         (0, 1, 4),
         (-1, 1, 4),
         (2, 5, 5),
-        (3, 2, 8 / 3),
+        (3, 2, 4),
+        (7.9, 1, 2),
     ],
 )
 def test_short_videos_are_sampled_more_densely(duration: float, base: float, rate: float) -> None:
@@ -96,11 +97,21 @@ def test_a_frame_whose_regions_are_all_zero_has_no_window() -> None:
     assert [span[:2] for span in spans(features)] == [(0, 0)]
 
 
-def test_queries_are_sampled_more_densely_up_to_ninety_frames() -> None:
+@pytest.mark.parametrize("base", [0.3, 1.0, 3.0, 10.0])
+def test_the_moments_of_a_stored_video_are_among_those_of_a_query(base: float) -> None:
+    """Else the same pair gets another score in a search than in the other direction."""
+    for duration in (0.5, 1.9, 3.7, 5.2, 7.9, 8.1, 21.0, 29.5, 44.0, 61.0, 89.0, 400.0):
+        ratio = query_rate(duration, base) / sampling_rate(duration, base)
+        assert ratio == pytest.approx(round(ratio))
+        assert ratio >= 1
+
+
+def test_queries_are_sampled_more_densely_up_to_120_frames() -> None:
     assert query_rate(2) == 4.0
     assert query_rate(22) == 4.0
     assert query_rate(30) == 3.0
-    assert query_rate(60) == 1.5
+    assert query_rate(59) == 2.0
+    assert query_rate(61) == 1.0
     assert query_rate(90) == 1.0
     assert query_rate(7200) == 1.0
     assert query_rate(7200, base=2.0) == 2.0

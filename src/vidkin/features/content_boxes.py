@@ -60,7 +60,11 @@ def find_content_boxes(images: NDArray[np.uint8]) -> torch.Tensor:
         inner = [side for side in sides if side is not None]
         if inner and min(inner) >= _LEAST_COVERAGE:
             boxes.append((min(inner) + 0.1 * len(inner), (left, top, right, bottom)))
-    return torch.tensor(_distinct(boxes)).reshape(-1, 4) / _SIDE
+    distinct = [(0, 0, _SIDE, _SIDE)]
+    for _, box in sorted(boxes, reverse=True):
+        if len(distinct) <= MOST_BOXES and all(overlap(box, other) < _SAME for other in distinct):
+            distinct.append(box)
+    return torch.tensor(distinct[1:]).reshape(-1, 4) / _SIDE
 
 
 def _persistence(luma: torch.Tensor) -> torch.Tensor:
@@ -95,16 +99,6 @@ def _coverage(persistence: torch.Tensor, line: int, start: int, stop: int) -> fl
     if line in (0, _SIDE):
         return None
     return float(persistence[line, start:stop].mean())
-
-
-def _distinct(
-    boxes: list[tuple[float, tuple[int, int, int, int]]],
-) -> list[tuple[int, int, int, int]]:
-    chosen = [(0, 0, _SIDE, _SIDE)]
-    for _, box in sorted(boxes, reverse=True):
-        if len(chosen) <= MOST_BOXES and all(overlap(box, other) < _SAME for other in chosen):
-            chosen.append(box)
-    return chosen[1:]
 
 
 def overlap(one: tuple[float, ...], other: tuple[float, ...]) -> float:

@@ -53,8 +53,19 @@ def describe_regions(images: torch.Tensor) -> torch.Tensor:
     orientations = _orientation_cells(luminance)
     mean = functional.avg_pool2d(lab, CELL)
     deviation = (functional.avg_pool2d(lab.square(), CELL) - mean.square()).clamp_min(0).sqrt()
-    texture = _band_energies(luminance)
-    basis = _cosine_basis(24, COSINES).to(images)
+    # Log mean detail per cell in three octaves: [T, 3, 12, 12].
+    bands = []
+    image = luminance
+    for octave in range(3):
+        smooth = functional.avg_pool2d(image, 3, 1, 1, count_include_pad=False)
+        bands.append(functional.avg_pool2d((image - smooth).abs(), CELL >> octave))
+        image = functional.avg_pool2d(image, 2)
+    texture = torch.log1p(torch.cat(bands, dim=1))
+    positions = torch.arange(24) + 0.5
+    rows = torch.arange(COSINES)[:, None]
+    cosines = torch.cos(math.pi * rows * positions / 24) * math.sqrt(2 / 24)
+    cosines[0] *= math.sqrt(0.5)
+    basis = cosines.to(images)
     regions = [
         torch.cat(
             [
@@ -103,17 +114,6 @@ def _orientation_cells(luminance: torch.Tensor) -> torch.Tensor:
     return functional.avg_pool2d(votes, CELL)
 
 
-def _band_energies(luminance: torch.Tensor) -> torch.Tensor:
-    """Log mean detail per cell in three octaves: [T, 3, 12, 12]."""
-    bands = []
-    image = luminance
-    for octave in range(3):
-        smooth = functional.avg_pool2d(image, 3, 1, 1, count_include_pad=False)
-        bands.append(functional.avg_pool2d((image - smooth).abs(), CELL >> octave))
-        image = functional.avg_pool2d(image, 2)
-    return torch.log1p(torch.cat(bands, dim=1))
-
-
 def _bins(cells: torch.Tensor, region: tuple[int, int, int]) -> torch.Tensor:
     top, left, length = region
     return functional.avg_pool2d(cells[:, :, top : top + length, left : left + length], length // BINS)
@@ -141,11 +141,3 @@ def _cosines(luminance: torch.Tensor, region: tuple[int, int, int], basis: torch
     values = (basis @ patch[:, 0] @ basis.T).flatten(1)[:, 1:]
     scaled: torch.Tensor = values / (values.norm(dim=1, keepdim=True) + 30)
     return scaled
-
-
-def _cosine_basis(length: int, count: int) -> torch.Tensor:
-    positions = torch.arange(length) + 0.5
-    rows = torch.arange(count)[:, None]
-    basis = torch.cos(math.pi * rows * positions / length) * math.sqrt(2 / length)
-    basis[0] *= math.sqrt(0.5)
-    return basis

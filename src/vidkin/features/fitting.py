@@ -111,17 +111,14 @@ def pictures_of(path: str | os.PathLike[str], *, count: int = 12, short_side: in
 def _edited(image: Image, name: str, seed: int) -> Image:
     setting = EditSetting(rate=1.0, count=1, seed=seed)
     copy = next(iter(EDITS[name].transform(iter([image]), setting)))
-    return _compressed(copy, image.shape[1], image.shape[0], quality=12 if name == "reencode" else 55)
-
-
-def _compressed(image: Image, width: int, height: int, *, quality: int) -> Image:
-    """What lossy compression leaves (the blocks of JPEG are those of video), at the size of the source.
-
-    Extractors bring every picture to a square, so the size only lets them take all copies in one batch.
-    """
+    # What lossy compression leaves (the blocks of JPEG are those of video), at the size of the source.
     from PIL import Image as PILImage
 
     buffer = io.BytesIO()
-    PILImage.fromarray(image).save(buffer, "JPEG", quality=quality)
-    copy = PILImage.open(buffer).convert("RGB").resize((width, height), PILImage.Resampling.BILINEAR)
-    return np.array(copy)
+    PILImage.fromarray(copy).save(buffer, "JPEG", quality=(12 if name == "reencode" else 55))
+    held = (
+        PILImage.open(buffer)
+        .convert("RGB")
+        .resize((image.shape[1], image.shape[0]), PILImage.Resampling.BILINEAR)
+    )
+    return np.array(held)

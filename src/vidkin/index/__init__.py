@@ -1,6 +1,7 @@
 """Room index: the embedded store, ingest, two-stage search, duplicates."""
 
 from vidkin.index.collection import Index
+from vidkin.index.duplicates.groups import DuplicateGroup, DuplicateMember
 from vidkin.index.info import IndexInfo
 from vidkin.index.ingest.executor import (
     Advanced,
@@ -19,7 +20,6 @@ from vidkin.index.records import Entry, VideoRecord, WindowVectors, to_stored
 from vidkin.index.repair import DamagedPart, repair
 from vidkin.index.sampling import query_rate, sampling_rate
 from vidkin.index.search.compare import compare
-from vidkin.index.search.duplicates import DuplicateGroup, DuplicateMember
 from vidkin.index.search.match import Comparison, Match
 from vidkin.index.search.recall import RecallReport
 from vidkin.index.storage.contract import NO_WINDOW, NearestWindows, VectorStore

@@ -12,6 +12,7 @@ from types import TracebackType
 from vidkin.errors import CollectionError
 from vidkin.features import FrameExtractor
 from vidkin.index.decisions import Decisions, decide_pair
+from vidkin.index.duplicates.groups import DuplicateGroup
 from vidkin.index.info import IndexInfo, collect_info
 from vidkin.index.ingest.executor import Executor, WorkerSpec
 from vidkin.index.ingest.failure_log import ERRORS_FILE
@@ -25,7 +26,6 @@ from vidkin.index.opening import create_index, open_index_extractor, resolve_spe
 from vidkin.index.records import VideoRecord
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames
-from vidkin.index.search.duplicates import DuplicateGroup
 from vidkin.index.search.match import Comparison, Match
 from vidkin.index.search.recall import RecallReport
 from vidkin.index.search.searcher import Searcher
@@ -249,13 +249,16 @@ class Index:
         end: float | None = None,
         mirrored: bool = True,
     ) -> Comparison:
-        """One file against one video of the index (its stored features are used).
+        """One file against one video of the index; the same score as :func:`vidkin.compare`.
+
+        The video is read again as finely as the query. What the index holds of it is used where that is as fine (videos
+        of more than 60 s) or where the file is gone.
 
         Args:
             query: A video (or image) file; it need not be in the index.
             target: A file of the index.
             start, end: Only this stretch of the query, seconds.
-            mirrored: Also compare the query flipped left to right.
+            mirrored: Also compare either one flipped left to right.
 
         Raises:
             MediaError: The query cannot be read.
@@ -264,18 +267,30 @@ class Index:
         return self._searcher.match(query, target, start=start, end=end, mirrored=mirrored)
 
     def duplicates(
-        self, *, threshold: float = 0.7, on_progress: Callable[[int, int], None] | None = None
+        self,
+        *,
+        threshold: float = 0.7,
+        parts: bool = False,
+        mirrored: bool = True,
+        on_progress: Callable[[int, int], None] | None = None,
     ) -> list[DuplicateGroup]:
         """Groups of videos that hold the same material, without comparing all pairs.
 
+        Pairs in doubt are read again and get the score of :func:`vidkin.compare`. What was compared is remembered in
+        the folder, also when this is interrupted.
+
         Args:
             threshold: Score from which on two videos belong together, in (0, 1].
-            on_progress: Called with (videos done, videos in all).
+            parts: Also group excerpts, and videos that share a part, with the video they match best.
+            mirrored: Also find copies that were flipped left to right; some frames of every video are read for it once.
+            on_progress: Called with (steps done, steps in all).
 
         Raises:
             CollectionMismatchError: The scores of the index order kinds and do not tell copies from other videos.
         """
-        return self._searcher.duplicates(threshold=threshold, on_progress=on_progress)
+        return self._searcher.duplicates(
+            threshold=threshold, parts=parts, mirrored=mirrored, on_progress=on_progress
+        )
 
     def recall(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["query_rate", "sampling_rate"]
@@ -9,15 +11,16 @@ __all__ = ["query_rate", "sampling_rate"]
 # A short video is sampled more densely until it has so many frames, but not beyond so many a second.
 _FEWEST_FRAMES = 8
 _DENSEST_RATE = 4.0
-# A query has up to so many frames, so that one of them is near each frame of a target that moves fast.
+# A query has about so many frames, so that one of them is near each frame of a target that moves fast.
 _QUERY_FRAMES = 90
 
 
 def sampling_rate(duration: float, base: float = 1.0) -> float:
     """Frames per second at which a video is sampled: ``base``, and more for very short videos.
 
-    A video (or stretch of one) that would have fewer than 8 frames is sampled so that it has 8, at no more
-    than 4 frames per second: a 4 s clip at 2, a 2 s clip and all shorter ones at 4.
+    A video (or stretch of one) that would have fewer than 8 frames is sampled at two or four times ``base``, so that it
+    has 8, at no more than 4 frames per second: a 7 s clip at 2, a 3 s clip and all shorter ones at 4. Whole multiples:
+    a copy that is a little longer or shorter is then seen at the same moments.
 
     Args:
         duration: Seconds; 0 or less means unknown and very short.
@@ -31,14 +34,19 @@ def sampling_rate(duration: float, base: float = 1.0) -> float:
     if duration * base >= _FEWEST_FRAMES:
         return base
     densest = max(_DENSEST_RATE, base)
-    return densest if duration <= 0 else min(densest, _FEWEST_FRAMES / duration)
+    if duration <= 0:
+        return densest
+    doublings = math.ceil(math.log2(_FEWEST_FRAMES / (duration * base)))
+    return float(min(densest, base * 2**doublings))
 
 
 def query_rate(duration: float, base: float = 1.0) -> float:
-    """Frames per second at which a query is sampled: more densely than the collection, up to 90 frames.
+    """Frames per second at which a query is sampled: more densely than the collection, up to 120 frames.
 
     The frames of two copies are sampled at different moments, up to half a period apart, and a moving camera has moved
-    on by then. A query of 22 s or less is sampled at 4 frames per second, a minute at 1.5, 90 s at ``base``.
+    on by then. A query of 25 s or less is sampled at 4 frames per second, 30 s at 3, a minute at 2, more at ``base``:
+    always a whole multiple of :func:`sampling_rate`, so that among the frames of a query are those that the collection
+    has of the same video.
 
     Args:
         duration: Seconds; 0 or less means unknown and very short.
@@ -48,5 +56,9 @@ def query_rate(duration: float, base: float = 1.0) -> float:
         InvalidArgumentError: The base is not above 0.
     """
     least = sampling_rate(duration, base)
-    densest = max(_DENSEST_RATE, base)
-    return densest if duration <= 0 else max(least, min(densest, _QUERY_FRAMES / duration))
+    if duration <= 0:
+        return least
+    multiple = min(
+        math.floor(_QUERY_FRAMES / (duration * least) + 0.5), int(max(_DENSEST_RATE, base) / least)
+    )
+    return least * max(1, multiple)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
 
@@ -125,11 +124,7 @@ def fit_rule(
     bias = float(model.intercept_[0] - (weights * mean).sum())
     rule = FittedRule(dict(zip(names, weights.tolist(), strict=True)), bias)
     chances = np.array([rule.probability(example) for example in examples])
-    return FittedRule(rule.weights, bias, _best_threshold(chances, positive, missed))
-
-
-def _best_threshold(chances: NDArray[np.float64], positive: NDArray[np.bool_], missed: int) -> float:
-    """The threshold with the highest F1; in log-odds the middle between the values on its two sides."""
+    # The threshold with the highest F1; in log-odds the middle between the values on its two sides.
     order = np.argsort(-chances, kind="stable")
     ranked, right = chances[order], positive[order].cumsum()
     last = np.append(np.diff(ranked) < 0, True)  # only where a run of equal values ends
@@ -138,4 +133,4 @@ def _best_threshold(chances: NDArray[np.float64], positive: NDArray[np.bool_], m
     below = np.append(logits[1:], logits[-1] - 1.0)
     gaps = np.where(last & (f1 >= np.where(last, f1, 0).max() - 1e-12), logits - below, -1.0)
     place = int(gaps.argmax())
-    return float(1 / (1 + np.exp(-(logits[place] + below[place]) / 2)))
+    return FittedRule(rule.weights, bias, float(1 / (1 + np.exp(-(logits[place] + below[place]) / 2))))

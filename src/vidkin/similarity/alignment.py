@@ -85,7 +85,14 @@ def align(
         InvalidArgumentError: Shapes that do not fit together, an empty map, times that do not increase, or
             numbers that are not allowed.
     """
-    _check_numbers(threshold, speeds, maximum_segments, minimum_duration)
+    if not 0.0 < threshold < 1.0:
+        raise InvalidArgumentError(f"threshold is {threshold}, allowed is a number between 0 and 1")
+    if not speeds or min(speeds) <= 0.0:
+        raise InvalidArgumentError(f"speeds are {tuple(speeds)}, allowed are one or more numbers above 0")
+    if maximum_segments < 1:
+        raise InvalidArgumentError(f"maximum_segments is {maximum_segments}, allowed is 1 or more")
+    if not minimum_duration >= 0.0:
+        raise InvalidArgumentError(f"minimum_duration is {minimum_duration} s, allowed is 0 or more")
     evidence, weights = _evidence(
         similarity, query_times, target_times, query_weights, target_weights, threshold
     )
@@ -108,21 +115,10 @@ def align(
             segments.append(_segment(evidence, run, similarity, weights, mirrored))
             _clear(evidence, explained, threshold)
         else:
-            _clear_cells(evidence, explained, threshold)
+            # Take the evidence of a run away, and nothing else.
+            rows, columns = _cells(evidence, explained)
+            evidence.excess[rows, columns] = -threshold * evidence.query_period
     return segments
-
-
-def _check_numbers(
-    threshold: float, speeds: Sequence[float], maximum_segments: int, minimum_duration: float
-) -> None:
-    if not 0.0 < threshold < 1.0:
-        raise InvalidArgumentError(f"threshold is {threshold}, allowed is a number between 0 and 1")
-    if not speeds or min(speeds) <= 0.0:
-        raise InvalidArgumentError(f"speeds are {tuple(speeds)}, allowed are one or more numbers above 0")
-    if maximum_segments < 1:
-        raise InvalidArgumentError(f"maximum_segments is {maximum_segments}, allowed is 1 or more")
-    if not minimum_duration >= 0.0:
-        raise InvalidArgumentError(f"minimum_duration is {minimum_duration} s, allowed is 0 or more")
 
 
 def _evidence(
@@ -141,7 +137,11 @@ def _evidence(
         )
     query_times = check_times("query_times", query_times, similarity.shape[0])
     target_times = check_times("target_times", target_times, similarity.shape[1])
-    query_period, target_period = _periods(query_times, target_times)
+    # Median distances of frames; a single frame takes the other side's, two single ones take a second.
+    found = [
+        float(times.diff().median()) if len(times) > 1 else None for times in (query_times, target_times)
+    ]
+    query_period, target_period = found[0] or found[1] or 1.0, found[1] or found[0] or 1.0
     sides = []
     for name, given, times in (
         ("query_weights", query_weights, query_times),
@@ -153,7 +153,10 @@ def _evidence(
     excess = similarity.detach().to("cpu", torch.float32) - threshold
     if query_weights is not None or target_weights is not None:
         excess *= torch.minimum(sides[0][:, None], sides[1])
-    seconds = _seconds(query_times, query_period)
+    # How long each frame stands, [T] float32: half the distance to its neighbours, gaps not counted.
+    gaps = query_times.diff().clamp(max=2 * query_period)
+    edge = torch.full((1,), query_period, dtype=query_times.dtype)
+    seconds = ((torch.cat([edge, gaps]) + torch.cat([gaps, edge])) / 2).float()
     excess *= seconds[:, None]
     nearest = NearestFrame(target_times, target_period)
     return (
@@ -170,21 +173,6 @@ def _evidence(
     )
 
 
-def _periods(query_times: torch.Tensor, target_times: torch.Tensor) -> tuple[float, float]:
-    """Median distances of frames; a single frame takes the other side's, two single ones take a second."""
-    found = [
-        float(times.diff().median()) if len(times) > 1 else None for times in (query_times, target_times)
-    ]
-    return found[0] or found[1] or 1.0, found[1] or found[0] or 1.0
-
-
-def _seconds(times: torch.Tensor, period: float) -> torch.Tensor:
-    """How long each frame stands, [T] float32: half the distance to its neighbours, gaps not counted."""
-    gaps = times.diff().clamp(max=2 * period)
-    edge = torch.full((1,), period, dtype=times.dtype)
-    return ((torch.cat([edge, gaps]) + torch.cat([gaps, edge])) / 2).float()
-
-
 def _duration(times: torch.Tensor, period: float) -> float:
     return float(times[-1] - times[0]) + period
 
@@ -192,7 +180,11 @@ def _duration(times: torch.Tensor, period: float) -> float:
 def _fitted(evidence: EvidenceMap, run: Run, speeds: Sequence[float], longest_gap: float) -> Run:
     """Fit the line to the cells beside it and take its best run, while that explains more."""
     best = best_run(evidence, run.line, longest_gap=longest_gap) or run
-    if not _meets_the_ends(evidence, best):
+    # No turn could make the run longer if one of the videos ends before it and one after it.
+    columns = _cells(evidence, best)[1]
+    starts = best.first == 0 or bool((columns == 0).any())
+    last_row, last_column = len(evidence.query_times) - 1, len(evidence.target_times) - 1
+    if not starts or (best.last != last_row and int(columns.max()) != last_column):
         best = _turned(evidence, best, longest_gap)
     for _ in range(_FIT_ROUNDS):
         line = _fitted_line(evidence, best, speeds)
@@ -204,15 +196,6 @@ def _fitted(evidence: EvidenceMap, run: Run, speeds: Sequence[float], longest_ga
             break
         best = found
     return best
-
-
-def _meets_the_ends(evidence: EvidenceMap, run: Run) -> bool:
-    """Whether no turn could make the run longer: before and after it one of the videos ends."""
-    columns = _cells(evidence, run)[1]
-    starts = run.first == 0 or bool((columns == 0).any())
-    return starts and (
-        run.last == len(evidence.query_times) - 1 or int(columns.max()) == len(evidence.target_times) - 1
-    )
 
 
 def _turned(evidence: EvidenceMap, run: Run, longest_gap: float) -> Run:
@@ -358,12 +341,6 @@ def _cells(evidence: EvidenceMap, run: Run) -> tuple[torch.Tensor, torch.Tensor]
     rows = torch.arange(run.first, run.last + 1)
     kept = near[0, rows]
     return rows[kept], found[0, rows][kept]
-
-
-def _clear_cells(evidence: EvidenceMap, run: Run, threshold: float) -> None:
-    """Take the evidence of a run away, and nothing else."""
-    rows, columns = _cells(evidence, run)
-    evidence.excess[rows, columns] = -threshold * evidence.query_period
 
 
 def _clear(evidence: EvidenceMap, run: Run, threshold: float) -> None:

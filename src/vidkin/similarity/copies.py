@@ -156,7 +156,7 @@ class CopyScorer:
             # Between two frames of a coarse target nothing is known: each of its frames looks for the nearest frame
             # of the query.
             result = _score(target, query, frame_map.T.contiguous(), mirrored, self.settings)
-            segments = tuple(map(_swapped, result.segments))
+            segments = tuple(segment.swapped() for segment in result.segments)
         else:
             result = _score(query, target, frame_map, mirrored, self.settings)
             segments = result.segments
@@ -208,17 +208,6 @@ def _inside(segment: Segment, query_end: float | None, target_end: float | None)
     )
 
 
-def _swapped(segment: Segment) -> Segment:
-    return replace(
-        segment,
-        query_start=segment.target_start,
-        query_end=segment.target_end,
-        target_start=segment.query_start,
-        target_end=segment.query_end,
-        speed=1.0 / segment.speed,
-    )
-
-
 def _score(
     query: FrameFeatures,
     target: FrameFeatures,
@@ -243,21 +232,30 @@ def _score(
     total = _Evidence.empty(query, target)
     best = 0.0
     for segment in segments:
-        rows, columns = _matched_frames(segment, query, target)
+        # Indices of the query's frames in a segment and of the target's frames beside them.
+        inside = (query.timestamps >= segment.query_start - 1e-6) & (
+            query.timestamps <= segment.query_end + 1e-6
+        )
+        rows = inside.nonzero()[:, 0]
+        wanted = segment.target_start + segment.speed * (query.timestamps[rows] - segment.query_start)
+        after = torch.searchsorted(target.timestamps, wanted).clamp(max=len(target) - 1)
+        before = (after - 1).clamp(min=0)
+        nearer = (target.timestamps[after] - wanted).abs() < (wanted - target.timestamps[before]).abs()
+        columns = torch.where(nearer, after, before)
         agreement = _change_agreement(query.whole[rows], target.whole[columns], settings)
         part = _Evidence.of(frame_map, query, target, rows, columns, query_news, target_news)
         alone = part.score(agreement, settings)
         total = total.plus(part, agreement)
         best = max(best, alone, total.score(1.0, settings))
         scored.append(replace(segment, score=_spread(min(1.0, segment.score * agreement))))
-    ranked = sorted((s for s in scored if s.score > 0), key=lambda segment: -_strength(segment))
+    # Long segments count more than short ones that are a little surer.
+    ranked = sorted(
+        (segment for segment in scored if segment.score > 0),
+        key=lambda segment: -segment.score * (segment.query_end - segment.query_start + 1.0),
+    )
     # Beside the best one a segment that says no more than unrelated videos do is noise.
     kept = tuple(s for place, s in enumerate(ranked) if place == 0 or s.score >= _UNRELATED)
     return PairScore(best if kept else 0.0, kept, frame_map)
-
-
-def _strength(segment: Segment) -> float:
-    return segment.score * (segment.query_end - segment.query_start + 1.0)
 
 
 def _spread(value: float) -> float:
@@ -359,19 +357,6 @@ def _news(frames: FrameFeatures, still: float) -> torch.Tensor:
         allowed = still * frames.timestamps.diff().clamp(0.25, 1.0).float()
         news[1:] = (difference / allowed).clamp(0, 1)
     return news
-
-
-def _matched_frames(
-    segment: Segment, query: FrameFeatures, target: FrameFeatures
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Indices of the query's frames in a segment and of the target's frames beside them."""
-    inside = (query.timestamps >= segment.query_start - 1e-6) & (query.timestamps <= segment.query_end + 1e-6)
-    rows = inside.nonzero()[:, 0]
-    wanted = segment.target_start + segment.speed * (query.timestamps[rows] - segment.query_start)
-    after = torch.searchsorted(target.timestamps, wanted).clamp(max=len(target) - 1)
-    before = (after - 1).clamp(min=0)
-    nearer = (target.timestamps[after] - wanted).abs() < (wanted - target.timestamps[before]).abs()
-    return rows, torch.where(nearer, after, before)
 
 
 def _change_agreement(query: torch.Tensor, target: torch.Tensor, settings: ScoreSettings) -> float:

@@ -286,21 +286,18 @@ def _swept(evidence: EvidenceMap, speeds: Sequence[float]) -> tuple[torch.Tensor
         for parity in (0, 1):
             places = (float(offsets[parity]) - first + speed * evidence.query_times) / period
             lines = total[parity::2]
-            lines += _swept_lines(excess, places.round().long().tolist(), len(lines))
+            # Kadane's algorithm for ``count`` lines; line n reads column ``places[row] + n`` of each row.
+            count = len(lines)
+            current, best = torch.zeros(count), torch.zeros(count)
+            for row, place in zip(excess, places.round().long().tolist(), strict=True):
+                start, stop = max(0, -place), min(count, excess.shape[1] - place)
+                if start < stop:
+                    part = current[start:stop]
+                    part.clamp_(min=0.0).add_(row[place + start : place + stop])
+                    torch.maximum(best[start:stop], part, out=best[start:stop])
+            lines += best
         totals.append(total)
     return _joined(speeds, grids, totals)
-
-
-def _swept_lines(excess: torch.Tensor, places: list[int], count: int) -> torch.Tensor:
-    """Kadane's algorithm for ``count`` lines; line n reads column ``places[row] + n`` of each row."""
-    current, best = torch.zeros(count), torch.zeros(count)
-    for row, place in zip(excess, places, strict=True):
-        start, stop = max(0, -place), min(count, excess.shape[1] - place)
-        if start < stop:
-            part = current[start:stop]
-            part.clamp_(min=0.0).add_(row[place + start : place + stop])
-            torch.maximum(best[start:stop], part, out=best[start:stop])
-    return best
 
 
 def _offsets(evidence: EvidenceMap, speed: float) -> torch.Tensor:

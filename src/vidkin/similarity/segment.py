@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vidkin.errors import InvalidArgumentError
 
@@ -62,3 +62,16 @@ class Segment:
                 )
         if not self.speed > 0.0:
             raise InvalidArgumentError(f"segment speed is {self.speed}, allowed is a number above 0")
+
+    def swapped(self) -> Segment:
+        """The same stretch with query and target exchanged."""
+        return replace(
+            self,
+            query_start=self.target_start,
+            query_end=self.target_end,
+            target_start=self.query_start,
+            target_end=self.query_end,
+            speed=1.0 / self.speed,
+            query_box=self.target_box,
+            target_box=self.query_box,
+        )

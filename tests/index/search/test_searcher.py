@@ -33,15 +33,26 @@ def path_of(index: Index, name: str) -> Path:
     return next(Path(record.path) for record in index.videos() if Path(record.path).stem == name)
 
 
-def test_match_uses_what_is_stored(index: Index) -> None:
+def test_match_reads_the_target_again_as_finely_as_the_query(index: Index) -> None:
     found = index.match(path_of(index, "coffee low"), path_of(index, "coffee"))
     assert found.score > 0.9
     assert found.segments[0].query_end == pytest.approx(10, abs=0.3)
     assert tuple(found.map.shape) == (len(found.query_times), len(found.target_times))
-    assert len(found.target_times) == 10  # one a second, as indexed
-    assert len(found.query_times) == 40  # four a second, as queries are
+    assert len(found.target_times) == len(found.query_times) == 40  # four a second
     assert "Comparison(score=" in repr(found)
     assert index.match(path_of(index, "rocket"), path_of(index, "coffee")).score < 0.2
+
+
+def test_match_uses_what_is_stored_of_a_file_that_is_gone(tmp_path: Path) -> None:
+    clip = encode(tmp_path / "clip.mp4", pan("coffee", 100, width=160, height=120), rate=10)
+    gone = tmp_path / "gone.mp4"
+    gone.write_bytes(clip.read_bytes())
+    with Index.open(tmp_path / "i", create=True) as other:
+        other.add(gone, executor=SerialExecutor(other.worker_spec))
+        gone.unlink()
+        found = other.match(clip, gone)
+    assert len(found.target_times) == 10  # one a second, as indexed
+    assert found.score > 0.98
 
 
 def test_segments_end_where_the_videos_end(index: Index, tmp_path: Path) -> None:

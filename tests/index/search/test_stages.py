@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from vidkin.errors import CollectionError, InvalidArgumentError
-from vidkin.index import Match, MemoryStore, VideoRecord, window_vectors
+from vidkin.index import DuplicateGroup, Match, MemoryStore, VideoRecord, window_vectors
 from vidkin.index.decisions import Decisions
+from vidkin.index.duplicates.comparisons import Comparisons
+from vidkin.index.duplicates.files import FileRecord
+from vidkin.index.duplicates.find import find_duplicates
+from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.search.common import CommonFrames, find_common
-from vidkin.index.search.duplicates import find_duplicates
 from vidkin.index.search.query import Query, query_from_stored
 from vidkin.index.search.recall import measure_recall
 from vidkin.index.search.stages import find_candidates, find_matches
@@ -59,6 +63,12 @@ def query(store: MemoryStore, video_id: int) -> Query:
 
 def search(store: MemoryStore, asked: Query, common: CommonFrames, **options: float) -> list[Match]:
     return find_matches(store, asked, common, CopyScorer(), **options)  # type: ignore[arg-type]
+
+
+def duplicates(store: MemoryStore, decisions: Decisions, **options: Any) -> list[DuplicateGroup]:
+    files = [FileRecord(record) for record in store.videos()]
+    pairs = PairSearch(store, CommonFrames(), CopyScorer(), Comparisons())
+    return find_duplicates(files, pairs, decisions, **options)
 
 
 def identity(store: MemoryStore, name: str) -> int:
@@ -154,20 +164,14 @@ def test_duplicates_are_grouped_with_the_best_copy_first(store: MemoryStore) -> 
     add(store, "large", film, width=1920, height=1080, content_hash="other bytes")
     add(store, "large twin", film, width=1920, height=1080, size=900)
     steps: list[tuple[int, int]] = []
-    groups = find_duplicates(
-        store,
-        CommonFrames(),
-        CopyScorer(),
-        Decisions(),
-        on_progress=lambda done, total: steps.append((done, total)),
-    )
+    groups = duplicates(store, Decisions(), on_progress=lambda done, total: steps.append((done, total)))
     assert [[Path(m.path).stem for m in group.members] for group in groups] == [
         ["large", "large twin", "small"]
     ]
     assert Path(groups[0].best.path).stem == "large"
     assert steps[-1] == (15, 15)
     with pytest.raises(InvalidArgumentError, match="threshold must be above 0 and at most 1, got 0"):
-        find_duplicates(store, CommonFrames(), CopyScorer(), Decisions(), threshold=0)
+        duplicates(store, Decisions(), threshold=0)
 
 
 def test_decisions_join_and_part(tmp_path: Path) -> None:
@@ -180,7 +184,7 @@ def test_decisions_join_and_part(tmp_path: Path) -> None:
     decisions.decide("one", "two", "not a match")
     decisions.decide("three", "stranger", "match")
     decisions.save(tmp_path)
-    groups = find_duplicates(store, CommonFrames(), CopyScorer(), Decisions.open(tmp_path))
+    groups = duplicates(store, Decisions.open(tmp_path))
     for group in groups:
         assert not {"/videos/one.mp4", "/videos/two.mp4"} <= {member.path for member in group.members}
     joined = next(g for g in groups if "/videos/stranger.mp4" in {m.path for m in g.members})

@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from vidkin.cli.console import meter, note, path_text, say, table
-from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
+from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption
 from vidkin.cli.paths import open_index, open_index_for_writing
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.json_values import print_json
@@ -45,14 +45,21 @@ def duplicates(
         tuple[Path, Path] | None,
         typer.Option("--is-a-match", metavar="A B", help="Mark these two videos as duplicates and exit."),
     ] = None,
+    parts: Annotated[
+        bool, typer.Option("--parts", help="Also group excerpts with the video that they are from.")
+    ] = False,
+    mirror: MirrorOption = True,
     json: JsonOption = False,
 ) -> None:
-    """List groups of copies in the index; the best copy of each group is marked."""
+    """List groups of copies in the index; the best copy of each group is marked.
+
+    Pairs in doubt are read again. What was compared is kept in the index, so that the next run is fast.
+    """
     if not_a_match is not None or is_a_match is not None:
         _decide(index, not_a_match, is_a_match, json=json)
         return
     with open_index(index) as collection:
-        groups = find_groups(collection, threshold)
+        groups = find_groups(collection, threshold, parts=parts, mirrored=mirror)
     if csv_file is not None:
         _write_csv(groups, csv_file)
     if json:
@@ -65,10 +72,14 @@ def duplicates(
         note("A wrong pair? `vidkin duplicates --not-a-match A B` keeps it out of the groups.")
 
 
-def find_groups(collection: Index, threshold: float) -> list[DuplicateGroup]:
+def find_groups(
+    collection: Index, threshold: float, *, parts: bool = False, mirrored: bool = True
+) -> list[DuplicateGroup]:
     """The groups of copies; shows a progress bar."""
     with meter("comparing") as bar:
-        return collection.duplicates(threshold=threshold, on_progress=bar.update)
+        return collection.duplicates(
+            threshold=threshold, parts=parts, mirrored=mirrored, on_progress=bar.update
+        )
 
 
 def print_groups(groups: Sequence[DuplicateGroup]) -> None:

@@ -97,7 +97,16 @@ def perspective_matrices(count: int, shift: float, generator: torch.Generator) -
     """[count, 3, 3]: homographies that move each corner inwards or outwards by up to ``shift`` of the side."""
     corners = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
     moved = corners + 2.0 * shift * draw_uniform(4 * count, (-1.0, 1.0), generator, width=2).view(count, 4, 2)
-    return _homographies(corners.expand(count, 4, 2), moved)
+    # [N, 3, 3] that take four points [N, 4, 2] to four others: eight linear equations each.
+    source = corners.expand(count, 4, 2)
+    x, y = source[..., 0], source[..., 1]
+    u, v = moved[..., 0], moved[..., 1]
+    one, zero = torch.ones_like(x), torch.zeros_like(x)
+    upper = torch.stack([x, y, one, zero, zero, zero, -u * x, -u * y], dim=-1)
+    lower = torch.stack([zero, zero, zero, x, y, one, -v * x, -v * y], dim=-1)
+    solution = torch.linalg.solve(torch.cat([upper, lower], dim=1), torch.cat([u, v], dim=1)[..., None])
+    ones = torch.ones(len(source), 1)
+    return torch.cat([solution[..., 0], ones], dim=1).view(-1, 3, 3)
 
 
 def mirror_matrices(count: int, share: float, generator: torch.Generator) -> torch.Tensor:
@@ -166,15 +175,3 @@ def _affine(width: torch.Tensor, height: torch.Tensor, shift: torch.Tensor) -> t
     matrices[:, :2, 2] = shift
     matrices[:, 2, 2] = 1.0
     return matrices
-
-
-def _homographies(source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """[N, 3, 3] that take four points [N, 4, 2] to four others: eight linear equations each."""
-    x, y = source[..., 0], source[..., 1]
-    u, v = target[..., 0], target[..., 1]
-    one, zero = torch.ones_like(x), torch.zeros_like(x)
-    upper = torch.stack([x, y, one, zero, zero, zero, -u * x, -u * y], dim=-1)
-    lower = torch.stack([zero, zero, zero, x, y, one, -v * x, -v * y], dim=-1)
-    solution = torch.linalg.solve(torch.cat([upper, lower], dim=1), torch.cat([u, v], dim=1)[..., None])
-    ones = torch.ones(len(source), 1)
-    return torch.cat([solution[..., 0], ones], dim=1).view(-1, 3, 3)

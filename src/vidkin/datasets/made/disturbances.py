@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vidkin.datasets.made.scenes import Pictures
 from vidkin.errors import InvalidArgumentError
@@ -81,19 +80,16 @@ def _repeated(pictures: Pictures, random: np.random.Generator) -> Pictures:
     return pictures[numbers]
 
 
-def _graphic(shape: tuple[int, ...], random: np.random.Generator) -> tuple[NDArray[np.bool_], float]:
-    """Where a caption, a logo or a panel is, and its luma."""
+def _overlay(pictures: Pictures, random: np.random.Generator, edge: int) -> Pictures:
+    # Where a caption, a logo or a panel is, and its luma.
+    shape = pictures.shape[2:]
     height, width = shape
     area = np.zeros(shape, np.bool_)
     rows, columns = int(height * random.uniform(0.1, 0.4)), int(width * random.uniform(0.15, 0.7))
     top, left = int(random.integers(0, height - rows + 1)), int(random.integers(0, width - columns + 1))
-    part = area[top : top + rows, left : left + columns]
-    part[:] = True if random.random() < 0.4 else random.random(part.shape) < 0.5
-    return area, float(random.choice([16, 200, 235, random.uniform(16, 235)]))
-
-
-def _overlay(pictures: Pictures, random: np.random.Generator, edge: int) -> Pictures:
-    area, luma = _graphic(pictures.shape[2:], random)
+    covered = area[top : top + rows, left : left + columns]
+    covered[:] = True if random.random() < 0.4 else random.random(covered.shape) < 0.5
+    luma = float(random.choice([16, 200, 235, random.uniform(16, 235)]))
     start = int(random.integers(2, len(pictures) - 6))
     end = min(len(pictures), start + int(random.integers(8, 80)))
     place = np.arange(len(pictures), dtype=np.float32)

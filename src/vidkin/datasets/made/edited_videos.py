@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.datasets.made.footage import Footage
-from vidkin.datasets.made.sequences import Composition, compose
+from vidkin.datasets.made.sequences import compose
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import write_video
 
@@ -73,22 +73,18 @@ def build_composed(
             times=times.tolist() if variable else None,
             crf=int(random.integers(18, 34)),
         )
-        labels[name] = _entry(composition, rate, times)
+        labels[name] = {
+            "frames": len(composition),
+            "fps": rate,
+            "hard": list(composition.hard),
+            "gradual": [{"start": first, "end": last} for first, last in composition.gradual],
+            "times": [round(float(times[cut]), 6) for cut in composition.hard],
+        }
         if on_progress is not None:
             on_progress(number + 1, videos)
     path = target / COMPOSED_LABELS
     path.write_text(json.dumps({"seed": seed, "videos": labels}, indent=1) + "\n", encoding="utf-8")
     return path
-
-
-def _entry(composition: Composition, rate: float, times: NDArray[np.float64]) -> dict[str, object]:
-    return {
-        "frames": len(composition),
-        "fps": rate,
-        "hard": list(composition.hard),
-        "gradual": [{"start": first, "end": last} for first, last in composition.gradual],
-        "times": [round(float(times[cut]), 6) for cut in composition.hard],
-    }
 
 
 def rgb_pictures(pictures: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:

@@ -107,19 +107,16 @@ def read_footage(
             on_progress(len(read), total)
     pictures = []
     for path in photographs:
-        pictures.append(_photograph(path, round(_PHOTOGRAPH * height)))
+        # [3, h, w] luma and chroma, the shorter side as long as asked for.
+        side = round(_PHOTOGRAPH * height)
+        try:
+            with Image.open(path) as image:
+                picture = image.convert("YCbCr")
+        except OSError as error:
+            raise MediaError(path, f"not readable as an image: {error}") from error
+        scale = side / min(picture.size)
+        size = (max(side, round(picture.width * scale)), max(side, round(picture.height * scale)))
+        pictures.append(np.ascontiguousarray(np.asarray(picture.resize(size)).transpose(2, 0, 1)))
         if on_progress is not None:
             on_progress(len(read) + len(pictures), total)
     return Footage(height, width, tuple(read), tuple(pictures))
-
-
-def _photograph(path: PathLike, side: int) -> NDArray[np.uint8]:
-    """[3, h, w] luma and chroma, the shorter side as long as asked for."""
-    try:
-        with Image.open(path) as image:
-            picture = image.convert("YCbCr")
-    except OSError as error:
-        raise MediaError(path, f"not readable as an image: {error}") from error
-    scale = side / min(picture.size)
-    size = (max(side, round(picture.width * scale)), max(side, round(picture.height * scale)))
-    return np.ascontiguousarray(np.asarray(picture.resize(size)).transpose(2, 0, 1))

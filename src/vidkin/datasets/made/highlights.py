@@ -163,7 +163,15 @@ def build_highlights(
             f"given are {videos} videos of {shots} shots at {rate} frames a second, needed are at least 1, 3 and 1"
         )
     names = [HIGHLIGHT_PLACES[place] for place in chosen] + [name for name, _ in _TOYS[part]]
-    files = _found(Path(recordings), names)
+    place = Path(recordings)
+    present = {path.name: path for path in sorted(place.rglob("*.mp4"))}
+    missing = [name for name in names if name not in present]
+    if missing:
+        raise InvalidArgumentError(
+            f"{place} lacks {', '.join(missing)}: the recordings are intel-iot-devkit/sample-videos and "
+            "mdn/learning-area on GitHub; put them into this folder or below"
+        )
+    files = {name: present[name] for name in names}
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng([seed, part == "test"])
@@ -210,17 +218,6 @@ def _calm(place: str, part: Part) -> list[tuple[float, float]]:
     return [(low, high) for low, high in stretches if high - low >= 2.0]
 
 
-def _found(folder: Path, names: Sequence[str]) -> dict[str, Path]:
-    present = {path.name: path for path in sorted(folder.rglob("*.mp4"))}
-    missing = [name for name in names if name not in present]
-    if missing:
-        raise InvalidArgumentError(
-            f"{folder} lacks {', '.join(missing)}: the recordings are intel-iot-devkit/sample-videos and "
-            "mdn/learning-area on GitHub; put them into this folder or below"
-        )
-    return {name: present[name] for name in names}
-
-
 def _takes(
     deck: _Deck,
     files: Mapping[str, Path],
@@ -242,7 +239,16 @@ def _takes(
         length = min(generator.uniform(*_CALM_ALONE), high - low)
         start = generator.uniform(low, high - length)
         takes.append(_Take(files[HIGHLIGHT_PLACES[place]], start, start + length, None))
-    return _arranged(takes, generator)
+    # A random order in which neighbours are of different files where that is possible.
+    best, fewest = takes, len(takes)
+    for _ in range(200):
+        order = [takes[n] for n in generator.permutation(len(takes))]
+        same = sum(a.file == b.file for a, b in pairwise(order))
+        if same < fewest:
+            best, fewest = order, same
+        if fewest == 0:
+            break
+    return best
 
 
 def _critical_take(
@@ -262,19 +268,6 @@ def _toy_take(files: Mapping[str, Path], part: Part, generator: np.random.Genera
     length = min(generator.uniform(*_CALM_ALONE), seconds)
     start = generator.uniform(0.0, seconds - length)
     return _Take(files[name], start, start + length, None)
-
-
-def _arranged(takes: list[_Take], generator: np.random.Generator) -> list[_Take]:
-    """A random order in which neighbours are of different files where that is possible."""
-    best, fewest = takes, len(takes)
-    for _ in range(200):
-        order = [takes[n] for n in generator.permutation(len(takes))]
-        same = sum(a.file == b.file for a, b in pairwise(order))
-        if same < fewest:
-            best, fewest = order, same
-        if fewest == 0:
-            break
-    return best
 
 
 def _write(path: Path, takes: Sequence[_Take], rate: int, generator: np.random.Generator) -> VideoAnnotation:

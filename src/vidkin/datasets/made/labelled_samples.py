@@ -136,7 +136,7 @@ def build_labelled_samples(
                 done += 1
                 if on_progress is not None:
                     on_progress(done, total, path)
-            _write_manifest(root, known)
+            write_text(root / _MANIFEST, json.dumps(known, indent=1))
     return read_photographs(root, build=False)
 
 
@@ -261,7 +261,3 @@ def _refuse_foreign(root: Path, known: dict[str, Any] | None) -> None:
         )
     if root.is_dir() and any(path.name != _MANIFEST for path in root.iterdir()):
         raise DatasetError(f"{root} is not empty and holds no labelled samples; give a folder of their own")
-
-
-def _write_manifest(root: Path, known: dict[str, Any]) -> None:
-    write_text(root / _MANIFEST, json.dumps(known, indent=1))

@@ -223,16 +223,13 @@ class _Builder:
             truth = make()
             noted = {"recipe": recipe, "size": path.stat().st_size, "truth": truth}
             self._files[key] = noted
-            self._write_manifest()
+            write_text(self._root / _MANIFEST, json.dumps({"files": self._files}, indent=1))
             self.built += 1
         self._done += 1
         if self._on_progress is not None:
             self._on_progress(self._done, self._total, path)
         found: dict[str, Any] = noted["truth"]
         return found
-
-    def _write_manifest(self) -> None:
-        write_text(self._root / _MANIFEST, json.dumps({"files": self._files}, indent=1))
 
 
 def _span(item: Any) -> tuple[float, float, float, float]:

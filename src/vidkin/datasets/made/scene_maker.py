@@ -122,14 +122,10 @@ class SceneMaker:
             across = Course((*waves.reach, place), (*waves.period, 1e9), (*waves.phase, np.pi / 2))
         base = float(random.uniform(0.1, 0.6))
         down = Course((*swaying.reach, base), (*swaying.period, 1e9), (*swaying.phase, np.pi / 2))
-        return Sprite(np.ascontiguousarray(image), _ellipse(rows, columns), down, across)
+        y = (np.arange(rows) + 0.5) / rows * 2 - 1
+        x = (np.arange(columns) + 0.5) / columns * 2 - 1
+        inside: NDArray[np.bool_] = np.abs(y[:, None]) ** 3 + np.abs(x[None]) ** 3 <= 1
+        return Sprite(np.ascontiguousarray(image), inside, down, across)
 
     def _shake(self, reach: float) -> Course:
         return Course.draw(self._random, reach * self._random.uniform(0.3, 1), fastest=4, slowest=40)
-
-
-def _ellipse(rows: int, columns: int) -> NDArray[np.bool_]:
-    down = (np.arange(rows) + 0.5) / rows * 2 - 1
-    across = (np.arange(columns) + 0.5) / columns * 2 - 1
-    inside: NDArray[np.bool_] = np.abs(down[:, None]) ** 3 + np.abs(across[None]) ** 3 <= 1
-    return inside

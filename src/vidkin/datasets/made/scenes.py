@@ -175,7 +175,14 @@ class StageScene:
             for place, (top, left) in enumerate(zip(tops, lefts, strict=True)):
                 draw_sprite(seen[place], sprite, rows[place] - top, columns[place] - left)
         if self.blur:
-            _smear(seen, np.abs(np.gradient(columns.mean(1))) if len(times) > 1 else np.zeros(1), columns)
+            # Blur each picture sideways by half of what the camera moved.
+            step = np.abs(np.diff(columns, axis=1)).mean() + 1e-6
+            shifts = np.abs(np.gradient(columns.mean(1))) if len(times) > 1 else np.zeros(1)
+            for picture, moved in zip(seen, shifts, strict=True):
+                width = int(min(moved / step / 2, picture.shape[2] / 4))
+                if width >= 2:
+                    total = np.cumsum(np.pad(picture, ((0, 0), (0, 0), (width, 0)), mode="edge"), axis=2)
+                    picture[:] = (total[:, :, width:] - total[:, :, :-width]) / width
         return _grade(seen, framing)
 
 
@@ -214,16 +221,6 @@ def _grid(
         found = np.abs(found) % (2 * side)
         places.append(np.where(found >= side, 2 * side - 1 - found, found))
     return places[0], places[1]
-
-
-def _smear(seen: Pictures, speed: NDArray[np.float64], columns: NDArray[np.int64]) -> None:
-    """Blur each picture sideways by half of what the camera moved."""
-    step = np.abs(np.diff(columns, axis=1)).mean() + 1e-6
-    for picture, moved in zip(seen, speed, strict=True):
-        width = int(min(moved / step / 2, picture.shape[2] / 4))
-        if width >= 2:
-            total = np.cumsum(np.pad(picture, ((0, 0), (0, 0), (width, 0)), mode="edge"), axis=2)
-            picture[:] = (total[:, :, width:] - total[:, :, :-width]) / width
 
 
 def _grade(pictures: Pictures, framing: Framing) -> Pictures:

@@ -74,7 +74,10 @@ class ShotMaker:
         self._last = clip
         speed = random.choice([0.5, 1.0, 2.0, 3.0, 5.0], p=[0.1, 0.65, 0.1, 0.1, 0.05])
         first = random.integers(0, max(1, len(clip) - int(length * speed) - 2))
-        numbers = _there_and_back(first + np.arange(length) * speed, len(clip))
+        # Places in a clip that runs to its end and back again.
+        whole = len(clip)
+        around = (first + np.arange(length) * speed).astype(np.int64) % (2 * (whole - 1))
+        numbers = np.where(around >= whole, 2 * (whole - 1) - around, around)
         scale = np.full(length, random.uniform(0.45, 1.0) if random.random() < 0.6 else 1.0)
         if again:
             scale[:] = random.uniform(0.3, 0.6)
@@ -213,12 +216,6 @@ def _looked_at(
         for picture, row, column in zip(pictures, rows, columns, strict=True)
     ]
     return np.stack(found).astype(np.float32)
-
-
-def _there_and_back(places: NDArray[np.float64], length: int) -> NDArray[np.int64]:
-    """Places in a clip that runs to its end and back again."""
-    around = places.astype(np.int64) % (2 * (length - 1))
-    return np.where(around >= length, 2 * (length - 1) - around, around)
 
 
 def _mirrored(places: NDArray[np.float64], length: int) -> NDArray[np.int64]:

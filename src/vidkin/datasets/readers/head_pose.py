@@ -56,7 +56,16 @@ def read_head_pose(
     Raises:
         DatasetError: The folder is in neither layout.
     """
-    names = _compiled(pattern)
+    try:
+        names = re.compile(pattern, re.IGNORECASE)
+    except re.error as error:
+        raise InvalidArgumentError(f"pattern {pattern!r} is no regular expression: {error}") from error
+    lacking = sorted({"subject", "pan"} - set(names.groupindex))
+    if lacking:
+        raise InvalidArgumentError(
+            f"pattern {pattern!r} lacks the groups {', '.join(lacking)}; write them as "
+            "(?P<subject>...) and (?P<pan>...)"
+        )
     if not 0 <= front < 180:
         raise InvalidArgumentError(f"front must be from 0 to below 180 degrees, got {front}")
     if negative not in ("left", "right"):
@@ -78,20 +87,6 @@ def read_head_pose(
         return labelled
     train = make_split(labelled.part("train"), by="item", test=0.0, validation=validation, seed=seed)
     return labelled.with_items((*train.items, *labelled.part("test").items))
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    try:
-        names = re.compile(pattern, re.IGNORECASE)
-    except re.error as error:
-        raise InvalidArgumentError(f"pattern {pattern!r} is no regular expression: {error}") from error
-    lacking = sorted({"subject", "pan"} - set(names.groupindex))
-    if lacking:
-        raise InvalidArgumentError(
-            f"pattern {pattern!r} lacks the groups {', '.join(lacking)}; write them as "
-            "(?P<subject>...) and (?P<pan>...)"
-        )
-    return names
 
 
 def _sorted_by_hand(folder: Path) -> Iterator[LabelledItem]:

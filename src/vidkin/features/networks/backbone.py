@@ -99,7 +99,17 @@ class BackboneExtractor:
                 f"the whitening {whitening} is for descriptors of length {len(self._whitening.mean)}, "
                 f"{name} makes {sum(self._channels)}; fit one on its own descriptors"
             )
-        self._fingerprint = self._make_fingerprint()
+        facts = {
+            "revision": _REVISION,
+            "name": self._name,
+            "size": self._size,
+            "mean": self._mean,
+            "std": self._std,
+            "weights": self._network.digest(),
+            "whitening": None if self._whitening is None else self._whitening.digest(),
+        }
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        self._fingerprint = f"{self._name}-{digest[:12]}"
 
     @property
     def name(self) -> str:
@@ -166,7 +176,18 @@ class BackboneExtractor:
             picture = image[top:bottom, left:right]
             picture = picture[:, ::-1] if mirror else picture
             tensor = torch.from_numpy(np.array(picture)).permute(2, 0, 1).float()
-            pictures[index] = _fit(tensor, self._size, self._settings.fit)
+            # [3, H, W] to [3, size, size], by squeezing or by cropping.
+            if self._settings.fit == "whole":
+                shape = (self._size, self._size)
+            else:
+                tall, wide = tensor.shape[1:]
+                scale = round(self._size * _CROP_MARGIN) / min(tall, wide)
+                shape = (round(tall * scale), round(wide * scale))
+            resized = functional.interpolate(
+                tensor[None], shape, mode="bilinear", antialias=True, align_corners=False
+            )
+            above, before = (shape[0] - self._size) // 2, (shape[1] - self._size) // 2
+            pictures[index] = resized[0, :, above : above + self._size, before : before + self._size]
         mean = torch.tensor(self._mean)[:, None, None]
         std = torch.tensor(self._std)[:, None, None]
         return (pictures / 255 - mean) / std
@@ -204,19 +225,6 @@ class BackboneExtractor:
             raise InvalidArgumentError(
                 f"{self._name} does not take pictures of {self._size} x {self._size} pixels: {error}"
             ) from error
-
-    def _make_fingerprint(self) -> str:
-        facts = {
-            "revision": _REVISION,
-            "name": self._name,
-            "size": self._size,
-            "mean": self._mean,
-            "std": self._std,
-            "weights": self._network.digest(),
-            "whitening": None if self._whitening is None else self._whitening.digest(),
-        }
-        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-        return f"{self._name}-{digest[:12]}"
 
 
 def open_backbone(
@@ -315,21 +323,6 @@ def _literal(value: str) -> Any:
         except ValueError:
             continue
     return value
-
-
-def _fit(picture: torch.Tensor, size: int, fit: Literal["whole", "crop"]) -> torch.Tensor:
-    """[3, H, W] to [3, size, size], by squeezing or by cropping."""
-    if fit == "whole":
-        shape = (size, size)
-    else:
-        height, width = picture.shape[1:]
-        scale = round(size * _CROP_MARGIN) / min(height, width)
-        shape = (round(height * scale), round(width * scale))
-    resized = functional.interpolate(
-        picture[None], shape, mode="bilinear", antialias=True, align_corners=False
-    )
-    top, left = (shape[0] - size) // 2, (shape[1] - size) // 2
-    return resized[0, :, top : top + size, left : left + size]
 
 
 def resolve_device(device: str) -> torch.device:

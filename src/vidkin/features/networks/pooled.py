@@ -74,7 +74,10 @@ def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int
                 "mean": transforms.mean,
                 "std": transforms.std,
             }
-            for classifier in _torchvision_classifier(model):
+            # Of the complete network: the one at hand has lost its classifier if the weights file had none.
+            with torch.device("meta"):
+                complete, _, _ = open_torchvision_module(model, weights=None, fresh=True)
+            for classifier in torchvision_classifier(complete):
                 module.set_submodule(classifier, nn.Identity())
     if getattr(module, "aux_logits", False):
         raise InvalidArgumentError(
@@ -91,13 +94,6 @@ def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int
     if not isinstance(probe, torch.Tensor) or probe.ndim != 2:
         raise InvalidArgumentError(f"{name} does not give one vector a picture; choose another network")
     return PooledNetwork(module, int(probe.shape[1]), size, mean, std)
-
-
-def _torchvision_classifier(model: str) -> tuple[str, ...]:
-    """Of the complete network: the one at hand has lost its classifier if the weights file had none."""
-    with torch.device("meta"):
-        complete, _, _ = open_torchvision_module(model, weights=None, fresh=True)
-    return torchvision_classifier(complete)
 
 
 def _triple(values: Any) -> Triple:

@@ -131,7 +131,10 @@ def open_timm_module(
             module = _timm_with_hub_weights(timm, model, known, options)
         else:
             module = timm.create_model(model, pretrained=False, **options)
-            metadata = _load_weights(module, weights, label, _timm_classifier(module))
+            # Names of the classifier's modules; a network whose weights lack them serves just as well.
+            names = module.pretrained_cfg.get("classifier") or ()
+            names = (names,) if isinstance(names, str) else tuple(names)
+            metadata = _load_weights(module, weights, label, names)
     except TypeError as error:
         if not options:
             raise
@@ -225,7 +228,14 @@ def _timm_with_hub_weights(timm: Any, model: str, config: Any, options: Mapping[
             file = config.hf_hub_filename or "model.safetensors"
             cached = huggingface_hub.try_to_load_from_cache(config.hf_hub_id, file)
             if not isinstance(cached, str):
-                _require_hub(huggingface_hub.constants)
+                # Fail at once where the hub is out of reach: its client would retry for most of a minute.
+                if huggingface_hub.constants.HF_HUB_OFFLINE:
+                    raise OSError("HF_HUB_OFFLINE is set")
+                ping = urllib.request.Request(huggingface_hub.constants.ENDPOINT, method="HEAD")
+                try:
+                    urllib.request.urlopen(ping, timeout=10).close()
+                except urllib.error.HTTPError as error:
+                    error.close()  # an answer, even a refusal, means that the hub is there
                 try:
                     cached = huggingface_hub.hf_hub_download(config.hf_hub_id, file)
                 except RemoteEntryNotFoundError:
@@ -241,29 +251,12 @@ def _timm_with_hub_weights(timm: Any, model: str, config: Any, options: Mapping[
     return module
 
 
-def _require_hub(constants: Any) -> None:
-    """Raise OSError at once where the hub is out of reach: its client would retry for most of a minute."""
-    if constants.HF_HUB_OFFLINE:
-        raise OSError("HF_HUB_OFFLINE is set")
-    try:
-        with urllib.request.urlopen(urllib.request.Request(constants.ENDPOINT, method="HEAD"), timeout=10):
-            pass
-    except urllib.error.HTTPError as error:
-        error.close()  # an answer, even a refusal, means that the hub is there
-
-
 def _unavailable(label: str, tried: str) -> WeightsUnavailableError:
     return WeightsUnavailableError(
         f"the weights of {label} are not to be had; tried {tried}. Give a safetensors file (--weights FILE; "
         "in a recipe, weights), or run once with a network connection, or use --extractor classical, which works "
         "offline"
     )
-
-
-def _timm_classifier(module: Any) -> tuple[str, ...]:
-    """Names of the classifier's modules; a network whose weights lack them serves just as well."""
-    names = module.pretrained_cfg.get("classifier") or ()
-    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _timm_indices(module: Any, label: str, stages: tuple[str, ...] | None) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 from collections.abc import Callable
@@ -10,15 +11,20 @@ from pathlib import Path
 from vidkin.errors import CollectionMismatchError, NotIndexedError
 from vidkin.features import FrameExtractor
 from vidkin.index.decisions import Decisions
+from vidkin.index.duplicates.comparisons import Comparisons
+from vidkin.index.duplicates.files import present_files
+from vidkin.index.duplicates.find import find_duplicates
+from vidkin.index.duplicates.groups import DuplicateGroup
+from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.ingest.scan import content_hash
 from vidkin.index.manifest import Manifest
 from vidkin.index.records import VideoRecord
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames, find_common
-from vidkin.index.search.compare import compare_features
-from vidkin.index.search.duplicates import DuplicateGroup, find_duplicates
 from vidkin.index.search.match import Comparison, Match
-from vidkin.index.search.query import Query, describe_query, weigh_features
+from vidkin.index.search.pairs import compare_pair
+from vidkin.index.search.query import Query, describe_query
+from vidkin.index.search.readings import Readings
 from vidkin.index.search.recall import RecallReport, measure_recall
 from vidkin.index.search.stages import find_matches, put_identical_first
 from vidkin.index.storage.contract import VectorStore
@@ -30,6 +36,8 @@ __all__ = ["Searcher"]
 _logger = logging.getLogger(__name__)
 # A search that meets videos which are removed meanwhile begins again so many times.
 _MOST_SEARCHES = 5
+# Part of the state of remembered comparisons: raise it when the same pair would get another score.
+_REVISION = 1
 
 PathLike = str | os.PathLike[str]
 
@@ -136,11 +144,17 @@ class Searcher:
         self.refresh()
         record = find_records(self._store, target)[0]
         query = self._describe(path, start, end, mirrored)
-        features = weigh_features(self._store.read(record.id), self._common, record.duration)
-        return compare_features(query, features, self.scorer)
+        readings = self._readings()
+        again = mirrored and not readings.is_stored_as_finely(record)
+        return compare_pair(query, readings.finest(record, mirrored=again), self.scorer)
 
     def duplicates(
-        self, *, threshold: float, on_progress: Callable[[int, int], None] | None
+        self,
+        *,
+        threshold: float,
+        parts: bool,
+        mirrored: bool,
+        on_progress: Callable[[int, int], None] | None,
     ) -> list[DuplicateGroup]:
         """See :meth:`vidkin.Index.duplicates`."""
         if not self.scorer.has_segments:
@@ -149,13 +163,31 @@ class Searcher:
                 "not tell copies from what is merely similar; make another index with --extractor classical"
             )
         self.refresh()
-        _warn_of_stale(self._store.videos())
+        records = self._store.videos()
+        _warn_of_stale(records)
+        files, gone = present_files(
+            record for record in records if record.status == "ok" and record.frames > 0
+        )
+        if gone:
+            _logger.warning(
+                "%d videos are left out because their files are gone, the first is %s (`vidkin index PATH... --prune` "
+                "forgets them)",
+                len(gone),
+                gone[0],
+            )
         return find_duplicates(
-            self._store,
-            self._common,
-            self.scorer,
+            files,
+            PairSearch(
+                self._store,
+                self._common,
+                self.scorer,
+                Comparisons.open(self._folder, self._state()),
+                self._readings(),
+                mirrored=mirrored,
+            ),
             Decisions.open(self._folder),
             threshold=threshold,
+            parts=parts,
             on_progress=on_progress,
         )
 
@@ -182,6 +214,17 @@ class Searcher:
         vectors = find_common(self._store, ids)
         if len(vectors):
             CommonFrames.open(self._folder).merge(vectors).save(self._folder)
+
+    def _state(self) -> str:
+        """Names what scores depend on beside the two files."""
+        digest = hashlib.sha256(repr((_REVISION, self._manifest.fingerprint, self.scorer)).encode())
+        digest.update(repr(self._manifest.sampling_rate).encode())
+        digest.update(self._common.vectors.numpy().tobytes())
+        return digest.hexdigest()[:16]
+
+    def _readings(self) -> Readings:
+        rate = self._manifest.sampling_rate
+        return Readings(self._store, self.extractor, self.calibration, self._common, rate)
 
     def _describe(self, path: PathLike, start: float | None, end: float | None, mirrored: bool) -> Query:
         return describe_query(

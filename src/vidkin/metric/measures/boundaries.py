@@ -155,10 +155,6 @@ def _interval(boundary: Boundary) -> tuple[float, float]:
     return start, end
 
 
-def _is_gradual(interval: tuple[float, float]) -> bool:
-    return interval[0] < interval[1]
-
-
 def _match_nearest(
     found: list[tuple[float, float]], wanted: list[tuple[float, float]], tolerance: float
 ) -> int:
@@ -169,7 +165,7 @@ def _match_nearest(
     for gradual in (True, False):
         pairs = []
         for number, (start, end) in enumerate(wanted):
-            if _is_gradual((start, end)) != gradual:
+            if (start < end) != gradual:
                 continue
             first = bisect_left(starts, start - tolerance - longest)
             for candidate in range(first, bisect_right(starts, end + tolerance)):

@@ -297,10 +297,7 @@ class _PositiveIndex:
         ahead = self.negatives[:-1].cumsum(0).double()
         if self.stable:
             return (hits / (hits + ahead)).mean().item()
-        return self._expected(ahead)
-
-    def _expected(self, ahead: torch.Tensor) -> float:
-        """Mean over orders of ties; a run of r positives and t negatives has r + t places, taken in pieces."""
+        # Mean over orders of ties; a run of r positives and t negatives has r + t places, taken in pieces.
         starts = (
             torch.cat([torch.ones(1, dtype=torch.bool), self.group[1:] != self.group[:-1]])
             .nonzero()

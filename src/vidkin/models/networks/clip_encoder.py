@@ -63,7 +63,15 @@ class ClipEncoder(Encoder):
         if lengths is None:
             last = states[:, -1]
         else:
-            _check_lengths(lengths, features.shape[0], features.shape[1])
+            clips, frames = features.shape[:2]
+            if tuple(lengths.shape) != (clips,) or lengths.is_floating_point():
+                raise InvalidArgumentError(
+                    f"lengths must be [{clips}] whole numbers, got {list(lengths.shape)} {lengths.dtype}"
+                )
+            if not torch.compiler.is_compiling():  # an exported program cannot branch on values
+                least, most = int(lengths.min()), int(lengths.max())
+                if least < 1 or most > frames:
+                    raise InvalidArgumentError(f"lengths must be from 1 to {frames}, got {least} to {most}")
             # An LSTM only looks back: its state at a clip's own end does not depend on the padding.
             place = (lengths.to(states.device) - 1)[:, None, None].expand(-1, 1, states.shape[2])
             last = states.gather(1, place)[:, 0]
@@ -83,15 +91,3 @@ class ClipEncoder(Encoder):
         """Fully connected layer, LSTM and projection."""
         parts = (self.fully_connected, self.lstm, self.projection)
         return [parameter for part in parts for parameter in part.parameters()]
-
-
-def _check_lengths(lengths: torch.Tensor, clips: int, frames: int) -> None:
-    if tuple(lengths.shape) != (clips,) or lengths.is_floating_point():
-        raise InvalidArgumentError(
-            f"lengths must be [{clips}] whole numbers, got {list(lengths.shape)} {lengths.dtype}"
-        )
-    if torch.compiler.is_compiling():
-        return  # an exported program cannot branch on values
-    least, most = int(lengths.min()), int(lengths.max())
-    if least < 1 or most > frames:
-        raise InvalidArgumentError(f"lengths must be from 1 to {frames}, got {least} to {most}")

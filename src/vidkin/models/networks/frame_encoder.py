@@ -117,7 +117,12 @@ class FrameEncoder(nn.Module):
         folded = copy.deepcopy(self).eval()
         for module in list(folded.modules()):
             if isinstance(module, nn.Sequential) and isinstance(module[0], nn.Conv2d):
-                _fold_layers(module)
+                # Merge every batch norm of the sequence into the convolution before it; nothing takes its place.
+                for index in range(len(module) - 1):
+                    convolution, norm = module[index], module[index + 1]
+                    if isinstance(convolution, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d):
+                        module[index] = fuse_conv_bn_eval(convolution, norm)
+                        module[index + 1] = nn.Identity()
         return folded.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
     @property
@@ -142,12 +147,3 @@ def _separable(before: int, after: int, stride: int) -> nn.Sequential:
         nn.BatchNorm2d(after),
         nn.ReLU(inplace=True),
     )
-
-
-def _fold_layers(layers: nn.Sequential) -> None:
-    """Merge every batch norm of the sequence into the convolution before it; nothing takes its place."""
-    for index in range(len(layers) - 1):
-        convolution, norm = layers[index], layers[index + 1]
-        if isinstance(convolution, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d):
-            layers[index] = fuse_conv_bn_eval(convolution, norm)
-            layers[index + 1] = nn.Identity()

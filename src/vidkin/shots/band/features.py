@@ -142,24 +142,21 @@ class _Views:
         np.divide(small.reshape(len(luma), -1), _norm(self._small), out=color[:, : self._small])
         np.divide(small_chroma, _norm(small_chroma.shape[1]), out=color[:, self._small :])
         self._layout[rows] = _layout_cells(small) / _norm(self._layout.shape[1])
-        self._count_bins(flat, chroma, rows)
-        brightness = self._brightness[rows]
-        brightness[:, 0] = mean / np.float32(255)
-        brightness[:, 1] = contrast / np.float32(128)
-        brightness[:, 2] = flat.max(1) / np.float32(255)
-        brightness[:, 3] = np.count_nonzero(flat < _DARK, axis=1) / size
-
-    def _count_bins(self, luma: NDArray[np.uint8], chroma: NDArray[np.uint8], rows: slice) -> None:
-        """Square roots of shares of luma and of chroma pairs: distances are those of Hellinger."""
-        length = len(luma)
+        # Square roots of shares of luma and of chroma pairs: distances are those of Hellinger.
+        length = len(flat)
         histogram = self._histogram[rows]
-        places = np.add(luma >> _BIN_SHIFT, self._first_luma[:length], out=self._places[:length])
+        places = np.add(flat >> _BIN_SHIFT, self._first_luma[:length], out=self._places[:length])
         histogram[:, : 4 * _BINS] = _shares(places, 4 * _BINS)
         blue, red = chroma[:, 0] & (0xFF << _BIN_SHIFT & 0xFF), chroma[:, 1] >> _BIN_SHIFT
         pairs = (blue + red).reshape(length, -1)
         np.add(pairs, self._first_pair[:length], out=self._pairs[:length])
         histogram[:, 4 * _BINS :] = _shares(self._pairs[:length], _BINS * _BINS)
         np.sqrt(histogram / 2, out=histogram)
+        brightness = self._brightness[rows]
+        brightness[:, 0] = mean / np.float32(255)
+        brightness[:, 1] = contrast / np.float32(128)
+        brightness[:, 2] = flat.max(1) / np.float32(255)
+        brightness[:, 3] = np.count_nonzero(flat < _DARK, axis=1) / size
 
 
 def _products(one: Rows, other: Rows) -> Rows:

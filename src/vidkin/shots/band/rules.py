@@ -40,7 +40,13 @@ def cuts_from_probabilities(
         leaves it no first frame.
     """
     hard, gradual = probabilities[:, 0], probabilities[:, 1]
-    peaks = _peaks(hard, thresholds.hard)
+    # Frames from 1 on that are above the threshold and the largest, or first of equals, of their neighborhood.
+    peaks: list[int] = []
+    for frame in (np.flatnonzero(hard[1:] > thresholds.hard) + 1).tolist():
+        start = max(0, frame - _NEIGHBORS)
+        around = hard[start : frame + _NEIGHBORS + 1]
+        if hard[frame] >= around.max() and not (peaks and frame - peaks[-1] <= _NEIGHBORS):
+            peaks.append(frame)
     hard_cuts = set(peaks)
     cuts: list[DetectedCut] = []
     for first, last in find_stretches(gradual > thresholds.gradual):
@@ -60,17 +66,6 @@ def cuts_from_probabilities(
             )
     cuts += [DetectedCut(peak, "hard", float(hard[peak])) for peak in hard_cuts]
     return tuple(sorted(cuts, key=lambda cut: cut.frame))
-
-
-def _peaks(values: NDArray[np.float32], threshold: float) -> list[int]:
-    """Frames from 1 on that are above the threshold and the largest, or first of equals, of their neighborhood."""
-    peaks: list[int] = []
-    for frame in (np.flatnonzero(values[1:] > threshold) + 1).tolist():
-        first = max(0, frame - _NEIGHBORS)
-        around = values[first : frame + _NEIGHBORS + 1]
-        if values[frame] >= around.max() and not (peaks and frame - peaks[-1] <= _NEIGHBORS):
-            peaks.append(frame)
-    return peaks
 
 
 def find_stretches(inside: NDArray[np.bool_]) -> list[tuple[int, int]]:

@@ -65,7 +65,11 @@ class TransNetV2Detector:
 
     def push(self, frame: RgbFrame) -> None:
         """Take the next frame."""
-        image = _squeeze(frame.image)
+        from PIL import Image
+
+        image = np.ascontiguousarray(frame.image)
+        if image.shape[:2] != (_HEIGHT, _WIDTH):
+            image = np.asarray(Image.fromarray(image).resize((_WIDTH, _HEIGHT), Image.Resampling.BILINEAR))
         if not self._times:
             self._held = [image] * _PADDING
         self._times.append(frame.time)
@@ -124,15 +128,6 @@ def _runs(marked: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """First and last places of runs of True."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8)))
     return [(int(start), int(stop) - 1) for start, stop in zip(edges[::2], edges[1::2], strict=True)]
-
-
-def _squeeze(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """[H, W, 3] as [27, 48, 3], whatever its shape."""
-    from PIL import Image
-
-    if image.shape[:2] == (_HEIGHT, _WIDTH):
-        return np.ascontiguousarray(image)
-    return np.asarray(Image.fromarray(image).resize((_WIDTH, _HEIGHT), Image.Resampling.BILINEAR))
 
 
 def _load_network() -> nn.Module:

@@ -80,7 +80,13 @@ def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRule
         gradual: Proposals of gradual transitions.
         rules: What decides.
     """
-    peaks = _peaks({proposal.first: rules.hard.probability(proposal.numbers) for proposal in hard}, rules)
+    # Frames above the threshold that no surer one stands beside.
+    probabilities = {proposal.first: rules.hard.probability(proposal.numbers) for proposal in hard}
+    peaks: dict[int, float] = {}
+    for candidate in sorted(probabilities, key=lambda candidate: -probabilities[candidate]):
+        near = any(abs(candidate - other) <= _NEIGHBORS for other in peaks)
+        if probabilities[candidate] >= rules.hard_threshold and not near:
+            peaks[candidate] = probabilities[candidate]
     kept = dict(peaks)
     cuts: dict[int, DetectedCut] = {}
     for proposal in gradual:
@@ -101,13 +107,3 @@ def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRule
     for frame, probability in kept.items():
         cuts[frame] = DetectedCut(frame, "hard", probability)
     return tuple(cuts[frame] for frame in sorted(cuts))
-
-
-def _peaks(probabilities: dict[int, float], rules: CutRules) -> dict[int, float]:
-    """Frames above the threshold that no surer one stands beside."""
-    found: dict[int, float] = {}
-    for frame in sorted(probabilities, key=lambda frame: -probabilities[frame]):
-        near = any(abs(frame - other) <= _NEIGHBORS for other in found)
-        if probabilities[frame] >= rules.hard_threshold and not near:
-            found[frame] = probabilities[frame]
-    return found

@@ -13,10 +13,7 @@ from vidkin._base.outputs import open_output
 from vidkin.shots.export.files import iter_shot_images
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from vidkin.shots.shot import Cut, Shot, ShotDetection
+    from vidkin.shots.shot import ShotDetection
 
 __all__ = ["write_contact_sheet"]
 
@@ -45,6 +42,8 @@ def write_contact_sheet(
     Raises:
         MediaError: The video cannot be read, or the file cannot be written.
     """
+    from PIL import Image
+
     name = html.escape(Path(detection.path).name.encode("utf-8", "replace").decode())
     opening = {cut.frame: cut for cut in detection.cuts}
     with open_output(path) as partial, partial.open("w", encoding="utf-8") as file:
@@ -56,22 +55,14 @@ def write_contact_sheet(
         )
         for number, image in iter_shot_images(detection, short_side=short_side):
             shot = detection.shots[number - 1]
-            file.write(_item(number, shot, opening.get(shot.start_frame), image))
+            transition = opening.get(shot.start_frame)
+            begins = "" if transition is None else f" · {transition.kind} {transition.confidence:.2f}"
+            held = io.BytesIO()
+            Image.fromarray(image).save(held, "JPEG", quality=_JPEG_QUALITY)
+            jpeg = base64.b64encode(held.getvalue()).decode("ascii")
+            file.write(
+                f'<li><img alt="shot {number}" src="data:image/jpeg;base64,{jpeg}">'
+                f"<b>{number}</b> {shot.start:.2f} to {shot.end:.2f} s<br>"
+                f"<small>frames {shot.start_frame} to {shot.end_frame - 1}{begins}</small></li>\n"
+            )
         file.write("</ol></body></html>\n")
-
-
-def _item(number: int, shot: Shot, cut: Cut | None, image: NDArray[np.uint8]) -> str:
-    begins = "" if cut is None else f" · {cut.kind} {cut.confidence:.2f}"
-    return (
-        f'<li><img alt="shot {number}" src="data:image/jpeg;base64,{_jpeg(image)}">'
-        f"<b>{number}</b> {shot.start:.2f} to {shot.end:.2f} s<br>"
-        f"<small>frames {shot.start_frame} to {shot.end_frame - 1}{begins}</small></li>\n"
-    )
-
-
-def _jpeg(image: NDArray[np.uint8]) -> str:
-    from PIL import Image
-
-    held = io.BytesIO()
-    Image.fromarray(image).save(held, "JPEG", quality=_JPEG_QUALITY)
-    return base64.b64encode(held.getvalue()).decode("ascii")

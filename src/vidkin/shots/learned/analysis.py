@@ -72,7 +72,11 @@ def find_shots(features: NDArray[np.float32], encode: Encode, rules: ShotRules) 
     cuts = find_cuts(windows, rules.cut)
     starts = [cut.frame for cut in cuts]
     gradual = [] if rules.gradual is None else find_gradual(windows, starts, rules.gradual)
-    stretches = _shots_between(len(windows), starts, gradual)
+    # [start, end) of what lies before, between and after transitions; one more than these, some empty.
+    edges = sorted([(cut, cut) for cut in starts] + [(one.first, one.last + 1) for one in gradual])
+    begins = [0, *(following for _, following in edges)]
+    ends = [*(end for end, _ in edges), len(windows)]
+    stretches = [(start, max(start, end)) for start, end in zip(begins, ends, strict=True)]
     curves = [windows.curve(start, end) for start, end in stretches]
     critical = None
     if rules.critical is not None:
@@ -90,13 +94,3 @@ def find_shots(features: NDArray[np.float32], encode: Encode, rules: ShotRules) 
         critical=critical,
         curve=whole,
     )
-
-
-def _shots_between(
-    count: int, cuts: Sequence[int], transitions: Sequence[GradualTransition]
-) -> list[tuple[int, int]]:
-    """[start, end) of what lies before, between and after transitions; one more than these, some empty."""
-    edges = sorted([(cut, cut) for cut in cuts] + [(one.first, one.last + 1) for one in transitions])
-    starts = [0, *(following for _, following in edges)]
-    ends = [*(end for end, _ in edges), count]
-    return [(start, max(start, end)) for start, end in zip(starts, ends, strict=True)]

@@ -30,30 +30,22 @@ def augment(clips: Tensor, names: Sequence[str], generator: torch.Generator) -> 
         mirrored = torch.rand(len(frames), generator=generator) < 0.5
         frames = torch.where(mirrored[:, None, None, None, None], frames.flip(-1), frames)
     if "crop" in names:
-        frames = _crop(frames, generator)
+        side = frames.shape[-1]
+        sizes = torch.rand(len(frames), generator=generator) * (1 - _SMALLEST_CROP) + _SMALLEST_CROP
+        places = torch.rand(len(frames), 2, generator=generator)
+        parts = []
+        for clip, size, (x, y) in zip(frames, sizes.tolist(), places.tolist(), strict=True):
+            width = max(1, round(size * side))
+            left, top = round(x * (side - width)), round(y * (side - width))
+            window = clip[..., top : top + width, left : left + width]
+            parts.append(functional.interpolate(window, (side, side), mode="bilinear", align_corners=False))
+        frames = torch.stack(parts)
     if "color" in names:
-        frames = _color(frames, generator)
+        factors = 1 + _COLOR * (2 * torch.rand(len(frames), 3, generator=generator) - 1)
+        brightness, contrast, saturation = (part[:, None, None, None, None] for part in factors.unbind(1))
+        changed = frames * brightness
+        middle = changed.mean(dim=(1, 2, 3, 4), keepdim=True)
+        changed = middle + (changed - middle) * contrast
+        gray = changed.mean(dim=2, keepdim=True)
+        frames = (gray + (changed - gray) * saturation).clamp(0.0, 1.0)
     return frames.reshape(shape)
-
-
-def _crop(frames: Tensor, generator: torch.Generator) -> Tensor:
-    side = frames.shape[-1]
-    sizes = torch.rand(len(frames), generator=generator) * (1 - _SMALLEST_CROP) + _SMALLEST_CROP
-    places = torch.rand(len(frames), 2, generator=generator)
-    parts = []
-    for clip, size, (x, y) in zip(frames, sizes.tolist(), places.tolist(), strict=True):
-        width = max(1, round(size * side))
-        left, top = round(x * (side - width)), round(y * (side - width))
-        window = clip[..., top : top + width, left : left + width]
-        parts.append(functional.interpolate(window, (side, side), mode="bilinear", align_corners=False))
-    return torch.stack(parts)
-
-
-def _color(frames: Tensor, generator: torch.Generator) -> Tensor:
-    factors = 1 + _COLOR * (2 * torch.rand(len(frames), 3, generator=generator) - 1)
-    brightness, contrast, saturation = (part[:, None, None, None, None] for part in factors.unbind(1))
-    changed = frames * brightness
-    middle = changed.mean(dim=(1, 2, 3, 4), keepdim=True)
-    changed = middle + (changed - middle) * contrast
-    gray = changed.mean(dim=2, keepdim=True)
-    return (gray + (changed - gray) * saturation).clamp(0.0, 1.0)

@@ -61,35 +61,29 @@ def radial_coefficients(
         rows, third = intermediates[pairs[:, 0]].nonzero().unbind(dim=1)
         triplets = torch.stack([pairs[rows, 0], pairs[rows, 1], third], dim=1)
         for part in torch.split(triplets, block):
-            _add_block(sums, part, distances, among, negatives, c)
+            q, p, i = part.unbind(dim=1)
+            qp, qi, pi = distances[q, p], distances[q, i], among[p, i]
+            # From X to q, p, i: the twice counted distances are those at the point itself.
+            to_center = torch.stack([2 * qp + 2 * qi - pi, 2 * qp + 2 * pi - qi, 2 * qi + 2 * pi - qp]) / 9.0
+            radius, attained = to_center.max(dim=0)
+            negative_to_center = (distances[q] + among[p] + among[i]) / 3.0 - ((qp + qi + pi) / 9.0)[:, None]
+            active = (c * c * radius[:, None] > negative_to_center) & negatives[q]
+
+            used = active.to(distances.dtype)
+            count = used.sum(dim=1)
+            others = used / -3.0
+            sums.negative_query.index_add_(0, q, others)
+            sums.negative_reference.index_add_(0, p, others)
+            sums.negative_reference.index_add_(0, i, others)
+            _add_pairs(sums.negative_query, q, p, count / 9.0)
+            _add_pairs(sums.negative_query, q, i, count / 9.0)
+            _add_pairs(sums.negative_reference, p, i, count / 9.0)
+
+            weight = c * c / 9.0 * count
+            _add_pairs(sums.radius_query, q, p, torch.where(attained == 2, -weight, 2 * weight))
+            _add_pairs(sums.radius_query, q, i, torch.where(attained == 1, -weight, 2 * weight))
+            _add_pairs(sums.radius_reference, p, i, torch.where(attained == 0, -weight, 2 * weight))
     return sums
-
-
-def _add_block(
-    sums: RadialCoefficients, triplets: Tensor, distances: Tensor, among: Tensor, negatives: Tensor, c: float
-) -> None:
-    q, p, i = triplets.unbind(dim=1)
-    qp, qi, pi = distances[q, p], distances[q, i], among[p, i]
-    # From X to q, p, i: the twice counted distances are those at the point itself.
-    to_center = torch.stack([2 * qp + 2 * qi - pi, 2 * qp + 2 * pi - qi, 2 * qi + 2 * pi - qp]) / 9.0
-    radius, attained = to_center.max(dim=0)
-    negative_to_center = (distances[q] + among[p] + among[i]) / 3.0 - ((qp + qi + pi) / 9.0)[:, None]
-    active = (c * c * radius[:, None] > negative_to_center) & negatives[q]
-
-    used = active.to(distances.dtype)
-    count = used.sum(dim=1)
-    third = used / -3.0
-    sums.negative_query.index_add_(0, q, third)
-    sums.negative_reference.index_add_(0, p, third)
-    sums.negative_reference.index_add_(0, i, third)
-    _add_pairs(sums.negative_query, q, p, count / 9.0)
-    _add_pairs(sums.negative_query, q, i, count / 9.0)
-    _add_pairs(sums.negative_reference, p, i, count / 9.0)
-
-    weight = c * c / 9.0 * count
-    _add_pairs(sums.radius_query, q, p, torch.where(attained == 2, -weight, 2 * weight))
-    _add_pairs(sums.radius_query, q, i, torch.where(attained == 1, -weight, 2 * weight))
-    _add_pairs(sums.radius_reference, p, i, torch.where(attained == 0, -weight, 2 * weight))
 
 
 def _add_pairs(matrix: Tensor, rows: Tensor, columns: Tensor, values: Tensor) -> None:

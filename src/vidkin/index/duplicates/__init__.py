@@ -1,0 +1,1 @@
+"""Copies within an index: which pairs hold the same material, which groups they make, which file to keep."""

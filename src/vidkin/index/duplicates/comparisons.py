@@ -1,0 +1,171 @@
+"""What is known of pairs of videos, kept in the folder of the index so that no pair is compared twice."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from vidkin.errors import CollectionError, InvalidArgumentError
+from vidkin.index.storage.files import write_whole
+from vidkin.similarity import Box, Segment
+
+__all__ = ["Comparisons", "PairResult"]
+
+_logger = logging.getLogger(__name__)
+# Seconds between two writings: what is lost if the process is killed.
+_PAUSE = 20.0
+# Below this nobody asks where two videos match.
+_LEAST_WITH_SEGMENTS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class PairResult:
+    """What a comparison of two videos said.
+
+    Attributes:
+        score: In [0, 1].
+        fine: Both were read as finely as queries are; otherwise by what the index holds of them.
+        covered: Share of the first and of the second video's informative frames that the other one shows.
+        segments: Where they match, the first video as the query.
+    """
+
+    score: float
+    fine: bool = False
+    covered: tuple[float, float] = (0.0, 0.0)
+    segments: tuple[Segment, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not all(0.0 <= value <= 1.0 for value in (self.score, *self.covered)):
+            raise InvalidArgumentError(
+                f"score and covered must be in [0, 1], got {self.score} and {self.covered}"
+            )
+
+    @property
+    def mirrored(self) -> bool:
+        """One of the two is flipped left to right."""
+        return bool(self.segments) and self.segments[0].mirrored
+
+    def swapped(self) -> PairResult:
+        """The same with the second video first."""
+        turned = tuple(segment.swapped() for segment in self.segments)
+        return replace(self, covered=(self.covered[1], self.covered[0]), segments=turned)
+
+
+@dataclass(slots=True)
+class Comparisons:
+    """Results of pairs of contents; a content is named by the hash of its bytes.
+
+    Attributes:
+        folder: Of the index; None keeps nothing on disk.
+        state: Names what the results depend on beside the two files. Those of another state are dropped.
+        searched: Contents whose neighbors were looked up.
+        flipped: Contents whose mirror images were looked up.
+    """
+
+    FILE = "comparisons.json"
+
+    folder: Path | None = None
+    state: str = ""
+    searched: set[str] = field(default_factory=set)
+    flipped: set[str] = field(default_factory=set)
+    _pairs: dict[tuple[str, str], PairResult] = field(default_factory=dict)
+    _written: float = field(default_factory=time.monotonic)
+
+    def get(self, first: str, second: str) -> PairResult | None:
+        """The result of a pair, with its first content as the query; None if there is none."""
+        result = self._pairs.get(_key(first, second))
+        return result.swapped() if result is not None and second < first else result
+
+    def put(self, first: str, second: str, result: PairResult) -> None:
+        """Remember a result; segments of unrelated pairs are dropped."""
+        if result.score < _LEAST_WITH_SEGMENTS:
+            result = replace(result, segments=())
+        self._pairs[_key(first, second)] = result.swapped() if second < first else result
+
+    def pairs(self) -> Iterator[tuple[str, str, PairResult]]:
+        """All results, in the order of their contents."""
+        for first, second in sorted(self._pairs):
+            yield first, second, self._pairs[first, second]
+
+    @classmethod
+    def open(cls, folder: Path, state: str) -> Comparisons:
+        """Those of the index in this folder; none if they are of another state or cannot be read."""
+        path = folder / cls.FILE
+        try:
+            table = json.loads(path.read_text(encoding="utf-8"))
+            if table["state"] != state:
+                return cls(folder, state)
+            names: list[str] = [str(name) for name in table["contents"]]
+            return cls(
+                folder,
+                state,
+                {names[place] for place in table["searched"]},
+                {names[place] for place in table["flipped"]},
+                {(names[row[0]], names[row[1]]): _result(row) for row in table["pairs"]},
+            )
+        except FileNotFoundError:
+            return cls(folder, state)
+        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+            _logger.info("%s: %s; all pairs are compared again", path, error)
+            return cls(folder, state)
+
+    def save_now_and_then(self) -> None:
+        """:meth:`save`, if the last time is some while ago."""
+        if time.monotonic() - self._written >= _PAUSE:
+            self.save()
+
+    def save(self) -> None:
+        """Write to the folder, whole or not at all; a folder that cannot be written costs only time later."""
+        if self.folder is None:
+            return
+        names = sorted({name for pair in self._pairs for name in pair} | self.searched | self.flipped)
+        places = {name: place for place, name in enumerate(names)}
+        table = {
+            "state": self.state,
+            "contents": names,
+            "searched": sorted(places[name] for name in self.searched),
+            "flipped": sorted(places[name] for name in self.flipped),
+            "pairs": [
+                [places[first], places[second], result.score, result.fine, result.covered, _rows(result)]
+                for first, second, result in self.pairs()
+            ],
+        }
+        try:
+            write_whole(self.folder / self.FILE, json.dumps(table, separators=(",", ":")).encode())
+        except CollectionError as error:
+            _logger.info("%s", error)
+        self._written = time.monotonic()
+
+
+def _key(first: str, second: str) -> tuple[str, str]:
+    return (first, second) if first < second else (second, first)
+
+
+def _rows(result: PairResult) -> list[tuple[Any, ...]]:
+    return [astuple(segment) for segment in result.segments]
+
+
+def _result(row: list[Any]) -> PairResult:
+    _, _, score, fine, covered, segments = row
+    return PairResult(
+        float(score),
+        bool(fine),
+        (float(covered[0]), float(covered[1])),
+        tuple(map(_segment, segments)),
+    )
+
+
+def _segment(values: list[Any]) -> Segment:
+    query_start, query_end, target_start, target_end, score, speed, mirrored, query_box, target_box = values
+    times = float(query_start), float(query_end), float(target_start), float(target_end)
+    return Segment(*times, float(score), float(speed), bool(mirrored), _box(query_box), _box(target_box))
+
+
+def _box(values: list[Any]) -> Box:
+    left, top, right, bottom = values
+    return float(left), float(top), float(right), float(bottom)

@@ -1,0 +1,45 @@
+"""Files of an index as they are on the disk now: those that are gone are left out, names of one file are one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from vidkin.index.records import VideoRecord
+
+__all__ = ["FileRecord", "present_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """A video of an index.
+
+    Attributes:
+        record: Of the file, or of the first of its names.
+        links: Other names of the same file that are in the index.
+    """
+
+    record: VideoRecord
+    links: tuple[str, ...] = ()
+
+
+def present_files(records: Iterable[VideoRecord]) -> tuple[list[FileRecord], list[str]]:
+    """The files that are there, each once, and the paths of those that are not.
+
+    Hard links of a file are names of it, not copies; so are symbolic links, whose own name comes last.
+    """
+    names: dict[tuple[int, int], list[VideoRecord]] = {}
+    gone = []
+    for record in records:
+        try:
+            status = os.stat(record.path)
+        except OSError:
+            gone.append(record.path)
+            continue
+        names.setdefault((status.st_dev, status.st_ino), []).append(record)
+    files = []
+    for same in names.values():
+        first, *others = sorted(same, key=lambda record: (os.path.islink(record.path), record.path))
+        files.append(FileRecord(first, tuple(record.path for record in others)))
+    return sorted(files, key=lambda file: file.record.path), gone

@@ -1,0 +1,163 @@
+"""Groups of copies over a whole index, without comparing all pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.index.decisions import Decisions
+from vidkin.index.duplicates.comparisons import PairResult
+from vidkin.index.duplicates.files import FileRecord
+from vidkin.index.duplicates.grouping import Grouping, Relation, relation_of
+from vidkin.index.duplicates.groups import DuplicateGroup, DuplicateMember
+from vidkin.index.duplicates.pairing import PairSearch, content_of
+
+__all__ = ["find_duplicates"]
+
+# Seconds of a copy that the best one need not show: a twentieth of its length, but from a second to ten.
+_LACKING_SHARE = 0.05
+_LEAST_LACKING, _MOST_LACKING = 1.0, 10.0
+
+
+def find_duplicates(
+    files: Sequence[FileRecord],
+    search: PairSearch,
+    decisions: Decisions,
+    *,
+    threshold: float = 0.7,
+    parts: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[DuplicateGroup]:
+    """Groups whose members are copies of each other.
+
+    Each video is compared with those nearest to it in the first stage; pairs in doubt are read again, as finely as by
+    :func:`vidkin.compare`, and get its score. A pair that was rejected is never in one group; a confirmed one is.
+
+    Args:
+        files: Of the index.
+        search: Compares pairs, and knows those that were compared.
+        decisions: Of the index.
+        threshold: Score from which on two videos belong together, in (0, 1].
+        parts: Also group excerpts with the video that they are from.
+        on_progress: Called with (steps done, steps in all).
+
+    Returns:
+        Groups in the order of their best copies' paths.
+
+    Raises:
+        InvalidArgumentError: The threshold is out of its range.
+    """
+    if not 0.0 < threshold <= 1.0:
+        raise InvalidArgumentError(f"threshold must be above 0 and at most 1, got {threshold}")
+    by_content: dict[str, list[FileRecord]] = {}
+    for file in files:
+        by_content.setdefault(content_of(file.record), []).append(file)
+    first_files = {content: twins[0] for content, twins in by_content.items()}
+    search.run([file.record for file in first_files.values()], threshold=threshold, on_progress=on_progress)
+
+    def compare(first: str, second: str) -> PairResult:
+        return search.compare(first_files[first].record, first_files[second].record)
+
+    results = {
+        (first, second): result
+        for first, second, result in search.known.pairs()
+        if first in by_content and second in by_content
+    }
+    grouping = Grouping(results, compare, decisions, threshold)
+    contents = grouping.groups(
+        sorted(by_content, key=lambda content: by_content[content][0].record.path), parts=parts
+    )
+    groups = [
+        _group(
+            [file for content in group for file in by_content[content]], _Pairs(compare, decisions, threshold)
+        )
+        for group in contents
+        if sum(len(by_content[content]) for content in group) > 1
+    ]
+    return sorted(groups, key=lambda group: group.best.path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """What is known of two files of a group."""
+
+    compare: Callable[[str, str], PairResult]
+    decisions: Decisions
+    threshold: float
+
+    def __call__(self, first: FileRecord, second: FileRecord) -> PairResult:
+        one, other = content_of(first.record), content_of(second.record)
+        if one == other:
+            return PairResult(1.0, True, (1.0, 1.0))
+        result = self.compare(one, other)
+        if self.decisions.verdict(one, other) == "match":
+            return PairResult(1.0, True, (1.0, 1.0), result.segments)
+        return result
+
+
+def _group(files: Sequence[FileRecord], pairs: _Pairs) -> DuplicateGroup:
+    ranked = sorted(
+        files,
+        key=lambda f: (-f.record.width * f.record.height, -f.record.duration, -f.record.size, f.record.path),
+    )
+    best = ranked[0]
+    members = [_member(file, best, files, pairs) for file in ranked[1:]]
+    members.sort(key=lambda member: (-member.score, member.path))
+    record = best.record
+    first = DuplicateMember(
+        record.path,
+        max(member.score for member in members),
+        record.width,
+        record.height,
+        record.duration,
+        record.size,
+        best=True,
+        links=best.links,
+    )
+    return DuplicateGroup((first, *members))
+
+
+def _member(
+    file: FileRecord, best: FileRecord, files: Sequence[FileRecord], pairs: _Pairs
+) -> DuplicateMember:
+    record, reference, result = file.record, best, pairs(file, best)
+    if result.score < pairs.threshold:
+        others = [other for other in files if other is not file]
+        reference = max(others, key=lambda other: pairs(file, other).score)
+        result = pairs(file, reference)
+    relation = relation_of(result)
+    start, end = _times(relation, result)
+    lacking = 0.0
+    unseen = (1.0 - result.covered[0]) * record.duration
+    if reference is not best:
+        lacking = record.duration
+    elif unseen > max(_LEAST_LACKING, min(_MOST_LACKING, _LACKING_SHARE * record.duration)):
+        lacking = unseen
+    return DuplicateMember(
+        record.path,
+        result.score,
+        record.width,
+        record.height,
+        record.duration,
+        record.size,
+        best=False,
+        relation=relation,
+        compared_with=reference.record.path,
+        start=start,
+        end=end,
+        mirrored=result.mirrored,
+        lacking=lacking,
+        links=file.links,
+    )
+
+
+def _times(relation: Relation, result: PairResult) -> tuple[float | None, float | None]:
+    """The stretch of the longer side that the other one shows; none for two wholes."""
+    if relation == "whole" or not result.segments:
+        return None, None
+    if relation == "excerpt":
+        spans = [(segment.target_start, segment.target_end) for segment in result.segments]
+    else:
+        spans = [(segment.query_start, segment.query_end) for segment in result.segments]
+    return min(start for start, _ in spans), max(end for _, end in spans)

@@ -1,0 +1,200 @@
+"""Which pairs of an index hold the same material: candidates by what is stored, doubtful ones read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from vidkin.errors import NotIndexedError
+from vidkin.index.duplicates.comparisons import Comparisons, PairResult
+from vidkin.index.records import VideoRecord
+from vidkin.index.search.common import CommonFrames
+from vidkin.index.search.pairs import score_pair
+from vidkin.index.search.query import Query, query_from_stored, weigh_features
+from vidkin.index.search.readings import Readings
+from vidkin.index.search.stages import find_candidates
+from vidkin.index.storage.contract import VectorStore
+from vidkin.similarity import FrameFeatures, PairScore, Scorer
+
+__all__ = ["PairSearch", "content_of"]
+
+# By what is stored, true copies may score as little as this: they were sampled at other moments.
+_DOUBTFUL = 0.3
+# From this on a finer reading changes nothing that anybody would see.
+_SURE = 0.97
+# A video whose neighbors are removed meanwhile is compared again so many times.
+_MOST_READINGS = 5
+
+
+def content_of(record: VideoRecord) -> str:
+    """Names the content of a file; files with the same bytes have the same."""
+    return record.content_hash or f"video {record.id}"
+
+
+@dataclass(slots=True)
+class PairSearch:
+    """Compares each video with those nearest to it.
+
+    Attributes:
+        store, common, scorer: Of the index.
+        known: Takes the results; what is in it already is not compared again.
+        readings: Reads files again; None compares by what is stored alone, and finds no mirrored copies.
+        mirrored: Also look for copies that were flipped left to right.
+        neighbors: Number of videos that each one is compared with.
+    """
+
+    store: VectorStore
+    common: CommonFrames
+    scorer: Scorer
+    known: Comparisons
+    readings: Readings | None = None
+    mirrored: bool = True
+    neighbors: int = 20
+
+    def run(
+        self,
+        videos: Sequence[VideoRecord],
+        *,
+        threshold: float,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Compare; what was compared is kept, also when this is interrupted.
+
+        Args:
+            videos: With frames; of files with the same bytes only one.
+            threshold: Score that is asked for; pairs that may reach it are read again.
+            on_progress: Called with (steps done, steps in all); the second grows when doubtful pairs are known.
+        """
+        by_content = {content_of(record): record for record in videos}
+        flipping = list(videos) if self.mirrored and self.readings is not None else []
+        total, done = len(videos) + len(flipping), 0
+
+        def advance() -> None:
+            nonlocal done
+            done += 1
+            self.known.save_now_and_then()
+            if on_progress is not None:
+                on_progress(done, total)
+
+        try:
+            for record in videos:
+                if content_of(record) not in self.known.searched:
+                    self._search(record, by_content)
+                advance()
+            for record in flipping:
+                if content_of(record) not in self.known.flipped:
+                    self._search_flipped(record, by_content)
+                advance()
+            doubtful = self._doubtful(by_content, min(_DOUBTFUL, threshold / 2))
+            total += len(doubtful)
+            for first, second, flipped in doubtful:
+                self._refine(first, second, flipped)
+                advance()
+        finally:
+            self.known.save()
+
+    def compare(self, first: VideoRecord, second: VideoRecord) -> PairResult:
+        """The result of one pair by what is stored, unless it is known."""
+        result = self.known.get(content_of(first), content_of(second))
+        if result is None:
+            one, other = self._weighed(first), self._weighed(second)
+            result = _result(score_pair(Query(one), Query(other), self.scorer), one, other)
+            self.known.put(content_of(first), content_of(second), result)
+        return result
+
+    def _search(self, record: VideoRecord, others: dict[str, VideoRecord]) -> None:
+        for _ in range(_MOST_READINGS):
+            try:
+                query = query_from_stored(self.store.read(record.id), self.common)
+                for other in self._neighbors(query, record, others):
+                    self.compare(record, other)
+            except NotIndexedError:
+                self.store.refresh()  # It, or one of those nearest to it, was removed by another process meanwhile.
+                continue
+            self.known.searched.add(content_of(record))
+            return
+
+    def _search_flipped(self, record: VideoRecord, others: dict[str, VideoRecord]) -> None:
+        assert self.readings is not None  # run() looks for mirrored copies only with readings
+        features = self.readings.flipped(record)
+        if features is None:
+            return
+        try:
+            for other in self._neighbors(Query(features), record, others):
+                result = self.known.get(content_of(record), content_of(other))
+                target = self._weighed(other)
+                score = self.scorer.score(features, [target], mirrored=True)[0]
+                # Takes of one scene look alike either way round: a mirrored copy looks more alike flipped.
+                if score.score >= _DOUBTFUL and (result is None or score.score > result.score):
+                    self.known.put(
+                        content_of(record), content_of(other), _result(score, features, target, fine=False)
+                    )
+        except NotIndexedError:
+            self.store.refresh()
+            return
+        self.known.flipped.add(content_of(record))
+
+    def _neighbors(
+        self, query: Query, record: VideoRecord, others: dict[str, VideoRecord]
+    ) -> Iterable[VideoRecord]:
+        by_id = {other.id: other for other in others.values()}
+        candidates = find_candidates(self.store, query, self.neighbors + 1)
+        return [by_id[other] for other in candidates if other in by_id and other != record.id]
+
+    def _doubtful(
+        self, others: dict[str, VideoRecord], floor: float
+    ) -> list[tuple[VideoRecord, VideoRecord, bool]]:
+        """Pairs to be read again, with whether one of the two is to be flipped."""
+        if self.readings is None:
+            return []
+        doubtful = []
+        for first, second, result in self.known.pairs():
+            if first not in others or second not in others or result.fine or not floor <= result.score:
+                continue
+            one, other = others[first], others[second]
+            stored = self.readings.is_stored_as_finely(one) and self.readings.is_stored_as_finely(other)
+            if result.mirrored or not (stored or result.score >= _SURE):
+                doubtful.append((one, other, result.mirrored))
+        return doubtful
+
+    def _refine(self, first: VideoRecord, second: VideoRecord, flipped: bool) -> None:
+        assert self.readings is not None  # else no pair is doubtful
+        # One mirror image is enough; it is that of the video whose file is read anyway, or of the shorter one.
+        turned = min((first, second), key=lambda record: record.duration)
+        try:
+            one = self.readings.finest(first, mirrored=flipped and first is turned)
+            other = self.readings.finest(second, mirrored=flipped and second is turned)
+        except NotIndexedError:
+            return  # removed by another process meanwhile
+        score = score_pair(one, other, self.scorer)
+        result = _result(score, one.plain, other.plain, fine=True)
+        self.known.put(content_of(first), content_of(second), result)
+
+    def _weighed(self, record: VideoRecord) -> FrameFeatures:
+        return weigh_features(self.store.read(record.id), self.common, record.duration)
+
+
+def _result(
+    score: PairScore, first: FrameFeatures, second: FrameFeatures, *, fine: bool = False
+) -> PairResult:
+    covered = (
+        _covered(first, [(segment.query_start, segment.query_end) for segment in score.segments]),
+        _covered(second, [(segment.target_start, segment.target_end) for segment in score.segments]),
+    )
+    return PairResult(min(1.0, max(0.0, score.score)), fine, covered, score.segments)
+
+
+def _covered(features: FrameFeatures, spans: list[tuple[float, float]]) -> float:
+    """Share of the informative frames that lie in one of these stretches of seconds."""
+    weights = features.information.double()
+    total = float(weights.sum())
+    if total <= 0:
+        return 0.0
+    # A frame stands for half a period on both sides of it.
+    reach = 0.49 * features.period
+    seen = torch.zeros(len(features), dtype=torch.bool)
+    for start, end in spans:
+        seen |= (features.timestamps >= start - reach) & (features.timestamps <= end + reach)
+    return min(1.0, float(weights[seen].sum()) / total)

@@ -1,0 +1,44 @@
+"""One score for a pair of videos, whichever of them is called the query."""
+
+from __future__ import annotations
+
+from vidkin.index.search.match import Comparison
+from vidkin.index.search.query import Query
+from vidkin.similarity import PairScore, Scorer
+
+__all__ = ["compare_pair", "score_pair", "swap_sides"]
+
+
+def compare_pair(first: Query, second: Query, scorer: Scorer) -> Comparison:
+    """Score, segments and frame map of two videos; see :func:`score_pair`."""
+    best = score_pair(first, second, scorer)
+    times = first.plain.timestamps, second.plain.timestamps
+    return Comparison(best.score, best.segments, best.map, *times, scorer.name)
+
+
+def score_pair(first: Query, second: Query, scorer: Scorer) -> PairScore:
+    """What either direction shows at best; the same number if the two are exchanged.
+
+    A scorer walks along the query's frames, so that a line through the map may be found in one direction and missed by
+    a frame in the other. Each video is therefore the query once, and its mirror image is, where it was described.
+
+    Args:
+        first: The query of the segments that are returned.
+        second: Their target.
+        scorer: Of the index.
+    """
+    results = [
+        scorer.score(first.plain, [second.plain])[0],
+        swap_sides(scorer.score(second.plain, [first.plain])[0]),
+    ]
+    if first.mirrored is not None:
+        results.append(scorer.score(first.mirrored, [second.plain], mirrored=True)[0])
+    if second.mirrored is not None:
+        results.append(swap_sides(scorer.score(second.mirrored, [first.plain], mirrored=True)[0]))
+    return max(results, key=lambda result: result.score)
+
+
+def swap_sides(result: PairScore) -> PairScore:
+    """The same result with query and target exchanged."""
+    segments = tuple(segment.swapped() for segment in result.segments)
+    return PairScore(result.score, segments, result.map.T.contiguous())

@@ -1,0 +1,118 @@
+"""Videos of an index as queries: read again as finely as a query where that says more than what is stored."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from vidkin.errors import MediaError
+from vidkin.features import FrameExtractor, describe_file
+from vidkin.index.records import VideoRecord, to_stored
+from vidkin.index.sampling import query_rate, sampling_rate
+from vidkin.index.search.calibration import Calibration
+from vidkin.index.search.common import CommonFrames
+from vidkin.index.search.query import Query, describe_query, weigh_features
+from vidkin.index.storage.contract import VectorStore
+from vidkin.similarity import FrameFeatures
+
+__all__ = ["Readings"]
+
+_logger = logging.getLogger(__name__)
+# Videos whose fine features are held: pairs are compared in the order of their first video.
+_MOST_HELD = 48
+# Frames that are flipped to find out which videos a mirrored copy may be of.
+_FLIPPED_FRAMES = 16
+
+
+@dataclass(slots=True)
+class Readings:
+    """The videos of one index, described from their files.
+
+    Attributes:
+        store, extractor, calibration, common: Of the index.
+        rate: Frames per second at which the index samples long videos.
+    """
+
+    store: VectorStore
+    extractor: FrameExtractor
+    calibration: Calibration
+    common: CommonFrames
+    rate: float
+    _held: OrderedDict[tuple[int, bool], Query] = field(default_factory=OrderedDict, init=False)
+
+    def is_stored_as_finely(self, record: VideoRecord) -> bool:
+        """What is stored of a video was sampled as densely as a query is: the file has no more to say."""
+        return query_rate(record.duration, self.rate) <= sampling_rate(record.duration, self.rate)
+
+    def finest(self, record: VideoRecord, *, mirrored: bool = False) -> Query:
+        """A video as the finest query that there is of it.
+
+        Args:
+            record: Of the index.
+            mirrored: Describe the mirror image as well, for which the file must be read.
+
+        Returns:
+            What is stored if that is as fine, or if the file is gone, changed or broken.
+        """
+        if self.is_stored_as_finely(record) and not mirrored:
+            return self._stored(record)
+        key = (record.id, mirrored)
+        if key in self._held:
+            self._held.move_to_end(key)
+            return self._held[key]
+        query = self._read(record, mirrored)
+        self._held[key] = query
+        if len(self._held) > _MOST_HELD:
+            self._held.popitem(last=False)
+        return query
+
+    def flipped(self, record: VideoRecord) -> FrameFeatures | None:
+        """About 16 frames of a video, flipped left to right; None if the file is gone, changed or broken."""
+        if not _is_unchanged(record):
+            return None
+        rate = sampling_rate(record.duration, self.rate)
+        if record.duration > 0:
+            rate = min(rate, _FLIPPED_FRAMES / record.duration)
+        try:
+            parts = [
+                stretch[0]
+                for stretch in describe_file(
+                    record.path, self.extractor, duration=record.duration, rate=rate, mirrors=(True,)
+                )
+            ]
+        except MediaError as error:
+            _logger.warning("%s; it is not searched for mirrored copies", error)
+            return None
+        if not parts:
+            return None
+        described = self.calibration.calibrate(to_stored(FrameFeatures.concatenate(parts)))
+        return weigh_features(described, self.common, record.duration)
+
+    def _read(self, record: VideoRecord, mirrored: bool) -> Query:
+        if not _is_unchanged(record):
+            return self._stored(record)
+        try:
+            return describe_query(
+                record.path,
+                self.extractor,
+                self.calibration,
+                self.common,
+                rate=self.rate,
+                mirrored=mirrored,
+            )
+        except MediaError as error:
+            _logger.warning("%s; it is compared by what the index holds of it", error)
+            return self._stored(record)
+
+    def _stored(self, record: VideoRecord) -> Query:
+        return Query(weigh_features(self.store.read(record.id), self.common, record.duration))
+
+
+def _is_unchanged(record: VideoRecord) -> bool:
+    try:
+        status = os.stat(record.path)
+    except OSError:
+        return False
+    return (status.st_size, status.st_mtime_ns) == (record.size, record.mtime_ns)

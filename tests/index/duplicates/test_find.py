@@ -1,0 +1,168 @@
+"""Duplicates of real files in a real index: the score they get, whole or part, mirrored, hard links, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vidkin
+from tests.support.videos import encode, pan
+from vidkin.index import DuplicateGroup, DuplicateMember, Index, SerialExecutor
+from vidkin.index.duplicates.comparisons import Comparisons
+
+SIZE = {"width": 160, "height": 120}
+RATE = 5
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trimmed copy, a mirrored one, an excerpt, a second name of a file, and a stranger."""
+    folder = tmp_path_factory.mktemp("videos é")
+    coffee, chelsea, rocket = (list(pan(name, 60, **SIZE)) for name in ("coffee", "chelsea", "rocket"))
+    encode(folder / "coffee.mp4", coffee, rate=RATE)
+    encode(folder / "coffee trimmed.mp4", coffee[4:57], rate=RATE, options={"crf": "32"})
+    encode(folder / "chelsea.mp4", chelsea, rate=RATE)
+    encode(folder / "chelsea flipped.mp4", [np.flip(frame, 1) for frame in chelsea], rate=RATE)
+    encode(folder / "rocket.mp4", rocket, rate=RATE)
+    encode(folder / "rocket excerpt.mp4", rocket[18:40], rate=RATE, options={"crf": "30"})
+    os.link(folder / "coffee.mp4", folder / "coffee, another name.mp4")
+    encode(folder / "brick.mp4", pan("brick", 30, **SIZE), rate=RATE)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(videos: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    with Index.open(tmp_path_factory.mktemp("index") / "c.vidkin", create=True) as opened:
+        opened.add(videos, executor=SerialExecutor(opened.worker_spec))
+        yield opened
+
+
+def stems(group: DuplicateGroup) -> set[str]:
+    return {Path(member.path).stem for member in group.members}
+
+
+def member(groups: list[DuplicateGroup], stem: str) -> DuplicateMember:
+    return next(item for group in groups for item in group.members if Path(item.path).stem == stem)
+
+
+@pytest.mark.parametrize("pair", [("coffee, another name", "coffee trimmed"), ("rocket", "rocket excerpt")])
+def test_one_pair_has_one_score(index: Index, videos: Path, pair: tuple[str, str]) -> None:
+    first, second = (videos / f"{name}.mp4" for name in pair)
+    scores = {}
+    for one, other in ((first, second), (second, first)):
+        scores["search", one.stem] = next(m.score for m in index.search(one) if m.path == str(other))
+        scores["match", one.stem] = index.match(one, other).score
+        scores["compare", one.stem] = vidkin.compare(one, other).score
+    groups = index.duplicates(threshold=0.3, parts=True)
+    scores["duplicates", ""] = min(member(groups, name).score for name in pair)
+    assert min(scores.values()) > 0.9, scores
+    # A search compares with what is stored; the others read both files again.
+    assert max(scores.values()) - min(scores.values()) <= 0.05, scores
+    assert scores["duplicates", ""] == pytest.approx(scores["compare", first.stem], abs=0.03)
+    exact = [scores[name, stem] for name in ("match", "compare") for stem in (first.stem, second.stem)]
+    assert max(exact) - min(exact) <= 1e-6
+
+
+def test_trimmed_and_mirrored_copies_are_groups_and_an_excerpt_is_not(index: Index) -> None:
+    groups = index.duplicates()
+    assert [stems(group) for group in groups] == [
+        {"chelsea", "chelsea flipped"},
+        {"coffee, another name", "coffee trimmed"},
+    ]
+    trimmed = member(groups, "coffee trimmed")
+    assert (trimmed.relation, trimmed.mirrored, trimmed.best) == ("whole", False, False)
+    assert trimmed.compared_with == member(groups, "coffee, another name").path
+    assert trimmed.lacking == 0.0
+    assert trimmed.is_spare
+    pair = member(groups, "chelsea"), member(groups, "chelsea flipped")
+    assert sorted(item.mirrored for item in pair) == [False, True]
+    assert min(item.score for item in pair) > 0.9
+    assert groups[1].savings == trimmed.size
+
+
+def test_mirrored_copies_can_be_left_alone(index: Index) -> None:
+    """The known result of the pair is still a mirrored one: what was compared is not forgotten."""
+    Comparisons(index.path).save()
+    assert [stems(group) for group in index.duplicates(mirrored=False)] == [
+        {"coffee, another name", "coffee trimmed"}
+    ]
+
+
+def test_an_excerpt_says_where_it_is_from(index: Index) -> None:
+    groups = index.duplicates(parts=True)
+    excerpt, film = member(groups, "rocket excerpt"), member(groups, "rocket")
+    assert film.best
+    assert (excerpt.relation, excerpt.compared_with) == ("excerpt", film.path)
+    assert excerpt.start == pytest.approx(3.6, abs=0.3)
+    assert excerpt.end == pytest.approx(8.0, abs=0.3)
+    assert excerpt.is_spare
+
+
+def test_names_of_one_file_are_no_copies(index: Index) -> None:
+    groups = index.duplicates()
+    coffee = next(item for group in groups for item in group.members if item.links)
+    names = {Path(path).stem for path in (coffee.path, *coffee.links)}
+    assert names == {"coffee", "coffee, another name"}
+    assert sum(len(group.members) for group in groups) == 4
+
+
+def test_a_file_that_is_gone_is_no_copy_to_keep(
+    videos: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("vidkin"), "propagate", True)
+    copies = [tmp_path / name for name in ("one.mp4", "two.mp4")]
+    for copy in copies:
+        copy.write_bytes((videos / "coffee.mp4").read_bytes())
+    with Index.open(tmp_path / "i", create=True) as index:
+        index.add(copies, executor=SerialExecutor(index.worker_spec))
+        assert len(index.duplicates()) == 1
+        copies[0].unlink()
+        assert index.duplicates() == []
+    assert "1 videos are left out because their files are gone, the first is" in caplog.text
+
+
+def test_ctrl_c_keeps_what_was_compared(
+    videos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Index.open(tmp_path / "i", create=True) as index:
+        index.add(videos, executor=SerialExecutor(index.worker_spec))
+
+        def interrupt(done: int, total: int) -> None:
+            if done == 3:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            index.duplicates(on_progress=interrupt)
+        kept = json.loads((index.path / Comparisons.FILE).read_text())
+        assert len(kept["searched"]) == 3
+        assert len(kept["pairs"]) >= 3
+        calls = []
+        nearest = index.store.nearest
+
+        def counted(*arguments: object) -> object:
+            calls.append(arguments)
+            return nearest(*arguments)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(index.store, "nearest", counted)
+        groups = index.duplicates(mirrored=False)
+        contents = len({record.content_hash for record in index.videos()})
+        assert len(calls) == contents - 3
+        assert [stems(group) for group in groups] == [{"coffee, another name", "coffee trimmed"}]
+        calls.clear()
+        assert index.duplicates(mirrored=False) == groups
+        assert calls == []
+
+
+def test_progress_ends_where_it_said(index: Index) -> None:
+    steps: list[tuple[int, int]] = []
+    Comparisons(index.path).save()
+    index.duplicates(on_progress=lambda done, total: steps.append((done, total)))
+    assert [done for done, _ in steps] == list(range(1, len(steps) + 1))
+    assert steps[-1][0] == steps[-1][1]
+    assert all(done <= total for done, total in steps)
