@@ -148,7 +148,10 @@ class TestEvaluate:
 
     def test_a_missing_split_and_a_missing_model_are_told(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, labelled = trained
-        with pytest.raises(InvalidArgumentError, match="no split is called 'exam'"):
+        with pytest.raises(
+            InvalidArgumentError,
+            match=r"split must be one of train, validation, test, or '' \(undecided\), got 'exam'",
+        ):
             evaluate(folder, labelled, query_split="exam")
         with pytest.raises(UnknownExtractorError, match="holds no model"):
             evaluate(folder.parent, labelled)

@@ -255,7 +255,9 @@ class TestExcerpts:
         assert len(made.broken) == 1
 
     def test_only_videos_have_them(self, pictures: LabelledSet, videos: LabelledSet) -> None:
-        with pytest.raises(InvalidArgumentError, match="only videos have excerpts"):
+        with pytest.raises(
+            InvalidArgumentError, match="p must hold videos to have excerpts, got items of kind image"
+        ):
             make_excerpts(pictures, 2)
         with pytest.raises(InvalidArgumentError, match=r"count is 0 and share 0\.5, allowed are 1 or more"):
             make_excerpts(videos, 0)
