@@ -142,12 +142,16 @@ class SkippingDecoder:
                 return
             if packet.pts > limit:
                 later += 1
-            elif packet.is_keyframe and not packet.is_discard:
+            elif (
+                packet.is_keyframe
+                and not packet.is_discard
+                and self._waiting
+                and all(time < packet.pts for time, _ in self._waiting)
+            ):
                 # After a key frame that is on screen at the sample or before it, waiting packets are not needed.
-                if self._waiting and all(time < packet.pts for time, _ in self._waiting):
-                    self._waiting.clear()
-                    self._bytes = 0
-                    self._restart = True
+                self._waiting.clear()
+                self._bytes = 0
+                self._restart = True
             self._wait(packet.pts, packet)
             if len(self._waiting) > WAITING_PACKETS or self._bytes > WAITING_BYTES:
                 yield from self._decode_until(self._latest(limit), whole=False)
