@@ -47,6 +47,12 @@ class IndexInfo:
 def collect_info(folder: Path, manifest: Manifest, store: VectorStore) -> IndexInfo:
     """The numbers of the index in this folder."""
     records = store.videos()
+    total = 0
+    for file in folder.rglob("*"):
+        try:
+            total += file.stat().st_size if file.is_file() else 0
+        except FileNotFoundError:
+            continue  # a writer has just replaced it
     return IndexInfo(
         path=str(folder),
         extractor=manifest.extractor,
@@ -58,16 +64,6 @@ def collect_info(folder: Path, manifest: Manifest, store: VectorStore) -> IndexI
         frames=sum(record.frames for record in records),
         windows=sum(record.windows for record in records),
         seconds=sum(record.duration for record in records),
-        bytes=_size(folder),
+        bytes=total,
         created=manifest.created,
     )
-
-
-def _size(folder: Path) -> int:
-    total = 0
-    for file in folder.rglob("*"):
-        try:
-            total += file.stat().st_size if file.is_file() else 0
-        except FileNotFoundError:
-            continue  # a writer has just replaced it
-    return total

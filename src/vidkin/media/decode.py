@@ -74,7 +74,17 @@ def iter_frames(
         MediaError: The file cannot be read as video (missing, empty, sound only, damaged before the first frame...),
             or ``start`` is beyond its end. Later damage is skipped and logged as a warning.
     """
-    _check(rate, start, end, short_side, batch, threads)
+    if rate is not None and not 0 < rate <= _MOST_SAMPLES:
+        raise InvalidArgumentError(
+            f"rate must be above 0 and at most {_MOST_SAMPLES} samples a second, or None for every frame, "
+            f"got {rate}"
+        )
+    if not (start >= 0 and math.isfinite(start)):
+        raise InvalidArgumentError(f"start must be at least 0 s, got {start}")
+    if end is not None and not end > start:
+        raise InvalidArgumentError(f"end must be after start, {start} s, got {end}")
+    check_at_least(1, short_side=1 if short_side is None else short_side, batch=batch)
+    check_at_least(0, threads=threads)
     return _batches(os.fspath(path), rate, start, end, short_side, batch, threads, on_read)
 
 
@@ -167,19 +177,3 @@ def _sampled(
         yield (time - (reader.base or 0)) * reader.tick, frame
     if is_empty:
         raise MediaError(reader.name, f"start {start:.1f} s is beyond the end ({reader.length:.1f} s)")
-
-
-def _check(
-    rate: float | None, start: float, end: float | None, short_side: int | None, batch: int, threads: int
-) -> None:
-    if rate is not None and not 0 < rate <= _MOST_SAMPLES:
-        raise InvalidArgumentError(
-            f"rate must be above 0 and at most {_MOST_SAMPLES} samples a second, or None for every frame, "
-            f"got {rate}"
-        )
-    if not (start >= 0 and math.isfinite(start)):
-        raise InvalidArgumentError(f"start must be at least 0 s, got {start}")
-    if end is not None and not end > start:
-        raise InvalidArgumentError(f"end must be after start, {start} s, got {end}")
-    check_at_least(1, short_side=1 if short_side is None else short_side, batch=batch)
-    check_at_least(0, threads=threads)

@@ -18,7 +18,6 @@ from vidkin.media.decoding.reader import PictureReader
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
-    from av.video.plane import VideoPlane
 
 __all__ = ["PLANE_HEIGHT", "PLANE_WIDTH", "FramePlanes", "iter_planes"]
 
@@ -154,23 +153,20 @@ class _Sampler:
         layout = (name, frame.width, frame.height, *lines)
         if layout != self._layout:
             self._layout, self._bits = layout, _bits(name)
-            self._grids = self._places(planes)
+            # The points of the grid as places in the memory of each plane.
+            halves = (self._height // 2, self._width // 2)
+            sizes = [(self._height, self._width), halves, halves][: 3 if len(planes) >= 3 else 1]
+            item = 1 if self._bits == 8 else 2
+            self._grids = [
+                _points(plane.height, plane.width, plane.line_size // item, *size)
+                for plane, size in zip(planes, sizes, strict=False)
+            ]
         outs = (luma, *chroma)
         for plane, grid, out in zip(planes, self._grids, outs, strict=False):
             if self._bits == 8:
                 np.frombuffer(memoryview(plane), np.uint8).take(grid, out=out, mode="clip")
             else:
                 out[:] = np.frombuffer(memoryview(plane), np.uint16).take(grid) >> (self._bits - 8)
-
-    def _places(self, planes: tuple[VideoPlane, ...]) -> list[NDArray[np.intp]]:
-        """The points of the grid as places in the memory of each plane."""
-        halves = (self._height // 2, self._width // 2)
-        sizes = [(self._height, self._width), halves, halves][: 3 if len(planes) >= 3 else 1]
-        item = 1 if self._bits == 8 else 2
-        return [
-            _points(plane.height, plane.width, plane.line_size // item, *size)
-            for plane, size in zip(planes, sizes, strict=False)
-        ]
 
 
 @lru_cache(maxsize=64)

@@ -82,12 +82,9 @@ class WindowMatrix:
             rows = torch.cat([rows, columns + start], dim=1)
             order = best.argsort(dim=1, descending=True, stable=True)[:, :limit]
             best, rows = best.gather(1, order), rows.gather(1, order)
-        return self._table(best, rows, limit)
-
-    def _table(self, scores: torch.Tensor, rows: torch.Tensor, limit: int) -> NearestWindows:
-        table = no_windows(len(scores), limit)
-        width = scores.shape[1]
-        table.scores[:, :width] = scores.clamp(-1.0, 1.0)
+        table = no_windows(len(best), limit)
+        width = best.shape[1]
+        table.scores[:, :width] = best.clamp(-1.0, 1.0)
         table.video_ids[:, :width] = self.video_ids[rows]
         table.windows[:, :width] = self.windows[rows]
         table.starts[:, :width] = self.starts[rows]

@@ -79,7 +79,19 @@ class Converter:
         width, height = self._size if turns % 2 == 0 else self._size[::-1]
         space = _color_matrix(frame)
         if frame.interlaced_frame and frame.height > 1:
-            frame = self._upper_field(frame)
+            key = (frame.width, frame.height, frame.format.name)
+            if self._field is None or self._field[0] != key:
+                graph = av.filter.Graph()
+                source = graph.add_buffer(
+                    width=frame.width, height=frame.height, format=frame.format, time_base=Fraction(1, 1000)
+                )
+                field = graph.add("field", "type=top")
+                sink = graph.add("buffersink")
+                graph.link_nodes(source, field, sink).configure()
+                self._field = (key, graph)
+            graph = self._field[1]
+            graph.push(frame)
+            frame = graph.vpull()
         image = self._scale(frame, width, height, space)
         if mirrored:
             image = image[:, ::-1]
@@ -104,21 +116,6 @@ class Converter:
         if target == "rgba":
             return _over_white(image)  # type: ignore[arg-type]
         return image  # type: ignore[return-value]
-
-    def _upper_field(self, frame: VideoFrame) -> VideoFrame:
-        key = (frame.width, frame.height, frame.format.name)
-        if self._field is None or self._field[0] != key:
-            graph = av.filter.Graph()
-            source = graph.add_buffer(
-                width=frame.width, height=frame.height, format=frame.format, time_base=Fraction(1, 1000)
-            )
-            field = graph.add("field", "type=top")
-            sink = graph.add("buffersink")
-            graph.link_nodes(source, field, sink).configure()
-            self._field = (key, graph)
-        graph = self._field[1]
-        graph.push(frame)
-        return graph.vpull()
 
 
 def _color_matrix(frame: VideoFrame) -> int | None:

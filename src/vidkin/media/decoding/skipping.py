@@ -142,8 +142,16 @@ class SkippingDecoder:
                 return
             if packet.pts > limit:
                 later += 1
-            elif packet.is_keyframe and not packet.is_discard:
-                self._drop_before(packet.pts)
+            elif (
+                packet.is_keyframe
+                and not packet.is_discard
+                and self._waiting
+                and all(time < packet.pts for time, _ in self._waiting)
+            ):
+                # After a key frame that is on screen at the sample or before it, waiting packets are not needed.
+                self._waiting.clear()
+                self._bytes = 0
+                self._restart = True
             self._wait(packet.pts, packet)
             if len(self._waiting) > WAITING_PACKETS or self._bytes > WAITING_BYTES:
                 yield from self._decode_until(self._latest(limit), whole=False)
@@ -164,13 +172,6 @@ class SkippingDecoder:
         if not times or (given and max(given) > max(times)):
             return None
         return max(times)
-
-    def _drop_before(self, key: int) -> None:
-        """After a key frame that is on screen at the sample or before it, waiting packets are not needed."""
-        if self._waiting and all(time < key for time, _ in self._waiting):
-            self._waiting.clear()
-            self._bytes = 0
-            self._restart = True
 
     def _decode_until(self, target: int | None, *, whole: bool) -> Iterator[VideoFrame]:
         """Decode waiting packets up to the target, and the target too if ``whole``."""
