@@ -259,7 +259,7 @@ class TestExcerpts:
             InvalidArgumentError, match="p must hold videos to have excerpts, got items of kind image"
         ):
             make_excerpts(pictures, 2)
-        with pytest.raises(InvalidArgumentError, match=r"count is 0 and share 0\.5, allowed are 1 or more"):
+        with pytest.raises(InvalidArgumentError, match="count must be at least 1, got 0"):
             make_excerpts(videos, 0)
 
 

@@ -149,7 +149,9 @@ class TestAWholeRun:
         recipe = recipe_for(source, schedule={"steps": 1})
         recipe["data"] |= {"test": 0.0, "validation": 0.0}
         report = train(recipe, output=tmp_path / "run")
-        assert [(Path(path).name, cause[:12]) for path, cause in report.broken] == [("9.png", "not readable")]
+        assert [(Path(path).name, cause[:14]) for path, cause in report.broken] == [
+            ("9.png", "cannot be read")
+        ]
 
     def test_nothing_but_broken_files_is_an_error(self, tmp_path: Path) -> None:
         source = write_pictures(tmp_path / "pictures", each=4)
