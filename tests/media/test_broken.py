@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import logging
 import os
@@ -10,7 +11,7 @@ import struct
 import subprocess
 import sys
 import wave
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import av
@@ -23,6 +24,7 @@ from tests.support.videos import encode, pan
 from vidkin.errors import MediaError
 from vidkin.media import iter_frames, probe, read_frames, thumbnail, write_clip
 from vidkin.media.decoding import container as container_module
+from vidkin.media.decoding.reader import PictureReader
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +119,24 @@ def too_large(folder: Path, good: Path) -> Path:
     return folder / "a.png"
 
 
+def bomb(folder: Path, good: Path) -> Path:
+    """A picture of 144 million pixels in 20 kB."""
+    PILImage.new("L", (12_000, 12_000)).save(folder / "a.png")
+    return folder / "a.png"
+
+
+def large_video(folder: Path, good: Path) -> Path:
+    """A square of 9,000 pixels in a few kB."""
+    frame = av.VideoFrame(9000, 9000, "gray")
+    frame.planes[0].update(bytes(frame.planes[0].buffer_size))
+    with av.open(str(folder / "a.mkv"), "w") as container:
+        stream = container.add_stream("ffv1", rate=5)
+        stream.width, stream.height, stream.pix_fmt = 9000, 9000, "gray"
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    return folder / "a.mkv"
+
+
 def claimed_too_large(folder: Path, good: Path) -> Path:
     """A photograph whose header says 65,000 x 65,000."""
     (folder / "a.mjpg").write_bytes(photograph_of_size(65_000))
@@ -134,13 +154,15 @@ def photograph_of_size(side: int) -> bytes:
 
 
 def playlist(folder: Path, good: Path) -> Path:
-    """A list of addresses must not make us call them."""
+    """A list of addresses must not make us call them; tests/media/test_disguised_lists.py has lists of files."""
     (folder / "list.m3u8").write_text(
         "#EXTM3U\n#EXT-X-TARGETDURATION:5\n#EXTINF:5,\nhttp://127.0.0.1:9/a.ts\n#EXT-X-ENDLIST\n",
         encoding="utf-8",
     )
     return folder / "list.m3u8"
 
+
+TOO_LARGE = "its frames have more than 80 million pixels, the most that are decoded$"
 
 CAUSES: dict[Callable[[Path, Path], Path], str] = {
     missing: "there is no such file$",
@@ -155,9 +177,11 @@ CAUSES: dict[Callable[[Path, Path], Path], str] = {
     before_any_frame: "no frame can be decoded|this is not a video, or it is damaged",
     no_frame_decodes: "no frame can be decoded; the file is damaged or incomplete$",
     pipe: "this is not a regular file$",
-    too_large: "the picture has too many pixels to be decoded$",
-    claimed_too_large: "the picture has too many pixels to be decoded$",
-    playlist: "this is text, not video|the file has no video",
+    too_large: TOO_LARGE,
+    bomb: TOO_LARGE,
+    large_video: TOO_LARGE,
+    claimed_too_large: TOO_LARGE,
+    playlist: "this is a list of other files, not a video; name the videos themselves$",
 }
 
 
@@ -187,9 +211,46 @@ def test_a_file_that_may_not_be_read(good: Path, monkeypatch: pytest.MonkeyPatch
     def refuse(*_: object) -> object:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(container_module, "open", refuse, raising=False)
-    with pytest.raises(MediaError, match=r"good\.mp4: the file cannot be read \(permission denied\)$"):
+    monkeypatch.setattr(container_module, "open_regular_file", refuse)
+    with pytest.raises(
+        MediaError, match=r"good\.mp4: the file cannot be read \(permission denied\)$"
+    ) as caught:
         read_frames(good)
+    assert caught.value.temporary
+
+
+def test_a_drive_that_fails_in_the_middle_is_no_damage(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FFmpeg says the same of a file that ends early; only the system knows."""
+    failure = av.error.OSError(errno.EIO, "Input/output error", str(good))
+
+    class FailingContainer:
+        def __init__(self, error: Exception) -> None:
+            self.error = error
+
+        def demux(self, stream: object) -> Iterator[object]:
+            raise self.error
+
+    with av.open(str(good)) as container:
+        reader = PictureReader(str(good), container, container.streams.video[0])
+        reader.container = FailingContainer(failure)  # type: ignore[assignment]
+        assert list(reader.packets()) == []
+        assert reader.failures == 1
+
+        class Failing(io.BytesIO):
+            def read(self, size: int | None = -1) -> bytes:
+                raise OSError(errno.EIO, "Input/output error")
+
+        monkeypatch.setattr(container_module, "open_regular_file", lambda name: Failing())
+        with pytest.raises(MediaError, match=r"the file cannot be read \(input/output error\)$") as caught:
+            list(reader.packets())
+        assert caught.value.temporary
+
+
+def test_memory_that_runs_out_is_not_the_files_fault(good: Path) -> None:
+    error = container_module.media_error(
+        str(good), av.error.MemoryError(errno.ENOMEM, "Cannot allocate memory")
+    )
+    assert (error.cause, error.temporary) == ("needs more memory than there is", True)
 
 
 def test_a_name_that_no_system_allows() -> None:

@@ -20,8 +20,10 @@ __all__ = ["Phase", "describe_file"]
 Phase = Literal["decoding", "describing"]
 """What is being done with a file: its frames are being decoded, or the extractor has them."""
 
-# Frames described at a time: networks like batches, and memory must not grow with the video.
+# Frames described at a time, and bytes of them: networks like batches, and memory must grow neither with the length of
+# the video nor with the size of its frames.
 _FRAMES_A_CHUNK = 32
+_BYTES_A_CHUNK = 64 << 20
 
 
 def describe_file(
@@ -102,7 +104,8 @@ def _chunks(batches: Iterator[Frames]) -> Iterator[Frames]:
     waiting: list[Frames] = []
     for batch in batches:
         waiting.append(batch)
-        if sum(map(len, waiting)) >= _FRAMES_A_CHUNK:
+        size = sum(part.images.nbytes for part in waiting)
+        if sum(map(len, waiting)) >= _FRAMES_A_CHUNK or size >= _BYTES_A_CHUNK:
             yield _join(waiting, Frames)
             waiting = []
     if waiting:

@@ -59,8 +59,9 @@ def iter_frames(
             ``start``, or the one on screen at ``start`` if none begins in the range.
         start: First sample, in seconds.
         end: Samples before this time only, in seconds; None reads to the end.
-        short_side: Scale down to this many pixels at the shorter side while converting (never up); None keeps the
-            size. Set it to what the features need: large frames cost time and memory.
+        short_side: Scale down to this many pixels at the shorter side, and at most eight times as many at the longer
+            one, while converting (never up); None keeps the size. Set it to what the features need: large frames cost
+            time and memory.
         batch: At most this many frames at once; batches of large frames are shorter, and hold about 64 MiB.
         threads: Threads of the decoder, 0 is one per core. Set 1 if many files are read in parallel.
         on_read: Called for every packet that is read: reading goes on.
@@ -71,8 +72,9 @@ def iter_frames(
 
     Raises:
         InvalidArgumentError: An argument is out of range.
-        MediaError: The file cannot be read as video (missing, empty, sound only, damaged before the first frame...),
-            or ``start`` is beyond its end. Later damage is skipped and logged as a warning.
+        MediaError: The file cannot be read as video (missing, empty, sound only, a playlist, frames of more than 80
+            million pixels, damaged before the first frame...), or ``start`` is beyond its end. Later damage is skipped
+            and logged as a warning.
     """
     if rate is not None and not 0 < rate <= _MOST_SAMPLES:
         raise InvalidArgumentError(
@@ -158,11 +160,12 @@ def _sampled(
     """(seconds, picture) of every sample."""
     sampler: Sampler | None = None
 
-    def limit_of(index: int) -> int | None:
-        return None if sampler is None else sampler.limit_of(index)
+    def samples() -> Sampler:
+        assert sampler is not None  # the decoder asks after the first picture
+        return sampler
 
     is_empty = True
-    for picture in SkippingDecoder(reader, limit_of, every=rate is None).pictures():
+    for picture in SkippingDecoder(reader, samples, every=rate is None).pictures():
         if sampler is None:
             sampler = Sampler(rate, start, end, tick=reader.tick, base=reader.base or 0)
         for time, frame in sampler.push(picture):

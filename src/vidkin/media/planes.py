@@ -95,7 +95,7 @@ def iter_planes(
         raise InvalidArgumentError(f"height and width must be even and at least 2, got {height} and {width}")
     check_at_least(1, block=block)
     with open_video(path, threads=threads) as (container, stream):
-        stream.codec_context.options = _DECODER
+        stream.codec_context.options |= _DECODER
         reader = PictureReader(os.fspath(path), container, stream)
         sampler = _Sampler(height, width)
         filling = _Block(block, height, width)

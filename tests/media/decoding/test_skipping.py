@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -149,3 +150,17 @@ def test_packets_that_wait_are_bounded_however_low_the_rate(
     np.testing.assert_allclose(frames.timestamps, times)
     np.testing.assert_array_equal(frames.images, np.stack(images))
     assert longest <= 33
+
+
+@pytest.mark.parametrize("rate", [1.0, 5.0, 1000.0])
+@pytest.mark.parametrize("ending", ["mkv", "nut"])
+def test_a_jump_of_months_in_the_times_costs_nothing(tmp_path: Path, ending: str, rate: float) -> None:
+    """Ten million seconds are not visited one by one."""
+    times = [index / 5 + (0 if index < 30 else 10_000_000) for index in range(60)]
+    path = encode(tmp_path / f"a.{ending}", pan("coffee", 60, width=96, height=64), rate=5, times=times)
+    began = time.perf_counter()
+    frames = read_frames(path, rate=rate)
+    assert time.perf_counter() - began < 5
+    # The last picture before the jump is on screen at the next sample.
+    expected = [*times[:30:5], times[29], *times[30::5]] if rate == 1 else times
+    np.testing.assert_allclose(frames.timestamps, expected, atol=2e-3)

@@ -1,24 +1,48 @@
-"""Open untrusted files: no network, no surprises from odd names, every failure a MediaError with its cause."""
+"""Open untrusted files: no network, no other file, no surprises from odd names, every failure a MediaError."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import av
 import av.error
 
-from vidkin._base.extensions import IMAGE_EXTENSIONS
+from vidkin._base.regular_files import open_regular_file
 from vidkin.errors import MediaError
 
 if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.stream import VideoStream
+
+# Formats that make FFmpeg open files or addresses other than the one that was named, and devices. A few only ever open
+# files beside it (MLV its further parts, VobSub its pictures), which is one file too many as well.
+_OPEN_OTHERS = frozenset({
+    *("concat", "dash", "hls", "imf", "mlv", "rtp", "rtsp", "sap", "sdp", "vobsub", "webm_dash_manifest"),
+    *("alsa", "fbdev", "kmsgrab", "lavfi", "oss", "video4linux2,v4l2", "x11grab", "xcbgrab"),
+})  # fmt: skip
+# Under this name FFmpeg expects the two other planes of a picture in files of their own.
+_SEPARATE_PLANES = ".y"
+
+MOST_PIXELS = 80_000_000
+"""Pixels of the largest frame that is decoded; the largest frames of cameras have 79,626,240 (12,288 x 6,480)."""
+
+# What the system says of a drive, a connection, permissions or memory, and not of what is in a file.
+_TEMPORARY = frozenset({
+    errno.EACCES, errno.EPERM, errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.EIO, errno.EMFILE, errno.ENFILE,
+    errno.ENODEV, errno.ENOENT, errno.ENOMEM, errno.ENOTCONN, errno.ENXIO, errno.ESTALE, errno.ETIMEDOUT,
+})  # fmt: skip
+# So much of a file is read to tell a drive that fails from a file that ends early.
+_MOST_TRIAL_BYTES = 256 << 20
+
+_HEAD = 4096
 
 # One slash is enough, because a path loses the second one.
 _ADDRESS = re.compile(r"(https?|ftp|rtmp|rtsp|s3|gs|file):/", re.IGNORECASE)
@@ -43,11 +67,27 @@ def open_video(
     try:
         with _open(name) as container:
             stream = _main_video(name, container)
+            if stream.codec_context.width * stream.codec_context.height > MOST_PIXELS:
+                raise too_large(name)
+            stream.codec_context.options = {"max_pixels": str(MOST_PIXELS)}
             stream.thread_type = "AUTO"
             stream.codec_context.thread_count = threads
             yield container, stream
     except av.error.FFmpegError as error:
-        raise MediaError(name, explain(name, error)) from error
+        raise media_error(name, error) from error
+
+
+def too_large(name: str) -> MediaError:
+    """The error for a file whose frames have more than `MOST_PIXELS`."""
+    millions = MOST_PIXELS // 10**6
+    return MediaError(name, f"its frames have more than {millions} million pixels, the most that are decoded")
+
+
+def stated_pixels(name: str) -> int:
+    """Pixels of a frame by the header of the file, 0 if it does not say; where decoding fails, nothing else is left."""
+    with _open(name, codec_whitelist="none") as container:
+        contexts = [stream.codec_context for stream in container.streams.video]
+        return max((context.width * context.height for context in contexts), default=0)
 
 
 def require_readable_file(name: str) -> None:
@@ -59,7 +99,8 @@ def require_readable_file(name: str) -> None:
             raise MediaError(name, "this is an address, not a file; download it first") from None
         raise MediaError(name, "there is no such file") from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
-        raise MediaError(name, f"the file cannot be reached ({_reason(error)})") from error
+        cause = f"the file cannot be reached ({_reason(error)})"
+        raise MediaError(name, cause, temporary=_is_temporary(error)) from error
     if stat.S_ISDIR(state.st_mode):
         raise MediaError(name, "this is a folder, not a video file")
     if not stat.S_ISREG(state.st_mode):
@@ -67,40 +108,76 @@ def require_readable_file(name: str) -> None:
     if state.st_size == 0:
         raise MediaError(name, "the file is empty (0 bytes)")
     try:
-        with open(name, "rb"):
+        with open_regular_file(name):
             pass
     except OSError as error:
-        raise MediaError(name, f"the file cannot be read ({_reason(error)})") from error
+        cause = f"the file cannot be read ({_reason(error)})"
+        raise MediaError(name, cause, temporary=_is_temporary(error)) from error
 
 
-def explain(name: str, error: av.error.FFmpegError) -> str:
-    """One line about what is wrong with a file that FFmpeg refuses."""
+def media_error(name: str, error: av.error.FFmpegError) -> MediaError:
+    """What is wrong with a file that FFmpeg refuses."""
     reason = error.strerror or type(error).__name__
     if isinstance(error, av.error.DecoderNotFoundError):
-        return "there is no decoder for this kind of video"
+        return MediaError(name, "there is no decoder for this kind of video")
+    if isinstance(error, av.error.MemoryError):
+        return MediaError(name, "needs more memory than there is", temporary=True)
     if isinstance(error, av.error.PermissionError):
-        return "the file cannot be read (permission denied)"
-    if isinstance(error, av.error.InvalidDataError | av.error.EOFError):
-        return f"{_diagnose(name)} ({reason})"
-    return f"FFmpeg cannot read it ({reason})"
+        return MediaError(name, "the file cannot be read (permission denied)", temporary=True)
+    if is_refusal(name, error):
+        return MediaError(name, f"the file cannot be read ({reason.lower()})", temporary=True)
+    try:
+        if isinstance(error, av.error.InvalidDataError | av.error.EOFError):
+            return MediaError(name, f"{_diagnose(name)} ({reason})")
+        if isinstance(error, av.error.ArgumentError) and _lists_files(name):
+            return MediaError(name, "this is a list of other files, not a video; name the videos themselves")
+    except OSError as problem:
+        cause = f"the file cannot be read ({_reason(problem)})"
+        return MediaError(name, cause, temporary=_is_temporary(problem))
+    return MediaError(name, f"FFmpeg cannot read it ({reason})")
+
+
+def is_refusal(name: str, error: av.error.FFmpegError) -> bool:
+    """Whether the system fails to read the file, as FFmpeg says; its readers say so, too, of a file that ends early."""
+    if error.errno not in _TEMPORARY:
+        return False
+    try:
+        with open_regular_file(name) as file:
+            while file.tell() < _MOST_TRIAL_BYTES and file.read(1 << 20):
+                pass
+    except OSError as problem:
+        return _is_temporary(problem)
+    return False
 
 
 @contextmanager
-def _open(name: str) -> Iterator[InputContainer]:
-    # Reading files only keeps a playlist in disguise from fetching addresses; "file:" keeps a name with a colon
-    # from being taken for a protocol, and no pattern keeps "%03d" in a name from being taken for a sequence.
-    options = {"protocol_whitelist": "file,crypto,data"}
-    if Path(name).suffix.lower() in IMAGE_EXTENSIONS:
-        options["pattern_type"] = "none"
+def _open(name: str, **more: str) -> Iterator[InputContainer]:
+    # The format is detected from the file's content and checked before it is asked to read: a playlist in disguise
+    # opens nothing, and fetches nothing. "file:" keeps a name with a colon from being taken for a protocol, and no
+    # pattern keeps "%03d" in a name from being taken for a sequence.
+    options = {
+        "protocol_whitelist": "file",
+        "format_whitelist": _formats(with_images=Path(name).suffix.lower() != _SEPARATE_PLANES),
+        "pattern_type": "none",
+        "max_pixels": str(MOST_PIXELS),
+        **more,
+    }
     arguments: dict[str, Any] = {"mode": "r", "options": options, "metadata_errors": "replace"}
     try:
         name.encode()
     except UnicodeEncodeError:  # a name that is not UTF-8 reaches FFmpeg only as an open file
-        with open(name, "rb") as file, av.open(file, **arguments) as container:
+        with open_regular_file(name) as file, av.open(file, **arguments) as container:
             yield container
     else:
         with av.open(f"file:{name}", **arguments) as container:
             yield container
+
+
+@cache
+def _formats(*, with_images: bool) -> str:
+    """Names of the formats that may be read, as FFmpeg takes them."""
+    refused = _OPEN_OTHERS if with_images else {*_OPEN_OTHERS, "image2"}
+    return ",".join(sorted(av.formats_available - refused))
 
 
 def _main_video(name: str, container: InputContainer) -> VideoStream:
@@ -122,19 +199,28 @@ def _main_video(name: str, container: InputContainer) -> VideoStream:
 
 def _diagnose(name: str) -> str:
     """Why a file may not be a video, from its first bytes."""
-    with open(name, "rb") as file:
-        head = file.read(4096)
+    with open_regular_file(name) as file:
+        head = file.read(_HEAD)
         if head[4:8] in {b"ftyp", b"mdat", b"wide", b"free"} and not _has_box(file, b"moov"):
             return "its index (moov) is missing: the recording or the download was cut off"
-    if head and b"\0" not in head and _is_text(head):
+    if _is_text(head):
         return "this is text, not video"
     return "this is not a video, or it is damaged"
 
 
+def _lists_files(name: str) -> bool:
+    """Whether a file that FFmpeg was not allowed to read is a playlist, or one of several parts."""
+    with open_regular_file(name) as file:
+        head = file.read(_HEAD)
+    return _is_text(head) or head.startswith(b"MLVI") or name.lower().endswith(_SEPARATE_PLANES)
+
+
 def _is_text(head: bytes) -> bool:
+    if not head or b"\0" in head:
+        return False
     try:
         # The last character may be incomplete.
-        head[:-4].decode() if len(head) == 4096 else head.decode()
+        head[:-4].decode() if len(head) == _HEAD else head.decode()
     except UnicodeDecodeError:
         return False
     return all(byte >= 32 or byte in b"\t\n\r\f" for byte in head)
@@ -159,6 +245,10 @@ def _has_box(file: Any, kind: bytes) -> bool:
             return bool(position + length <= size)
         position += length
     return False
+
+
+def _is_temporary(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno in _TEMPORARY
 
 
 def _reason(error: Exception) -> str:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
 
 _UNSPECIFIED = 2
+# No film is that wide. A strip of 60,000 x 100 pixels would stay as it is if only its short side were bounded.
+_MOST_ELONGATED = 8
 # Without the latter, scaled pictures are darker by up to two levels.
 _FLAGS = Interpolation.BILINEAR | Interpolation.FULL_CHR_H_INT
 # With it, pictures of 16 bits that are not scaled lose their green.
@@ -38,11 +40,17 @@ def display_size(width: int, height: int, aspect: Fraction, turns: int = 0) -> t
 
 
 def fit(width: int, height: int, short_side: int | None) -> tuple[int, int]:
-    """The size with this short side, never larger than it was."""
-    shorter = min(width, height)
-    if short_side is None or shorter <= short_side:
+    """The size with this short side and a long side of at most eight times that, never larger than it was."""
+    shorter, longer = sorted((width, height))
+    if short_side is None:
         return width, height
-    return max(1, round(width * short_side / shorter)), max(1, round(height * short_side / shorter))
+    if longer > _MOST_ELONGATED * shorter:
+        side, wanted = longer, _MOST_ELONGATED * short_side
+    else:
+        side, wanted = shorter, short_side
+    if side <= wanted:
+        return width, height
+    return max(1, round(width * wanted / side)), max(1, round(height * wanted / side))
 
 
 def is_high_definition(width: int, height: int) -> bool:

@@ -29,9 +29,6 @@ _PICTURE_CODECS = frozenset(
     {"mjpeg", "png", "apng", "tiff", "webp", "gif", "bmp", "jpegxl", "jpeg2000", "ppm"}
 )
 
-# Pillow treats larger pictures as attacks and warns.
-_PILLOW_PIXELS = 80_000_000
-
 
 class Orienter:
     """The orientation of the frames of one video.
@@ -55,8 +52,6 @@ class Orienter:
             upright: Orientation = (round(angle / 90) % 4, False)
             if not self._is_picture:
                 self._known[angle] = _from_matrix(frame) or upright
-            elif frame.width * frame.height > _PILLOW_PIXELS:
-                self._known[angle] = upright
             else:
                 self._known[angle] = self._from_exif() or upright
         return self._known[angle]
@@ -73,14 +68,15 @@ class Orienter:
         return _EXIF_ORIENTATIONS[tag - 1] if isinstance(tag, int) and 1 <= tag <= 8 else None
 
 
-def is_too_large(name: str) -> bool:
-    """Whether this is a picture with more pixels than can be decoded (FFmpeg does not keep its size)."""
+def is_too_large(name: str, most: int) -> bool:
+    """Whether this is a picture with more pixels than that; FFmpeg does not keep the size of one it cannot decode."""
     try:
-        with warnings.catch_warnings(action="ignore"), PILImage.open(name):
-            return False
+        with warnings.catch_warnings(action="ignore"), PILImage.open(name) as image:
+            return image.width * image.height > most
     except PILImage.DecompressionBombError:
         return True
-    except (OSError, ValueError, SyntaxError):
+    except Exception as error:  # noqa: BLE001 - damaged headers make its parsers raise anything
+        logger.debug("%s: no size can be read: %s", name, error)
         return False
 
 

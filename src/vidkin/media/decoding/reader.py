@@ -10,6 +10,13 @@ import av
 import av.error
 
 from vidkin.errors import MediaError
+from vidkin.media.decoding.container import (
+    MOST_PIXELS,
+    is_refusal,
+    media_error,
+    stated_pixels,
+    too_large,
+)
 from vidkin.media.decoding.orientation import is_too_large
 
 if TYPE_CHECKING:
@@ -90,8 +97,8 @@ class PictureReader:
     def close(self) -> None:
         """Report the result of reading: a warning if parts were damaged, `MediaError` if there was no picture."""
         if self.base is None:
-            if is_too_large(self.name):
-                raise MediaError(self.name, "the picture has too many pixels to be decoded")
+            if is_too_large(self.name, MOST_PIXELS) or stated_pixels(self.name) > MOST_PIXELS:
+                raise too_large(self.name)
             raise MediaError(self.name, "no frame can be decoded; the file is damaged or incomplete")
         if self.failures or self.concealed:
             logger.warning(
@@ -102,7 +109,11 @@ class PictureReader:
             )
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
-        """The packets of the video up to the end, or to the point where it can no longer be read."""
+        """The packets of the video up to the end, or to the point where its data can no longer be made sense of.
+
+        Raises:
+            MediaError: The system fails to read the file.
+        """
         try:
             for packet in self.container.demux(self.stream):
                 self._on_read()
@@ -112,6 +123,8 @@ class PictureReader:
                         self._note(stamp, packet.duration)
                     yield packet
         except av.error.FFmpegError as error:
+            if is_refusal(self.name, error):
+                raise media_error(self.name, error) from error
             self.failures += 1
             logger.debug("%s: reading stopped early: %s", self.name, error)
 
@@ -121,6 +134,8 @@ class PictureReader:
             return self.stream.codec_context.decode(packet)
         except av.error.EOFError:
             return []
+        except av.error.MemoryError as error:
+            raise media_error(self.name, error) from error
         except av.error.FFmpegError as error:
             self.failures += 1
             logger.debug("%s: a packet could not be decoded: %s", self.name, error)

@@ -52,6 +52,19 @@ class Sampler:
         """The same for any sample; None for those at or after the end."""
         return self._limit(index) if self._time(index) < self._end else None
 
+    def index_after(self, index: int, time: int) -> int:
+        """Number of the first sample, at or after this one, at which a picture of this time may be on screen.
+
+        It takes no longer for a picture that is years away.
+        """
+        if self._rate is None:
+            return index
+        passed = (time - self._base) * self._tick - TOLERANCE - self._start
+        index = max(index, math.floor(passed * self._rate) - 1)
+        while self._limit(index) < time:
+            index += 1
+        return index
+
     def push(self, picture: Picture) -> list[Picture]:
         """The sampled pictures that are certain with this one; after the last, ``done`` is set."""
         if self._rate is None:
@@ -59,11 +72,7 @@ class Sampler:
         sampled: list[Picture] = []
         if self._held is not None and self.limit < picture[0]:
             sampled = self._take()
-            # Skip the samples that show the same picture.
-            passed = (picture[0] - self._base) * self._tick - TOLERANCE - self._start
-            self._index = max(self._index, math.floor(passed * self._rate) - 1)
-            while self.limit < picture[0]:
-                self._index += 1
+            self._index = self.index_after(self._index, picture[0])
             self.done = self.time >= self._end
         self._held = picture
         return sampled

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import av.error
 
@@ -39,19 +39,30 @@ WORTH_SEEKING = 5.0
 EARLY = 1.0
 
 
+class Samples(Protocol):
+    """The times at which pictures are sampled, by their numbers from 0 on."""
+
+    def limit_of(self, index: int) -> int | None:
+        """The latest time, in units of the stream, of the picture on screen at it; None if there is no such sample."""
+        ...
+
+    def index_after(self, index: int, time: int) -> int:
+        """The first sample, at or after this one, at which a picture of this time may be on screen."""
+        ...
+
+
 class SkippingDecoder:
     """Feeds the decoder of a `PictureReader` with the packets that the samples need.
 
     Args:
         reader: The file, from which nothing has been read.
-        limit_of: Returns for sample k the latest time, in units of the stream, of the picture on screen at it; None if
-            there is no such sample any more. It is called after the first picture.
+        samples: Returns the samples. It is called after the first picture.
         every: From sample 0 on all pictures are sampled.
     """
 
-    def __init__(self, reader: PictureReader, limit_of: Callable[[int], int | None], *, every: bool) -> None:
+    def __init__(self, reader: PictureReader, samples: Callable[[], Samples], *, every: bool) -> None:
         self._reader = reader
-        self._limit_of = limit_of
+        self._samples = samples
         self._every = every
         self._decoder = reader.stream.codec_context
         self._can_skip = self._decoder.codec.canonical_name in CAN_SKIP
@@ -84,13 +95,17 @@ class SkippingDecoder:
             yield from self._reader.again()
 
     def _planned(self) -> Iterator[VideoFrame]:
-        self._seek()
+        samples = self._samples()
+        self._seek(samples.limit_of(0))
         index = 0
-        while self._foreseeable and (limit := self._limit_of(index)) is not None:
+        while self._foreseeable and (limit := samples.limit_of(index)) is not None:
             yield from self._reach(limit)
-            if self._every or (self._ended and limit >= self._reader.end):
+            following = [time for time, _ in self._waiting if time > limit]
+            following += [time for time in self._given if time > limit]
+            if self._every or not following:
                 break
-            index += 1
+            # The samples before the next picture show the same one.
+            index = samples.index_after(index + 1, min(following))
         if self._every or not self._foreseeable:
             yield from self._rest()
 
@@ -105,10 +120,10 @@ class SkippingDecoder:
             if frames:
                 return
 
-    def _seek(self) -> None:
+    def _seek(self, limit: int | None) -> None:
         """Jump ahead if the first sample is far away."""
         reader = self._reader
-        base, limit = reader.base or 0, self._limit_of(0)
+        base = reader.base or 0
         if limit is None or (limit - base) * reader.tick < WORTH_SEEKING:
             return
         if not self._foreseeable or not reader.container.format.name.startswith(SEEKABLE):
