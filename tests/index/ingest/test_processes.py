@@ -88,7 +88,7 @@ def test_a_hang_costs_one_file(videos: list[str], tmp_path: Path) -> None:
     hanging = str(colour_video(tmp_path / "hang.mp4", "hang"))
     events = list(ProcessExecutor(FATAL, workers=1, hang_timeout=1.0).run([hanging, videos[0]]))
     found = ends(events)
-    assert found[hanging] == Unreadable(hanging, "extractor hung: no progress for 5 s", temporary=True)
+    assert found[hanging] == Unreadable(hanging, "the extractor hung: no progress for 5 s", temporary=True)
     assert isinstance(found[videos[0]], Described)
     assert any(isinstance(event, Idle) for event in events)
 
@@ -96,7 +96,7 @@ def test_a_hang_costs_one_file(videos: list[str], tmp_path: Path) -> None:
 def test_a_decoder_that_hangs_costs_one_file(videos: list[str]) -> None:
     spec = WorkerSpec("plain", open_extractor=_open_with_a_decoder_that_hangs)
     found = ends(list(ProcessExecutor(spec, workers=1, hang_timeout=1.0).run(videos[:1])))
-    cause = "decoder process hung: no progress for 1 s"
+    cause = "the decoder hung: no progress for 1 s"
     assert found == {videos[0]: Unreadable(videos[0], cause, temporary=True)}
 
 
@@ -108,7 +108,9 @@ def _open_with_a_decoder_that_hangs(name: str, **options: object) -> object:
 def test_a_worker_that_stops_in_the_middle_of_a_message_is_given_up(videos: list[str]) -> None:
     spec = WorkerSpec("plain", open_extractor=_open_with_a_channel_that_stalls)
     found = ends(list(ProcessExecutor(spec, workers=1, hang_timeout=1.0).run(videos[:1])))
-    assert found[videos[0]] == Unreadable(videos[0], "extractor hung: no progress for 5 s", temporary=True)
+    assert found[videos[0]] == Unreadable(
+        videos[0], "the extractor hung: no progress for 5 s", temporary=True
+    )
 
 
 def _open_with_a_channel_that_stalls(name: str, **options: object) -> object:

@@ -8,28 +8,22 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from typing import IO
 
 from vidkin.errors import ExtractorError, InvalidArgumentError
-from vidkin.features import Phase
 from vidkin.index.ingest.channel import Channel
 from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable, WorkerSpec
+from vidkin.index.ingest.silence import HANG_TIMEOUT, Silence
 from vidkin.index.ingest.worker import Alive, Failed
 
 __all__ = ["ProcessExecutor", "usable_processors"]
 
 _TICK = 0.25
-# Between two times that the workers are listened to, no more silence than this is counted, in seconds: longer gaps
-# mean that this process was busy or stopped, or the machine asleep, and say nothing about the workers.
-_MOST_UNHEARD = 1.0
 # Loading the libraries and a network's weights; not the time of any file.
 _START_TIMEOUT = 300.0
-# A network may take that many times longer for its frames than a decoder may be silent.
-_DESCRIBING_FACTOR = 5
 # A process whose channel is closed has ended, or does so at once, unless its end is stuck.
 _END_TIMEOUT = 30.0
 # A worker killed before it could do anything, mostly for lack of memory, is started again so many times.
@@ -63,7 +57,7 @@ class ProcessExecutor:
             workers, since the caller was busy or the machine asleep, does not count.
     """
 
-    def __init__(self, spec: WorkerSpec, *, workers: int, hang_timeout: float = 120.0) -> None:
+    def __init__(self, spec: WorkerSpec, *, workers: int, hang_timeout: float = HANG_TIMEOUT) -> None:
         if workers < 1:
             raise InvalidArgumentError(f"workers must be at least 1, got {workers}")
         self._spec = spec
@@ -74,7 +68,6 @@ class ProcessExecutor:
         remaining = iter(paths)
         workers: list[_Worker] = []
         exhausted = False
-        heard = time.monotonic()
         try:
             while True:
                 workers[:] = [worker for worker in workers if worker.usable()]
@@ -93,14 +86,13 @@ class ProcessExecutor:
                 if not busy:
                     return
                 ready = wait([worker.channel.fileno() for worker in busy], timeout=_TICK)
-                before, heard = heard, time.monotonic()
                 if not ready:
                     yield Idle()
                 for worker in busy:
                     if worker.channel.fileno() in ready:
                         yield from worker.receive()
                     else:
-                        yield from worker.note_silence(min(heard - before, _MOST_UNHEARD))
+                        yield from worker.check_silence()
         finally:
             for worker in workers:
                 worker.end()
@@ -122,11 +114,10 @@ class _Worker:
     ready: bool = False
     lost: bool = False
     restarts: int = 0
-    silence: float = 0.0
-    phase: Phase = "decoding"
     path: str | None = None
 
     def __post_init__(self) -> None:
+        self.silence = Silence(self.hang_timeout)
         self._start()
 
     def _start(self) -> None:
@@ -152,7 +143,7 @@ class _Worker:
     def assign(self, path: str) -> None:
         """Give it a file."""
         self.path = path
-        self.phase = "decoding"
+        self.silence.end("decoding")
         self._send(path)
 
     def usable(self) -> bool:
@@ -166,7 +157,7 @@ class _Worker:
         """Read what it sent; the event that it stands for, if any."""
         path = self.path
         assert path is not None  # only busy workers are listened to
-        self.silence = 0.0
+        self.silence.end()
         try:
             messages: list[Event | Alive | Failed] = self.channel.receive_part()
         except (EOFError, ConnectionError):
@@ -180,28 +171,24 @@ class _Worker:
             if isinstance(message, Described | Unreadable):
                 self.path = None
             if isinstance(message, Alive):
-                self.phase = message.phase
+                self.silence.end(message.phase)
             else:
                 yield message
 
-    def note_silence(self, seconds: float) -> Iterator[Event]:
-        """Nothing came from it for so many more seconds. If it hangs: replace it, its file is unreadable."""
-        self.silence += seconds
+    def check_silence(self) -> Iterator[Event]:
+        """It sent nothing. If it hangs: replace it, its file is unreadable."""
         path = self.path
         assert path is not None
+        cause = self.silence.measure()
         if not self.ready:
-            if self.silence > _START_TIMEOUT:
+            if self.silence.seconds > _START_TIMEOUT:
                 self.lost = True
                 raise RuntimeError(
                     f"a worker process did not start within {_START_TIMEOUT:g} s: {self._last_words()}"
                 )
-            return
-        who, limit = "decoder process", self.hang_timeout
-        if self.phase == "describing":
-            who, limit = "extractor", _DESCRIBING_FACTOR * self.hang_timeout
-        if self.silence > limit:
+        elif cause is not None:
             self.lost = True
-            yield Unreadable(path, f"{who} hung: no progress for {limit:g} s", temporary=True)
+            yield Unreadable(path, cause, temporary=True)
 
     def end(self) -> None:
         """End the process, whatever it is doing, and leave nothing open."""
@@ -242,7 +229,6 @@ class _Worker:
         return Unreadable(path, cause, temporary=-status not in _CRASHES)
 
     def _send(self, message: object) -> None:
-        self.silence = 0.0
         # If it died, the next attempt to receive says so, with its status.
         with contextlib.suppress(ConnectionError):
             self.channel.send(message)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.features import FrameExtractor, describe_file
+from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.index.ingest.report import describe_cut_off
+from vidkin.index.ingest.silence import HANG_TIMEOUT
 from vidkin.index.records import to_stored
 from vidkin.index.sampling import query_rate, sampling_rate
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames
+from vidkin.index.search.watching import HangError, run_watched
 from vidkin.media import probe
 from vidkin.similarity import FrameFeatures, open_scorer
 
@@ -44,6 +47,7 @@ def describe_query(
     start: float | None = None,
     end: float | None = None,
     mirrored: bool = True,
+    hang_timeout: float = HANG_TIMEOUT,
 ) -> Query:
     """Decode and describe a query.
 
@@ -55,15 +59,39 @@ def describe_query(
         start, end: Stretch of the file, seconds; default whole.
         mirrored: Describe the mirror image as well, so that mirrored copies are found; ignored where the scorer has
             no segments.
+        hang_timeout: Seconds without progress after which the decoder counts as hung, five times as many for the
+            extractor.
 
     Raises:
-        MediaError: The file cannot be read, or has no frame between start and end.
+        MediaError: The file cannot be read, has no frame between start and end, or makes its decoder hang.
         InvalidArgumentError: The end is not after the start.
     """
     first = start or 0.0
     if end is not None and end <= first:
         raise InvalidArgumentError(f"end must be after start, {first:g} s, got {end:g} s")
-    info = probe(path)
+
+    def read(beat: Callable[[Phase], None]) -> Query:
+        parts, last = _read(path, extractor, rate, first, end, mirrored, beat)
+        described = (to_stored(FrameFeatures.concatenate(stretch)) for stretch in zip(*parts, strict=True))
+        return Query(*(weigh_features(calibration.calibrate(view), common, last) for view in described))
+
+    try:
+        return run_watched(read, hang_timeout=hang_timeout)
+    except HangError as error:
+        raise MediaError(path, str(error), temporary=True) from error
+
+
+def _read(
+    path: str | os.PathLike[str],
+    extractor: FrameExtractor,
+    rate: float,
+    first: float,
+    end: float | None,
+    mirrored: bool,
+    beat: Callable[[Phase], None],
+) -> tuple[list[tuple[FrameFeatures, ...]], float]:
+    """Features of all stretches of the query, at least one, and the second at which the last of them ends."""
+    info = probe(path, on_read=lambda: beat("decoding"))
     if info.cut_off:
         _logger.warning("%s: %s", os.fspath(path), describe_cut_off(info))
     copies = open_scorer(extractor.scorer).has_segments
@@ -79,13 +107,13 @@ def describe_query(
             # Where kinds are compared, the mirror image is another view of the same thing, not an edit to be undone.
             mirrors=(False, True) if mirrored and copies else (False,),
             views=extractor.views != "none",
+            beat=beat,
         )
     )
     if not parts:
         stop = "the end" if end is None else f"{end:g} s"
         raise MediaError(path, f"there is no frame from {first:g} s to {stop}")
-    described = (to_stored(FrameFeatures.concatenate(stretch)) for stretch in zip(*parts, strict=True))
-    return Query(*(weigh_features(calibration.calibrate(view), common, last) for view in described))
+    return parts, last
 
 
 def query_from_stored(features: FrameFeatures, common: CommonFrames) -> Query:
