@@ -30,7 +30,7 @@ from vidkin.media import FramePlanes, iter_planes, write_video
 from vidkin.models.frame_extractor import load_frame_encoder
 from vidkin.shots.band import TransitionNetwork, band_features
 from vidkin.shots.cuts import CutModel, CutRules, Proposal, ProposalMaker, WeightedSum
-from vidkin.shots.cuts.frames import GRID
+from vidkin.shots.cuts.frame_vectors import GRID
 
 LENGTH = 192
 BATCH, RATE, EPOCHS = 16, 4e-3, 26

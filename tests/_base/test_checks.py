@@ -6,7 +6,14 @@ import math
 
 import pytest
 
-from vidkin._base.checks import check_at_least, check_choice, check_not_negative, check_positive, check_range
+from vidkin._base.checks import (
+    check_at_least,
+    check_choice,
+    check_not_negative,
+    check_positive,
+    check_range,
+    check_share,
+)
 from vidkin.errors import InvalidArgumentError
 
 
@@ -17,6 +24,7 @@ def test_values_in_range_pass() -> None:
     check_not_negative(margin=0.0, gap=math.inf)
     check_positive(tau=1e-9)
     check_range(-1.0, 1.0)
+    check_share(confidence=0.0, share=1.0)
 
 
 def test_values_out_of_range_are_reported_by_name() -> None:
@@ -30,6 +38,8 @@ def test_values_out_of_range_are_reported_by_name() -> None:
         check_positive(tau=0)
     with pytest.raises(InvalidArgumentError, match=r"^low must be below high, got 1\.0 and 1\.0$"):
         check_range(1.0, 1.0)
+    with pytest.raises(InvalidArgumentError, match=r"^confidence must be in \[0, 1\], got 1\.5$"):
+        check_share(confidence=1.5)
 
 
 def test_nan_is_never_in_range() -> None:
@@ -37,3 +47,5 @@ def test_nan_is_never_in_range() -> None:
         check_not_negative(margin=math.nan)
     with pytest.raises(InvalidArgumentError, match="got nan"):
         check_positive(tau=math.nan)
+    with pytest.raises(InvalidArgumentError, match="got nan"):
+        check_share(share=math.nan)

@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from vidkin.features import ClipPlan
-from vidkin.models.clip_buffer import Clip, ClipBuffer
+from vidkin.models.clip_buffer import ClipBuffer, PlannedClip
 
 
 def cut(plan: ClipPlan, frames: int, times: list[float], batch: int = 3) -> list[tuple[list[int], float]]:
     """Numbers of the frames of each clip, and its time; frames come ``batch`` at a time."""
     buffer = ClipBuffer(plan, frames)
-    found: list[Clip] = []
+    found: list[PlannedClip] = []
     for first in range(0, len(times), batch):
         part = times[first : first + batch]
         items = torch.arange(first, first + len(part)).float()[:, None]

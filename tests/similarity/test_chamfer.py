@@ -276,7 +276,7 @@ def test_refusals() -> None:
         frame_similarity(query, query, query_mask=torch.ones(3, 2, dtype=torch.bool))
     with pytest.raises(InvalidArgumentError, match=r"the mask of target must be .* torch.float32"):
         frame_similarity(query, query, target_mask=torch.ones(2, 3))
-    with pytest.raises(InvalidArgumentError, match="spatial_share is 2"):
+    with pytest.raises(InvalidArgumentError, match=r"spatial_share must be None .*, got 2"):
         frame_similarity(query, query, spatial_share=2)
     with pytest.raises(InvalidArgumentError, match="block_bytes is 0, allowed is a positive number"):
         frame_similarity(query, query, block_bytes=0)

@@ -31,7 +31,8 @@ def test_count(share: float | None, size: int, expected: int) -> None:
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
 def test_share_outside_the_unit_interval_is_refused(share: float) -> None:
     with pytest.raises(
-        InvalidArgumentError, match=r"spatial_share is .*, allowed is None .* or a number in \[0, 1\]"
+        InvalidArgumentError,
+        match=r"spatial_share must be None \(the largest value alone\) or in \[0, 1\], got",
     ):
         check_share("spatial_share", share)
 

@@ -19,7 +19,7 @@ from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.models import load_model
 from vidkin.rendering.quadlets import draw_quadlets
 from vidkin.training import embed_set, evaluate, measure_embeddings, open_evaluation_set, train
-from vidkin.training.measures import measure_one
+from vidkin.training.embedding_measures import measure_one
 
 # Angles on a circle: two categories of two subcategories with two items each.
 LABELS = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 2], [1, 2], [1, 3], [1, 3]])

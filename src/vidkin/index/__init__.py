@@ -18,10 +18,10 @@ from vidkin.index.ingest.scan import Scan, VideoFile, scan
 from vidkin.index.ingest.serial import SerialExecutor, describe_video
 from vidkin.index.records import Entry, VideoRecord, WindowVectors, to_stored
 from vidkin.index.repair import DamagedPart, repair
-from vidkin.index.sampling import query_rate, sampling_rate
+from vidkin.index.sampling_rate import query_rate, sampling_rate
 from vidkin.index.search.compare import compare
 from vidkin.index.search.match import Comparison, Match
-from vidkin.index.search.recall import RecallReport
+from vidkin.index.search.stage_recall import RecallReport
 from vidkin.index.storage.contract import NO_WINDOW, NearestWindows, VectorStore
 from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.memory import MemoryStore

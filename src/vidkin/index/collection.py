@@ -27,8 +27,8 @@ from vidkin.index.records import VideoRecord
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.match import Comparison, Match
-from vidkin.index.search.recall import RecallReport
 from vidkin.index.search.searcher import Searcher
+from vidkin.index.search.stage_recall import RecallReport
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.lookup import find_records

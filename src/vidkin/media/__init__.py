@@ -2,7 +2,6 @@
 
 from vidkin.media.decode import iter_frames, read_frames, thumbnail
 from vidkin.media.editing.apply import apply_edit
-from vidkin.media.editing.catalog import EDITS
 from vidkin.media.editing.edits import (
     Edit,
     EditedSegment,
@@ -11,8 +10,9 @@ from vidkin.media.editing.edits import (
     EditResult,
     TimeMap,
 )
-from vidkin.media.editing.footage import steady_frames
-from vidkin.media.editing.pictures import EditSetting
+from vidkin.media.editing.named_edits import EDITS
+from vidkin.media.editing.picture_edits import EditSetting
+from vidkin.media.editing.steady_frames import steady_frames
 from vidkin.media.encode import write_clip, write_thumbnail, write_video
 from vidkin.media.frames import Frames
 from vidkin.media.planes import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes, iter_planes

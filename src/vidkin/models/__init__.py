@@ -4,6 +4,7 @@ from vidkin.models.build import build_model
 from vidkin.models.config import EncoderConfig, EncoderKind
 from vidkin.models.export import export_model
 from vidkin.models.extractor import ClipModelExtractor, ModelExtractor, open_model_extractor
+from vidkin.models.model_folder import ModelInfo, load_model, model_digest, read_model_info, save_model
 from vidkin.models.networks.clip_encoder import ClipEncoder
 from vidkin.models.networks.deep_ranking import DeepRankingNetwork
 from vidkin.models.networks.encoder import Encoder
@@ -12,7 +13,6 @@ from vidkin.models.networks.image_encoder import ImageEncoder
 from vidkin.models.networks.segment_classifier import DeepSBDNetwork
 from vidkin.models.networks.small_network import SmallNetwork
 from vidkin.models.networks.video_network import VideoNetwork
-from vidkin.models.store import ModelInfo, load_model, model_digest, read_model_info, save_model
 
 __all__ = [
     "ClipEncoder",

@@ -10,14 +10,14 @@ import torch
 
 from vidkin.features import ClipPlan
 
-__all__ = ["Clip", "ClipBuffer"]
+__all__ = ["ClipBuffer", "PlannedClip"]
 
 # Times nearer than this, in seconds, are the same.
 _TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Clip:
+class PlannedClip:
     """One clip.
 
     Attributes:
@@ -51,7 +51,9 @@ class ClipBuffer:
         self._made = 0
         self._started = self._covered = float("-inf")
 
-    def push(self, items: torch.Tensor, times: list[float], information: list[float]) -> Iterator[Clip]:
+    def push(
+        self, items: torch.Tensor, times: list[float], information: list[float]
+    ) -> Iterator[PlannedClip]:
         """Add frames [n, ...] with their times and yield the clips that are complete now."""
         self._times += times
         self._items += list(items)
@@ -60,7 +62,7 @@ class ClipBuffer:
             return self._spread(last=False)
         return iter(()) if self._plan.rate is None else self._consecutive()
 
-    def finish(self) -> Iterator[Clip]:
+    def finish(self) -> Iterator[PlannedClip]:
         """The clips that end with the video."""
         if self._plan.clips:
             yield from self._spread(last=True)
@@ -74,7 +76,7 @@ class ClipBuffer:
             rows = range(max(0, len(self._times) - self._frames), len(self._times))
             yield self._clip(list(rows), (self._times[rows[0]] + self._times[-1]) / 2)
 
-    def _consecutive(self) -> Iterator[Clip]:
+    def _consecutive(self) -> Iterator[PlannedClip]:
         while self._times:
             begin = self._plan.start + self._made * self._plan.step
             first = bisect.bisect_left(self._times, begin - _TOLERANCE)
@@ -88,7 +90,7 @@ class ClipBuffer:
             rows = list(range(first, first + self._frames))
             yield self._clip(rows, (self._times[rows[0]] + self._times[rows[-1]]) / 2)
 
-    def _spread(self, *, last: bool) -> Iterator[Clip]:
+    def _spread(self, *, last: bool) -> Iterator[PlannedClip]:
         while self._made < len(self._plan.clips):
             times = self._plan.clips[self._made]
             if not last and not (self._times and self._times[-1] > times[-1] + _TOLERANCE):
@@ -101,11 +103,11 @@ class ClipBuffer:
         """For each time the row of the frame that is on screen then."""
         return [max(0, bisect.bisect_right(self._times, time + _TOLERANCE) - 1) for time in times]
 
-    def _clip(self, rows: list[int], time: float) -> Clip:
+    def _clip(self, rows: list[int], time: float) -> PlannedClip:
         self._made += 1
         self._started, self._covered = self._times[rows[0]], self._times[rows[-1]]
         information = sum(self._information[row] for row in rows) / len(rows)
-        return Clip(torch.stack([self._items[row] for row in rows]), time, information)
+        return PlannedClip(torch.stack([self._items[row] for row in rows]), time, information)
 
     def _drop(self, count: int) -> None:
         if count > 0:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from vidkin._base.tables import from_table
+from vidkin._base.toml_tables import from_table
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.squares import Fit
 

@@ -11,13 +11,13 @@ from vidkin._base.names import parse_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import ClipPlan, FrameExtractor, Views, frame_information, resolve_device
 from vidkin.media import Frames
-from vidkin.models.clip_buffer import Clip, ClipBuffer
+from vidkin.models.clip_buffer import ClipBuffer, PlannedClip
+from vidkin.models.encoder_input import encoder_input
 from vidkin.models.frame_extractor import FrameEncoderExtractor
-from vidkin.models.images import encoder_input
+from vidkin.models.model_folder import load_model, model_digest
 from vidkin.models.networks.clip_encoder import ClipEncoder
 from vidkin.models.networks.encoder import Encoder
 from vidkin.models.networks.frame_model import FrameEncoderModel
-from vidkin.models.store import load_model, model_digest
 from vidkin.similarity import FrameFeatures
 
 __all__ = ["ClipModelExtractor", "ModelExtractor", "open_model_extractor"]
@@ -126,7 +126,7 @@ class ClipModelExtractor(ModelExtractor):
     ) -> Iterator[FrameFeatures]:
         """Features of the clips of a plan; see :meth:`vidkin.features.ClipExtractor.describe_clips`."""
         buffer = ClipBuffer(plan, self.model.config.frames)
-        waiting: list[Clip] = []
+        waiting: list[PlannedClip] = []
         for frames in batches:
             items = self._frame_items(frames, mirror=mirror)
             information = frame_information(frames.images).tolist()
@@ -152,7 +152,7 @@ class ClipModelExtractor(ModelExtractor):
         clips = []
         for index, time in enumerate(frames.timestamps.tolist()):
             first = min(max(0, index - length // 2), len(frames) - length)
-            clips.append(Clip(items[first : first + length], time, float(information[index])))
+            clips.append(PlannedClip(items[first : first + length], time, float(information[index])))
         return self._describe(clips)
 
     def _frame_items(self, frames: Frames, *, mirror: bool) -> torch.Tensor:
@@ -162,7 +162,7 @@ class ClipModelExtractor(ModelExtractor):
             return self._in_chunks(images, self.model.frame_features)
         return images
 
-    def _describe(self, clips: list[Clip]) -> FrameFeatures:
+    def _describe(self, clips: list[PlannedClip]) -> FrameFeatures:
         values = torch.zeros(len(clips), 1, self.model.dimension)
         for length in sorted({len(clip.items) for clip in clips}):
             rows = [row for row, clip in enumerate(clips) if len(clip.items) == length]

@@ -8,7 +8,7 @@ from vidkin.similarity.kinds import KindScorer
 from vidkin.similarity.scorer import PairScore, Scorer
 from vidkin.similarity.scorers import available_scorers, open_scorer
 from vidkin.similarity.segment import WHOLE, Box, Segment
-from vidkin.similarity.temporal import length_mask, temporal_chamfer
+from vidkin.similarity.temporal_chamfer import length_mask, temporal_chamfer
 from vidkin.similarity.video import (
     video_similarity,
     video_similarity_many,

@@ -13,7 +13,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity.topk import check_share, mean_of_largest, mean_of_valid
+from vidkin.similarity.topk import check_top_share, mean_of_largest, mean_of_valid
 
 __all__ = ["frame_similarity", "frame_similarity_many"]
 
@@ -154,7 +154,7 @@ def _similarity_map(
     target_masks: Sequence[torch.Tensor] | None,
     options: _Options,
 ) -> torch.Tensor:
-    check_share("spatial_share", options.spatial_share)
+    check_top_share("spatial_share", options.spatial_share)
     _check_features("query", query, query, query_mask)
     for number, target in enumerate(targets):
         name = "target" if len(targets) == 1 else f"target {number}"

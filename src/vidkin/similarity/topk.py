@@ -6,7 +6,7 @@ import torch
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["check_share", "mean_of_largest", "mean_of_valid", "top_count"]
+__all__ = ["check_top_share", "mean_of_largest", "mean_of_valid", "top_count"]
 
 # Up to this many elementwise passes a selection over a short dimension beats torch.topk.
 _SELECTION_PASSES = 64
@@ -20,12 +20,10 @@ def top_count(share: float | None, size: int) -> int:
     return 1 if share is None else max(1, round(share * size))
 
 
-def check_share(name: str, share: float | None) -> None:
+def check_top_share(name: str, share: float | None) -> None:
     """Raise InvalidArgumentError unless share is None or in [0, 1]."""
     if share is not None and not 0.0 <= share <= 1.0:
-        raise InvalidArgumentError(
-            f"{name} is {share}, allowed is None (only the largest) or a number in [0, 1]"
-        )
+        raise InvalidArgumentError(f"{name} must be None (the largest value alone) or in [0, 1], got {share}")
 
 
 def mean_of_largest(

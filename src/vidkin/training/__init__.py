@@ -2,10 +2,10 @@
 
 from vidkin.training.data.batch import Batch, Draw, DrawnItems
 from vidkin.training.data.inputs import Inputs, prepare_inputs
+from vidkin.training.embedding_measures import measure_embeddings
 from vidkin.training.evaluation import Evaluation, embed_set, evaluate
 from vidkin.training.evaluation_set import open_evaluation_set
 from vidkin.training.loss_table import LossEntry, available_objectives
-from vidkin.training.measures import measure_embeddings
 from vidkin.training.objectives import Objective, WeightedObjective, build_objective
 from vidkin.training.recipe import (
     AUGMENTATIONS,

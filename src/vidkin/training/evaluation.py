@@ -13,8 +13,8 @@ from vidkin.datasets import LabelledSet
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import Encoder, load_model
 from vidkin.training.data.inputs import Inputs, OnItem, prepare_parts
+from vidkin.training.embedding_measures import SAMPLES, measure_embeddings
 from vidkin.training.evaluation_set import open_evaluation_set
-from vidkin.training.measures import SAMPLES, measure_embeddings
 
 __all__ = ["CACHE_FOLDER", "Evaluation", "embed_set", "evaluate"]
 

@@ -11,8 +11,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from vidkin._base.tables import check_names, from_table
 from vidkin._base.toml import format_toml
+from vidkin._base.toml_tables import check_names, from_table
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
 from vidkin.training.loss_table import settle_parameters

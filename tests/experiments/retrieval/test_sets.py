@@ -10,7 +10,7 @@ import torch
 from tests.support.labelled import two_by_two
 from vidkin.datasets import check_split
 from vidkin.errors import DatasetError, InvalidArgumentError
-from vidkin.experiments.retrieval.inputs import frame_features, read_pixels
+from vidkin.experiments.retrieval.inputs import stored_frame_features, read_pixels
 from vidkin.experiments.retrieval.sets import COMPARISON_SETS, comparison_set, open_set
 from vidkin.models import EncoderConfig, build_model
 
@@ -53,24 +53,26 @@ def test_features_are_made_once_and_are_those_of_the_backbone(pictures: Path, tm
     config = EncoderConfig(kind="image", backbone="small", trainable="head", size=32)
     model = build_model(config, seed=0)
     told: list[tuple[int, int]] = []
-    first = frame_features(model, labelled, cache=tmp_path, on_item=lambda *done: told.append(done))
+    first = stored_frame_features(model, labelled, cache=tmp_path, on_item=lambda *done: told.append(done))
     assert first.shape == (32, model.feature_dimension)
     assert told[-1] == (32, 32)
     again: list[tuple[int, int]] = []
-    second = frame_features(model, labelled, cache=tmp_path, on_item=lambda *done: again.append(done))
+    second = stored_frame_features(model, labelled, cache=tmp_path, on_item=lambda *done: again.append(done))
     assert torch.equal(first, second)
     assert not again
     inputs = read_pixels(labelled, size=32, frames=1).float() / 255
     assert inputs.shape == (32, 3, 32, 32)
     with torch.no_grad():
-        expected = model.eval().frame_features(inputs)  # type: ignore[operator]
+        expected = model.eval().stored_frame_features(inputs)  # type: ignore[operator]
     torch.testing.assert_close(first, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_other_weights_do_not_meet_old_features(pictures: Path, tmp_path: Path) -> None:
     labelled = open_set(comparison_set("pictures"), pictures)
     config = EncoderConfig(kind="image", backbone="small", trainable="head", size=32)
-    found = [frame_features(build_model(config, seed=seed), labelled, cache=tmp_path) for seed in (0, 1)]
+    found = [
+        stored_frame_features(build_model(config, seed=seed), labelled, cache=tmp_path) for seed in (0, 1)
+    ]
     assert not torch.equal(found[0], found[1])
     assert len(list(tmp_path.glob("*.safetensors"))) == 2
 

@@ -16,7 +16,7 @@ from PIL import Image
 from tests.support.labelled import two_by_two
 from tests.support.videos import encode
 from vidkin.errors import InvalidArgumentError
-from vidkin.experiments.retrieval import ComparisonPlan, ComparisonRun, Schedule, read_runs, run_comparison
+from vidkin.experiments.retrieval import ComparisonPlan, ComparisonRun, RunSchedule, read_runs, run_comparison
 from vidkin.experiments.retrieval.study import choose_rate
 
 METHODS = ("backbone", "untrained", "triplet", "radial_detached", "all_quadlets")
@@ -38,7 +38,7 @@ def plan() -> ComparisonPlan:
         sets=("pictures",),
         methods=METHODS,
         seeds=(0, 1),
-        schedule=Schedule(steps=4, quadlets=4),
+        schedule=RunSchedule(steps=4, quadlets=4),
         learning_rates=(1e-3, 1e-5),
         backbone="small",
         hidden=16,
@@ -143,7 +143,7 @@ def test_a_collapse_is_warned_of(
         methods=("radial",),
         seeds=(0,),
         learning_rates=(3e-2,),
-        schedule=Schedule(steps=60, quadlets=8, weight_decay=0.0),
+        schedule=RunSchedule(steps=60, quadlets=8, weight_decay=0.0),
     )
     with caplog.at_level(logging.WARNING, logger="vidkin.experiments.retrieval.study"):
         (run,) = run_comparison(steep, pictures, output=tmp_path)
@@ -203,7 +203,7 @@ def test_videos_are_compared_with_c3d_too(tmp_path: Path) -> None:
         sets=("videos",),
         methods=("backbone", "c3d", "quadlet"),
         seeds=(0,),
-        schedule=Schedule(steps=2, quadlets=4),
+        schedule=RunSchedule(steps=2, quadlets=4),
         learning_rates=(1e-3,),
         backbone="small",
         hidden=8,

@@ -10,7 +10,7 @@ import torch
 from vidkin.errors import InvalidArgumentError
 from vidkin.experiments.retrieval.methods import METHODS, method_named
 from vidkin.experiments.retrieval.scores import nearest_items, score_retrieval
-from vidkin.experiments.retrieval.training import Labelled, Schedule, embed_inputs, train_method
+from vidkin.experiments.retrieval.training import Labelled, RunSchedule, embed_inputs, train_method
 from vidkin.models import Encoder, EncoderConfig, build_model
 
 
@@ -59,7 +59,7 @@ def test_every_method_trains_and_is_deterministic(name: str, config: EncoderConf
     found = []
     for _ in range(2):
         model = head(config, 0)
-        training = train_method(model, method_named(name), made(0), Schedule(steps=3, quadlets=8), seed=1)
+        training = train_method(model, method_named(name), made(0), RunSchedule(steps=3, quadlets=8), seed=1)
         assert training.loss is not None
         assert math.isfinite(training.loss)
         assert not model.training
@@ -76,7 +76,7 @@ def test_training_raises_the_quadlet_precision_of_new_items(name: str, config: E
     for steps in (0, 60):
         model = head(config, 0)
         method = method_named(name if steps else "untrained")
-        train_method(model, method, train, Schedule(steps=60, quadlets=16, learning_rate=3e-3), seed=0)
+        train_method(model, method, train, RunSchedule(steps=60, quadlets=16, learning_rate=3e-3), seed=0)
         vectors = [embed_inputs(model, part.inputs) for part in (test, train)]
         values.append(score_retrieval(vectors[0], test.labels, vectors[1], train.labels)["qp"])
     assert values[1] > values[0] + 10
@@ -87,7 +87,7 @@ def test_the_published_gradient_collapses_and_the_detached_one_does_not(config: 
     found = {}
     for name in ("radial", "radial_detached"):
         model = head(config, 0)
-        schedule = Schedule(steps=80, quadlets=16, learning_rate=3e-3)
+        schedule = RunSchedule(steps=80, quadlets=16, learning_rate=3e-3)
         found[name] = train_method(model, method_named(name), made(0, noise=20.0), schedule, seed=0)
     assert found["radial"].collapsed
     assert found["radial"].distance < found["radial"].distance_before / 3
@@ -97,7 +97,7 @@ def test_the_published_gradient_collapses_and_the_detached_one_does_not(config: 
 def test_what_is_not_trained_stays_as_it_is(config: EncoderConfig) -> None:
     model = head(config, 0)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    training = train_method(model, method_named("untrained"), made(0), Schedule(steps=5), seed=0)
+    training = train_method(model, method_named("untrained"), made(0), RunSchedule(steps=5), seed=0)
     assert training.loss is None
     assert training.distance == training.distance_before
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
@@ -117,7 +117,7 @@ def test_the_steps_are_told() -> None:
         model,
         method_named("c3d"),
         train,
-        Schedule(steps=2, quadlets=8),
+        RunSchedule(steps=2, quadlets=8),
         seed=0,
         on_step=lambda step, loss: steps.append(step),
     )

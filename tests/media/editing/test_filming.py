@@ -7,7 +7,7 @@ import pytest
 
 from tests.media.makers import flat
 from vidkin.media import EDITS, EditSetting
-from vidkin.media.editing import filming, pictures
+from vidkin.media.editing import filming, picture_edits
 
 
 def setting(seed: int = 0, rate: float = 24.0, count: int = 24) -> EditSetting:
@@ -50,7 +50,7 @@ def test_at_a_low_frame_rate_eight_pictures_a_second_are_shown() -> None:
 
 
 def test_transforms_follow_each_other() -> None:
-    chain = filming.chain(pictures.values(lambda v: v + 10), pictures.values(lambda v: 2 * v))
+    chain = filming.chain(picture_edits.values(lambda v: v + 10), picture_edits.values(lambda v: 2 * v))
     (image,) = chain(iter([flat(20)]), setting())
     assert int(image.max()) == 60
 

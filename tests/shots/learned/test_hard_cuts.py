@@ -13,7 +13,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.shots.fitted_rule import FittedRule, fit_rule
 from vidkin.shots.learned.gradual import find_gradual, gradual_candidates, gradual_examples
 from vidkin.shots.learned.hard_cuts import CUT_NUMBERS, cut_examples, find_cuts
-from vidkin.shots.learned.windows import ShotWindows
+from vidkin.shots.learned.shot_windows import ShotWindows
 
 Array = NDArray[np.float32]
 RULE = FittedRule({"jump": 2.0, "across": 10.0}, bias=-12.0)

@@ -100,7 +100,7 @@ class TestCache:
     @pytest.fixture
     def count(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
         """How many items were read since it was asked last."""
-        import vidkin.training.data.reading as module
+        import vidkin.training.data.item_inputs as module
 
         reads: list[str] = []
         real = module.read_item

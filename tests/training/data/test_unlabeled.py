@@ -19,7 +19,7 @@ from vidkin.metric.losses import info_nce_loss
 from vidkin.models import FrameEncoderModel, load_model, read_model_info
 from vidkin.training import ObjectiveRecipe, ScheduleRecipe, build_objective, load_recipe, open_data, train
 from vidkin.training.data.batch import Batch, DrawnItems
-from vidkin.training.data.images import ImageSet
+from vidkin.training.data.image_set import ImageSet
 from vidkin.training.data.unlabeled import UnlabeledData, pair_settings, split_images
 
 CPU = torch.device("cpu")

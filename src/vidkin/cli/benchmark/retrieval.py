@@ -125,7 +125,7 @@ def _plan(
     backbone: str | None,
     quick: bool,
 ) -> ComparisonPlan:
-    from vidkin.experiments.retrieval import ComparisonPlan, Schedule, comparison_set
+    from vidkin.experiments.retrieval import ComparisonPlan, RunSchedule, comparison_set
 
     chosen = tuple(sets or _SETS[command])
     for name in chosen:
@@ -144,7 +144,9 @@ def _plan(
     if quick:
         chosen, seeds, steps = chosen[:1], min(seeds, _QUICK_SEEDS), min(steps, _QUICK_STEPS)
         settings.setdefault("learning_rates", _QUICK_RATES)
-    return ComparisonPlan(sets=chosen, seeds=tuple(range(seeds)), schedule=Schedule(steps=steps), **settings)
+    return ComparisonPlan(
+        sets=chosen, seeds=tuple(range(seeds)), schedule=RunSchedule(steps=steps), **settings
+    )
 
 
 def _compare(

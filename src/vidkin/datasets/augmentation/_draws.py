@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import torch
 
+from vidkin._base.checks import check_share
 from vidkin.errors import InvalidArgumentError
 
 __all__ = [
     "Range",
     "apply_to_share",
     "check_images",
-    "check_range",
-    "check_share",
+    "check_limits",
     "draw_flags",
     "draw_uniform",
     "make_generator",
@@ -52,7 +52,7 @@ def apply_to_share(
 
     Only the chosen images are computed, so that a costly edit with a small share stays cheap.
     """
-    check_share(share)
+    check_share(share=share)
     chosen = draw_flags(len(images), share, generator).nonzero().flatten()
     if len(chosen) == 0:
         return images
@@ -69,14 +69,8 @@ def check_images(images: torch.Tensor) -> None:
         )
 
 
-def check_range(name: str, limits: Range, *, lowest: float = 0.0) -> None:
+def check_limits(name: str, limits: Range, *, lowest: float = 0.0) -> None:
     """Refuse limits that are out of order or below ``lowest``."""
     low, high = limits
     if not lowest <= low <= high:
         raise InvalidArgumentError(f"{name} must be (low, high) with {lowest} <= low <= high, got {limits}")
-
-
-def check_share(share: float) -> None:
-    """Refuse what is not a probability."""
-    if not 0.0 <= share <= 1.0:
-        raise InvalidArgumentError(f"share must be between 0 and 1, got {share}")

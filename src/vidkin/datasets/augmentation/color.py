@@ -10,12 +10,12 @@ import math
 
 import torch
 
+from vidkin._base.checks import check_share
 from vidkin.datasets.augmentation._draws import (
     Range,
     apply_to_share,
     check_images,
-    check_range,
-    check_share,
+    check_limits,
     draw_flags,
     draw_uniform,
 )
@@ -44,7 +44,7 @@ def luminance(images: torch.Tensor) -> torch.Tensor:
 def to_gray(images: torch.Tensor, generator: torch.Generator, *, share: float) -> torch.Tensor:
     """A ``share`` of the images without color."""
     check_images(images)
-    check_share(share)
+    check_share(share=share)
     chosen = draw_flags(len(images), share, generator)
     if not bool(chosen.any()):
         return images
@@ -54,7 +54,7 @@ def to_gray(images: torch.Tensor, generator: torch.Generator, *, share: float) -
 def change_contrast(images: torch.Tensor, generator: torch.Generator, *, factors: Range) -> torch.Tensor:
     """Distances from the image's mean brightness multiplied by a factor between the two given, clipped to 0..1."""
     check_images(images)
-    check_range("factors", factors)
+    check_limits("factors", factors)
     if factors == (1.0, 1.0):
         return images
     factor = draw_uniform(len(images), factors, generator)[:, :, None, None].to(images.dtype)
@@ -67,7 +67,7 @@ def change_brightness(
 ) -> torch.Tensor:
     """Values times a factor between ``factors`` plus a shift of up to ``shift`` either way, clipped to 0..1."""
     check_images(images)
-    check_range("factors", factors)
+    check_limits("factors", factors)
     if shift < 0.0:
         raise InvalidArgumentError(f"shift must be at least 0, got {shift}")
     if shift == 0.0 and factors == (1.0, 1.0):
@@ -100,7 +100,7 @@ def tint(
 ) -> torch.Tensor:
     """A color cast: each channel times its own factor within ``strength`` of 1, for a ``share``; clipped to 0..1."""
     check_images(images)
-    check_share(share)
+    check_share(share=share)
     if strength < 0.0:
         raise InvalidArgumentError(f"strength must be at least 0, got {strength}")
     if strength == 0.0 or share == 0.0:

@@ -11,12 +11,12 @@ from functools import cache
 import torch
 from torch.nn import functional
 
+from vidkin._base.checks import check_share
 from vidkin.datasets.augmentation._draws import (
     Range,
     apply_to_share,
     check_images,
-    check_range,
-    check_share,
+    check_limits,
     draw_uniform,
 )
 from vidkin.errors import InvalidArgumentError
@@ -44,7 +44,7 @@ _TO_YCC = ((0.299, 0.587, 0.114), (-0.168736, -0.331264, 0.5), (0.5, -0.418688, 
 def blur(images: torch.Tensor, generator: torch.Generator, *, sigma: Range, share: float) -> torch.Tensor:
     """A ``share`` of the images out of focus: Gaussian, standard deviation in pixels drawn from ``sigma``."""
     check_images(images)
-    check_range("sigma", sigma)
+    check_limits("sigma", sigma)
 
     def soften(chosen: torch.Tensor) -> torch.Tensor:
         radius = max(1, math.ceil(2.5 * sigma[1]))
@@ -93,8 +93,8 @@ def add_noise(
 ) -> torch.Tensor:
     """A ``share`` of the images with Gaussian noise, standard deviation drawn from ``deviation``; clipped to 0..1."""
     check_images(images)
-    check_range("deviation", deviation)
-    check_share(share)
+    check_limits("deviation", deviation)
+    check_share(share=share)
 
     def disturb(chosen: torch.Tensor) -> torch.Tensor:
         amount = draw_uniform(len(chosen), deviation, generator)[:, :, None, None].to(chosen.dtype)
@@ -121,7 +121,7 @@ def compress(
         InvalidArgumentError: An argument is out of range.
     """
     check_images(images)
-    check_range("quality", quality, lowest=1.0)
+    check_limits("quality", quality, lowest=1.0)
     if quality[1] > 100.0:
         raise InvalidArgumentError(f"quality must be at most 100, got {quality}")
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
+from vidkin._base.checks import check_share
 from vidkin.datasets.augmentation._draws import (
     Range,
     check_images,
-    check_range,
-    check_share,
+    check_limits,
     draw_flags,
     draw_uniform,
 )
@@ -56,7 +56,7 @@ class WarpSettings:
     distorted: float = 1.0
 
     def __post_init__(self) -> None:
-        check_range("scale", self.scale, lowest=0.01)
+        check_limits("scale", self.scale, lowest=0.01)
         if self.aspect < 1.0:
             raise InvalidArgumentError(f"aspect must be at least 1, got {self.aspect}")
         if not 0.0 <= self.rotation <= 180.0:
@@ -65,8 +65,8 @@ class WarpSettings:
             raise InvalidArgumentError(
                 f"perspective must be at least 0 and below 0.5, got {self.perspective}"
             )
-        check_share(self.mirror)
-        check_share(self.distorted)
+        check_share(mirror=self.mirror)
+        check_share(distorted=self.distorted)
 
 
 def crop_matrices(count: int, scale: Range, generator: torch.Generator) -> torch.Tensor:

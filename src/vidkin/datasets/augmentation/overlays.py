@@ -13,7 +13,7 @@ from vidkin.datasets.augmentation._draws import (
     Range,
     apply_to_share,
     check_images,
-    check_range,
+    check_limits,
     draw_flags,
     draw_uniform,
 )
@@ -31,7 +31,7 @@ def add_bar(images: torch.Tensor, generator: torch.Generator, *, height: Range, 
     ``height`` limits the height of the bar as a share of the image's.
     """
     check_images(images)
-    check_range("height", height)
+    check_limits("height", height)
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         count = len(chosen)
@@ -57,7 +57,7 @@ def add_caption(
         share: Share of the images that get a caption.
     """
     check_images(images)
-    check_range("height", height)
+    check_limits("height", height)
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         count = len(chosen)
@@ -87,7 +87,7 @@ def add_caption(
 def add_block(images: torch.Tensor, generator: torch.Generator, *, side: Range, share: float) -> torch.Tensor:
     """An opaque rectangle of one color anywhere on a ``share`` of the images; ``side`` limits its width and height."""
     check_images(images)
-    check_range("side", side)
+    check_limits("side", side)
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         _, inside = _rectangles(chosen, side, generator)
@@ -99,7 +99,7 @@ def add_block(images: torch.Tensor, generator: torch.Generator, *, side: Range, 
 def add_logo(images: torch.Tensor, generator: torch.Generator, *, side: Range, share: float) -> torch.Tensor:
     """A sign of two colors, round or square, partly transparent, anywhere on a ``share`` of the images."""
     check_images(images)
-    check_range("side", side)
+    check_limits("side", side)
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         count = len(chosen)
@@ -126,7 +126,7 @@ def add_border(
     A view that does not quite fit its content has such strips. ``width`` limits each as a share of the side.
     """
     check_images(images)
-    check_range("width", width)
+    check_limits("width", width)
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         count = len(chosen)

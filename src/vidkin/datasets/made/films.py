@@ -117,7 +117,7 @@ def compose_film(footage: Footage, length: int, *, seed: int, recipe: FilmRecipe
     """
     if length < 2:
         raise InvalidArgumentError(f"length must be at least 2 frames, got {length}")
-    return _Composer(footage, np.random.default_rng(seed), recipe or FilmRecipe(), length).compose()
+    return _FilmComposer(footage, np.random.default_rng(seed), recipe or FilmRecipe(), length).compose()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,7 +136,7 @@ class _View:
         return replace(self, start=self.start + frames)
 
 
-class _Composer:
+class _FilmComposer:
     def __init__(
         self, footage: Footage, random: np.random.Generator, recipe: FilmRecipe, length: int
     ) -> None:

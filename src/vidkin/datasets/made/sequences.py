@@ -57,13 +57,13 @@ def compose(footage: Footage, length: int, *, seed: int, degrade: bool = True) -
     """
     if length < 2:
         raise InvalidArgumentError(f"length is {length} frames, at least 2 are needed")
-    composer = _Composer(footage, np.random.default_rng(seed), length)
+    composer = _SequenceComposer(footage, np.random.default_rng(seed), length)
     while composer.end < length:
         composer.add_shot()
     return composer.finished(degrade=degrade)
 
 
-class _Composer:
+class _SequenceComposer:
     def __init__(self, footage: Footage, random: np.random.Generator, length: int) -> None:
         self._random = random
         self._maker = ShotMaker(footage, random)

@@ -12,7 +12,7 @@ from vidkin.experiments.copies.material import (
     find_recordings,
 )
 from vidkin.experiments.copies.page import as_page
-from vidkin.experiments.copies.pictures import as_picture_page
+from vidkin.experiments.copies.picture_page import as_picture_page
 from vidkin.experiments.copies.scores import CopyFigures, GroupFigures, relevance_of, summarize_copies
 from vidkin.experiments.copies.study import (
     CopyReport,

@@ -17,7 +17,7 @@ from vidkin._base.atomic import write_text
 from vidkin.datasets import camera_flight
 from vidkin.experiments.copies.material import ClipSize, QueryClip, Recording, choose_queries, write_query
 from vidkin.media import EDITS, EditedSegment, apply_edit, steady_frames, write_video
-from vidkin.media.editing.pictures import covering
+from vidkin.media.editing.picture_edits import covering
 
 __all__ = ["DISTRACTOR", "REAL_COPY", "CopyMaterial", "GalleryVideo", "make_copies"]
 

@@ -6,7 +6,7 @@ from vidkin.experiments.retrieval.plan import ComparisonPlan, ComparisonRun
 from vidkin.experiments.retrieval.sets import COMPARISON_SETS, ComparisonSet, comparison_set, open_set
 from vidkin.experiments.retrieval.study import read_runs, run_comparison
 from vidkin.experiments.retrieval.summary import Row, Summary, Verdict, summarize
-from vidkin.experiments.retrieval.training import Schedule
+from vidkin.experiments.retrieval.training import RunSchedule
 
 __all__ = [
     "COMPARISON_SETS",
@@ -16,7 +16,7 @@ __all__ = [
     "ComparisonSet",
     "Method",
     "Row",
-    "Schedule",
+    "RunSchedule",
     "Summary",
     "Verdict",
     "as_page",

@@ -17,7 +17,7 @@ from vidkin.datasets import LabelledSet, read_item
 from vidkin.models import Encoder
 from vidkin.models.weights import add_weights
 
-__all__ = ["collection_key", "frame_features", "read_pixels"]
+__all__ = ["collection_key", "stored_frame_features", "read_pixels"]
 
 OnItem = Callable[[int, int], None]
 """Called with the number of items done and of all items."""
@@ -38,7 +38,7 @@ def read_pixels(labelled: LabelledSet, *, size: int, frames: int, on_item: OnIte
     return torch.stack(items)
 
 
-def frame_features(
+def stored_frame_features(
     model: Encoder, labelled: LabelledSet, *, cache: Path, on_item: OnItem | None = None
 ) -> Tensor:
     """Features of the frozen backbone: [N, T, F] for videos, [N, F] for images.

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from vidkin.errors import InvalidArgumentError
 from vidkin.experiments.retrieval.methods import METHODS, method_named
 from vidkin.experiments.retrieval.sets import comparison_set
-from vidkin.experiments.retrieval.training import Schedule
+from vidkin.experiments.retrieval.training import RunSchedule
 
 __all__ = ["ComparisonPlan", "ComparisonRun"]
 
@@ -41,7 +41,7 @@ class ComparisonPlan:
     sets: tuple[str, ...]
     methods: tuple[str, ...] = tuple(method.name for method in METHODS)
     seeds: tuple[int, ...] = (0, 1, 2)
-    schedule: Schedule = field(default_factory=Schedule)
+    schedule: RunSchedule = field(default_factory=RunSchedule)
     learning_rates: tuple[float, ...] = (1e-3, 3e-3, 3e-4, 1e-4)
     backbone: str = "timm:mobilenetv2_100?pad_type=same&mean=0.5&std=0.5"
     hidden: int = 128

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vidkin.datasets import LabelledSet
-from vidkin.experiments.retrieval.inputs import collection_key, frame_features, read_pixels
+from vidkin.experiments.retrieval.inputs import collection_key, stored_frame_features, read_pixels
 from vidkin.experiments.retrieval.methods import Method
 from vidkin.experiments.retrieval.plan import ComparisonPlan
 from vidkin.experiments.retrieval.sets import ComparisonSet, PathLike
@@ -75,7 +75,7 @@ class PreparedSet:
                 on_item=lambda done, count: self.report("frames", done / count),
             )
         elif inputs is None:
-            inputs = self._features = frame_features(
+            inputs = self._features = stored_frame_features(
                 self._encoder,
                 self.labelled,
                 cache=self.folder / "features",

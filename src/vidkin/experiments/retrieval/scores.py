@@ -7,7 +7,7 @@ from torch import Tensor
 
 from vidkin.experiments.retrieval.geometry import order_and_distances
 from vidkin.metric import measures
-from vidkin.training.measures import measure_scores
+from vidkin.training.embedding_measures import measure_scores
 
 __all__ = ["nearest_items", "score_retrieval"]
 

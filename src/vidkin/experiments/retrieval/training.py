@@ -18,7 +18,7 @@ from vidkin.training.data.batch import Batch, DrawnItems
 from vidkin.training.data.streams import balanced_sizes, index_stream
 from vidkin.training.objectives import WeightedObjective, build_objective
 
-__all__ = ["Labelled", "Schedule", "Training", "embed_inputs", "train_method"]
+__all__ = ["Labelled", "RunSchedule", "Training", "embed_inputs", "train_method"]
 
 OnStep = Callable[[int, float], None]
 
@@ -28,7 +28,7 @@ _WATCHED = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule:
+class RunSchedule:
     """What all methods have in common.
 
     Attributes:
@@ -96,7 +96,7 @@ def train_method(
     model: Encoder,
     method: Method,
     train: Labelled,
-    schedule: Schedule,
+    schedule: RunSchedule,
     *,
     seed: int,
     on_step: OnStep | None = None,
@@ -153,7 +153,7 @@ def embed_inputs(model: Encoder, inputs: Tensor) -> Tensor:
 
 
 def _batches(
-    objective: WeightedObjective, method: Method, train: Labelled, schedule: Schedule, seed: int
+    objective: WeightedObjective, method: Method, train: Labelled, schedule: RunSchedule, seed: int
 ) -> Iterator[Batch]:
     """What every step gets; methods that draw alike see the same items."""
     pixels = method.input == "pixels"

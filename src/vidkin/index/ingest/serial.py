@@ -9,7 +9,7 @@ from vidkin.errors import MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.index.ingest.executor import Advanced, Described, Event, Unreadable, WorkerSpec
 from vidkin.index.records import to_stored
-from vidkin.index.sampling import sampling_rate
+from vidkin.index.sampling_rate import sampling_rate
 from vidkin.media import probe
 from vidkin.similarity import FrameFeatures
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from vidkin.index.ingest.batch import VIDEOS_A_COMMIT, BatchWriter
+from vidkin.index.ingest.batch_writer import VIDEOS_A_COMMIT, BatchWriter
 from vidkin.index.ingest.executor import Advanced, Described, Executor, Unreadable
 from vidkin.index.ingest.failure_log import FailureLog
 from vidkin.index.ingest.plan import Copy, Extract, Keep, Move, Plan, Step
@@ -25,7 +25,7 @@ from vidkin.index.ingest.scan import Scan, VideoFile, is_gone
 from vidkin.index.ingest.serial import internal_error
 from vidkin.index.ingest.tally import Tally
 from vidkin.index.records import Entry, VideoRecord
-from vidkin.index.sampling import sampling_rate
+from vidkin.index.sampling_rate import sampling_rate
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.windows import window_vectors
 from vidkin.similarity import FrameFeatures

@@ -12,7 +12,7 @@ from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.index.ingest.report import describe_cut_off
 from vidkin.index.ingest.silence import HANG_TIMEOUT
 from vidkin.index.records import to_stored
-from vidkin.index.sampling import query_rate, sampling_rate
+from vidkin.index.sampling_rate import query_rate, sampling_rate
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.watching import HangError, run_watched

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from vidkin.errors import MediaError
 from vidkin.features import FrameExtractor, describe_file
 from vidkin.index.records import VideoRecord, to_stored
-from vidkin.index.sampling import query_rate, sampling_rate
+from vidkin.index.sampling_rate import query_rate, sampling_rate
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.query import Query, describe_query, weigh_features

@@ -25,7 +25,7 @@ from vidkin.index.search.match import Comparison, Match
 from vidkin.index.search.pairs import compare_pair
 from vidkin.index.search.query import Query, describe_query
 from vidkin.index.search.readings import Readings
-from vidkin.index.search.recall import RecallReport, measure_recall
+from vidkin.index.search.stage_recall import RecallReport, measure_recall
 from vidkin.index.search.stages import find_matches, put_identical_first
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.lookup import find_records

@@ -11,10 +11,10 @@ from functools import partial
 from itertools import chain
 
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.media.editing.catalog import EDITS
 from vidkin.media.editing.edits import EditResult
-from vidkin.media.editing.footage import endless_frames, steady_frames
-from vidkin.media.editing.pictures import EditSetting
+from vidkin.media.editing.named_edits import EDITS
+from vidkin.media.editing.picture_edits import EditSetting
+from vidkin.media.editing.steady_frames import endless_frames, steady_frames
 from vidkin.media.encode import write_video
 from vidkin.media.probe import probe
 

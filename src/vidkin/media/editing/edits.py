@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from vidkin.media.editing.layouts import WHOLE, Box, BoxPair, whole_boxes
-from vidkin.media.editing.pictures import Transform
+from vidkin.media.editing.picture_edits import Transform
 
 __all__ = ["Edit", "EditFamily", "EditPlan", "EditResult", "EditedSegment", "TimeMap"]
 

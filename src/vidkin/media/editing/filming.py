@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image as PILImage
 
 from vidkin.media.editing.layouts import WHOLE, Box, Size
-from vidkin.media.editing.pictures import EditSetting, Transform
+from vidkin.media.editing.picture_edits import EditSetting, Transform
 
 Image = NDArray[np.uint8]
 

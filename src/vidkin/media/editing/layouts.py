@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image as PILImage
 from PIL import ImageFilter
 
-from vidkin.media.editing.pictures import EditSetting, Transform, covering, even, scaled
+from vidkin.media.editing.picture_edits import EditSetting, Transform, covering, even, scaled
 
 Image = NDArray[np.uint8]
 Size = tuple[int, int]  # width, height

@@ -2,7 +2,7 @@
 
 from vidkin.metric.sampling.batches import BalancedBatchSampler
 from vidkin.metric.sampling.blocks import Ineligible, Uniform
-from vidkin.metric.sampling.critical import (
+from vidkin.metric.sampling.clip_tuples import (
     AnnotatedShot,
     ClipQuadlet,
     ClipTriplet,

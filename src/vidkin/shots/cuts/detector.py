@@ -12,7 +12,7 @@ from vidkin.media import FramePlanes
 from vidkin.models.frame_extractor import load_frame_encoder
 from vidkin.models.networks.frame_encoder import FrameEncoder
 from vidkin.shots.contract import DetectedCuts
-from vidkin.shots.cuts.frames import GRID
+from vidkin.shots.cuts.frame_vectors import GRID
 from vidkin.shots.cuts.model import CutModel
 from vidkin.shots.cuts.proposals import ProposalMaker
 from vidkin.shots.cuts.rules import decide

@@ -12,7 +12,7 @@ from vidkin.media import FramePlanes
 from vidkin.shots.band.features import BAND_LAGS, BandFeatures
 from vidkin.shots.band.network import TransitionNetwork
 from vidkin.shots.band.rules import find_stretches
-from vidkin.shots.cuts.frames import BandGrid, FrameVectors, VectorNetwork
+from vidkin.shots.cuts.frame_vectors import BandGrid, FrameVectors, VectorNetwork
 from vidkin.shots.shot import Transition
 
 __all__ = ["GRADUAL_NUMBERS", "GRADUAL_TYPES", "HARD_NUMBERS", "Proposal", "ProposalMaker", "local_contrast"]

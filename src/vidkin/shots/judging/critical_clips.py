@@ -16,7 +16,7 @@ from vidkin.metric.measures import (
 )
 from vidkin.shots.critical import critical_score, rise_moment
 from vidkin.shots.fitted_rule import FittedRule
-from vidkin.shots.learned.windows import ShotWindows
+from vidkin.shots.learned.shot_windows import ShotWindows
 
 __all__ = [
     "CriticalScores",

@@ -8,8 +8,8 @@ from vidkin.shots.learned.hard_cuts import CUT_NUMBERS, HardCut, find_cuts
 from vidkin.shots.learned.objectives import SHOT_LOSSES, ShotLoss, ShotObjective
 from vidkin.shots.learned.recipes import ShotPlan, load_shot_recipe, show_shot_recipe
 from vidkin.shots.learned.rules import ShotRules, fit_shot_rules
+from vidkin.shots.learned.shot_windows import Encode, ShotWindows
 from vidkin.shots.learned.training import ShotRecipe, ShotTraining, train_on_shots
-from vidkin.shots.learned.windows import Encode, ShotWindows
 
 __all__ = [
     "CUT_NUMBERS",

@@ -13,7 +13,7 @@ from vidkin.shots.critical import critical_score
 from vidkin.shots.learned.gradual import GradualTransition, find_gradual
 from vidkin.shots.learned.hard_cuts import find_cuts
 from vidkin.shots.learned.rules import ShotRules
-from vidkin.shots.learned.windows import Encode, ShotWindows
+from vidkin.shots.learned.shot_windows import Encode, ShotWindows
 from vidkin.shots.shot import Curve
 
 __all__ = ["ShotAnalysis", "find_shots"]

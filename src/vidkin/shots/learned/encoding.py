@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from vidkin.models.config import Fit
-    from vidkin.shots.learned.windows import Encode
+    from vidkin.shots.learned.shot_windows import Encode
 
 __all__ = ["HasHead", "ShotModel", "encode_with", "fit_to_square", "frame_features", "video_features"]
 

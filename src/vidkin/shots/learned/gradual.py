@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.shots.fitted_rule import FittedRule
-from vidkin.shots.learned.windows import ShotWindows
+from vidkin.shots.learned.shot_windows import ShotWindows
 
 __all__ = ["SIDE_NUMBERS", "GradualTransition", "find_gradual", "gradual_candidates", "gradual_examples"]
 

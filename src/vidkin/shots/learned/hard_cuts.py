@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vidkin.shots.fitted_rule import FittedRule
-from vidkin.shots.learned.windows import ShotWindows
+from vidkin.shots.learned.shot_windows import ShotWindows
 
 __all__ = ["CUT_NUMBERS", "HardCut", "cut_examples", "find_cuts"]
 

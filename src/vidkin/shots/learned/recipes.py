@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from vidkin._base.tables import check_names
 from vidkin._base.toml import format_toml
+from vidkin._base.toml_tables import check_names
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
 from vidkin.shots.learned.training import ShotRecipe

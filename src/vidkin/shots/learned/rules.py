@@ -18,7 +18,7 @@ from vidkin.shots.critical import TrendTest, fit_trend
 from vidkin.shots.fitted_rule import FittedRule, fit_rule
 from vidkin.shots.learned.gradual import SIDE_NUMBERS, gradual_examples
 from vidkin.shots.learned.hard_cuts import CUT_NUMBERS, cut_examples
-from vidkin.shots.learned.windows import Encode, ShotWindows
+from vidkin.shots.learned.shot_windows import Encode, ShotWindows
 
 __all__ = ["RULES_FILE", "ShotRules", "fit_shot_rules"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vidkin._base.tables import from_table
+from vidkin._base.toml_tables import from_table
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.collapse import collapse_threshold
 from vidkin.models.engine import check_finite, read_terms, take_steps

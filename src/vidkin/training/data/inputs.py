@@ -14,9 +14,9 @@ from torch import Tensor
 from vidkin.datasets import LabelledSet, LabelNames
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.models import Encoder, EncoderConfig
-from vidkin.training.data.augmentation import augment
 from vidkin.training.data.feature_cache import ItemRows, feature_key, load_features, store_features
-from vidkin.training.data.reading import read_input, read_inputs
+from vidkin.training.data.item_inputs import read_input, read_inputs
+from vidkin.training.data.random_changes import augment
 
 __all__ = ["Inputs", "OnItem", "prepare_inputs", "prepare_parts"]
 

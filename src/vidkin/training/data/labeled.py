@@ -15,7 +15,7 @@ from vidkin.models import Encoder
 from vidkin.training.data.batch import Batch, Draw, DrawnItems
 from vidkin.training.data.inputs import Inputs
 from vidkin.training.data.streams import check_drawable, index_stream
-from vidkin.training.measures import measure_one
+from vidkin.training.embedding_measures import measure_one
 from vidkin.training.recipe import Measure, ScheduleRecipe
 
 __all__ = ["LabeledData"]

@@ -13,12 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vidkin._base.tables import check_names, from_table
+from vidkin._base.toml_tables import check_names, from_table
 from vidkin.datasets.augmentation import EditSettings, PairSettings, WarpSettings, make_pairs
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import Encoder
 from vidkin.training.data.batch import Batch, Draw, DrawnItems
-from vidkin.training.data.images import ImageSet
+from vidkin.training.data.image_set import ImageSet
 from vidkin.training.recipe import Measure, ScheduleRecipe
 
 __all__ = ["UnlabeledData", "pair_settings", "split_images"]

@@ -13,7 +13,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.models import Encoder, build_model
 from vidkin.models.collapse import CollapseWatch
 from vidkin.models.schedules import Decay, OneCycle, Schedule
-from vidkin.training.data.images import ImageSettings, read_images
+from vidkin.training.data.image_set import ImageSettings, read_images
 from vidkin.training.data.inputs import OnItem, prepare_parts
 from vidkin.training.data.labeled import LabeledData
 from vidkin.training.data.source import TrainingData

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity.topk import check_share, mean_of_largest, mean_of_valid
+from vidkin.similarity.topk import check_top_share, mean_of_largest, mean_of_valid
 
 __all__ = ["length_mask", "temporal_chamfer"]
 
@@ -39,7 +39,7 @@ def temporal_chamfer(
 
     Source: HAP-VR (ACM MM 2024), equation 5, with the 1/K that its equation 3 has.
     """
-    check_share("temporal_share", temporal_share)
+    check_top_share("temporal_share", temporal_share)
     if similarity.ndim < 2 or not similarity.is_floating_point():
         raise InvalidArgumentError(
             f"similarity must be [..., Tq, Tt] floating point, given is {list(similarity.shape)} {similarity.dtype}"

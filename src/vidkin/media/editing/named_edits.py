@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from vidkin.media.editing import filming, layouts, pictures
+from vidkin.media.editing import filming, layouts, picture_edits
 from vidkin.media.editing.edits import Edit, EditFamily
 from vidkin.media.editing.layouts import Arrangement, Background
-from vidkin.media.editing.pictures import Transform
+from vidkin.media.editing.picture_edits import Transform
 
 __all__ = ["EDITS"]
 
@@ -24,8 +24,8 @@ def _arranged(
     arrange: Arrangement,
     background: Background | None = None,
     *,
-    before: Transform = pictures.unchanged,
-    after: Transform = pictures.unchanged,
+    before: Transform = picture_edits.unchanged,
+    after: Transform = picture_edits.unchanged,
     **more: object,
 ) -> Edit:
     """An edit that is made, and its boxes known, by an arrangement; with what happens before it and after it."""
@@ -43,9 +43,11 @@ _split = partial(_arranged, "geometry", background=layouts.other_parts)
 EDITS: dict[str, Edit] = {
     edit.name: edit
     for edit in (
-        _pixels("reencode", "encoded anew at a very low bit rate", pictures.unchanged, crf=39),
+        _pixels("reencode", "encoded anew at a very low bit rate", picture_edits.unchanged, crf=39),
         _pixels(
-            "resize", "360 pixels at the shorter side, or half the size", pictures.each(pictures.smaller)
+            "resize",
+            "360 pixels at the shorter side, or half the size",
+            picture_edits.each(picture_edits.smaller),
         ),
         _arranged(
             "geometry",
@@ -56,30 +58,32 @@ EDITS: dict[str, Edit] = {
         _geometry(
             "letterbox",
             "black bars above and below",
-            pictures.each(partial(pictures.barred, across=True)),
+            picture_edits.each(partial(picture_edits.barred, across=True)),
             boxes=partial(layouts.barred_boxes, across=True),
         ),
         _geometry(
             "pillarbox",
             "black bars left and right",
-            pictures.each(partial(pictures.barred, across=False)),
+            picture_edits.each(partial(picture_edits.barred, across=False)),
             boxes=partial(layouts.barred_boxes, across=False),
         ),
-        _pixels("logo", "a large opaque logo and text", pictures.branded),
-        _pixels("caption", "two lines of text on a band", pictures.captioned),
-        _pixels("grey", "without color", pictures.each(pictures.grey)),
-        _pixels("sepia", "tinted brown", pictures.each(pictures.sepia)),
-        _pixels("brighter", "brighter by a fifth of the range", pictures.values(lambda v: v + 50)),
-        _pixels("darker", "at 60 % of the brightness", pictures.values(lambda v: 0.6 * v)),
-        _pixels("contrast", "contrast raised by 60 %", pictures.values(lambda v: 1.6 * (v - 128) + 128)),
-        _pixels("blur", "out of focus", pictures.each(pictures.blurred)),
-        _pixels("noise", "with strong noise", pictures.noisy),
-        _geometry("mirror", "left and right changed", pictures.each(pictures.mirrored), mirrored=True),
-        _time("faster", "1.25 times as fast", pictures.unchanged, speed=1.25),
-        _time("slower", "at 0.8 of the speed", pictures.unchanged, speed=0.8),
-        _geometry("rotate5", "turned by 5 degrees", pictures.rotated, boxes=layouts.rotated_boxes),
-        _pixels("fade", "faded in and out", pictures.faded),
-        _geometry("aspect", "squeezed to 4:3", pictures.each(pictures.squeezed)),
+        _pixels("logo", "a large opaque logo and text", picture_edits.branded),
+        _pixels("caption", "two lines of text on a band", picture_edits.captioned),
+        _pixels("grey", "without color", picture_edits.each(picture_edits.grey)),
+        _pixels("sepia", "tinted brown", picture_edits.each(picture_edits.sepia)),
+        _pixels("brighter", "brighter by a fifth of the range", picture_edits.values(lambda v: v + 50)),
+        _pixels("darker", "at 60 % of the brightness", picture_edits.values(lambda v: 0.6 * v)),
+        _pixels("contrast", "contrast raised by 60 %", picture_edits.values(lambda v: 1.6 * (v - 128) + 128)),
+        _pixels("blur", "out of focus", picture_edits.each(picture_edits.blurred)),
+        _pixels("noise", "with strong noise", picture_edits.noisy),
+        _geometry(
+            "mirror", "left and right changed", picture_edits.each(picture_edits.mirrored), mirrored=True
+        ),
+        _time("faster", "1.25 times as fast", picture_edits.unchanged, speed=1.25),
+        _time("slower", "at 0.8 of the speed", picture_edits.unchanged, speed=0.8),
+        _geometry("rotate5", "turned by 5 degrees", picture_edits.rotated, boxes=layouts.rotated_boxes),
+        _pixels("fade", "faded in and out", picture_edits.faded),
+        _geometry("aspect", "squeezed to 4:3", picture_edits.each(picture_edits.squeezed)),
         _arranged(
             "inset",
             "picture_in_picture",
@@ -90,7 +94,7 @@ EDITS: dict[str, Edit] = {
         _time(
             "excerpt",
             "5 seconds inside 20 seconds of unrelated footage",
-            pictures.surrounded,
+            picture_edits.surrounded,
             excerpt=5.0,
             surround=20.0,
             needs_filler=True,
@@ -142,14 +146,16 @@ EDITS: dict[str, Edit] = {
             "combined",
             "cropped, with a caption, without color, at 8 frames a second",
             partial(layouts.off_center, share=0.8),
-            after=filming.chain(pictures.captioned, pictures.each(pictures.grey), filming.held),
+            after=filming.chain(
+                picture_edits.captioned, picture_edits.each(picture_edits.grey), filming.held
+            ),
         ),
         _arranged(
             "geometry",
             "mirror_crop",
             "left and right changed and 80 % of each side, off the center",
             partial(layouts.off_center, share=0.8),
-            after=pictures.each(pictures.mirrored),
+            after=picture_edits.each(picture_edits.mirrored),
             mirrored=True,
         ),
         _arranged(
@@ -158,7 +164,7 @@ EDITS: dict[str, Edit] = {
             "70 % of each side, off the center",
             partial(layouts.off_center, share=0.7),
         ),
-        _time("double_speed", "twice as fast", pictures.unchanged, speed=2.0),
-        _time("reordered", "three or four pieces in another order", pictures.unchanged, reordered=True),
+        _time("double_speed", "twice as fast", picture_edits.unchanged, speed=2.0),
+        _time("reordered", "three or four pieces in another order", picture_edits.unchanged, reordered=True),
     )
 }

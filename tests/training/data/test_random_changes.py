@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from vidkin.training.data.augmentation import augment
+from vidkin.training.data.random_changes import augment
 
 
 def generator(seed: int = 0) -> torch.Generator:

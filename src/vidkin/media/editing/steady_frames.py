@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.media.decode import iter_frames
-from vidkin.media.editing.pictures import covering
+from vidkin.media.editing.picture_edits import covering
 from vidkin.media.probe import probe
 
 __all__ = ["endless_frames", "steady_frames"]

@@ -11,7 +11,7 @@ from PIL import Image
 
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.media import write_video
-from vidkin.training.data.images import ImageSet, ImageSettings, read_images
+from vidkin.training.data.image_set import ImageSet, ImageSettings, read_images
 
 
 @pytest.fixture
