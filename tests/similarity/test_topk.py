@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity.topk import check_share, mean_of_largest, mean_of_valid, top_count
+from vidkin.similarity.topk import check_top_share, mean_of_largest, mean_of_valid, top_count
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_share_outside_the_unit_interval_is_refused(share: float) -> None:
         InvalidArgumentError,
         match=r"spatial_share must be None \(the largest value alone\) or in \[0, 1\], got",
     ):
-        check_share("spatial_share", share)
+        check_top_share("spatial_share", share)
 
 
 def test_mean_of_largest_by_hand() -> None:
