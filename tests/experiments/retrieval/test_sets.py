@@ -10,7 +10,7 @@ import torch
 from tests.support.labelled import two_by_two
 from vidkin.datasets import check_split
 from vidkin.errors import DatasetError, InvalidArgumentError
-from vidkin.experiments.retrieval.inputs import stored_frame_features, read_pixels
+from vidkin.experiments.retrieval.inputs import read_pixels, stored_frame_features
 from vidkin.experiments.retrieval.sets import COMPARISON_SETS, comparison_set, open_set
 from vidkin.models import EncoderConfig, build_model
 
@@ -63,7 +63,7 @@ def test_features_are_made_once_and_are_those_of_the_backbone(pictures: Path, tm
     inputs = read_pixels(labelled, size=32, frames=1).float() / 255
     assert inputs.shape == (32, 3, 32, 32)
     with torch.no_grad():
-        expected = model.eval().stored_frame_features(inputs)  # type: ignore[operator]
+        expected = model.eval().frame_features(inputs)  # type: ignore[operator]
     torch.testing.assert_close(first, expected, rtol=1e-4, atol=1e-5)
 
 

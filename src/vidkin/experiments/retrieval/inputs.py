@@ -17,7 +17,7 @@ from vidkin.datasets import LabelledSet, read_item
 from vidkin.models import Encoder
 from vidkin.models.weights import add_weights
 
-__all__ = ["collection_key", "stored_frame_features", "read_pixels"]
+__all__ = ["collection_key", "read_pixels", "stored_frame_features"]
 
 OnItem = Callable[[int, int], None]
 """Called with the number of items done and of all items."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vidkin.datasets import LabelledSet
-from vidkin.experiments.retrieval.inputs import collection_key, stored_frame_features, read_pixels
+from vidkin.experiments.retrieval.inputs import collection_key, read_pixels, stored_frame_features
 from vidkin.experiments.retrieval.methods import Method
 from vidkin.experiments.retrieval.plan import ComparisonPlan
 from vidkin.experiments.retrieval.sets import ComparisonSet, PathLike
