@@ -53,10 +53,3 @@ def check_range(low: float, high: float) -> None:
     """Raise :class:`InvalidArgumentError` unless ``low`` is below ``high``."""
     if not low < high:
         raise InvalidArgumentError(f"low must be below high, got {low} and {high}")
-
-
-def check_share(**shares: float) -> None:
-    """Raise :class:`InvalidArgumentError` unless every share is in [0, 1]; NaN is not."""
-    for name, share in shares.items():
-        if not 0.0 <= share <= 1.0:
-            raise InvalidArgumentError(f"{name} must be in [0, 1], got {share}")
