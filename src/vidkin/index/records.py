@@ -26,7 +26,7 @@ class VideoRecord:
         path: Absolute path; names that are not valid UTF-8 are surrogate-escaped, as in :func:`os.fsdecode`.
         size: Bytes.
         mtime_ns: Time of the last change of the file, nanoseconds since the epoch; 0 for a stale record.
-        content_hash: Of the file's bytes, see :func:`vidkin.index.ingest.scan.content_hash`; empty where it is not
+        content_hash: Of the file's bytes, see :func:`vidkin.index.ingest.content.content_hash`; empty where it is not
             known, since the file changed while it was being read.
         status: "ok"; "broken" when the file itself cannot be read; "stale" when its features were lost, were made while
             the file changed, or could not be made for a cause that may pass: the next :meth:`Index.add` of the file

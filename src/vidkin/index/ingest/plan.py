@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from vidkin.index.ingest.scan import VideoFile, content_hash, is_gone
+from vidkin.index.ingest.content import content_hash, has_same_bytes
+from vidkin.index.ingest.scan import VideoFile, is_gone
 from vidkin.index.records import VideoRecord
 
 __all__ = ["Copy", "Extract", "Fail", "Keep", "Move", "Plan", "Step"]
@@ -91,18 +92,22 @@ class Plan:
         if record is not None and not retry and (record.size, record.mtime_ns) == (file.size, file.mtime_ns):
             return Keep(file, record, touched=False)
         try:
-            digest = content_hash(file.path, file.size)
+            content = content_hash(file.path, file.size)
+            digest = content.text
+            if record is not None and not retry and record.content_hash == digest:
+                return Keep(file, replace(record, size=file.size, mtime_ns=file.mtime_ns), touched=True)
+            if record is None and (moved := self._moved_from(digest)) is not None:
+                self._moved[moved.id] = file.path
+                now = replace(moved, path=file.path, size=file.size, mtime_ns=file.mtime_ns)
+                return Move(file, now, moved.path)
+            source = self._same_content(digest)
+            if source is not None:
+                if content.is_whole or has_same_bytes(file.path, source):
+                    return Copy(file, digest, source, known=record is not None)
+                # The hash is of a part of the file: this one needs a hash of its own.
+                digest = content_hash(file.path, file.size, whole=True).text
         except OSError as error:
             return Fail(file, f"cannot be read: {(error.strerror or type(error).__name__).lower()}")
-        if record is not None and not retry and record.content_hash == digest:
-            return Keep(file, replace(record, size=file.size, mtime_ns=file.mtime_ns), touched=True)
-        if record is None and (moved := self._moved_from(digest)) is not None:
-            self._moved[moved.id] = file.path
-            now = replace(moved, path=file.path, size=file.size, mtime_ns=file.mtime_ns)
-            return Move(file, now, moved.path)
-        source = self._same_content(digest)
-        if source is not None:
-            return Copy(file, digest, source, known=record is not None)
         self._in_work[digest] = file.path
         return Extract(file, digest, known=record is not None)
 

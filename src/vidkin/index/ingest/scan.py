@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from vidkin._base.extensions import VIDEO_EXTENSIONS
+from vidkin._base.regular_files import open_regular_file
 
-__all__ = ["Scan", "VideoFile", "content_hash", "is_gone", "scan"]
+__all__ = ["Scan", "VideoFile", "is_gone", "scan"]
 
-_CHUNK = 1 << 20
 _MPEG_TS_SYNC = 0x47
 
 
@@ -61,26 +60,6 @@ def scan(paths: Iterable[str | os.PathLike[str]]) -> Scan:
     for path in paths:
         walk.visit(os.path.expanduser(os.fsdecode(os.fspath(path))))
     return walk.result()
-
-
-def content_hash(path: str, size: int) -> str:
-    """Hash that identifies the content of a file, made from at most 3 MiB of it.
-
-    blake2b of the size and of the first, middle and last MiB (of everything up to 3 MiB). Videos of the same
-    length to the byte that differ only in between would count as the same; encoders do not make such files.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
-    digest = hashlib.blake2b(str(size).encode(), digest_size=16)
-    with open(path, "rb") as file:
-        if size <= 3 * _CHUNK:
-            digest.update(file.read())
-        else:
-            for start in (0, (size - _CHUNK) // 2, size - _CHUNK):
-                file.seek(start)
-                digest.update(file.read(_CHUNK))
-    return digest.hexdigest()
 
 
 def is_gone(path: str) -> bool:
@@ -184,7 +163,7 @@ def _is_typescript(path: str, size: int) -> bool:
     if not path.lower().endswith(".ts") or size == 0:
         return False
     try:
-        with open(path, "rb") as file:
+        with open_regular_file(path) as file:
             return _MPEG_TS_SYNC not in file.read(5)
     except OSError:
         return False

@@ -16,7 +16,7 @@ from vidkin.index.duplicates.files import present_files
 from vidkin.index.duplicates.find import find_duplicates
 from vidkin.index.duplicates.groups import DuplicateGroup
 from vidkin.index.duplicates.pairing import PairSearch
-from vidkin.index.ingest.scan import content_hash
+from vidkin.index.ingest.content import content_hash, has_same_bytes
 from vidkin.index.manifest import Manifest
 from vidkin.index.records import VideoRecord
 from vidkin.index.search.calibration import Calibration
@@ -240,13 +240,21 @@ class Searcher:
 
 
 def _identical(records: list[VideoRecord], path: PathLike) -> list[VideoRecord]:
-    """Records of the files with the same bytes; the file is read only if one of them has its size."""
+    """Records of the files with the same bytes; the files are read only if they have the same size.
+
+    A hash of a part of the files is not enough: all bytes are compared then, which a file that is gone has not.
+    """
     size = os.stat(path).st_size
     candidates = [record for record in records if record.status == "ok" and record.size == size]
     if not candidates:
         return []
-    digest = content_hash(os.fspath(path), size)
-    return [record for record in candidates if record.content_hash == digest]
+    content = content_hash(os.fspath(path), size)
+    return [
+        record
+        for record in candidates
+        if record.content_hash == content.text
+        and (content.is_whole or has_same_bytes(os.fspath(path), record.path))
+    ]
 
 
 def _warn_of_stale(records: list[VideoRecord]) -> None:
