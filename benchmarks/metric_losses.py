@@ -131,12 +131,12 @@ LOSSES: dict[str, Row] = {
 
 
 def labelled_embeddings(size: int, dimension: int = 128, per_class: int = 4) -> tuple[Tensor, Tensor]:
-    """Unit vectors [N, D] around the centres of classes of four, and labels [N, 2]: four classes a category."""
+    """Unit vectors [N, D] around the centers of classes of four, and labels [N, 2]: four classes a category."""
     generator = torch.Generator().manual_seed(0)
     fine = torch.arange(size) // per_class
-    centres = torch.randn(size // per_class, dimension, generator=generator)
+    centers = torch.randn(size // per_class, dimension, generator=generator)
     noise = torch.randn(size, dimension, generator=generator)
-    embeddings = nn.functional.normalize(centres[fine] + noise, dim=1)
+    embeddings = nn.functional.normalize(centers[fine] + noise, dim=1)
     return embeddings, torch.stack([fine // 4, fine], dim=1)
 
 

@@ -103,12 +103,12 @@ LOSSES: dict[str, Row] = {
 
 
 def labelled_embeddings(size: int, dimension: int = 128, per_class: int = 4) -> tuple[Tensor, Tensor]:
-    """Unit vectors [N, D] around the centres of classes of four, and their labels."""
+    """Unit vectors [N, D] around the centers of classes of four, and their labels."""
     generator = torch.Generator().manual_seed(0)
     labels = torch.arange(size) // per_class
-    centres = torch.randn(size // per_class, dimension, generator=generator)
+    centers = torch.randn(size // per_class, dimension, generator=generator)
     noise = torch.randn(size, dimension, generator=generator)
-    return nn.functional.normalize(centres[labels] + noise, dim=1), labels
+    return nn.functional.normalize(centers[labels] + noise, dim=1), labels
 
 
 def relevance_of(labels: Tensor, *, graded: bool = False) -> Tensor:

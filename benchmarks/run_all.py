@@ -49,7 +49,7 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
         "copy_retrieval", videos, "--work", work / "copies", "--extractor", "default", "--extractor", "classical",
         "--extractor", NETWORK, "--weights", weights, "--whitening", whitening, "--peers", "--output", RESULTS,
     )  # fmt: skip
-    # Material that the score was not worked out on, but for two constants; the file left out holds flat grey alone.
+    # Material that the score was not worked out on, but for two constants; the file left out holds flat gray alone.
     films = script(
         "copy_retrieval", "--sources", edited, "--peers", "--leave-out", "fades",
         "--distractors", data / "labelled" / "aerial", fruit, "--work", work / "films",

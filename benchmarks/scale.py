@@ -44,8 +44,8 @@ def video(number: int) -> torch.Tensor:
     parts = []
     for _ in range(scenes):
         length = int(torch.randint(2, 5, (1,), generator=generator))
-        centre = normalize(torch.randn(1, REGIONS, DIMENSION, generator=generator), dim=-1)
-        parts.append(disturbed(centre.expand(length, -1, -1), 0.9, generator))
+        center = normalize(torch.randn(1, REGIONS, DIMENSION, generator=generator), dim=-1)
+        parts.append(disturbed(center.expand(length, -1, -1), 0.9, generator))
     return torch.cat(parts)
 
 
@@ -146,7 +146,7 @@ def measure(size: int, folder: Path, queries: int) -> dict[str, float]:
         "videos": size,
         "windows": store.window_count(),
         "append_seconds": appended,
-        "optimise_seconds": optimized,
+        "optimize_seconds": optimized,
         "search_seconds_median": statistics.median(whole),
         "search_seconds_first": whole[0],
         "first_stage_seconds_median": statistics.median(first),

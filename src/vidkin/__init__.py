@@ -1,4 +1,4 @@
-"""vidkin finds kindred video: it learns, indexes, searches, localises and cuts by fine-grained similarity."""
+"""vidkin finds kindred video: it learns, indexes, searches, localizes and cuts by fine-grained similarity."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
     ├── InvalidArgumentError (also ValueError)      a value that the caller gave is not allowed
     ├── MediaError                                  a file that cannot be read as video, with the cause
     ├── MissingPartError                            an optional package or program is not installed
-    ├── DatasetError                                a labelled collection lacks a part, or its split leaks
+    ├── DatasetError                                a labeled collection lacks a part, or its split leaks
     ├── TrainingError                               a training run cannot go on
     ├── ExtractorError                              features cannot be made
     │   ├── UnknownExtractorError                   no extractor or model has this name
@@ -78,7 +78,7 @@ class MissingPartError(VidkinError):
 
 
 class DatasetError(VidkinError):
-    """A labelled collection is not as its reader needs it, or its split leaks; the message says what is wrong."""
+    """A labeled collection is not as its reader needs it, or its split leaks; the message says what is wrong."""
 
 
 class TrainingError(VidkinError):

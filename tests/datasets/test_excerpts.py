@@ -12,7 +12,7 @@ from vidkin.errors import InvalidArgumentError
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> LabelledSet:
-    """One video of 24 frames, of which frame k is grey 10 k, and one of 4 frames."""
+    """One video of 24 frames, of which frame k is gray 10 k, and one of 4 frames."""
     folder = tmp_path_factory.mktemp("excerpts")
     items = []
     for name, count in (("long", 24), ("short", 4)):
@@ -25,8 +25,8 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> LabelledSet:
 def test_every_excerpt_shows_its_consecutive_frames(collection: LabelledSet) -> None:
     found = make_frame_excerpts(collection, count=3, frames=10)
     shown = [read_item(item, "video", size=64, frames=10).mean(axis=(1, 2, 3)) for item in found.items[:3]]
-    for start, grey in zip((0, 7, 14), shown, strict=True):
-        np.testing.assert_allclose(grey, 10 * np.arange(start, start + 10), atol=3)
+    for start, gray in zip((0, 7, 14), shown, strict=True):
+        np.testing.assert_allclose(gray, 10 * np.arange(start, start + 10), atol=3)
 
 
 def test_excerpts_keep_label_group_and_split_and_short_videos_stay_whole(collection: LabelledSet) -> None:

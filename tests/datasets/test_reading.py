@@ -22,7 +22,7 @@ def item(path: Path, **more: object) -> LabelledItem:
 
 @pytest.fixture(scope="module")
 def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two seconds, twenty frames, each of its own grey."""
+    """Two seconds, twenty frames, each of its own gray."""
     return counting_clip(tmp_path_factory.mktemp("clips") / "clip.mp4")
 
 
@@ -136,7 +136,7 @@ def test_transparency_is_white_and_orientation_upright(tmp_path: Path) -> None:
     assert image[14].max() == 0
 
 
-def test_grey_and_one_bit_images_become_rgb(tmp_path: Path) -> None:
+def test_gray_and_one_bit_images_become_rgb(tmp_path: Path) -> None:
     Image.new("1", (9, 9), 1).save(tmp_path / "bit.png")
     Image.new("L", (9, 9), 77).save(tmp_path / "grey.png")
     assert read_item(item(tmp_path / "bit.png"), "image", size=9).min() == 255
@@ -187,12 +187,12 @@ def test_a_member_that_would_fill_the_memory_is_not_unpacked(tmp_path: Path) -> 
 
 def test_an_archive_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     archive = tmp_path / "all.zip"
-    for number, colour in enumerate(((255, 0, 0), (0, 0, 255))):
-        picture(tmp_path / "one.png", colour, (8, 8))
+    for number, color in enumerate(((255, 0, 0), (0, 0, 255))):
+        picture(tmp_path / "one.png", color, (8, 8))
         with zipfile.ZipFile(archive, "w") as file:
             file.write(tmp_path / "one.png", "one.png")
         os.utime(archive, (1000 + number, 1000 + number))
-        assert (read_item(item(archive, member="one.png"), "image", size=8) == colour).all()
+        assert (read_item(item(archive, member="one.png"), "image", size=8) == color).all()
 
 
 def test_broken_files_say_what_is_wrong(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_no_split_leaks_and_every_subcategory_trains(sizes: list[list[int]], see
             {"test": 0.6, "validation": 0.5},
             r"test and validation must be shares of at least 0 and together below 1, got 0\.6 and 0\.5",
         ),
-        ({"by": "colour"}, "by must be one of 'group', 'item', 'subcategory', got 'colour'"),
+        ({"by": "color"}, "by must be one of 'group', 'item', 'subcategory', got 'color'"),
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, object], message: str) -> None:

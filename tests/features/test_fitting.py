@@ -30,9 +30,9 @@ def test_edits_move_less_after_fitting() -> None:
     assert seen == list(range(1, 49))
     assert (whitening.kind, whitening.dimension) == ("pairs", 24)
     picture = np.asarray(Image.fromarray(photograph("coffee")).resize((320, 240)))
-    grey = np.repeat(picture.mean(axis=2, keepdims=True), 3, axis=2).astype(np.uint8)
+    gray = np.repeat(picture.mean(axis=2, keepdims=True), 3, axis=2).astype(np.uint8)
     other = np.asarray(Image.fromarray(photograph("chelsea")).resize((320, 240)))
-    raw = extractor.describe(np.stack([picture, grey, other]))
+    raw = extractor.describe(np.stack([picture, gray, other]))
     before = torch.nn.functional.normalize(raw, dim=-1)
     after = whitening.apply(raw)
 
@@ -62,7 +62,7 @@ def test_pictures_of_a_video_are_spread_over_it(tmp_path: Path) -> None:
         list(pictures_of(tmp_path / "none.mp4"))
 
 
-def test_pictures_with_colour_profiles_survive_garbage_collection(tmp_path: Path) -> None:
+def test_pictures_with_color_profiles_survive_garbage_collection(tmp_path: Path) -> None:
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     buffer = io.BytesIO()
     Image.fromarray(photograph("coffee")).save(buffer, "JPEG", icc_profile=profile)

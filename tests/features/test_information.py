@@ -28,8 +28,8 @@ def decoded(path: Path, *, every: int = 1) -> Picture:
     return np.stack(frames[::every]).astype(np.uint8)
 
 
-def plain(colour: tuple[int, int, int] = (0, 0, 0), *, height: int = 256, width: int = 454) -> Picture:
-    return np.full((height, width, 3), colour, dtype=np.uint8)
+def plain(color: tuple[int, int, int] = (0, 0, 0), *, height: int = 256, width: int = 454) -> Picture:
+    return np.full((height, width, 3), color, dtype=np.uint8)
 
 
 def title(lines: list[str]) -> Picture:
@@ -40,20 +40,20 @@ def title(lines: list[str]) -> Picture:
     return np.asarray(image)
 
 
-@pytest.mark.parametrize("colour", [(0, 0, 0), (255, 255, 255), (200, 30, 30)])
-def test_flat_frames_tell_nothing(colour: tuple[int, int, int]) -> None:
-    assert information(plain(colour)) == 0
+@pytest.mark.parametrize("color", [(0, 0, 0), (255, 255, 255), (200, 30, 30)])
+def test_flat_frames_tell_nothing(color: tuple[int, int, int]) -> None:
+    assert information(plain(color)) == 0
 
 
-def test_gradients_and_colour_bars_tell_nothing() -> None:
+def test_gradients_and_color_bars_tell_nothing() -> None:
     slope = np.linspace(0, 255, 454).astype(np.uint8)
     assert information(np.broadcast_to(slope[None, :, None], (256, 454, 3)).copy()) == 0
     y, x = np.mgrid[:256, :454]
     vignette = np.clip(255 - np.hypot(y - 128, x - 227), 0, 255).astype(np.uint8)
     assert information(np.stack([vignette] * 3, axis=-1)) == 0
     bars = plain()
-    for index, colour in enumerate([(255, 255, 255), (255, 255, 0), (0, 255, 255), (0, 255, 0), (255, 0, 0)]):
-        bars[:, index * 91 : index * 91 + 91] = colour
+    for index, color in enumerate([(255, 255, 255), (255, 255, 0), (0, 255, 255), (0, 255, 0), (255, 0, 0)]):
+        bars[:, index * 91 : index * 91 + 91] = color
     assert information(bars) == 0
 
 
@@ -113,10 +113,10 @@ def test_real_fades_to_flat_have_no_information(shared_data: Path) -> None:
 
 
 def boxed(
-    image: Picture, *, top: int = 0, bottom: int = 0, left: int = 0, right: int = 0, colour: int = 0
+    image: Picture, *, top: int = 0, bottom: int = 0, left: int = 0, right: int = 0, color: int = 0
 ) -> Picture:
     widths = ((top, bottom), (left, right), (0, 0))
-    return np.pad(image, widths, constant_values=colour).astype(np.uint8)
+    return np.pad(image, widths, constant_values=color).astype(np.uint8)
 
 
 def scene(height: int = 128, width: int = 192, gain: float = 1.0) -> Picture:
@@ -124,7 +124,7 @@ def scene(height: int = 128, width: int = 192, gain: float = 1.0) -> Picture:
 
 
 @pytest.mark.parametrize(
-    ("bars", "colour"),
+    ("bars", "color"),
     [
         ({"top": 24, "bottom": 24}, 0),
         ({"top": 24, "bottom": 26}, 255),
@@ -134,8 +134,8 @@ def scene(height: int = 128, width: int = 192, gain: float = 1.0) -> Picture:
         ({}, 0),
     ],
 )
-def test_bars_survive_compression(tmp_path: Path, bars: dict[str, int], colour: int) -> None:
-    frames = [boxed(frame, **bars, colour=colour) for frame in pan("coffee", 5, width=192, height=128)]
+def test_bars_survive_compression(tmp_path: Path, bars: dict[str, int], color: int) -> None:
+    frames = [boxed(frame, **bars, color=color) for frame in pan("coffee", 5, width=192, height=128)]
     images = decoded(encode(tmp_path / "bars.mp4", frames, options={"crf": "30"}))
     height, width = images.shape[1:3]
     truth = [
@@ -178,8 +178,8 @@ def test_skies_and_gradients_are_kept() -> None:
     assert bar_boxes(slope[None]).tolist() == [[0, 128, 0, 192]]
 
 
-def test_bars_of_two_colours_or_too_large_are_no_bars() -> None:
-    image = boxed(scene(), top=30, bottom=30, colour=90)
+def test_bars_of_two_colors_or_too_large_are_no_bars() -> None:
+    image = boxed(scene(), top=30, bottom=30, color=90)
     image[-30:] = (10, 200, 10)
     assert bar_boxes(image[None]).tolist() == [[0, 188, 0, 192]]
     assert bar_boxes(boxed(scene(height=30), top=90, bottom=90)[None]).tolist() == [[0, 210, 0, 192]]

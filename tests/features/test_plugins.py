@@ -13,7 +13,7 @@ from vidkin.errors import UnknownExtractorError
 from vidkin.features import ClassicalExtractor, ClipExtractor, available_extractors, open_extractor
 
 PLUGIN = """
-class Grey:
+class Gray:
     name = fingerprint = "grey"
     short_side = 32
     scorer = "copies"
@@ -24,7 +24,7 @@ class Grey:
         self.weights = weights
 
 def opened(name, *, weights, whitening, device):
-    return Grey(name, weights)
+    return Gray(name, weights)
 """
 
 

@@ -74,8 +74,8 @@ def test_empty_vectors_do_not_take_part_in_the_fit() -> None:
 
 def test_scatter_and_covariance_give_one_whitening() -> None:
     values = correlated(500).double()
-    centred = values - values.mean(0)
-    scatter = centred.T @ centred
+    centered = values - values.mean(0)
+    scatter = centered.T @ centered
     eigenvalues, vectors = (tensor.flip(-1) for tensor in torch.linalg.eigh(scatter))
     theirs = Whitening.from_eigen(values.mean(0), vectors, eigenvalues, count=500)
     ours = Whitening.from_eigen(values.mean(0), vectors, eigenvalues / 500, epsilon=1e-7 / 500)
@@ -231,8 +231,8 @@ def test_checks_its_fields() -> None:
         Whitening(torch.zeros(2), torch.zeros(2, 2), torch.zeros(2), "x")  # type: ignore[arg-type]
 
 
-class ColourExtractor:
-    """A real if small extractor: the mean colour of each half of the frame."""
+class ColorExtractor:
+    """A real if small extractor: the mean color of each half of the frame."""
 
     name = "colour"
     fingerprint = "colour-1"
@@ -253,7 +253,7 @@ def test_fits_an_extractor_from_batches_of_frames() -> None:
     generator = np.random.default_rng(0)
     images = generator.integers(0, 256, (40, 8, 8, 3), dtype=np.uint8)
     frames = Frames(images, np.arange(40.0))
-    extractor = ColourExtractor()
+    extractor = ColorExtractor()
     whitening = fit_whitening(extractor, (frames[i : i + 8] for i in range(0, 40, 8)), dimension=2)
     torch.testing.assert_close(whitening.mean, extractor.extract(frames).whole.mean(dim=(0, 1)))
     assert whitening.dimension == 2

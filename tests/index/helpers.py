@@ -16,7 +16,7 @@ from vidkin.media import Frames
 from vidkin.similarity import FrameFeatures
 
 NAMES = ("astronaut", "coffee", "chelsea", "rocket", "brick", "grass")
-COLOURS = {
+COLORS = {
     "segfault": (255, 0, 0),
     "hang": (0, 255, 0),
     "exit": (0, 0, 255),
@@ -26,7 +26,7 @@ COLOURS = {
 
 
 class Plain:
-    """Quadrants of a frame as 16 centred grey values each: [T, 4, 16]."""
+    """Quadrants of a frame as 16 centered gray values each: [T, 4, 16]."""
 
     name = "plain"
     fingerprint = "plain-1"
@@ -42,9 +42,9 @@ class Plain:
             images = images.flip(-1)
         small = torch.nn.functional.adaptive_avg_pool2d(images[:, None], 8)[:, 0]
         quadrants = small.reshape(-1, 2, 4, 2, 4).permute(0, 1, 3, 2, 4).reshape(-1, 4, 16)
-        centred = quadrants - quadrants.mean(dim=-1, keepdim=True)
+        centered = quadrants - quadrants.mean(dim=-1, keepdim=True)
         return FrameFeatures.of_whole(
-            torch.nn.functional.normalize(centred, dim=-1),
+            torch.nn.functional.normalize(centered, dim=-1),
             torch.from_numpy(frames.timestamps.copy()),
             (images.std(dim=(1, 2)) / 64).clamp(0, 1),
             self.fingerprint,
@@ -52,14 +52,14 @@ class Plain:
 
 
 class Fatal(Plain):
-    """Plain, but frames of certain colours end the process, hang it, or show a bug."""
+    """Plain, but frames of certain colors end the process, hang it, or show a bug."""
 
     def extract(
         self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
     ) -> FrameFeatures:
-        colour = frames.images[0].reshape(-1, 3).astype(float).mean(axis=0)
-        for what, wanted in COLOURS.items():
-            if np.abs(colour - wanted).max() < 40:
+        color = frames.images[0].reshape(-1, 3).astype(float).mean(axis=0)
+        for what, wanted in COLORS.items():
+            if np.abs(color - wanted).max() < 40:
                 self.fail(what)
         return super().extract(frames, mirror=mirror, boxes=boxes)
 
@@ -95,7 +95,7 @@ def video(path: Path, *, seed: int = 0, frames: int = 10, rate: int = 5) -> Path
     return encode(path, pan(NAMES[seed % len(NAMES)], frames, width=96, height=64, seed=seed), rate=rate)
 
 
-def colour_video(path: Path, what: str) -> Path:
+def color_video(path: Path, what: str) -> Path:
     """A video on which :class:`Fatal` does something."""
-    frame = np.full((64, 96, 3), COLOURS[what], np.uint8)
+    frame = np.full((64, 96, 3), COLORS[what], np.uint8)
     return encode(path, [frame] * 6, rate=3)

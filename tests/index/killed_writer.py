@@ -41,7 +41,7 @@ def entry(number: int, *, version: int = 0) -> Entry:
 
 
 def write(store: LanceStore) -> None:
-    """Every kind of change: appends, a replacement, a removal, optimisation, clearing away what these left."""
+    """Every kind of change: appends, a replacement, a removal, optimization, clearing away what these left."""
     store.recover()
     for number in range(VIDEOS):
         wanted = entry(number)

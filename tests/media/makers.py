@@ -28,7 +28,7 @@ def quarters(width: int = 96, height: int = 64) -> Image:
 
 
 def corners(image: Image) -> list[list[int]]:
-    """Colours at the middles of the four quarters, rounded to multiples of 51: 0, 51, ..., 255."""
+    """Colors at the middles of the four quarters, rounded to multiples of 51: 0, 51, ..., 255."""
     h, w = image.shape[:2]
     places = [(h // 4, w // 4), (h // 4, 3 * w // 4), (3 * h // 4, w // 4), (3 * h // 4, 3 * w // 4)]
     return [(np.rint(image[y, x] / 51) * 51).astype(int).tolist() for y, x in places]

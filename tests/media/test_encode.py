@@ -119,7 +119,7 @@ def test_a_clip_is_exact_to_the_frame(tmp_path: Path) -> None:
     )
     np.testing.assert_allclose(clip.timestamps, part.timestamps - 1.5, atol=1e-4)
     assert distance(clip.images, part.images) < 3
-    # and it is not the neighbours that it shows
+    # and it is not the neighbors that it shows
     later = read_frames(source, rate=None, start=1.55, end=2.35)
     assert distance(clip.images, part.images) < distance(clip.images, later.images)
 
@@ -163,7 +163,7 @@ def test_a_thumbnail_of_no_known_kind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [(64, 48), (1280, 720)])
 @pytest.mark.parametrize("pixel_format", ["yuv420p", "yuvj420p", "yuv444p10le"])
-def test_colours_survive_at_every_size(tmp_path: Path, size: tuple[int, int], pixel_format: str) -> None:
+def test_colors_survive_at_every_size(tmp_path: Path, size: tuple[int, int], pixel_format: str) -> None:
     image = np.empty((size[1], size[0], 3), dtype=np.uint8)
     image[:] = (200, 100, 50)
     write_video(tmp_path / "a.mp4", [image], rate=5, crf=4, pixel_format=pixel_format)

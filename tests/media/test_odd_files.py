@@ -110,8 +110,8 @@ def test_sampling_is_that_of_decoding_everything(odd: Path, name: str, rate: flo
     np.testing.assert_array_equal(frames.images, np.stack(images))
 
 
-def colour(image: np.ndarray, y: float, x: float) -> list[int]:
-    """Colour at these parts of height and width, to multiples of 51."""
+def color(image: np.ndarray, y: float, x: float) -> list[int]:
+    """Color at these parts of height and width, to multiples of 51."""
     pixel = image[int(y * image.shape[0]), int(x * image.shape[1])]
     return [int(value) for value in np.rint(pixel / 51) * 51]
 
@@ -124,10 +124,10 @@ def colour(image: np.ndarray, y: float, x: float) -> list[int]:
         if name.startswith("testsrc2_odd") or name.endswith(("bits.mp4", "_hevc.mp4"))
     ],
 )
-def test_bars_of_the_test_picture_have_their_colours(odd: Path, name: str) -> None:
+def test_bars_of_the_test_picture_have_their_colors(odd: Path, name: str) -> None:
     """Red, green, yellow, blue, magenta, cyan from left to right, below the clock."""
     image = read_frames(odd / name).images[0]
-    bars = [colour(image, 0.95, (index + 0.5) / 6) for index in range(6)]
+    bars = [color(image, 0.95, (index + 0.5) / 6) for index in range(6)]
     assert bars == [[255, 0, 0], [0, 255, 0], [255, 255, 0], [0, 0, 255], [255, 0, 255], [0, 255, 255]]
 
 

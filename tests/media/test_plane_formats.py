@@ -69,7 +69,7 @@ def test_the_middle_pixel_of_every_cell(tmp_path: Path, pixel_format: str, shift
 
 
 @pytest.mark.parametrize(("pixel_format", "shift"), [("gray", 0), ("gray10le", 2), ("gray16le", 8)])
-def test_grey_has_neutral_chroma(tmp_path: Path, pixel_format: str, shift: int) -> None:
+def test_gray_has_neutral_chroma(tmp_path: Path, pixel_format: str, shift: int) -> None:
     stored = lossless(tmp_path / "grey.mkv", noise(2, 40, 64), pixel_format)
     (found,) = iter_planes(tmp_path / "grey.mkv", height=6, width=10)
     assert np.array_equal(found.luma[1], grid(stored[1][0], 6, 10) >> shift)

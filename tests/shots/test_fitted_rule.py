@@ -1,4 +1,4 @@
-"""Rules fitted on labelled numbers."""
+"""Rules fitted on labeled numbers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_fit_separates_what_can_be_separated_and_survives_json() -> None:
     assert FittedRule.from_dict(json.loads(json.dumps(rule.as_dict()))) == rule
 
 
-def test_threshold_maximises_f1_where_kinds_overlap() -> None:
+def test_threshold_maximizes_f1_where_kinds_overlap() -> None:
     # In falling order: yes, yes, no, yes, no, no. F1 with 2 = .8, with 4 = 6/7: four are taken.
     values, labels = [6, 5, 4, 3, 2, 1], [True, True, False, True, False, False]
     rule = fit_rule([{"x": float(value)} for value in values], labels, names=["x"])

@@ -19,7 +19,7 @@ from vidkin.similarity.topk import check_top_share, mean_of_largest, mean_of_val
         (0.1, 9, 1),  # the published k_s with 3x3 regions: plain Chamfer
         (0.35, 9, 3),
         (0.03, 49, 1),  # the published k_t for short videos
-        (0.03, 50, 2),  # 1.5 rounds to the even neighbour
+        (0.03, 50, 2),  # 1.5 rounds to the even neighbor
         (0.5, 5, 2),  # so does 2.5
         (1.0, 7, 7),
     ],
@@ -53,7 +53,7 @@ def test_count_follows_the_valid_values() -> None:
 
 
 def test_half_precision_is_averaged_in_float32() -> None:
-    values = torch.tensor([[1.0, 1.0078125]], dtype=torch.bfloat16)  # neighbours in bfloat16
+    values = torch.tensor([[1.0, 1.0078125]], dtype=torch.bfloat16)  # neighbors in bfloat16
     mean = mean_of_largest(values, dim=1, share=1.0)
     assert mean.dtype == torch.float32
     assert mean.item() == 1.00390625  # not representable in bfloat16

@@ -14,7 +14,7 @@ from vidkin.metric.sampling import QuadletSampler
 from vidkin.models import ClipEncoder, EncoderConfig, build_model, save_model
 from vidkin.models.encoder_input import encoder_input
 
-COLOURS = {
+COLORS = {
     "warm/red": (200, 30, 40),
     "warm/yellow": (235, 200, 40),
     "cold/blue": (30, 50, 210),
@@ -43,13 +43,13 @@ class Kinds:
 
 
 def make_kinds(folder: Path) -> Kinds:
-    """Clouds of noise that drift, each in shades of its subcategory's colour; and the model."""
-    for number, (label, colour) in enumerate(COLOURS.items()):
+    """Clouds of noise that drift, each in shades of its subcategory's color; and the model."""
+    for number, (label, color) in enumerate(COLORS.items()):
         for copy in range(3):
             part = "queries" if copy == 2 else "gallery"
             path = folder / part / label / f"{copy}.mp4"
             path.parent.mkdir(parents=True, exist_ok=True)
-            encode(path, _clouds(colour, seed=10 * number + copy), rate=5)
+            encode(path, _clouds(color, seed=10 * number + copy), rate=5)
     kinds = Kinds(folder / "gallery", folder / "queries", folder / "model")
     threads = torch.get_num_threads()
     # Two threads that wait for each other on busy processors take many times as long as one.
@@ -59,9 +59,9 @@ def make_kinds(folder: Path) -> Kinds:
     return kinds
 
 
-def _clouds(colour: tuple[int, int, int], *, seed: int) -> list[np.ndarray]:
+def _clouds(color: tuple[int, int, int], *, seed: int) -> list[np.ndarray]:
     generator = np.random.default_rng(seed)
-    tint = np.array(colour) + generator.integers(-5, 6, 3)
+    tint = np.array(color) + generator.integers(-5, 6, 3)
     coarse = generator.uniform(0.7, 1.1, (10, 12))
     wide = np.kron(coarse, np.ones((12, 12)))
     frames = [np.roll(wide, 4 * index, axis=1)[:64, :96, None] * tint for index in range(10)]
@@ -73,15 +73,15 @@ def _train(kinds: Kinds) -> None:
     config = EncoderConfig(kind="clip", size=32, width=0.5, hidden=16, lstm=8, frames=4)
     shown = [1, 3, 6, 8]  # four frames spread over ten
     clips, labels = [], []
-    for number, colour in enumerate(COLOURS.values()):
+    for number, color in enumerate(COLORS.values()):
         for copy in range(8):
-            frames = np.stack(_clouds(colour, seed=1000 + 10 * number + copy))
+            frames = np.stack(_clouds(color, seed=1000 + 10 * number + copy))
             clips.append(encoder_input(frames[shown], config))
             labels.append((number // 2, number))
     inputs = torch.stack(clips)
     model = build_model(config)
     assert isinstance(model, ClipEncoder)
-    optimiser = torch.optim.AdamW(model.parameter_groups(5e-4))
+    optimizer = torch.optim.AdamW(model.parameter_groups(5e-4))
     loss = QuadletLoss()
     for quadlets in QuadletSampler(torch.tensor(labels), batch_size=8, batches=120):
         embeddings = model(inputs)
@@ -91,7 +91,7 @@ def _train(kinds: Kinds) -> None:
                 for rows in (quadlets.query, quadlets.positive, quadlets.intermediate, quadlets.negative)
             )
         )
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         value.backward()
-        optimiser.step()
-    save_model(model, kinds.model, class_names=sorted(COLOURS))
+        optimizer.step()
+    save_model(model, kinds.model, class_names=sorted(COLORS))

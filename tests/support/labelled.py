@@ -11,18 +11,18 @@ from tests.support.videos import encode
 
 
 def picture(
-    path: Path, colour: tuple[int, int, int] = (200, 60, 20), size: tuple[int, int] = (16, 12)
+    path: Path, color: tuple[int, int, int] = (200, 60, 20), size: tuple[int, int] = (16, 12)
 ) -> Path:
-    """An image of one colour, ``size`` (width, height)."""
+    """An image of one color, ``size`` (width, height)."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", size, colour).save(path)
+    Image.new("RGB", size, color).save(path)
     return path
 
 
 def counting_clip(
     path: Path, count: int = 20, *, rate: int = 10, width: int = 64, height: int = 48, step: int = 10
 ) -> Path:
-    """A grey video whose frame k has the value 20 + step * k, so that a test can tell which frame it got."""
+    """A gray video whose frame k has the value 20 + step * k, so that a test can tell which frame it got."""
     path.parent.mkdir(parents=True, exist_ok=True)
     frames = (np.full((height, width, 3), 20 + step * k, np.uint8) for k in range(count))
     return encode(path, frames, rate=rate, options={"crf": "4"})
@@ -36,7 +36,7 @@ def shown(images: np.ndarray, *, step: int = 10) -> list[int]:
 
 
 def two_by_two(folder: Path, *, each: int, videos: bool = False, seed: int = 0) -> Path:
-    """``categoryC/kindK/N.png`` (or ``.mp4`` of three frames): two categories of two kinds, a noisy colour each."""
+    """``categoryC/kindK/N.png`` (or ``.mp4`` of three frames): two categories of two kinds, a noisy color each."""
     random = np.random.default_rng(seed)
     for category in range(2):
         for kind in range(2):

@@ -1,4 +1,4 @@
-"""A labelled folder of small pictures, and recipes that train on it in seconds."""
+"""A labeled folder of small pictures, and recipes that train on it in seconds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-# Category -> subcategories with their colours: a category is a hue, a subcategory one of its shades.
+# Category -> subcategories with their colors: a category is a hue, a subcategory one of its shades.
 SHADES: dict[str, dict[str, tuple[int, int, int]]] = {
     "blue": {"dark": (20, 30, 110), "light": (110, 140, 240)},
     "red": {"dark": (120, 20, 20), "light": (240, 110, 100)},
@@ -20,10 +20,10 @@ def write_pictures(folder: Path, *, each: int = 8, size: int = 24, seed: int = 0
     """``category/subcategory/N.png``: noisy pictures of one shade with a brighter corner."""
     generator = np.random.default_rng(seed)
     for category, shades in SHADES.items():
-        for name, colour in shades.items():
+        for name, color in shades.items():
             (folder / category / name).mkdir(parents=True)
             for number in range(each):
-                values = np.array(colour) + generator.normal(0, 25, (size, size, 3))
+                values = np.array(color) + generator.normal(0, 25, (size, size, 3))
                 values[: size // 3, : size // 3] += 40
                 picture = Image.fromarray(np.clip(values, 0, 255).astype(np.uint8))
                 picture.save(folder / category / name / f"{number}.png")

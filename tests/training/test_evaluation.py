@@ -172,10 +172,10 @@ class TestPicture:
         share = draw_quadlets(load_model(folder), labelled.part("test"), tmp_path / "q.png", count=4)
         with Image.open(tmp_path / "q.png") as picture:
             assert picture.width == 700
-            colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 24) or []}
+            colors = {color for _, color in picture.convert("RGB").getcolors(1 << 24) or []}
         green, red = (44, 160, 44), (214, 39, 40)
-        assert (green in colours) == (share > 0)
-        assert (red in colours) == (share < 1)
+        assert (green in colors) == (share > 0)
+        assert (red in colors) == (share < 1)
         assert share in (0, 0.25, 0.5, 0.75, 1)
 
     def test_names_both_labels_in_any_script(self, trained: tuple[Path, LabelledSet], tmp_path: Path) -> None:

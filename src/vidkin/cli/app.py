@@ -65,7 +65,7 @@ class _Commands(LazyGroup):
         ),
         "evaluate": LazyCommand(
             "vidkin.cli.models.evaluate:evaluate",
-            "Measure how well MODEL orders labelled data: same thing, same kind of thing, something else.",
+            "Measure how well MODEL orders labeled data: same thing, same kind of thing, something else.",
         ),
         "export": LazyCommand(
             "vidkin.cli.models.export:export",

@@ -33,10 +33,10 @@ _CHUNK = 32
 
 
 class ClassicalExtractor:
-    """Colour, gradients and texture of 3 x 3 overlapping regions and the whole frame, whitened: [T, 10, 128].
+    """Color, gradients and texture of 3 x 3 overlapping regions and the whole frame, whitened: [T, 10, 128].
 
     Black bars are cut off first, then the picture is brought to a square, so letterboxing and squeezing change
-    little. The whitening suppresses what copies change (compression, size, crop, logos, captions, brightness, grey);
+    little. The whitening suppresses what copies change (compression, size, crop, logos, captions, brightness, gray);
     the one that ships with the package was fitted on photographs and their edited copies, and
     :meth:`vidkin.features.Whitening.fit_pairs` fits one on your own.
 

@@ -1,7 +1,7 @@
-"""Colour, gradients and texture of the regions of a frame, as plain numbers before whitening.
+"""Color, gradients and texture of the regions of a frame, as plain numbers before whitening.
 
 The families are those of classical retrieval (Wang et al., "Learning fine-grained image similarity with deep
-ranking", supplement, section 4): LAB colour, HOG-like oriented gradients, band energies for texture; beside them the
+ranking", supplement, section 4): LAB color, HOG-like oriented gradients, band energies for texture; beside them the
 low cosine coefficients of the luminance, which is what perceptual hashes keep.
 """
 
@@ -31,7 +31,7 @@ REGIONS: tuple[tuple[int, int, int], ...] = (
 
 
 def raw_dimension() -> int:
-    """Length D of a description: gradients 72, cosines 48, brightness 9, colour 18, contrast 27, texture 27."""
+    """Length D of a description: gradients 72, cosines 48, brightness 9, color 18, contrast 27, texture 27."""
     return BINS * BINS * (ORIENTATIONS + 1 + 2 + 3 + 3) + COSINES * COSINES - 1
 
 
@@ -41,7 +41,7 @@ def describe_regions(images: torch.Tensor) -> torch.Tensor:
     Args:
         images: [T, 3, 192, 192] float, RGB in [0, 255].
 
-    Each region is cut into 3 x 3 bins of cells. Per bin: 8 orientations of the luminance gradient (L2-normalised over
+    Each region is cut into 3 x 3 bins of cells. Per bin: 8 orientations of the luminance gradient (L2-normalized over
     the region, clipped at .3, square root), its brightness against the region's mean, mean a and b of LAB, log standard
     deviations of L, a, b, log energies of three frequency bands; per region 48 cosine coefficients of a 24 x 24
     reduction. Flat regions stay near zero instead of being blown up to unit length.
@@ -71,7 +71,7 @@ def describe_regions(images: torch.Tensor) -> torch.Tensor:
             [
                 _gradients(_bins(orientations, region)),
                 _cosines(luminance, region, basis),
-                *_colour(_bins(mean, region)),
+                *_color(_bins(mean, region)),
                 torch.log1p(_bins(deviation, region).flatten(1)) / 3,
                 _bins(texture, region).flatten(1) / 2,
             ],
@@ -99,7 +99,7 @@ def lab_from_rgb(images: torch.Tensor) -> torch.Tensor:
 
 
 def _orientation_cells(luminance: torch.Tensor) -> torch.Tensor:
-    """Mean gradient magnitude per unsigned orientation: [T, 8, 12, 12], split linearly between neighbours."""
+    """Mean gradient magnitude per unsigned orientation: [T, 8, 12, 12], split linearly between neighbors."""
     padded = functional.pad(luminance, (1, 1, 1, 1), mode="replicate")
     across = padded[:, :, 1:-1, 2:] - padded[:, :, 1:-1, :-2]
     down = padded[:, :, 2:, 1:-1] - padded[:, :, :-2, 1:-1]
@@ -127,7 +127,7 @@ def _gradients(bins: torch.Tensor) -> torch.Tensor:
     return scaled
 
 
-def _colour(bins: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _color(bins: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     brightness = (bins[:, 0] - bins[:, 0].mean(dim=(1, 2), keepdim=True)).flatten(1)
     brightness = brightness / (brightness.norm(dim=1, keepdim=True) + 6)
     return brightness, bins[:, 1:].flatten(1) / 60

@@ -21,11 +21,11 @@ __all__ = ["bar_boxes", "detailed_cells", "frame_information", "information_of_s
 _GRID = 16  # cells a side
 _CELL = 8  # samples a side of a cell
 _NOISE_FLOOR = (
-    1.0  # grey levels; sensor and compression noise on a flat ground stays below it once averaged down
+    1.0  # gray levels; sensor and compression noise on a flat ground stays below it once averaged down
 )
 _RELATIVE_CONTRAST = 0.01  # of the frame's brightness
 
-# bar_boxes: deviations from the bar's colour in grey levels, lengths as shares of the side
+# bar_boxes: deviations from the bar's color in gray levels, lengths as shares of the side
 _FLAT_DEVIATION = 10
 _FLAT_MEAN_DEVIATION = 4
 _FLAT_SHARE = 0.99
@@ -45,14 +45,14 @@ def frame_information(images: NDArray[np.uint8]) -> torch.Tensor:
 
     The luma (.299 R + .587 G + .114 B) is averaged down to 128 x 128 and cut into 16 x 16 cells. From each cell
     the mean of each row and of each column is taken away, which removes smooth gradients and straight edges along the
-    frame's sides. The cell has detail if the standard deviation of what is left exceeds ``max(1, 0.01 p)`` grey
+    frame's sides. The cell has detail if the standard deviation of what is left exceeds ``max(1, 0.01 p)`` gray
     levels, where the brightness p is the 95th percentile of the cells' means. With s the share of such cells,
 
         ``information = min(1, 3 s)^2``
 
-    Black, white and flat frames, fades between them, gradients and colour bars give 0, a small logo or a line
+    Black, white and flat frames, fades between them, gradients and color bars give 0, a small logo or a line
     of text on a plain ground less than .1, a frame with detail in a third of it or more 1. Darkening a
-    frame changes nothing until its detail drowns in the noise floor of one grey level.
+    frame changes nothing until its detail drowns in the noise floor of one gray level.
 
     Args:
         images: [T, H, W, 3] uint8.
@@ -91,10 +91,10 @@ def information_of_share(share: torch.Tensor) -> torch.Tensor:
 def bar_boxes(images: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Where the picture is in each frame: everything but letterbox and pillarbox bars.
 
-    A bar is a run of rows (columns) from the frame's border that keep the colour of the outermost one, is 1.5 % to
+    A bar is a run of rows (columns) from the frame's border that keep the color of the outermost one, is 1.5 % to
     40 % of the side long (and 4 lines at least), and ends in an edge as straight as only a bar's: within 8 lines
-    or 2 % of the side, at least half of a line leaves the bar's colour by 24 grey levels or more. Bars come in pairs of
-    one colour and about one size (within 5 % of the side); a lone bar must be black and four fifths of its edge
+    or 2 % of the side, at least half of a line leaves the bar's color by 24 gray levels or more. Bars come in pairs of
+    one color and about one size (within 5 % of the side); a lone bar must be black and four fifths of its edge
     straight. Dark scenes, night skies, flat skies and gradients have no such edge and are kept whole; so are frames
     that are flat altogether, even if other frames of the video show bars.
 
@@ -114,18 +114,18 @@ class _Side:
 
     Attributes:
         depth: Length in lines; 0 if there is none.
-        colour: [3] of the outermost line.
-        deviation: [N, L] of the first N lines from the colour, largest of the three channels; empty without a bar.
+        color: [3] of the outermost line.
+        deviation: [N, L] of the first N lines from the color, largest of the three channels; empty without a bar.
         reach: Number of lines after the bar in which its edge must be.
     """
 
     depth: int
-    colour: NDArray[np.float64]
+    color: NDArray[np.float64]
     deviation: NDArray[np.int16]
     reach: int
 
     def edge_share(self, interior: slice) -> float:
-        """Largest share of a line near the edge, within the interior, that is not of the bar's colour."""
+        """Largest share of a line near the edge, within the interior, that is not of the bar's color."""
         lines = self.deviation[self.depth : self.depth + self.reach, interior]
         return float((lines >= _EDGE_DEVIATION).mean(axis=1).max()) if lines.size else 0.0
 
@@ -135,22 +135,22 @@ def _side(lines: NDArray[np.uint8]) -> _Side:
     length = len(lines)
     reach = max(_BLOCK, round(_EDGE_REACH * length))
     least = max(4, math.ceil(_SMALLEST_BAR * length))
-    colour = np.median(lines[0], axis=0)
+    color = np.median(lines[0], axis=0)
     # Most frames have no bars: their first lines tell.
-    if not _flat(lines[:least], colour)[0].all():
-        return _Side(0, colour, np.zeros((0, lines.shape[1]), dtype=np.int16), reach)
-    flat, deviation = _flat(lines[: int(_LARGEST_BAR * length) + reach + 1], colour)
+    if not _flat(lines[:least], color)[0].all():
+        return _Side(0, color, np.zeros((0, lines.shape[1]), dtype=np.int16), reach)
+    flat, deviation = _flat(lines[: int(_LARGEST_BAR * length) + reach + 1], color)
     depth = length if flat.all() else int(np.argmin(flat))
-    return _Side(depth if depth <= _LARGEST_BAR * length else 0, colour, deviation, reach)
+    return _Side(depth if depth <= _LARGEST_BAR * length else 0, color, deviation, reach)
 
 
 def _flat(
-    lines: NDArray[np.uint8], colour: NDArray[np.float64]
+    lines: NDArray[np.uint8], color: NDArray[np.float64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int16]]:
-    """Which lines [N] are of one colour, and the deviations [N, L] from it."""
-    deviation = np.abs(lines - colour.astype(np.int16)).max(axis=-1)
+    """Which lines [N] are of one color, and the deviations [N, L] from it."""
+    deviation = np.abs(lines - color.astype(np.int16)).max(axis=-1)
     flat = (deviation <= _FLAT_DEVIATION).mean(axis=1) >= _FLAT_SHARE
-    flat &= np.abs(lines.mean(axis=1) - colour).max(axis=-1) <= _FLAT_MEAN_DEVIATION
+    flat &= np.abs(lines.mean(axis=1) - color).max(axis=-1) <= _FLAT_MEAN_DEVIATION
     return flat, deviation
 
 
@@ -184,7 +184,7 @@ def _pair(sides: tuple[_Side, _Side], interior: slice, length: int) -> tuple[int
         first.depth > 0
         and second.depth > 0
         and abs(first.depth - second.depth) <= max(3, _ASYMMETRY * length)
-        and float(np.abs(first.colour - second.colour).max()) <= _FLAT_DEVIATION
+        and float(np.abs(first.color - second.color).max()) <= _FLAT_DEVIATION
         and min(first.edge_share(interior), second.edge_share(interior)) >= _EDGE_SHARE
     )
     return (first.depth, second.depth) if is_pair else (0, 0)
@@ -195,7 +195,7 @@ def _lone(sides: tuple[_Side, _Side]) -> tuple[int, int]:
     first, second = (
         side.depth
         if side.depth
-        and float(side.colour.max()) <= _LONE_BRIGHTEST
+        and float(side.color.max()) <= _LONE_BRIGHTEST
         and side.edge_share(slice(None)) >= _LONE_EDGE_SHARE
         else 0
         for side in sides

@@ -149,7 +149,7 @@ class Whitening:
             raise InvalidArgumentError(f"shrinkage must be in (0, 1], given is {shrinkage}")
         if not 0 <= power <= 1:
             raise InvalidArgumentError(f"power must be in [0, 1], given is {power}")
-        total, within = _Moments(), _Moments(centred=False)
+        total, within = _Moments(), _Moments(centered=False)
         for first, second in pairs:
             if first.shape != second.shape:
                 raise InvalidArgumentError(
@@ -292,8 +292,8 @@ def read_safetensors(
 class _Moments:
     """Mean and second moments of a stream of vectors, merged batch by batch (Chan, Golub and LeVeque, 1979)."""
 
-    def __init__(self, *, centred: bool = True) -> None:
-        self._centred = centred
+    def __init__(self, *, centered: bool = True) -> None:
+        self._centered = centered
         self._count = 0
         self._mean = torch.zeros(0, dtype=torch.float64)
         self._scatter = torch.zeros(0, 0, dtype=torch.float64)
@@ -311,10 +311,10 @@ class _Moments:
         if not len(rows):
             return
         count = self._count + len(rows)
-        batch_mean = rows.mean(dim=0) if self._centred else torch.zeros_like(self._mean)
-        centred = rows - batch_mean
+        batch_mean = rows.mean(dim=0) if self._centered else torch.zeros_like(self._mean)
+        centered = rows - batch_mean
         shift = batch_mean - self._mean
-        self._scatter += centred.T @ centred
+        self._scatter += centered.T @ centered
         self._scatter += torch.outer(shift, shift) * (self._count * len(rows) / count)
         self._mean += shift * (len(rows) / count)
         self._count = count

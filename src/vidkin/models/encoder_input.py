@@ -17,7 +17,7 @@ def encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: b
     """Frames [T, H, W, 3] uint8 as squares [T, 3, S, S] from 0 to 1, made as for the training data.
 
     Args:
-        images: RGB, preferably decoded with a short side of S, as labelled items are.
+        images: RGB, preferably decoded with a short side of S, as labeled items are.
         config: ``size`` and ``fit`` are used.
         mirror: Flip left to right.
     """

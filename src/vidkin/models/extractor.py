@@ -96,7 +96,7 @@ class ClipModelExtractor(ModelExtractor):
 
     A model with a ``rate`` sees clips of ``frames`` consecutive frames at that rate, as many per second as requested;
     one without a rate sees ``frames`` frames spread evenly over the video, or over pieces of about ``seconds``. Frames
-    are read, resized and spread exactly as labelled items are in training. A frame network sees each frame once,
+    are read, resized and spread exactly as labeled items are in training. A frame network sees each frame once,
     however many clips the frame belongs to.
 
     Args:

@@ -153,7 +153,7 @@ def _evidence(
     excess = similarity.detach().to("cpu", torch.float32) - threshold
     if query_weights is not None or target_weights is not None:
         excess *= torch.minimum(sides[0][:, None], sides[1])
-    # How long each frame stands, [T] float32: half the distance to its neighbours, gaps not counted.
+    # How long each frame stands, [T] float32: half the distance to its neighbors, gaps not counted.
     gaps = query_times.diff().clamp(max=2 * query_period)
     edge = torch.full((1,), query_period, dtype=query_times.dtype)
     seconds = ((torch.cat([edge, gaps]) + torch.cat([gaps, edge])) / 2).float()
@@ -238,8 +238,8 @@ def _fitted_line(evidence: EvidenceMap, run: Run, speeds: Sequence[float]) -> Li
     weight = weight / weight.sum()
     speed = line.speed
     if int((weight > 0).sum()) >= _FEWEST_FOR_SPEED:
-        centred = times - (weight * times).sum()
-        speed = float((weight * centred * place).sum() / (weight * centred.square()).sum())
+        centered = times - (weight * times).sum()
+        speed = float((weight * centered * place).sum() / (weight * centered.square()).sum())
         speed = min(max(speed, 0.8 * min(speeds)), 1.25 * max(speeds))
         speed = _snapped(speed, speeds, evidence, float(times[-1] - times[0]))
     return Line(speed, float((weight * (place - speed * times)).sum()))
@@ -355,20 +355,20 @@ def _clear(evidence: EvidenceMap, run: Run, threshold: float) -> None:
 
 
 def _clear_beside(
-    excess: torch.Tensor, positive: torch.Tensor, lines: torch.Tensor, centres: torch.Tensor, against: float
+    excess: torch.Tensor, positive: torch.Tensor, lines: torch.Tensor, centers: torch.Tensor, against: float
 ) -> None:
-    """In each of ``lines`` (all different) of excess [N, M], clear the stretch around its centre that is positive.
+    """In each of ``lines`` (all different) of excess [N, M], clear the stretch around its center that is positive.
 
     A single cell below the threshold does not end the stretch.
     """
     places = torch.arange(excess.shape[1])
     step = max(1, (1 << 20) // excess.shape[1])
     for start in range(0, len(lines), step):
-        line, centre = lines[start : start + step], centres[start : start + step, None]
+        line, center = lines[start : start + step], centers[start : start + step, None]
         bright = positive[line]
         bright[:, 1:] |= positive[line, :-1]
         bright[:, :-1] |= positive[line, 1:]
-        below = torch.where(~bright & (places < centre), places, -1).amax(1, keepdim=True)
-        above = torch.where(~bright & (places > centre), places, excess.shape[1]).amin(1, keepdim=True)
+        below = torch.where(~bright & (places < center), places, -1).amax(1, keepdim=True)
+        above = torch.where(~bright & (places > center), places, excess.shape[1]).amin(1, keepdim=True)
         cleared = (places > below) & (places < above)
         excess[line] = torch.where(cleared, excess[line].clamp(max=against), excess[line])

@@ -15,7 +15,7 @@ _SELECTION_PASSES = 64
 def top_count(share: float | None, size: int) -> int:
     """How many of ``size`` values TopK-Chamfer averages: ``max(1, round(share * size))``; 1 where share is None.
 
-    Halves round to the even neighbour, as Python's ``round`` does.
+    Halves round to the even neighbor, as Python's ``round`` does.
     """
     return 1 if share is None else max(1, round(share * size))
 

@@ -133,7 +133,7 @@ def video_similarity_pairwise(
 
 
 def _groups_of_frames(queries: Sequence[torch.Tensor], most: int) -> list[list[torch.Tensor]]:
-    """Neighbouring queries of the same regions, together no longer than ``most`` frames where that is possible."""
+    """Neighboring queries of the same regions, together no longer than ``most`` frames where that is possible."""
     groups: list[list[torch.Tensor]] = []
     size = 0
     for query in queries:

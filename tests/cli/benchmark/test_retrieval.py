@@ -32,7 +32,7 @@ def run(*words: str | Path, status: int = 0) -> Any:
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``pictures`` and ``videos`` of two categories of two subcategories, a colour each."""
+    """``pictures`` and ``videos`` of two categories of two subcategories, a color each."""
     root = tmp_path_factory.mktemp("collection")
     two_by_two(root / "pictures", each=8)
     two_by_two(root / "videos", each=8, videos=True)
@@ -112,6 +112,6 @@ def test_frames_of_the_picture_tell_relevance(tmp_path: Path) -> None:
     cell = 56 + 2 * 4 + 3
     left = cell + 190
     found = [picture.getpixel((left + column * cell + 1, 30)) for column in range(3)]
-    for colour, level in zip(found, (2, 1, 0), strict=True):
+    for color, level in zip(found, (2, 1, 0), strict=True):
         wanted = tuple(int(FRAME_COLORS[level][place : place + 2], 16) for place in (1, 3, 5))
-        assert colour == wanted
+        assert color == wanted

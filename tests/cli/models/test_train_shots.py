@@ -27,7 +27,7 @@ def run(*words: str | Path, status: int = 0) -> Any:
 
 @pytest.fixture(scope="module")
 def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Five films of three shots over photographs; the first shot of each is labelled critical at its end."""
+    """Five films of three shots over photographs; the first shot of each is labeled critical at its end."""
     folder = tmp_path_factory.mktemp("films")
     names = ("astronaut", "coffee", "chelsea", "rocket")
     annotations = []

@@ -116,7 +116,7 @@ def test_the_picture_has_a_red_dot_a_cut(film: Path, tmp_path: Path) -> None:
     assert places == pytest.approx([2.0, 4.5], abs=0.05)
 
 
-def test_transitions_and_critical_shots_have_colours_of_their_own(tmp_path: Path) -> None:
+def test_transitions_and_critical_shots_have_colors_of_their_own(tmp_path: Path) -> None:
     """The dissolve over 4.3 to 4.7 s is a light red band, the shot from 2.0 to 4.5 s is orange at the foot."""
     draw_curve(detection(), tmp_path / "curve.png")
     with Image.open(tmp_path / "curve.png") as picture:

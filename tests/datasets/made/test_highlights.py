@@ -29,7 +29,7 @@ LENGTHS = {
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Grey stand-ins for the recordings: a picture gets brighter by one step every second."""
+    """Gray stand-ins for the recordings: a picture gets brighter by one step every second."""
     folder = tmp_path_factory.mktemp("recordings")
     for number, (name, seconds) in enumerate(LENGTHS.items()):
         frames = (

@@ -52,7 +52,7 @@ def test_no_part_of_a_photograph_is_on_two_sides(samples: LabelledSet) -> None:
 
 
 def test_a_clip_shows_its_cell_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paint one cell white and all else black: a clip of the cell sees no black, one of its neighbour no white."""
+    """Paint one cell white and all else black: a clip of the cell sees no black, one of its neighbor no white."""
     painted = np.zeros((400, 400, 3), np.uint8)
     painted[100:200, 200:300] = 255
     monkeypatch.setattr(module, "photograph", lambda name: painted)
@@ -118,20 +118,20 @@ def test_the_reader_builds_into_an_empty_folder(tmp_path: Path, monkeypatch: pyt
 def test_foreign_folders_stay_as_they_are(samples: LabelledSet, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(
-        DatasetError, match=r"does not hold the labelled samples; build_labelled_samples writes them"
+        DatasetError, match=r"does not hold the labeled samples; build_labelled_samples writes them"
     ):
         open_labelled(tmp_path, reader="photographs")
     with pytest.raises(
-        DatasetError, match=r"is not empty and holds no labelled samples; give a folder of their own"
+        DatasetError, match=r"is not empty and holds no labeled samples; give a folder of their own"
     ):
         build_labelled_samples(tmp_path)
     assert samples.root is not None
     with pytest.raises(
-        DatasetError, match=r"holds labelled samples made with other arguments \(\{.*'size': 32"
+        DatasetError, match=r"holds labeled samples made with other arguments \(\{.*'size': 32"
     ):
         build_labelled_samples(samples.root)
     with pytest.raises(
-        InvalidArgumentError, match=r"mine.txt is a file; give a folder for the labelled samples"
+        InvalidArgumentError, match=r"mine.txt is a file; give a folder for the labeled samples"
     ):
         build_labelled_samples(tmp_path / "mine.txt")
 

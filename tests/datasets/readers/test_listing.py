@@ -1,4 +1,4 @@
-"""CSV lists of labelled files."""
+"""CSV lists of labeled files."""
 
 from __future__ import annotations
 

@@ -83,8 +83,8 @@ class TestZappos:
     def shoes(self, tmp_path: Path) -> Path:
         for label in ("Boots/Ankle", "Sandals/Flat", "Shoes/Oxfords", "Slippers/Boot"):
             for product in range(10):
-                for colour in range(3):
-                    picture(tmp_path / "ut-zap50k-images-square" / label / "Acme" / f"{product}.{colour}.jpg")
+                for color in range(3):
+                    picture(tmp_path / "ut-zap50k-images-square" / label / "Acme" / f"{product}.{color}.jpg")
         return tmp_path
 
     def test_types_and_products(self, shoes: Path) -> None:
@@ -92,7 +92,7 @@ class TestZappos:
         assert labelled.categories() == ("Boots", "Sandals", "Shoes", "Slippers")
         assert len(labelled) == 120
         assert labelled.split_counts() == {"train": 72, "validation": 12, "test": 36}
-        # The colours of a product are on one side.
+        # The colors of a product are on one side.
         sides: dict[str, set[str]] = {}
         for item in labelled.items:
             sides.setdefault(f"{item.label}/{item.path.name.split('.')[0]}", set()).add(item.split)

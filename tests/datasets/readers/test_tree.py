@@ -85,7 +85,7 @@ def test_one_kind_of_a_mixture(tmp_path: Path) -> None:
 def test_folders_that_are_not_so(tmp_path: Path) -> None:
     with pytest.raises(
         DatasetError,
-        match="nowhere: does not exist; choose the folder of labelled files, category/subcategory/file",
+        match="nowhere: does not exist; choose the folder of labeled files, category/subcategory/file",
     ):
         open_labelled(tmp_path / "nowhere")
     with pytest.raises(
@@ -100,7 +100,7 @@ def test_folders_that_are_not_so(tmp_path: Path) -> None:
         open_labelled(tmp_path)
     with pytest.raises(
         DatasetError,
-        match=r"1\.png: is not a folder; choose the folder of labelled files, category/subcategory/file",
+        match=r"1\.png: is not a folder; choose the folder of labeled files, category/subcategory/file",
     ):
         open_labelled(tmp_path / "a" / "1.png")
     with pytest.raises(InvalidArgumentError, match="kind must be one of None, 'image', 'video', got 'sound'"):

@@ -25,13 +25,13 @@ FEATURES = [method.name for method in METHODS if method.input == "features" and 
 
 def made(seed: int, *, each: int = 6, noise: float = 1.5) -> Labelled:
     """Three categories of four subcategories: a direction of the category, one of the subcategory, and noise."""
-    centres = torch.Generator().manual_seed(7)
+    centers = torch.Generator().manual_seed(7)
     generator = torch.Generator().manual_seed(seed)
     rows, labels = [], []
     for category in range(3):
-        coarse = torch.randn(64, generator=centres)
+        coarse = torch.randn(64, generator=centers)
         for subcategory in range(4):
-            fine = torch.randn(64, generator=centres)
+            fine = torch.randn(64, generator=centers)
             for _ in range(each):
                 rows.append(coarse + 0.8 * fine + noise * torch.randn(64, generator=generator))
                 labels.append([category, 4 * category + subcategory])

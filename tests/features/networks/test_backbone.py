@@ -112,7 +112,7 @@ def test_whole_sees_what_crop_hides(weights: Path) -> None:
 
 
 def test_compatible_preparation_is_that_of_the_published_features(tmp_path: Path) -> None:
-    # 256 on the short side, centre crop 224, /255, ImageNet mean and deviation; a frame of 256 needs no resizing.
+    # 256 on the short side, center crop 224, /255, ImageNet mean and deviation; a frame of 256 needs no resizing.
     path = tmp_path / "w.safetensors"
     save_file(import_timm().create_model("test_efficientnet").state_dict(), path)
     extractor = BackboneExtractor("timm:test_efficientnet?fit=crop&size=224", weights=path, device="cpu")
@@ -128,10 +128,10 @@ def test_compatible_preparation_is_that_of_the_published_features(tmp_path: Path
 def test_settings_of_the_input(weights: Path, tmp_path: Path) -> None:
     image = np.full((1, 40, 40, 3), 255, dtype=np.uint8)
     assert opened(weights, "mean=0&std=1").prepare(image).unique().tolist() == [1]
-    coloured = opened(weights, "mean=0,0.5,1&std=1,0.5,2").prepare(image)
-    assert coloured.amax(dim=(0, 2, 3)).tolist() == [1, 1, 0]
+    colored = opened(weights, "mean=0,0.5,1&std=1,0.5,2").prepare(image)
+    assert colored.amax(dim=(0, 2, 3)).tolist() == [1, 1, 0]
     assert opened(weights, "size=96").prepare(image).shape == (1, 3, 96, 96)
-    # A file of weights may say how its input was normalised.
+    # A file of weights may say how its input was normalized.
     with torch.random.fork_rng():
         state = import_timm().create_model("test_resnet").state_dict()
     path = tmp_path / "told.safetensors"
@@ -269,7 +269,7 @@ def imagenet(shared_data: Path) -> BackboneExtractor:
     [("chelsea", {281, 282, 285}), ("coffee", {504, 967, 968}), ("rocket", {657, 744})],
     ids=["cat", "cup of coffee", "rocket"],
 )
-def test_real_weights_recognise_photographs(
+def test_real_weights_recognize_photographs(
     imagenet: BackboneExtractor, name: str, classes: set[int]
 ) -> None:
     with torch.no_grad():

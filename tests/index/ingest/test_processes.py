@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.index.helpers import FATAL, PLAIN, colour_video, open_plain, video
+from tests.index.helpers import FATAL, PLAIN, color_video, open_plain, video
 from vidkin.errors import ExtractorError, UnknownExtractorError
 from vidkin.index import (
     Advanced,
@@ -65,7 +65,7 @@ def test_processes_give_what_one_process_gives(videos: list[str], tmp_path: Path
 
 def test_each_kind_of_death_costs_one_file(videos: list[str], tmp_path: Path) -> None:
     fatal = {
-        what: str(colour_video(tmp_path / f"{what}.mp4", what)) for what in ("segfault", "exit", "killed")
+        what: str(color_video(tmp_path / f"{what}.mp4", what)) for what in ("segfault", "exit", "killed")
     }
     paths = [videos[0], fatal["segfault"], videos[1], fatal["exit"], fatal["killed"], videos[2]]
     found = ends(list(ProcessExecutor(FATAL, workers=2).run(paths)))
@@ -85,7 +85,7 @@ def test_each_kind_of_death_costs_one_file(videos: list[str], tmp_path: Path) ->
 
 
 def test_a_hang_costs_one_file(videos: list[str], tmp_path: Path) -> None:
-    hanging = str(colour_video(tmp_path / "hang.mp4", "hang"))
+    hanging = str(color_video(tmp_path / "hang.mp4", "hang"))
     events = list(ProcessExecutor(FATAL, workers=1, hang_timeout=1.0).run([hanging, videos[0]]))
     found = ends(events)
     assert found[hanging] == Unreadable(hanging, "the extractor hung: no progress for 5 s", temporary=True)
@@ -144,7 +144,7 @@ def test_time_in_which_nobody_listened_is_no_hang(tmp_path: Path) -> None:
 def test_an_unexpected_exception_costs_one_file_and_says_where_it_happened(
     videos: list[str], tmp_path: Path
 ) -> None:
-    path = str(colour_video(tmp_path / "bug.mp4", "bug"))
+    path = str(color_video(tmp_path / "bug.mp4", "bug"))
     found = ends(list(ProcessExecutor(FATAL, workers=1).run([path, videos[0]])))
     event = found[path]
     assert isinstance(event, Unreadable)
@@ -211,7 +211,7 @@ def test_closing_early_ends_the_workers(videos: list[str]) -> None:
 
 
 def test_workers_die_with_a_parent_that_is_killed(tmp_path: Path) -> None:
-    hanging = str(colour_video(tmp_path / "hang.mp4", "hang"))
+    hanging = str(color_video(tmp_path / "hang.mp4", "hang"))
     code = (
         "import sys\nfrom tests.index.helpers import FATAL\nfrom vidkin.index import ProcessExecutor\n"
         "for event in ProcessExecutor(FATAL, workers=2).run([sys.argv[1]] * 2): print('on', flush=True)"

@@ -1,4 +1,4 @@
-"""Bringing a collection up to date: what is read, what is recognised, what is reported."""
+"""Bringing a collection up to date: what is read, what is recognized, what is reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.index.helpers import FATAL, PLAIN, colour_video, video
+from tests.index.helpers import FATAL, PLAIN, color_video, video
 from tests.support.videos import broken_off
 from vidkin.index import (
     Event,
@@ -222,7 +222,7 @@ def test_a_changed_file_is_read_anew(collection: Collection) -> None:
     assert collection.names() == ["a.mp4", "b.mp4", "c.mp4"]
 
 
-def test_moved_and_renamed_files_are_recognised(collection: Collection) -> None:
+def test_moved_and_renamed_files_are_recognized(collection: Collection) -> None:
     collection.add()
     before = {record.content_hash: record.id for record in collection.store.videos()}
     (collection.folder / "sub").mkdir()
@@ -355,7 +355,7 @@ def test_ctrl_c_keeps_what_is_complete(collection: Collection) -> None:
 def test_an_unexpected_exception_costs_one_file_and_leaves_its_traceback(
     collection: Collection, tmp_path: Path
 ) -> None:
-    bad = colour_video(collection.folder / "A bug.mp4", "bug")
+    bad = color_video(collection.folder / "A bug.mp4", "bug")
     log = tmp_path / "errors.log"
     report = collection.add(executor=SerialExecutor(FATAL), errors_file=log)
     assert short(report.added) == ["a.mp4", "b.mp4", "c.mp4"]
@@ -387,7 +387,7 @@ def test_a_bug_after_the_extractor_costs_one_file_as_well(
 
 
 def test_tracebacks_are_not_written_through_a_link(collection: Collection, tmp_path: Path) -> None:
-    colour_video(collection.folder / "bug.mp4", "bug")
+    color_video(collection.folder / "bug.mp4", "bug")
     other = tmp_path / "precious"
     other.write_text("mine")
     (tmp_path / "errors.log").symlink_to(other)
@@ -397,7 +397,7 @@ def test_tracebacks_are_not_written_through_a_link(collection: Collection, tmp_p
 
 
 def test_a_killed_worker_is_made_up_for_by_the_next_plain_run(collection: Collection, tmp_path: Path) -> None:
-    colour_video(collection.folder / "z.mp4", "killed")
+    color_video(collection.folder / "z.mp4", "killed")
     report = collection.add(executor=ProcessExecutor(FATAL, workers=1))
     assert short(report.broken) == ["z.mp4"]
     assert "SIGKILL" in report.broken[0].cause
@@ -412,7 +412,7 @@ def test_a_killed_worker_is_made_up_for_by_the_next_plain_run(collection: Collec
 
 
 def test_a_file_that_crashes_its_decoder_is_remembered_as_broken(collection: Collection) -> None:
-    colour_video(collection.folder / "z.mp4", "segfault")
+    color_video(collection.folder / "z.mp4", "segfault")
     report = collection.add(executor=ProcessExecutor(FATAL, workers=1))
     assert report.broken[0].cause == "decoder process died with signal SIGSEGV"
     again = collection.add()

@@ -305,7 +305,7 @@ def test_records_check_themselves() -> None:
         WindowVectors(*(torch.ones(2),) * 5)
 
 
-def test_features_stay_whole_through_many_commits_and_optimisation(
+def test_features_stay_whole_through_many_commits_and_optimization(
     store: VectorStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("vidkin.index.storage.lance._COMMITS_UNTIL_COMPACTION", 20)
@@ -421,12 +421,12 @@ def test_features_lie_in_files_that_others_can_read(disk: Callable[..., LanceSto
 
 def test_the_approximate_index_agrees_with_exact_search(disk: Callable[..., LanceStore]) -> None:
     generator = torch.Generator().manual_seed(0)
-    centres = torch.randn(60, 32, generator=generator)
+    centers = torch.randn(60, 32, generator=generator)
 
     def batch(first: int, count: int) -> list[Entry]:
         made = []
         for n in range(first, first + count):
-            vectors = centres[torch.randint(60, (20,), generator=generator)]
+            vectors = centers[torch.randint(60, (20,), generator=generator)]
             vectors = vectors + 0.4 * torch.randn(20, 32, generator=generator)
             vectors = torch.nn.functional.normalize(vectors, dim=-1)
             made.append(entry(f"/{n}.mp4", frames=1, vectors=vectors))
@@ -434,7 +434,7 @@ def test_the_approximate_index_agrees_with_exact_search(disk: Callable[..., Lanc
 
     store = disk(exact_below=1000)
     store.append_many(batch(0, 150))
-    queries = torch.nn.functional.normalize(centres[:20], dim=-1)
+    queries = torch.nn.functional.normalize(centers[:20], dim=-1)
     exact = store.nearest(queries, 10)
     store.optimize()
     assert store._window_search()._indexed

@@ -1,4 +1,4 @@
-"""Pictures come out upright, with square pixels, in the right colours, without combs."""
+"""Pictures come out upright, with square pixels, in the right colors, without combs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vidkin.media import probe, read_frames
 from vidkin.media.decoding.convert import clean_aspect, display_size, fit
 from vidkin.media.decoding.hdr import BT2020_PRIMARIES, HLG, PQ, to_standard_range
 
-R, G, B, W = (list(colour) for colour in (RED, GREEN, BLUE, WHITE))
+R, G, B, W = (list(color) for color in (RED, GREEN, BLUE, WHITE))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_deep_samples_become_eight_bits(tmp_path: Path, codec: str, pixel_format
 @pytest.mark.parametrize(
     ("space", "code"), [(Colorspace.ITU601, 5), (Colorspace.ITU709, 1), (Colorspace.BT2020, 9)]
 )
-def test_matrix_and_range_of_the_colours_are_respected(
+def test_matrix_and_range_of_the_colors_are_respected(
     tmp_path: Path, space: Colorspace, code: int, limits: ColorRange
 ) -> None:
     scaler = VideoReformatter()
@@ -142,14 +142,14 @@ def test_matrix_and_range_of_the_colours_are_respected(
         frame_setup=convert,
     )
     image = read_frames(path).images[0]
-    for (y, x), colour in zip([(16, 24), (16, 72), (48, 24), (48, 72)], (R, G, B, W), strict=True):
-        np.testing.assert_allclose(image[y, x], colour, atol=3)
+    for (y, x), color in zip([(16, 24), (16, 72), (48, 24), (48, 72)], (R, G, B, W), strict=True):
+        np.testing.assert_allclose(image[y, x], color, atol=3)
 
 
 @pytest.mark.parametrize(
     ("size", "space"), [((640, 480), Colorspace.ITU601), ((1280, 720), Colorspace.ITU709)]
 )
-def test_untagged_colours_are_guessed_from_the_size(
+def test_untagged_colors_are_guessed_from_the_size(
     tmp_path: Path, size: tuple[int, int], space: Colorspace
 ) -> None:
     scaler = VideoReformatter()
@@ -208,7 +208,7 @@ def test_the_orientation_of_photographs(tmp_path: Path, tag: int, ending: str) -
 
 
 @pytest.mark.parametrize("ending", ["jpg", "png", "tiff"])
-def test_pictures_with_a_colour_profile(tmp_path: Path, ending: str) -> None:
+def test_pictures_with_a_color_profile(tmp_path: Path, ending: str) -> None:
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     PILImage.fromarray(quarters(96, 64)).save(tmp_path / f"a.{ending}", icc_profile=profile)
     for _ in range(4):  # the objects of PyAV for such profiles crash when they are collected
@@ -255,23 +255,23 @@ def test_pq_at_diffuse_white_and_below() -> None:
 
     levels = [0.0, 203 * 0.25, 203 * 0.75, 203.0, 4000.0]
     image = np.repeat(np.array([[code(level) for level in levels]], dtype=np.uint16)[..., None], 3, axis=2)
-    grey = to_standard_range(image, PQ, 1)[0, :, 0].astype(int)
+    gray = to_standard_range(image, PQ, 1)[0, :, 0].astype(int)
     # gamma 2.2: 0.25 -> 136, 0.75 -> 224; above 3/4 light is rolled off: 1 -> 0.75 + 0.25 (1 - 1/e) = 0.908 -> 244
-    np.testing.assert_allclose(grey, [0, 136, 224, 244, 255], atol=1)
+    np.testing.assert_allclose(gray, [0, 136, 224, 244, 255], atol=1)
 
 
 def test_hlg_is_monotone_and_white_stays_white() -> None:
     ramp = np.repeat(np.linspace(0, 65535, 50).astype(np.uint16)[None, :, None], 3, axis=2)
-    grey = to_standard_range(ramp, HLG, BT2020_PRIMARIES)[0]
-    assert (np.diff(grey[:, 0].astype(int)) >= 0).all()
-    assert grey[0].tolist() == [0, 0, 0]
-    assert (grey[-1] >= 252).all()
+    gray = to_standard_range(ramp, HLG, BT2020_PRIMARIES)[0]
+    assert (np.diff(gray[:, 0].astype(int)) >= 0).all()
+    assert gray[0].tolist() == [0, 0, 0]
+    assert (gray[-1] >= 252).all()
 
 
-def test_wide_gamut_keeps_grey_and_raises_saturation() -> None:
+def test_wide_gamut_keeps_gray_and_raises_saturation() -> None:
     image = np.array([[[30000, 30000, 30000], [50000, 20000, 20000]]], dtype=np.uint16)
-    grey, reddish = to_standard_range(image, 1, BT2020_PRIMARIES)[0].astype(int)
-    np.testing.assert_allclose(grey, 30000 / 257, atol=1)
+    gray, reddish = to_standard_range(image, 1, BT2020_PRIMARIES)[0].astype(int)
+    np.testing.assert_allclose(gray, 30000 / 257, atol=1)
     assert reddish[0] > 50000 / 257
     assert reddish[1] < 20000 / 257
 

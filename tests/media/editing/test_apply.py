@@ -150,7 +150,7 @@ def test_segments_carry_the_boxes_of_the_scaled_picture(copies: dict[str, EditRe
 @pytest.mark.parametrize(
     "name", ["reencode", "brighter", "darker", "contrast", "noise", "blur", "grey", "sepia", "fade"]
 )
-def test_pictures_stay_recognisable_but_change(
+def test_pictures_stay_recognizable_but_change(
     copies: dict[str, EditResult], source: Path, name: str
 ) -> None:
     copy, original = frame_pair(source, copies[name])
@@ -178,12 +178,12 @@ def test_a_mirrored_copy(copies: dict[str, EditResult], source: Path) -> None:
     assert difference(copy, original[:, ::-1]) < 6 < difference(copy, original)
 
 
-def test_grey_has_no_colour(copies: dict[str, EditResult], source: Path) -> None:
+def test_gray_has_no_color(copies: dict[str, EditResult], source: Path) -> None:
     copy, _ = frame_pair(source, copies["grey"])
     assert int(np.ptp(copy.astype(int), axis=2).max()) <= 6
 
 
-def test_crop_keeps_seven_tenths_off_the_centre(copies: dict[str, EditResult], source: Path) -> None:
+def test_crop_keeps_seven_tenths_off_the_center(copies: dict[str, EditResult], source: Path) -> None:
     copy, original = frame_pair(source, copies["crop"])
     assert copy.shape[0] * copy.shape[1] == pytest.approx(0.7 * 192 * 128, rel=0.03)
     places = {

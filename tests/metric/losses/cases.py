@@ -22,7 +22,7 @@ DEGENERATE = {
 
 
 def anchor_batch() -> tuple[Tensor, Tensor, Tensor]:
-    """x[i, j] = sin(.7 i + 1.3 j + .1 i j), 12 x 8 (not yet normalised), fine labels i // 3, coarse fine // 2."""
+    """x[i, j] = sin(.7 i + 1.3 j + .1 i j), 12 x 8 (not yet normalized), fine labels i // 3, coarse fine // 2."""
     i, j = torch.arange(12.0)[:, None], torch.arange(8.0)[None, :]
     fine = torch.arange(12) // 3
     return torch.sin(0.7 * i + 1.3 * j + 0.1 * i * j), fine, fine // 2

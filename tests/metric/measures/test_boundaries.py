@@ -1,4 +1,4 @@
-"""Boundary scores under both rules: small tables, a naive twin, and 200 labelled videos."""
+"""Boundary scores under both rules: small tables, a naive twin, and 200 labeled videos."""
 
 from __future__ import annotations
 

@@ -109,9 +109,9 @@ def test_a_frozen_backbone_stays_as_it_is(tiny_weights: Path) -> None:
     assert not model.backbone.training
     assert [group["name"] for group in model.parameter_groups(1e-3)] == ["head"]
     before = {name: tensor.clone() for name, tensor in model.backbone.state_dict().items()}
-    optimiser = torch.optim.SGD(model.parameter_groups(0.1))
+    optimizer = torch.optim.SGD(model.parameter_groups(0.1))
     model(clips(2, 3, 64))[:, 0].sum().backward()
-    optimiser.step()
+    optimizer.step()
     assert all(torch.equal(before[name], tensor) for name, tensor in model.backbone.state_dict().items())
     assert not model.frame_features(clips(1, 2, 64)[0]).requires_grad
 

@@ -31,7 +31,7 @@ def test_a_further_layer_has_a_relu_before_it() -> None:
     torch.testing.assert_close(model.head(features), functional.normalize(model.projection(hidden)))
 
 
-def test_normalisation_happens_inside() -> None:
+def test_normalization_happens_inside() -> None:
     model = small("image")
     assert isinstance(model, ImageEncoder)
     assert (model.config.mean, model.config.std) == ((0.5, 0.5, 0.5), (0.25, 0.25, 0.25))

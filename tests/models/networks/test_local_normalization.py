@@ -1,4 +1,4 @@
-"""Local contrast normalisation beside a loop over blocks, and what it is for: changes of light and contrast."""
+"""Local contrast normalization beside a loop over blocks, and what it is for: changes of light and contrast."""
 
 from __future__ import annotations
 

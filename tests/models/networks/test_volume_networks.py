@@ -93,13 +93,13 @@ def test_it_learns_to_tell_directions_of_motion() -> None:
         return made, labels
 
     assert isinstance(model, VolumeNetwork)
-    optimiser = torch.optim.AdamW(model.parameter_groups(1e-3))
-    assert [group["name"] for group in optimiser.param_groups] == ["head"]
+    optimizer = torch.optim.AdamW(model.parameter_groups(1e-3))
+    assert [group["name"] for group in optimizer.param_groups] == ["head"]
     for _ in range(45):
         volumes, labels = batch(16)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model.classify(volumes), labels).backward()
-        optimiser.step()
+        optimizer.step()
     volumes, labels = batch(64)
     accuracy = float((model.eval().classify(volumes).argmax(1) == labels).float().mean())
     assert accuracy > 0.9

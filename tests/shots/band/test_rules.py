@@ -34,7 +34,7 @@ def test_a_peak_is_a_cut_with_its_probability() -> None:
     assert cuts[0].confidence == pytest.approx(0.9)
 
 
-def test_neighbours_of_a_stronger_peak_are_not_cuts() -> None:
+def test_neighbors_of_a_stronger_peak_are_not_cuts() -> None:
     assert [cut[0] for cut in found(made(50, {20: 0.7, 21: 0.9, 22: 0.6, 25: 0.8}, {}))] == [21, 25]
     assert [cut[0] for cut in found(made(50, {20: 0.9, 21: 0.9}, {}))] == [20]
 

@@ -1,4 +1,4 @@
-"""The baselines on real encoded videos, on the labelled files, and against the programs they stand for."""
+"""The baselines on real encoded videos, on the labeled files, and against the programs they stand for."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from vidkin.shots.judging.critical_clips import JudgedShot, TrueShot, score_crit
 TRUTH = [[TrueShot(0, 50, 4.0), TrueShot(50, 80, None), TrueShot(80, 120, 11.0), TrueShot(120, 150, None)]]
 
 
-def test_judgements_of_the_labelled_shots() -> None:
+def test_judgments_of_the_labelled_shots() -> None:
     judged = [
         [JudgedShot(0, 50, 0.9, 4.4), JudgedShot(50, 80, 0.8, 6.0)],
         [JudgedShot(0, 40, 0.7, 2.0), JudgedShot(40, 70, 0.1, 6.0)],

@@ -39,7 +39,7 @@ def film(path: Path, *shots: tuple[str, int], seed: int) -> list[tuple[int, int]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small network, its head trained on triplets of four films, and rules; first shots are labelled critical."""
+    """A small network, its head trained on triplets of four films, and rules; first shots are labeled critical."""
     place = tmp_path_factory.mktemp("model")
     torch.set_num_threads(1)  # small steps only get slower on a shared machine otherwise
     model = build_model(CONFIG, seed=1).eval()
@@ -115,7 +115,7 @@ def test_every_frame_goes_through_the_frame_network_once() -> None:
 
 
 def test_a_rate_passes_frames_over_and_keeps_their_numbers() -> None:
-    class Colours:
+    class Colors:
         def frame_features(self, frames):  # type: ignore[no-untyped-def]
             return frames.mean(dim=(2, 3)) + 0.1
 
@@ -124,7 +124,7 @@ def test_a_rate_passes_frames_over_and_keeps_their_numbers() -> None:
             return mean / mean.norm(dim=1, keepdim=True)
 
     rules = ShotRules(window=2, rate=10.0, cut=FittedRule({"jump": 2.0, "across": 10.0}, -12.0))
-    detector = LearnedDetector(Colours(), rules, size=16)
+    detector = LearnedDetector(Colors(), rules, size=16)
     for index in range(90):
         color = (200, 30, 30) if index < 45 else (30, 30, 200)
         detector.push(RgbFrame(index, index / 30, np.full((16, 16, 3), color, dtype=np.uint8)))

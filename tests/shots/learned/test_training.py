@@ -1,4 +1,4 @@
-"""Training on labelled shots: what is drawn, what each loss sees, and that it learns what is critical."""
+"""Training on labeled shots: what is drawn, what each loss sees, and that it learns what is critical."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_clips_of_some_seconds_are_the_middle_of_the_video(videos: LabelledSet) 
     middle = prepare_inputs(clip_model(frames=2, seconds=0.4), videos, features=False).stored
     assert whole is not None
     assert middle is not None
-    # Frame k of the 20 is grey 20 + 10 k: the whole shows frames 5 and 15, the middle .4 s frames 9 and 11.
+    # Frame k of the 20 is gray 20 + 10 k: the whole shows frames 5 and 15, the middle .4 s frames 9 and 11.
     steps = [[round((float(frame[8, 8, 1]) - 20) / 10) for frame in clips[0]] for clips in (whole, middle)]
     assert steps[0] == [5, 15]
     assert steps[1] == [9, 11]

@@ -51,7 +51,7 @@ def test_a_cut_out_shows_a_part_of_the_picture() -> None:
     assert float(found.max()) <= 0.8 + 1e-6
 
 
-def test_colours_stay_in_range_and_grey_stays_grey() -> None:
+def test_colors_stay_in_range_and_gray_stays_gray() -> None:
     found = augment(ramp() * 1.25, ["color"], generator())
     assert float(found.min()) >= 0.0
     assert float(found.max()) <= 1.0
@@ -61,7 +61,7 @@ def test_colours_stay_in_range_and_grey_stays_grey() -> None:
     assert 1.1 < float(brightness.max()) < 1.35
 
 
-def test_saturation_moves_colours_towards_grey_or_away() -> None:
+def test_saturation_moves_colors_toward_gray_or_away() -> None:
     red = torch.tensor([0.6, 0.4, 0.4])[:, None, None].expand(32, 1, 3, 8, 8)
     found = augment(red, ["color"], generator())
     strength = found[:, 0, 0, 0, 0] - found[:, 0, 1, 0, 0]

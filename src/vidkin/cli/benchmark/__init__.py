@@ -14,11 +14,11 @@ class _Benchmarks(LazyGroup):
     table: ClassVar[Mapping[str, LazyCommand]] = {
         "fgvr": LazyCommand(
             "vidkin.cli.benchmark.retrieval:fgvr",
-            "Compare retrieval losses on labelled videos: QP, NDCG, TP and MAP.",
+            "Compare retrieval losses on labeled videos: QP, NDCG, TP and MAP.",
         ),
         "fgir": LazyCommand(
             "vidkin.cli.benchmark.retrieval:fgir",
-            "Compare retrieval losses on labelled images: QP, NDCG, TP and MAP.",
+            "Compare retrieval losses on labeled images: QP, NDCG, TP and MAP.",
         ),
         "copies": LazyCommand(
             "vidkin.cli.benchmark.copies:copies",

@@ -1,4 +1,4 @@
-"""``vidkin benchmark fgvr`` and ``fgir``: retrieval losses compared on labelled videos and images."""
+"""``vidkin benchmark fgvr`` and ``fgir``: retrieval losses compared on labeled videos and images."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def fgvr(
     quick: QuickOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Compare retrieval losses on labelled videos: QP, NDCG, TP and MAP.
+    """Compare retrieval losses on labeled videos: QP, NDCG, TP and MAP.
 
     Each run is stored when it is done. Run the same command again to resume an interrupted comparison.
     """
@@ -107,7 +107,7 @@ def fgir(
     quick: QuickOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Compare retrieval losses on labelled images: QP, NDCG, TP and MAP.
+    """Compare retrieval losses on labeled images: QP, NDCG, TP and MAP.
 
     Each run is stored when it is done. Run the same command again to resume an interrupted comparison.
     """

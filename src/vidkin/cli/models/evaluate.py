@@ -1,4 +1,4 @@
-"""``vidkin evaluate``: how good a trained model is on labelled data."""
+"""``vidkin evaluate``: how good a trained model is on labeled data."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def evaluate(
     model: Annotated[Path, typer.Argument(help="Folder of a trained model.", metavar="MODEL")],
     data: Annotated[
         Path | None,
-        typer.Argument(help="Folder or file of the labelled data.", show_default="that of the training"),
+        typer.Argument(help="Folder or file of the labeled data.", show_default="that of the training"),
     ] = None,
     reader: Annotated[
         str | None, typer.Option("--reader", "-r", help="Reader of the data.", show_default="tree")
@@ -58,7 +58,7 @@ def evaluate(
     seed: Annotated[int, typer.Option("--seed", help="Seed of the sampled quadlets.")] = 0,
     json: JsonOption = False,
 ) -> None:
-    """Measure how well MODEL orders labelled data: same thing, same kind of thing, something else.
+    """Measure how well MODEL orders labeled data: same thing, same kind of thing, something else.
 
     Quadlets are taken from the split of the queries; all other measures rank the gallery for each query.
     """

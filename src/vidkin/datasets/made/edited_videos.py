@@ -92,5 +92,5 @@ def rgb_pictures(pictures: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
     for picture in pictures:
         values = picture.astype(np.float32)
         values[1:] -= 128
-        colours = np.einsum("ij,jhw->hwi", _TO_RGB, values)
-        yield (colours + 0.5).clip(0, 255).astype(np.uint8)
+        colors = np.einsum("ij,jhw->hwi", _TO_RGB, values)
+        yield (colors + 0.5).clip(0, 255).astype(np.uint8)

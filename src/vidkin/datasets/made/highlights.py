@@ -9,7 +9,7 @@ such moments in which a person who stands there only shifts are no change of act
 A *critical* shot is a calm stretch followed by one change, in which it ends, as the sources describe it: the event
 lies at the end of the clip. A shot that is *not critical* is a calm stretch of the same places, or a clip of a
 hand-held camera that circles and approaches a toy (mdn/learning-area, CC0): there much moves and nothing happens. All
-are cropped, mirrored, lit and slowly panned at random, and joined by hard cuts; neighbours show different recordings.
+are cropped, mirrored, lit and slowly panned at random, and joined by hard cuts; neighbors show different recordings.
 In two of five shots that are not critical, and in one of five that are, the camera zooms in, swings, or its exposure
 drifts at the end of the shot: these changes are made, the events are real.
 
@@ -239,7 +239,7 @@ def _takes(
         length = min(generator.uniform(*_CALM_ALONE), high - low)
         start = generator.uniform(low, high - length)
         takes.append(_Take(files[HIGHLIGHT_PLACES[place]], start, start + length, None))
-    # A random order in which neighbours are of different files where that is possible.
+    # A random order in which neighbors are of different files where that is possible.
     best, fewest = takes, len(takes)
     for _ in range(200):
         order = [takes[n] for n in generator.permutation(len(takes))]
@@ -303,7 +303,7 @@ def _filmed(images: Image, generator: np.random.Generator, *, disturbed: bool) -
     shape = np.array(_SIZE, dtype=np.float64)
     whole = shape * min(height / shape[1], width / shape[0])
     box = whole * generator.uniform(0.8, 0.95)
-    centre = box / 2 + generator.uniform(0.0, 1.0, 2) * (np.array([width, height]) - box)
+    center = box / 2 + generator.uniform(0.0, 1.0, 2) * (np.array([width, height]) - box)
     step = generator.uniform(-0.0004, 0.0004, 2) * box
     mirrored = generator.random() < 0.5
     gain, shift = generator.uniform(0.8, 1.2), generator.uniform(-12.0, 12.0)
@@ -316,7 +316,7 @@ def _filmed(images: Image, generator: np.random.Generator, *, disturbed: bool) -
     for number, image in enumerate(images):
         share = max(0.0, 3 * (number + 1) / len(images) - 2)
         size = box * (1 + (zoom - 1) * share)
-        middle = centre + step * number + swing * share * box
+        middle = center + step * number + swing * share * box
         low = np.clip(middle - size / 2, 0, np.array([width, height]) - size)
         picture = Picture.fromarray(image).resize(
             _SIZE, Picture.Resampling.BILINEAR, box=(*low.tolist(), *(low + size).tolist())

@@ -1,4 +1,4 @@
-"""A labelled video collection that needs no download: flights of a camera over photographs."""
+"""A labeled video collection that needs no download: flights of a camera over photographs."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def build_labelled_samples(
     seed: int = 0,
     on_progress: Callable[[int, int, Path], None] | None = None,
 ) -> LabelledSet:
-    """Write the labelled clips into a folder, or take what an earlier call with the same arguments wrote.
+    """Write the labeled clips into a folder, or take what an earlier call with the same arguments wrote.
 
     The folder gets ``split/kind of picture/photograph/NN.mp4``: category and subcategory are the kind of picture and
     the photograph (:data:`LABELLED_PHOTOGRAPHS`). Each clip is a flight over a part of its photograph, with light,
-    colours, contrast, scale, grain and mirroring of its own, so that no single one of these tells photographs apart.
+    colors, contrast, scale, grain and mirroring of its own, so that no single one of these tells photographs apart.
 
     The photograph is divided into 4 x 4 cells; 10 belong to train, 2 to validation and 4 to the test, and a clip stays
     inside one cell: no part of the picture is on two sides.
@@ -156,7 +156,7 @@ def read_photographs(source: str | os.PathLike[str], *, build: bool = True, seed
     if known is None:
         if build and (not root.exists() or (root.is_dir() and not any(root.iterdir()))):
             return build_labelled_samples(root, seed=seed)
-        raise DatasetError(f"{root} does not hold the labelled samples; build_labelled_samples writes them")
+        raise DatasetError(f"{root} does not hold the labeled samples; build_labelled_samples writes them")
     found = []
     for split in SPLITS:
         if (root / split).is_dir():
@@ -219,7 +219,7 @@ def _fly(
 ) -> Iterator[NDArray[np.uint8]]:
     generator = np.random.default_rng(seed)
     left, top = look.cell[0] * source.width, look.cell[1] * source.height
-    # A resize looks a little beyond its box: the cell is cut out first, so that nothing of its neighbours is seen.
+    # A resize looks a little beyond its box: the cell is cut out first, so that nothing of its neighbors is seen.
     cell = source.crop(
         (round(left), round(top), round(look.cell[2] * source.width), round(look.cell[3] * source.height))
     )
@@ -234,8 +234,8 @@ def _fly(
         box_top = (cell.height - window) * (0.5 + 0.5 * y)
         box = (box_left, box_top, box_left + window, box_top + window)
         frame = np.asarray(cell.resize((size, size), Image.Resampling.BICUBIC, box=box), dtype=np.float64)
-        grey = frame.mean(axis=-1, keepdims=True)
-        frame = (grey + look.saturation * (frame - grey)) * look.gain * (1 + look.drift * time) + look.bias
+        gray = frame.mean(axis=-1, keepdims=True)
+        frame = (gray + look.saturation * (frame - gray)) * look.gain * (1 + look.drift * time) + look.bias
         frame += generator.normal(0.0, 1.0, frame.shape) * look.noise
         yield np.clip(np.rint(frame), 0, 255).astype(np.uint8)
 
@@ -254,10 +254,10 @@ def _manifest(root: Path) -> dict[str, Any] | None:
 def _refuse_foreign(root: Path, known: dict[str, Any] | None) -> None:
     """Nothing is written where something else stands."""
     if root.exists() and not root.is_dir():
-        raise InvalidArgumentError(f"{root} is a file; give a folder for the labelled samples")
+        raise InvalidArgumentError(f"{root} is a file; give a folder for the labeled samples")
     if known is not None:
         raise DatasetError(
-            f"{root} holds labelled samples made with other arguments ({known['recipe']}); give another folder"
+            f"{root} holds labeled samples made with other arguments ({known['recipe']}); give another folder"
         )
     if root.is_dir() and any(path.name != _MANIFEST for path in root.iterdir()):
-        raise DatasetError(f"{root} is not empty and holds no labelled samples; give a folder of their own")
+        raise DatasetError(f"{root} is not empty and holds no labeled samples; give a folder of their own")

@@ -39,7 +39,7 @@ _SECONDS_PER_RADIAN = 3.5
 
 
 def photograph(name: str) -> NDArray[np.uint8]:
-    """A photograph [H, W, 3] RGB; grey ones have three equal channels.
+    """A photograph [H, W, 3] RGB; gray ones have three equal channels.
 
     Raises:
         InvalidArgumentError: ``name`` is not in :data:`PHOTOGRAPHS`.
@@ -63,7 +63,7 @@ def camera_flight(
 ) -> Iterator[NDArray[np.uint8]]:
     """Frames [height, width, 3] of a camera that wanders over a photograph and zooms.
 
-    The window's centre and size follow sine waves of different periods, so that no two seconds of a clip
+    The window's center and size follow sine waves of different periods, so that no two seconds of a clip
     show the same cut-out. The same arguments give the same frames; another seed is another flight.
 
     Args:

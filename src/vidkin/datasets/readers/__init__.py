@@ -1,1 +1,1 @@
-"""Readers of public data sets and of labelled folders."""
+"""Readers of public data sets and of labeled folders."""

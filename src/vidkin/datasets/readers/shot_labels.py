@@ -27,7 +27,7 @@ __all__ = [
 PathLike = str | os.PathLike[str]
 
 SOCCERNET_EVENTS = ("Goal", "Penalty", "Shots off target", "Shots on target")
-"""SoccerNet-v2 actions in which the ball is hit towards the goal: the sources' notion of a critical event."""
+"""SoccerNet-v2 actions in which the ball is hit toward the goal: the sources' notion of a critical event."""
 
 _SOCCERNET_ACTIONS = (
     *SOCCERNET_EVENTS,

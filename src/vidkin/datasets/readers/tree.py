@@ -62,7 +62,7 @@ def read_tree(
         DatasetError: There are no files at that depth, files above it, or mixed kinds.
     """
     check_choice("kind", kind, _EXTENSIONS)
-    folder = require_folder(source, "labelled files, category/subcategory/file")
+    folder = require_folder(source, "labeled files, category/subcategory/file")
     top = list_folders(folder)
     split_folders = bool(top) and all(path.name.lower() in SPLIT_NAMES for path in top)
     if split_folders and (test or validation):

@@ -1,4 +1,4 @@
-"""UT-Zappos50K: shoes of a catalogue (FtW in the Radial loss paper)."""
+"""UT-Zappos50K: shoes of a catalog (FtW in the Radial loss paper)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CATEGORIES = ("Boots", "Sandals", "Shoes", "Slippers")
 def read_zappos(
     source: str | os.PathLike[str], *, test: float = 0.3, validation: float = 0.1, seed: int = 0
 ) -> LabelledSet:
-    """Open the folder ``category/subcategory/brand/product.colour.jpg``, or the folder above it.
+    """Open the folder ``category/subcategory/brand/product.color.jpg``, or the folder above it.
 
     Boots, sandals, shoes and slippers are the categories, their 21 functional types the subcategories. The data set
     has no split for this use: photographs of one product in several colors are one group, which stays on one side.

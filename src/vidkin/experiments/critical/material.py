@@ -41,11 +41,11 @@ class HighlightPart:
         return [[(shot.start, shot.end) for shot in label.shots] for label in self.labels]
 
     def critical(self) -> list[list[bool]]:
-        """Whether each shot is labelled critical."""
+        """Whether each shot is labeled critical."""
         return [[shot.critical is not None for shot in label.shots] for label in self.labels]
 
     def truth(self) -> list[list[TrueShot]]:
-        """The labelled shots with the seconds at which something begins to happen."""
+        """The labeled shots with the seconds at which something begins to happen."""
         return [
             [
                 TrueShot(

@@ -30,7 +30,7 @@ def score_model(
     """Scores on the test part, as JSON values; everything that has a threshold is fitted on the training part.
 
     Returns:
-        ``trends``: for each test of the trend, scores of the labelled shots. ``found``: scores where the cuts are
+        ``trends``: for each test of the trend, scores of the labeled shots. ``found``: scores where the cuts are
         found first and the shots between them are judged.
     """
     encode = encode_with(model)

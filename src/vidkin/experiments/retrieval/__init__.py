@@ -1,4 +1,4 @@
-"""The comparison of retrieval losses on labelled collections: sets, methods, runs, tables."""
+"""The comparison of retrieval losses on labeled collections: sets, methods, runs, tables."""
 
 from vidkin.experiments.retrieval.methods import METHODS, Method, method_named
 from vidkin.experiments.retrieval.page import as_page, write_report

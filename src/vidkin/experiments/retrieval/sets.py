@@ -1,4 +1,4 @@
-"""The labelled collections that the comparison runs on, divided into train, validation and test."""
+"""The labeled collections that the comparison runs on, divided into train, validation and test."""
 
 from __future__ import annotations
 

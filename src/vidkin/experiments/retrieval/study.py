@@ -1,4 +1,4 @@
-"""Run a comparison on labelled collections: every method, several seeds, each run stored when it is done."""
+"""Run a comparison on labeled collections: every method, several seeds, each run stored when it is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cuts that each kind of detector finds: by name, learned on labelled shots, and DeepSBD."""
+"""The cuts that each kind of detector finds: by name, learned on labeled shots, and DeepSBD."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _MOST_PHOTOGRAPHS = 300
 
 @dataclass(frozen=True, slots=True)
 class LabelledVideo:
-    """A video and its labelled cuts."""
+    """A video and its labeled cuts."""
 
     path: Path
     labels: BoundaryLabels
@@ -64,7 +64,7 @@ def edited_videos(folder: Path) -> list[LabelledVideo]:
         raise InvalidArgumentError(f"{folder / 'truth.json'}: has no labels")
     missing = [name for name in labels if not (folder / name).is_file()]
     if missing:
-        raise InvalidArgumentError(f"{folder}: labelled videos are missing: {', '.join(missing)}")
+        raise InvalidArgumentError(f"{folder}: labeled videos are missing: {', '.join(missing)}")
     return [LabelledVideo(folder / name, own) for name, own in labels.items()]
 
 

@@ -17,7 +17,7 @@ __all__ = ["RULES", "TOLERANCES", "count_labels", "score_detector", "summarize_s
 TOLERANCES = (0, 1, 2)
 """Frames by which a cut may be off."""
 RULES = ("nearest", "overlap")
-"""How detected and labelled cuts are matched."""
+"""How detected and labeled cuts are matched."""
 
 
 def score_detector(
@@ -59,7 +59,7 @@ def score_detector(
 
 
 def count_labels(videos: Iterable[LabelledVideo]) -> dict[str, int]:
-    """How many videos, labelled hard cuts and labelled gradual transitions there are."""
+    """How many videos, labeled hard cuts and labeled gradual transitions there are."""
     listed = list(videos)
     return {
         "videos": len(listed),

@@ -143,7 +143,7 @@ def _gather(
     on_progress: OnProgress,
 ) -> _Material:
     edited = edited_videos(data)
-    # A video without any labelled cut has only false alarms to count; they are reported separately.
+    # A video without any labeled cut has only false alarms to count; they are reported separately.
     cut = [video for video in edited if video.labels.boundaries]
     sets: dict[str, Sequence[LabelledVideo]] = {"edited": cut} if cut else {}
     for video in edited:

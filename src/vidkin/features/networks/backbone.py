@@ -34,7 +34,7 @@ PathLike = str | os.PathLike[str]
 _REVISION = 1
 # Chunks are always full (the last one is padded), so that the numbers do not depend on how many frames came.
 _CHUNK = {"cpu": 4, "cuda": 32}
-# Short side before a centre crop, as a multiple of the crop: 256 / 224.
+# Short side before a center crop, as a multiple of the crop: 256 / 224.
 _CROP_MARGIN = 256 / 224
 
 
@@ -51,7 +51,7 @@ class BackboneExtractor:
     ============= ================================================================================================
     ``size``      side of the input, pixels; default the network's own
     ``fit``       ``whole`` (default): the whole picture is brought to a square, as crops hide content.
-                  ``crop``: short side to 256/224 of the size, then a centre crop: compatible with published features
+                  ``crop``: short side to 256/224 of the size, then a center crop: compatible with published features
     ``bars``      ``trim`` (default with ``whole``): letterbox and pillarbox bars are cut off first; ``keep``
     ``whole_frame`` ``1``: append the whole frame as a tenth region; default ``0``
     ``stages``    timm: indices, ``1,2,3,4``; torchvision: node names, ``layer3,layer4``; default the last four
@@ -86,7 +86,7 @@ class BackboneExtractor:
         library, model, settings = parse_network_name(name)
         self._settings = settings
         self._network = _open_network(library, model, settings, weights)
-        # A file of weights may say how its input was normalised; the name has the last word.
+        # A file of weights may say how its input was normalized; the name has the last word.
         metadata = self._network.metadata
         self._mean = settings.mean or optional_triple(metadata, "mean") or self._network.mean
         self._std = settings.std or optional_triple(metadata, "std") or self._network.std
@@ -167,7 +167,7 @@ class BackboneExtractor:
         return self._values(images, None, mirror=mirror)
 
     def prepare(self, images: NDArray[np.uint8], *, mirror: bool = False) -> torch.Tensor:
-        """The network's input for images [T, H, W, 3] uint8: [T, 3, size, size] float32, normalised, on the CPU."""
+        """The network's input for images [T, H, W, 3] uint8: [T, 3, size, size] float32, normalized, on the CPU."""
         height, width = images.shape[1:3]
         trim = self._settings.bars == "trim"
         boxes = bar_boxes(images).tolist() if trim else [[0, height, 0, width]] * len(images)

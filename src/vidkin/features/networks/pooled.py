@@ -28,7 +28,7 @@ class PooledNetwork:
     """A network without its classifier.
 
     Attributes:
-        module: [B, 3, size, size], normalised, to [B, dimension]: what the classifier would have seen. In eval mode.
+        module: [B, 3, size, size], normalized, to [B, dimension]: what the classifier would have seen. In eval mode.
         dimension: Length of the vector.
         size: Side of the input that the network was made for, pixels.
         mean: Of the input, in units of full scale (0 to 1).
@@ -49,7 +49,7 @@ def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int
         name: As of :class:`~vidkin.features.BackboneExtractor`: ``timm:mobilenetv2_100?pad_type=same``,
             ``torchvision:alexnet``; of the settings ``size``, ``mean``, ``std`` and timm's own count here.
         weights: A safetensors file (the classifier may be absent); None: the hub's cache, then the hub;
-            ``"random"``: freshly initialised, to be trained or to be filled with the state of a saved model.
+            ``"random"``: freshly initialized, to be trained or to be filled with the state of a saved model.
         seed: Of random weights.
 
     Raises:

@@ -41,7 +41,7 @@ class Network:
 
     Attributes:
         module: All of it, with the classifier where the weights had one.
-        stages: Normalised images [B, 3, size, size] to maps [B, C_s, H_s, W_s], shallow to deep.
+        stages: Normalized images [B, 3, size, size] to maps [B, C_s, H_s, W_s], shallow to deep.
         size: Side of its input, pixels.
         mean: Of its input, in units of full scale (0 to 1).
         std: Likewise.
@@ -105,7 +105,7 @@ def open_timm_module(
 
     Args:
         weights: As there.
-        fresh: Freshly initialised weights instead.
+        fresh: Freshly initialized weights instead.
 
     Returns:
         The module, and the metadata of its weights file.
@@ -179,7 +179,7 @@ def open_torchvision_module(
     Args:
         model: ``resnet50``.
         weights: As of :func:`open_torchvision_network`.
-        fresh: Freshly initialised weights instead.
+        fresh: Freshly initialized weights instead.
 
     Returns:
         The module, the metadata of its weights file, and torchvision's entry of its default weights.
@@ -192,7 +192,7 @@ def open_torchvision_module(
         )
     default = torchvision.models.get_model_weights(model).DEFAULT
     metadata: dict[str, str] = {}
-    # Without weights some constructors warn that their initialisation is slow; nothing of it is kept.
+    # Without weights some constructors warn that their initialization is slow; nothing of it is kept.
     extra = {"init_weights": False} if model in ("googlenet", "inception_v3") else {}
     module = torchvision.models.get_model(model, weights=None, **extra)
     if fresh:

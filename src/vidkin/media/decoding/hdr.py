@@ -31,7 +31,7 @@ def to_standard_range(image: NDArray[np.uint16], transfer: int, primaries: int) 
     """Map [H, W, 3] 16-bit R'G'B' of HDR or BT.2020 video to 8-bit BT.709.
 
     Light is made linear (SMPTE ST 2084, or ARIB STD-B67 at 1,000 cd/m2), brought to BT.709 primaries, scaled so that
-    diffuse white is 1, and light above 3/4 is rolled off smoothly towards 1 without a change of hue:
+    diffuse white is 1, and light above 3/4 is rolled off smoothly toward 1 without a change of hue:
     f(x) = k + (1 - k) (1 - exp(-(x - k) / (1 - k))) for x > k. Values are then encoded for gamma 2.2.
     """
     light: NDArray[Any] = _linear_table(transfer)[image]

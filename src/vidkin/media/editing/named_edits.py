@@ -69,7 +69,7 @@ EDITS: dict[str, Edit] = {
         ),
         _pixels("logo", "a large opaque logo and text", picture_edits.branded),
         _pixels("caption", "two lines of text on a band", picture_edits.captioned),
-        _pixels("grey", "without color", picture_edits.each(picture_edits.grey)),
+        _pixels("grey", "without color", picture_edits.each(picture_edits.gray)),
         _pixels("sepia", "tinted brown", picture_edits.each(picture_edits.sepia)),
         _pixels("brighter", "brighter by a fifth of the range", picture_edits.values(lambda v: v + 50)),
         _pixels("darker", "at 60 % of the brightness", picture_edits.values(lambda v: 0.6 * v)),
@@ -147,7 +147,7 @@ EDITS: dict[str, Edit] = {
             "cropped, with a caption, without color, at 8 frames a second",
             partial(layouts.off_center, share=0.8),
             after=filming.chain(
-                picture_edits.captioned, picture_edits.each(picture_edits.grey), filming.held
+                picture_edits.captioned, picture_edits.each(picture_edits.gray), filming.held
             ),
         ),
         _arranged(

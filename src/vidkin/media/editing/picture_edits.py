@@ -112,7 +112,7 @@ def barred(image: Image, *, across: bool) -> Image:
     return np.pad(image, padding)
 
 
-def grey(image: Image) -> Image:
+def gray(image: Image) -> Image:
     return np.asarray(PILImage.fromarray(image).convert("L").convert("RGB"))
 
 
@@ -188,7 +188,7 @@ def surrounded(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]
 
 
 def covering(image: Image, width: int, height: int) -> Image:
-    """Scaled and cropped around the centre to fill this size."""
+    """Scaled and cropped around the center to fill this size."""
     own_height, own_width = image.shape[:2]
     factor = min(own_width / width, own_height / height)
     box_width, box_height = width * factor, height * factor

@@ -90,7 +90,7 @@ def boundary_scores(
 
     Args:
         predicted: Boundaries found, in any order.
-        truth: Boundaries labelled, in any order.
+        truth: Boundaries labeled, in any order.
         tolerance: Frames by which a match may be off, 0 or more.
         rule: ``"nearest"`` (primary): one-to-one and greedy, the nearest pairs first; gradual transitions of
             the truth choose before hard cuts do, and one point inside (or within the tolerance of) such a

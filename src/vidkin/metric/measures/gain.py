@@ -1,4 +1,4 @@
-"""Normalised discounted cumulative gain."""
+"""Normalized discounted cumulative gain."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ndcg(
     valid: torch.Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> CountedMean | torch.Tensor:
-    """Normalised discounted cumulative gain (Järvelin and Kekäläinen, TOIS 2002).
+    """Normalized discounted cumulative gain (Järvelin and Kekäläinen, TOIS 2002).
 
     DCG = sum over ranks r = 1, 2, ... of gain(r) / log2(1 + r); NDCG = DCG / DCG of the best order.
 

@@ -13,7 +13,7 @@ __all__ = ["accuracy", "accuracy_per_class", "normalized_mutual_information"]
 
 
 def normalized_mutual_information(clusters: torch.Tensor, labels: torch.Tensor) -> float:
-    """Normalised mutual information I(C; L) / sqrt(H(C) H(L)) of two partitions of the same items.
+    """Normalized mutual information I(C; L) / sqrt(H(C) H(L)) of two partitions of the same items.
 
     Args:
         clusters: [N] integers, for example the k-means cluster of each embedding.

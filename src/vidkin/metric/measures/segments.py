@@ -1,4 +1,4 @@
-"""Segment-level precision, recall and F of copy localisation."""
+"""Segment-level precision, recall and F of copy localization."""
 
 from __future__ import annotations
 

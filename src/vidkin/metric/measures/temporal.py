@@ -32,7 +32,7 @@ def temporal_average_precision(
     Args:
         times: [P] seconds.
         confidences: [P] floating point, any range.
-        truth: [E] seconds of the labelled events.
+        truth: [E] seconds of the labeled events.
         tolerance: Full width delta of the window in seconds; several give the mean of their APs ("average
             mAP", SoccerNet uses 5, 10, ..., 60).
         videos: [P] integers, the video of each prediction; default all of one video.

@@ -1,4 +1,4 @@
-"""Quadlets and triplets of clips from videos whose shots and critical moments are labelled."""
+"""Quadlets and triplets of clips from videos whose shots and critical moments are labeled."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class LowResolutionPath(nn.Module):
         self.dimension = channels * (-(-maps // min(pool, maps))) ** 2
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """[B, 3, S, S], normalised, to [B, F]."""
+        """[B, 3, S, S], normalized, to [B, F]."""
         small = functional.adaptive_avg_pool2d(images, self.side)
         maps: torch.Tensor = self.pool(self.normalization(torch.relu(self.convolution(small))))
         return maps.flatten(1)

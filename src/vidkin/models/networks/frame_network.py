@@ -29,7 +29,7 @@ class FrameNetwork:
     """A frame network and the normalization of its input.
 
     Attributes:
-        module: [N, 3, S, S], normalised, to [N, dimension].
+        module: [N, 3, S, S], normalized, to [N, dimension].
         dimension: F.
         mean: Of the input in units of full scale.
         std: Likewise.

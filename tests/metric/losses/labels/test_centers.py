@@ -1,4 +1,4 @@
-"""Centre loss and triplet-centre loss: values by hand, how the centres move."""
+"""Center loss and triplet-center loss: values by hand, how the centers move."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def test_center_loss_moves_after_the_loss_and_only_in_training() -> None:
     loss = losses.CenterLoss(3, 5)
     x = points(6, dtype=torch.float32).requires_grad_()
     value = loss(x, LABELS)
-    assert value.item() == pytest.approx(3.0)  # unit vectors against centres at 0: 1/2 each
+    assert value.item() == pytest.approx(3.0)  # unit vectors against centers at 0: 1/2 each
     value.backward()
-    torch.testing.assert_close(x.grad, x.detach())  # x - c with the centres before the move
+    torch.testing.assert_close(x.grad, x.detach())  # x - c with the centers before the move
     sums = torch.zeros(3, 5).index_add_(0, LABELS, x.detach())
     counts = torch.tensor([2.0, 1.0, 3.0])[:, None]
     torch.testing.assert_close(loss.centers, 0.5 * sums / (1 + counts))
@@ -121,7 +121,7 @@ def test_degenerate_batches() -> None:
     lonely = torch.ones(2, 4, requires_grad=True)
     value = losses.TripletCenterLoss(1, 4)(lonely, torch.zeros(2, dtype=torch.long))
     value.backward()
-    assert value.item() == 0.0  # one class has no other centre
+    assert value.item() == 0.0  # one class has no other center
     assert torch.equal(lonely.grad, torch.zeros(2, 4))  # type: ignore[arg-type]
     on_centers = torch.zeros(3, 4, requires_grad=True)
     losses.triplet_center_loss(on_centers, torch.tensor([0, 1, 1]), torch.zeros(2, 4)).backward()
@@ -143,7 +143,7 @@ def test_bf16_autocast_keeps_full_precision() -> None:
 
 @pytest.mark.data
 def test_reductions_relate_as_in_the_reference_packages(shared_data: Path) -> None:
-    # The centres of that measurement are not recorded, but its three definitions are one sum over 12 items.
+    # The centers of that measurement are not recorded, but its three definitions are one sum over 12 items.
     frozen = json.loads((shared_data / "anchors" / "loss_fixtures.json").read_text())
     total = frozen["centre loss Taha TF 0.5*sum||x-c||^2"]
     x, y = points(12), torch.arange(12) // 3

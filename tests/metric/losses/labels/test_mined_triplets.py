@@ -268,7 +268,7 @@ def test_values_of_the_reference_package(name: str) -> None:
     loss, value, gradient_norm = ANCHORS[name]
     x, fine, _ = anchor_batch()
     unit = F.normalize(x, dim=1)
-    # The package normalises inside, so its gradient passes through the normalisation of its (unit) input.
+    # The package normalizes inside, so its gradient passes through the normalization of its (unit) input.
     ours = value_and_gradient(lambda leaf: loss(F.normalize(leaf, dim=1), fine), unit)
     assert ours[0] == pytest.approx(value, abs=1e-6)
     if gradient_norm is not None:

@@ -129,7 +129,7 @@ def test_smooth_ap_differs_from_the_package_where_its_grouping_is_wrong() -> Non
     found = SmoothAPLoss(0.01, include_self=True)(embeddings @ embeddings.T, anchor_relevance()).item()
     assert package == pytest.approx(0.2776690423488617, rel=1e-5)
     assert found == pytest.approx(0.18830817937850952, rel=1e-4)
-    # Its value is not a property of the labelled set: the same items in another order give another one.
+    # Its value is not a property of the labeled set: the same items in another order give another one.
     order = torch.tensor([0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11])
     moved = PackageSmoothAPLoss(0.01)(embeddings[order], labels[order]).item()
     assert abs(moved - package) > 0.01

@@ -22,8 +22,8 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses import FastAPLoss, QuantizedAPLoss, fast_ap_loss, quantized_ap_loss
 
 
-def triangle(score: Tensor, centre: float, width: float) -> Tensor:
-    return (1 - (score - centre).abs() / width).clamp(min=0)
+def triangle(score: Tensor, center: float, width: float) -> Tensor:
+    return (1 - (score - center).abs() / width).clamp(min=0)
 
 
 def naive(
@@ -36,9 +36,9 @@ def naive(
             continue
         before = positive_before = precision = torch.zeros((), dtype=scores.dtype)
         for b in range(bins):
-            centre = high - b * width
-            own = sum(triangle(scores[k, j], centre, width) for j in positives)
-            mass = own + sum(triangle(scores[k, j], centre, width) for j in negatives)
+            center = high - b * width
+            own = sum(triangle(scores[k, j], center, width) for j in positives)
+            mass = own + sum(triangle(scores[k, j], center, width) for j in negatives)
             after, positive_after = before + mass, positive_before + own
             if form == "plain":
                 gain = own * positive_after / after if after > 0 else after
@@ -116,14 +116,14 @@ def test_fast_ap_equals_the_package() -> None:
 
 
 def test_by_hand() -> None:
-    # Centres 1, 0, -1. The negative sits on 1, the positive half on 0 and half on -1: 1/2 1/2 / (3/2) + 1/2 1/2.
+    # Centers 1, 0, -1. The negative sits on 1, the positive half on 0 and half on -1: 1/2 1/2 / (3/2) + 1/2 1/2.
     scores = torch.tensor([[-0.5, 1.0]])
     value = fast_ap_loss(scores, torch.tensor([[1, 0]]), bins=2).item()
     assert value == pytest.approx(1 - (0.25 / 1.5 + 0.5 * 1.0 / 2.0))
 
 
 def test_tied_items_are_averaged_over_their_orders() -> None:
-    # One positive and one negative at the same centre: AP is 1 or 1/2; the integral form says ln 2 for it.
+    # One positive and one negative at the same center: AP is 1 or 1/2; the integral form says ln 2 for it.
     scores = torch.zeros(1, 2, dtype=torch.float64)
     value = quantized_ap_loss(scores, torch.tensor([[1, 0]]), bins=3, tie_aware=True).item()
     assert value == pytest.approx(1 - math.log(3) / 2)
@@ -139,8 +139,8 @@ def test_scores_beyond_the_range_count_at_its_end() -> None:
     assert gradient[0, 1:].abs().sum() == 0
 
 
-def test_one_item_at_a_centre_does_not_blow_up_the_gradient() -> None:
-    # Mass 1 + 1e-7 at the first centre, where the ratio of the tie-aware form jumps.
+def test_one_item_at_a_center_does_not_blow_up_the_gradient() -> None:
+    # Mass 1 + 1e-7 at the first center, where the ratio of the tie-aware form jumps.
     scores = torch.tensor([[1.0, 0.9000001, -1.0]], requires_grad=True)
     quantized_ap_loss(scores, torch.tensor([[1, 1, 0]]), bins=21, tie_aware=True).backward()
     assert scores.grad is not None

@@ -83,9 +83,9 @@ def test_detached_radius_has_the_published_value_and_no_gradient_through_it() ->
     each = losses.radial_loss(q, p, i, n, margin=0.0, detach_radius=True, reduction="none")
     (gradient,) = torch.autograd.grad(each.sum(), q)
     active = (each.detach() > 0)[:, None]
-    centre = ((q + p + i) / 3).detach()
+    center = ((q + p + i) / 3).detach()
     triplet = (((q - p) ** 2).sum(1) > ((q - i) ** 2).sum(1))[:, None]
-    expected = 2 / 3 * (n - centre) * active + 2 * (i - p) * triplet
+    expected = 2 / 3 * (n - center) * active + 2 * (i - p) * triplet
     torch.testing.assert_close(gradient, expected.detach())
 
 
@@ -157,11 +157,11 @@ def test_theorem_zero_radial_loss_implies_the_order(
         p, i = 0.3 * q, -0.9 * q
     elif kind == "two equal":
         p = q.clone()
-    centre = (q + p + i) / 3
-    radius = max(float((point - centre).norm()) for point in (q, p, i))
+    center = (q + p + i) / 3
+    radius = max(float((point - center).norm()) for point in (q, p, i))
     if kind == "opposite":  # the negative straight behind the point that attains R
-        toward = max((q, p, i), key=lambda point: float((point - centre).norm())) - centre
-    n = centre + F.normalize(toward, dim=0) * radius * c * (1 + 1e-9 + slack)
+        toward = max((q, p, i), key=lambda point: float((point - center).norm())) - center
+    n = center + F.normalize(toward, dim=0) * radius * c * (1 + 1e-9 + slack)
     batch = [point[None] for point in (q, p, i, n)]
     assert losses.radial_loss(*batch, c=c, margin=0.0).item() == pytest.approx(
         max(0.0, float(((q - p) ** 2).sum() - ((q - i) ** 2).sum())), abs=1e-12
@@ -228,7 +228,7 @@ def test_bf16_autocast_keeps_full_precision(loss: torch.nn.Module) -> None:
     assert value.item() == pytest.approx(exact.item(), rel=1e-5)
 
 
-def test_embeddings_are_not_normalised() -> None:
+def test_embeddings_are_not_normalized() -> None:
     batch = quadlets(3)
     doubled = [2 * member for member in batch]
     assert losses.QuadletLoss(0, 0, 0)(*doubled).item() == pytest.approx(

@@ -17,7 +17,7 @@ from vidkin.shots.baselines.deep_sbd.detector import DeepSbdBaseline
 
 
 class ByDifference:
-    """Sharp where two neighbouring frames differ by over 10 %, gradual where the ends alone do."""
+    """Sharp where two neighboring frames differ by over 10 %, gradual where the ends alone do."""
 
     def __init__(self) -> None:
         self.segments = 0

@@ -10,7 +10,7 @@ from vidkin.shots.baselines.deep_sbd.rules import SegmentRun, bhattacharyya, fin
 NONE, GRADUAL, SHARP = (0.8, 0.1, 0.1), (0.2, 0.7, 0.1), (0.0, 0.1, 0.9)
 
 
-def test_equal_neighbours_become_one_run() -> None:
+def test_equal_neighbors_become_one_run() -> None:
     """Segments begin at 0, 8, 16, ... and hold 16 frames."""
     found = list(find_runs(np.array([NONE, SHARP, (0.1, 0.3, 0.6), NONE, GRADUAL, SHARP]), 60))
     assert found == [

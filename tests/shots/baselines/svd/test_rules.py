@@ -26,7 +26,7 @@ def test_a_segment_above_its_groups_threshold_is_a_candidate() -> None:
 def test_a_quiet_group_beside_a_loud_one_needs_more() -> None:
     """mu_L = 1.1, sigma_L = 0.3: alone 1.21 + 0.6 * 0.3 = 1.39; with mu_G = 25.55 it is 1.21 + 0.6 * 23.2 * 0.3 = 5.4.
 
-    Segment 10 is three times its neighbour before.
+    Segment 10 is three times its neighbor before.
     """
     quiet = np.ones(10)
     quiet[4] = 2.0
@@ -34,7 +34,7 @@ def test_a_quiet_group_beside_a_loud_one_needs_more() -> None:
     assert candidate_segments(np.concatenate([quiet, np.full(10, 50.0)])).nonzero()[0].tolist() == [10]
 
 
-def test_three_times_a_neighbour_is_enough_above_most_of_the_mean() -> None:
+def test_three_times_a_neighbor_is_enough_above_most_of_the_mean() -> None:
     """4 > 3 * 1; 4 > 0.8 * mean. The group's own threshold is not reached by any."""
     distances = np.array([1.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0])
     assert candidate_segments(distances).nonzero()[0].tolist() == [1]
@@ -86,7 +86,7 @@ def test_reduced_columns_are_those_of_the_singular_value_decomposition() -> None
     assert np.allclose(cosines_to(columns, 3), slow @ slow[3])
 
 
-def test_the_cut_is_where_neighbours_are_least_alike() -> None:
+def test_the_cut_is_where_neighbors_are_least_alike() -> None:
     before, after = np.array([1.0, 0.1, 0.0]), np.array([0.0, 0.1, 1.0])
     columns = reduced_columns(np.stack([before, before, before, before, after, after]))
     found = find_cut(columns)
