@@ -62,6 +62,8 @@ class FrameEncoderExtractor:
         self._settings = encoder.settings
         self._name = name
         self._fingerprint = f"frame-encoder-{_REVISION}-{_digest(encoder)[:12]}"
+        # The frames that were described last: their mirror image is usually asked for next.
+        self._last: tuple[Frames, torch.Tensor, torch.Tensor] | None = None
 
     @property
     def name(self) -> str:
@@ -78,7 +80,9 @@ class FrameEncoderExtractor:
     ) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
         boxes = torch.tensor([WHOLE]) if boxes is None else boxes
-        canvas = self._canvas(frames, mirror=mirror)
+        canvas, information = self._prepare(frames)
+        if mirror:
+            canvas = canvas.flip(3)
         squares = torch.stack([self._cut(canvas, box) for box in boxes.tolist()], dim=1).flatten(0, 1)
         values = self.encode(squares).reshape(len(frames), len(boxes), 1, self._settings.dimension)
         # A part without detail looks like any other: it shows nothing.
@@ -86,7 +90,7 @@ class FrameEncoderExtractor:
         return FrameFeatures(
             values,
             torch.from_numpy(frames.timestamps.copy()),
-            frame_information(frames.images),
+            information,
             self._fingerprint,
             boxes=boxes.expand(len(frames), -1, -1),
         )
@@ -104,17 +108,19 @@ class FrameEncoderExtractor:
         """Side of the squares that :meth:`encode` takes, pixels."""
         return self._settings.side
 
-    def _canvas(self, frames: Frames, *, mirror: bool) -> torch.Tensor:
-        """[T, 3, 128, 128] float: the pictures without their bars as squares."""
+    def _prepare(self, frames: Frames) -> tuple[torch.Tensor, torch.Tensor]:
+        """[T, 3, 128, 128] float, the pictures without their bars as squares, and their information [T]."""
+        if self._last is not None and self._last[0] is frames:
+            return self._last[1:]
         squares = []
         for image, (top, bottom, left, right) in zip(
             frames.images, bar_boxes(frames.images).tolist(), strict=True
         ):
-            picture = image[top:bottom, left:right]
-            picture = picture[:, ::-1] if mirror else picture
-            tensor = torch.from_numpy(np.ascontiguousarray(picture)).permute(2, 0, 1)[None].float()
-            squares.append(_resize(tensor, _CANVAS))
-        return torch.cat(squares) if squares else torch.zeros(0, 3, _CANVAS, _CANVAS)
+            picture = torch.from_numpy(np.ascontiguousarray(image[top:bottom, left:right]))
+            squares.append(_resize(picture.permute(2, 0, 1)[None].float(), _CANVAS))
+        canvas = torch.cat(squares) if squares else torch.zeros(0, 3, _CANVAS, _CANVAS)
+        self._last = (frames, canvas, frame_information(frames.images))
+        return self._last[1:]
 
     def _cut(self, canvas: torch.Tensor, box: tuple[float, float, float, float]) -> torch.Tensor:
         left, top, right, bottom = (round(share * _CANVAS) for share in box)

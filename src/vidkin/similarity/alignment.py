@@ -37,6 +37,8 @@ _LARGEST_TURN = 0.2
 _TURNS = 41
 # Isolated bright cells are cleared one by one; no more of them than this per segment asked for.
 _ATTEMPTS = 8
+# Share of the evidence of full weight that a run of frames of little weight needs.
+_LEAST_WEIGHT = 0.25
 
 
 def align(
@@ -102,8 +104,12 @@ def align(
         _duration(evidence.target_times, evidence.target_period),
     )
     # Weights below 1 are no reason to believe less in a run that is long enough; a 4th has to remain.
-    least = _LEAST_EXCESS * shortest / 4
-    search = LineSearch(evidence, speeds, least)
+    lightest = float(torch.minimum(weights[0].min(), weights[1].min()))
+    least = _LEAST_EXCESS * shortest * max(lightest, _LEAST_WEIGHT)
+    if _most_evidence(evidence) < least:
+        return []
+    # A line that is fitted to its cells explains more than the line that was found, but not twice as much.
+    search = LineSearch(evidence, speeds, max(_LEAST_EXCESS * shortest * _LEAST_WEIGHT, least / 2))
     segments: list[Segment] = []
     for _ in range(_ATTEMPTS * maximum_segments):
         found = search.best()
@@ -171,6 +177,14 @@ def _evidence(
         ),
         (sides[0], sides[1]),
     )
+
+
+def _most_evidence(evidence: EvidenceMap) -> float:
+    """An upper bound on the evidence of any line: the brightest cell of each query frame, or of each target frame for
+    as long as it stands."""
+    bright = evidence.excess.clamp(min=0)
+    rows, columns = float(bright.amax(1).sum()), float(bright.amax(0).sum())
+    return min(rows, columns * (1 + evidence.target_period / evidence.query_period))
 
 
 def _duration(times: torch.Tensor, period: float) -> float:
@@ -279,7 +293,7 @@ def _is_believable(
     weight = float(torch.minimum(weights[0][rows], weights[1][columns]).mean()) if len(rows) else 0.0
     return (
         length * run.line.weight >= shortest * 0.999 - 1e-6
-        and run.evidence >= _LEAST_EXCESS * shortest * max(weight, 0.25) * run.line.weight
+        and run.evidence >= _LEAST_EXCESS * shortest * max(weight, _LEAST_WEIGHT) * run.line.weight
     )
 
 

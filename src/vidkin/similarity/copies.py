@@ -79,7 +79,15 @@ def background_baseline(
         query_mask=content(values),
         target_mask=content(background),
     )
-    return torch.quantile(similarities.float(), share, dim=1).clamp(-1.0, 0.95)
+    return _high_quantile(similarities.float(), share).clamp(-1.0, 0.95)
+
+
+def _high_quantile(values: torch.Tensor, share: float) -> torch.Tensor:
+    """``torch.quantile(values, share, dim=1)`` of [T, N], faster for shares near 1: only the largest are sorted."""
+    place = share * (values.shape[1] - 1)
+    largest = values.topk(values.shape[1] - math.floor(place), dim=1).values
+    below, above = largest[:, -1], largest[:, -2 if largest.shape[1] > 1 else -1]
+    return torch.lerp(below, above, place - math.floor(place))
 
 
 def calibrated_map(
