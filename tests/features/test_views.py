@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.features import GRID, ViewPlan, check_views, describe_views
+from vidkin.features import GRID, ViewPlan, check_views, describe_views, place_boxes
 from vidkin.features.views import crop_box, features_of_views
 from vidkin.media import Frames
 from vidkin.similarity import FrameFeatures
@@ -86,7 +86,7 @@ def test_a_box_found_again_keeps_its_place() -> None:
 def test_places_without_a_box_are_zeros() -> None:
     frames = frames_of(noise(2, 8, 8))
     boxes = torch.cat([torch.tensor(GRID), torch.tensor([[0.0, 0.0, 0.5, 1.0]]), torch.zeros(3, 4)])
-    plain = describe_views(MeanColor(), frames, boxes)
+    (plain,) = describe_views(MeanColor(), frames, boxes)
     assert plain.values.shape == (2, len(GRID) + 4, 1, 3)
     assert float(plain.values[:, -3:].abs().max()) == 0
     assert plain.boxes is not None
@@ -96,13 +96,32 @@ def test_places_without_a_box_are_zeros() -> None:
 def test_mirrored_frames_are_seen_whole_and_in_found_boxes() -> None:
     frames = frames_of(noise(2, 8, 8))
     boxes = torch.cat([torch.tensor(GRID), torch.tensor([[0.0, 0.0, 0.5, 1.0]]), torch.zeros(3, 4)])
-    mirrored = describe_views(MeanColor(), frames, boxes, mirror=True)
+    plain, mirrored = describe_views(MeanColor(), frames, boxes, mirrors=(False, True))
+    assert plain.values.shape == (2, len(GRID) + 4, 1, 3)
     assert mirrored.values.shape == (2, 5, 1, 3)
     # The left half of the picture is the right half of its mirror image; its mean color is the same.
     expected = torch.from_numpy(frames.images[:, :, :4].mean(axis=(1, 2), dtype=np.float32))
-    torch.testing.assert_close(mirrored.values[:, 1, 0], expected)
+    torch.testing.assert_close(mirrored.values[0, 1, 0], expected[0])
     assert mirrored.boxes is not None
     assert mirrored.boxes[0, 1].tolist() == [0.0, 0.0, 0.5, 1.0]
+
+
+def test_parts_are_described_in_every_second_frame_of_a_video() -> None:
+    images = noise(5, 8, 8)
+    (features,) = describe_views(MeanColor(), frames_of(images), torch.tensor(GRID), begun=3)
+    assert features.described_parts.tolist() == [False, True, False, True, False]
+    assert bool((features.whole > 0).all())
+    expected = images[1, :, 4:].mean(axis=(0, 1))
+    torch.testing.assert_close(
+        features.values[1, GRID.index((0.5, 0.0, 1.0, 1.0)), 0].double(), torch.from_numpy(expected)
+    )
+
+
+def test_boxes_of_a_picture_between_bars_are_shares_of_the_frame() -> None:
+    between = torch.tensor([[0.0, 0.25, 1.0, 0.75], [0.0, 0.0, 1.0, 1.0]])
+    placed = place_boxes(torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.5, 0.5, 1.0, 1.0]]), between)
+    assert placed[0].tolist() == [[0.0, 0.25, 1.0, 0.75], [0.5, 0.5, 1.0, 0.75]]
+    assert placed[1].tolist() == [[0.0, 0.0, 1.0, 1.0], [0.5, 0.5, 1.0, 1.0]]
 
 
 def test_names_of_views() -> None:

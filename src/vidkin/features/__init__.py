@@ -19,7 +19,7 @@ from vidkin.features.registry import (
     open_extractor,
     register_extractor,
 )
-from vidkin.features.views import GRID, ViewPlan, check_views, describe_views
+from vidkin.features.views import GRID, ViewPlan, check_views, describe_views, mirror_boxes, place_boxes
 from vidkin.features.whitening import Whitening, fit_whitening
 
 __all__ = [
@@ -51,9 +51,11 @@ __all__ = [
     "frame_information",
     "import_timm",
     "import_torchvision",
+    "mirror_boxes",
     "open_extractor",
     "open_pooled_network",
     "pictures_of",
+    "place_boxes",
     "region_max_pool",
     "register_extractor",
     "resolve_device",

@@ -89,10 +89,12 @@ def describe_file(
         yield from zip(*streams, strict=True)
         return
     plan_of_views = ViewPlan()
+    begun = 0
     for frames in _chunks(read(rate, start, end)):
         if views:
             boxes = plan_of_views.boxes(frames.images)
-            yield tuple(describe_views(extractor, frames, boxes, mirror=mirror) for mirror in mirrors)
+            yield describe_views(extractor, frames, boxes, mirrors=mirrors, begun=begun)
+            begun += len(frames)
         else:
             yield tuple(extractor.extract(frames, mirror=mirror) for mirror in mirrors)
 

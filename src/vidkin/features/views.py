@@ -9,7 +9,6 @@ stored find what was cut off.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
@@ -25,10 +24,21 @@ from vidkin.similarity import WHOLE, FrameFeatures
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-__all__ = ["GRID", "ViewPlan", "check_views", "crop_box", "describe_views", "features_of_views"]
+__all__ = [
+    "GRID",
+    "ViewPlan",
+    "check_views",
+    "crop_box",
+    "describe_views",
+    "features_of_views",
+    "mirror_boxes",
+    "place_boxes",
+]
 
 # Intersection over union from which on a box found later is the one found before.
 _SAME = 0.8
+# Parts of the picture are described in every second frame: they are many, and say where, while the whole says when.
+_PARTS_STRIDE = 2
 
 _THIRDS = ((0.0, 1 / 3), (1 / 3, 2 / 3), (2 / 3, 1.0))
 _CORNERS = (0.57, 0.7)
@@ -71,6 +81,23 @@ def crop_box(images: NDArray[np.uint8], box: tuple[float, float, float, float]) 
     left, top = min(round(box[0] * width), width - 1), min(round(box[1] * height), height - 1)
     right, bottom = max(round(box[2] * width), left + 1), max(round(box[3] * height), top + 1)
     return images[:, top:bottom, left:right]
+
+
+def mirror_boxes(boxes: torch.Tensor) -> torch.Tensor:
+    """Boxes [N, 4] in the picture that is flipped left to right."""
+    return torch.stack([1 - boxes[:, 2], boxes[:, 1], 1 - boxes[:, 0], boxes[:, 3]], dim=1)
+
+
+def place_boxes(boxes: torch.Tensor, pictures: torch.Tensor) -> torch.Tensor:
+    """Shares [V, 4] of the pictures inside frames as shares of the frames, [T, V, 4].
+
+    Args:
+        boxes: Left, top, right, bottom.
+        pictures: [T, 4], where the picture is in each frame: all of it, or what is between black bars.
+    """
+    corner = pictures[:, None, [0, 1, 0, 1]]
+    size = (pictures[:, 2:] - pictures[:, :2])[:, None, [0, 1, 0, 1]]
+    return corner + size * boxes
 
 
 def features_of_views(
@@ -136,23 +163,64 @@ class ViewPlan:
 
 
 def describe_views(
-    extractor: FrameExtractor, frames: Frames, boxes: torch.Tensor, *, mirror: bool = False
-) -> FrameFeatures:
-    """Features of frames in the boxes of a :class:`ViewPlan`; of the mirrored whole and found boxes when ``mirror``.
+    extractor: FrameExtractor,
+    frames: Frames,
+    boxes: torch.Tensor,
+    *,
+    mirrors: tuple[bool, ...] = (False,),
+    begun: int = 0,
+) -> tuple[FrameFeatures, ...]:
+    """Features of frames in the boxes of a :class:`ViewPlan`; of the mirrored whole and found boxes where mirrored.
+
+    The whole picture is described in every frame, parts of it in every second frame of a video; they are zero in the
+    others.
 
     Args:
         extractor: Of frames.
         frames: T frames.
         boxes: [V, 4] of the unflipped picture; zeros where there is no box.
-        mirror: Flip the frames; boxes stay those of the unflipped picture.
+        mirrors: As they are (False), flipped left to right (True); the boxes stay those of the unflipped picture.
+        begun: Number of frames of the video before these.
+
+    Returns:
+        For each of ``mirrors`` [T, V, R, D].
     """
-    if mirror:
-        boxes = torch.cat([boxes[:1], boxes[len(GRID) :]])
-    there = boxes.any(1).nonzero()[:, 0]
-    cut = boxes[there]
-    if mirror:
-        cut = torch.stack([1 - cut[:, 2], cut[:, 1], 1 - cut[:, 0], cut[:, 3]], dim=1)
-    features = extractor.extract(frames, mirror=mirror, boxes=cut)
-    values = features.values.new_zeros(len(frames), len(boxes), *features.values.shape[2:])
-    values[:, there] = features.values
-    return replace(features, values=values, boxes=boxes.expand(len(frames), -1, -1))
+    seen = (torch.arange(len(frames)) + begun) % _PARTS_STRIDE == 0
+    stretches = [
+        (rows, frames[rows.numpy()], parts) for rows, parts in ((seen, True), (~seen, False)) if rows.any()
+    ]
+    results = []
+    for mirror in mirrors:
+        places = torch.cat([boxes[:1], boxes[len(GRID) :]]) if mirror else boxes
+        there = places.any(1).nonzero()[:, 0]
+        cut = places[there]
+        if mirror:
+            cut = mirror_boxes(cut)
+        described = [
+            (rows, parts, extractor.extract(stretch, mirror=mirror, boxes=cut if parts else None))
+            for rows, stretch, parts in stretches
+        ]
+        first = described[0][2]
+        values = first.values.new_zeros(len(frames), len(places), *first.values.shape[2:])
+        information = first.information.new_zeros(len(frames))
+        placed = places.repeat(len(frames), 1, 1)
+        # Boxes that are found are those of the frame, the others those of the picture between its bars.
+        fixed = 1 if mirror else min(len(GRID), len(places))
+        for rows, parts, features in described:
+            information[rows] = features.information
+            if features.boxes is not None:
+                pictures = features.boxes[:, 0]
+                if mirror:
+                    pictures = mirror_boxes(pictures)
+                placed[rows, :fixed] = place_boxes(places[:fixed], pictures)
+            values[rows.nonzero(), there if parts else there[:1]] = features.values
+        results.append(
+            FrameFeatures(
+                values,
+                torch.from_numpy(frames.timestamps.copy()),
+                information,
+                first.fingerprint,
+                boxes=placed,
+            )
+        )
+    return tuple(results)

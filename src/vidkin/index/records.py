@@ -13,7 +13,7 @@ import torch
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity import FrameFeatures
 
-__all__ = ["Entry", "VideoRecord", "VideoStatus", "WindowVectors", "to_stored"]
+__all__ = ["STEPS", "Entry", "VideoRecord", "VideoStatus", "WindowVectors", "to_stored"]
 
 VideoStatus = Literal["ok", "broken", "stale"]
 
@@ -145,8 +145,13 @@ class Entry:
     windows: WindowVectors | None = None
 
 
+STEPS = 127
+"""Values of parts of the picture are stored as whole numbers of this part of 1."""
+
+
 def to_stored(features: FrameFeatures) -> FrameFeatures:
-    """Features as a store keeps them: values in half precision, everything in the processor's memory.
+    """Features as a store keeps them, in the processor's memory: values in half precision, those of parts of the
+    picture (views after the first) as multiples of 1/127, which take a byte.
 
     The only place where features are rounded. Windows, baselines and queries are made from rounded features, so that a
     video is exactly as similar to itself as to its stored form. Rounding again changes nothing.
@@ -155,9 +160,13 @@ def to_stored(features: FrameFeatures) -> FrameFeatures:
     def column(values: torch.Tensor | None) -> torch.Tensor | None:
         return None if values is None else values.detach().to("cpu", torch.float32)
 
+    values = features.values.detach().to("cpu", torch.float16)
+    if values.shape[1] > 1:
+        parts = (values[:, 1:].float() * STEPS).round() / STEPS
+        values = torch.cat([values[:, :1], parts.half()], dim=1)
     return replace(
         features,
-        values=features.values.detach().to("cpu", torch.float16),
+        values=values,
         timestamps=features.timestamps.detach().to("cpu", torch.float64),
         information=features.information.detach().to("cpu", torch.float32),
         baseline=column(features.baseline),

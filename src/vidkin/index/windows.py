@@ -27,7 +27,8 @@ def window_vectors(
 
     A frame joins the open window if its vector (:func:`frame_vectors`) has a cosine of at least ``similarity``
     with the window's mean so far and the window stays within ``longest`` seconds; otherwise it opens the
-    next one. A frame with less than ``least_information`` belongs to no window and closes the open one.
+    next one. A frame with less than ``least_information`` belongs to no window and closes the open one; one in which a
+    view was not described is passed over.
     A window's vector is the normalized mean of its frames; it ends when the frame after its last begins
     (the last frame of a video lasts as long as the one before). Every view has windows of its own, those of the whole
     picture first.
@@ -47,8 +48,15 @@ def window_vectors(
     spans: list[tuple[int, int]] = []
     for view, values in enumerate(features.values.unbind(1)):
         vectors = frame_vectors(values)
-        usable = (informative & (vectors.norm(dim=-1) > 0.5)).tolist()
-        found = _spans(vectors, usable, seconds, similarity if view == 0 else similarity_of_parts, longest)
+        found = _spans(
+            vectors,
+            informative.tolist(),
+            (vectors.norm(dim=-1) > 0.5).tolist(),
+            seconds,
+            similarity if view == 0 else similarity_of_parts,
+            longest,
+        )
+        # Vectors of frames in which the view was not described are zero, which leaves the direction as it is.
         means += [vectors[start : end + 1].mean(dim=0) for start, end in found]
         spans += found
     if not spans:
@@ -60,7 +68,8 @@ def window_vectors(
 
 def _spans(
     vectors: torch.Tensor,
-    usable: list[bool],
+    informative: list[bool],
+    described: list[bool],
     seconds: list[tuple[float, float]],
     similarity: float,
     longest: float,
@@ -69,8 +78,9 @@ def _spans(
     spans: list[tuple[int, int]] = []
     total: torch.Tensor | None = None
     for at, vector in enumerate(vectors):
-        if not usable[at]:
+        if not informative[at]:
             total = None
+        if not (informative[at] and described[at]):
             continue
         if total is not None and (
             seconds[at][1] - seconds[spans[-1][0]][0] <= longest + 1e-6

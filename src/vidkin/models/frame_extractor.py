@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import deque
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from torch.nn import functional
 
 from vidkin._base.atomic import write_bytes
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
-from vidkin.features import Views, bar_boxes, frame_information, resolve_device
+from vidkin.features import Views, bar_boxes, frame_information, mirror_boxes, place_boxes, resolve_device
 from vidkin.features.information import detailed_cells, information_of_share
 from vidkin.models.networks.frame_encoder import FrameEncoder, FrameEncoderSettings
 from vidkin.similarity import WHOLE, FrameFeatures
@@ -41,8 +42,9 @@ _LEAST_INFORMATION = 0.03
 class FrameEncoderExtractor:
     """Unit vectors of the views of frames: [T, V, 1, D].
 
-    Black bars are cut off first. The picture is brought to one square, every view is cut from it and brought to the
-    encoder's input, so each frame is resized only once whatever the number of views.
+    Black bars are cut off first: views are parts of the picture between them, their boxes are shares of the frame. The
+    picture is brought to one square, every view is cut from it and brought to the encoder's input, so each frame is
+    resized only once whatever the number of views.
 
     Args:
         encoder: The network.
@@ -63,7 +65,7 @@ class FrameEncoderExtractor:
         self._name = name
         self._fingerprint = f"frame-encoder-{_REVISION}-{_digest(encoder)[:12]}"
         # The frames that were described last: their mirror image is usually asked for next.
-        self._last: tuple[Frames, torch.Tensor, torch.Tensor] | None = None
+        self._prepared: deque[tuple[Frames, torch.Tensor, torch.Tensor, torch.Tensor]] = deque(maxlen=2)
 
     @property
     def name(self) -> str:
@@ -80,9 +82,10 @@ class FrameEncoderExtractor:
     ) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
         boxes = torch.tensor([WHOLE]) if boxes is None else boxes
-        canvas, information = self._prepare(frames)
+        canvas, information, pictures = self._prepare(frames)
         if mirror:
             canvas = canvas.flip(3)
+            pictures = mirror_boxes(pictures)
         squares = torch.stack([self._cut(canvas, box) for box in boxes.tolist()], dim=1).flatten(0, 1)
         values = self.encode(squares).reshape(len(frames), len(boxes), 1, self._settings.dimension)
         # A part without detail looks like any other: it shows nothing.
@@ -92,7 +95,7 @@ class FrameEncoderExtractor:
             torch.from_numpy(frames.timestamps.copy()),
             information,
             self._fingerprint,
-            boxes=boxes.expand(len(frames), -1, -1),
+            boxes=place_boxes(boxes, pictures),
         )
 
     def encode(self, squares: torch.Tensor) -> torch.Tensor:
@@ -108,19 +111,24 @@ class FrameEncoderExtractor:
         """Side of the squares that :meth:`encode` takes, pixels."""
         return self._settings.side
 
-    def _prepare(self, frames: Frames) -> tuple[torch.Tensor, torch.Tensor]:
-        """[T, 3, 128, 128] float, the pictures without their bars as squares, and their information [T]."""
-        if self._last is not None and self._last[0] is frames:
-            return self._last[1:]
+    def _prepare(self, frames: Frames) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The pictures without their bars as squares, [T, 3, 128, 128] float; their information, [T]; and their boxes,
+        [T, 4] shares of the frame."""
+        for described, *prepared in self._prepared:
+            if described is frames:
+                canvas, information, pictures = prepared
+                return canvas, information, pictures
         squares = []
-        for image, (top, bottom, left, right) in zip(
-            frames.images, bar_boxes(frames.images).tolist(), strict=True
-        ):
+        edges = bar_boxes(frames.images)
+        for image, (top, bottom, left, right) in zip(frames.images, edges.tolist(), strict=True):
             picture = torch.from_numpy(np.ascontiguousarray(image[top:bottom, left:right]))
             squares.append(_resize(picture.permute(2, 0, 1)[None].float(), _CANVAS))
         canvas = torch.cat(squares) if squares else torch.zeros(0, 3, _CANVAS, _CANVAS)
-        self._last = (frames, canvas, frame_information(frames.images))
-        return self._last[1:]
+        information = frame_information(frames.images)
+        height, width = frames.images.shape[1:3]
+        pictures = torch.from_numpy(edges[:, [2, 0, 3, 1]] / [width, height, width, height]).float()
+        self._prepared.append((frames, canvas, information, pictures))
+        return canvas, information, pictures
 
     def _cut(self, canvas: torch.Tensor, box: tuple[float, float, float, float]) -> torch.Tensor:
         left, top, right, bottom = (round(share * _CANVAS) for share in box)

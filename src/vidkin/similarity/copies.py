@@ -147,10 +147,16 @@ class CopyScorer:
     ) -> PairScore:
         """The score of the pair of views that says most; parts of a picture must say more than the whole."""
         best: PairScore | None = None
-        for place in _promising(pairs.maps, query, target, self.settings):
+        for place in _promising(pairs, query, target, self.settings):
             first, second = pairs.views[place]
+            # Parts are described in some frames only; the others say nothing about them.
+            rows = query.described_parts if first else torch.ones(len(query), dtype=torch.bool)
+            columns = target.described_parts if second else torch.ones(len(target), dtype=torch.bool)
             result = self._one_pair_of_views(
-                query.views([first]), target.views([second]), pairs.maps[place], mirrored
+                query.frames(rows).views([first]),
+                target.frames(columns).views([second]),
+                pairs.maps[place][rows][:, columns],
+                mirrored,
             )
             if best is None or result.score > best.score + _PART_MARGIN:
                 best = result
@@ -175,19 +181,30 @@ class CopyScorer:
 
 
 def _promising(
-    maps: torch.Tensor, query: FrameFeatures, target: FrameFeatures, settings: ScoreSettings
+    pairs: PairMaps, query: FrameFeatures, target: FrameFeatures, settings: ScoreSettings
 ) -> list[int]:
     """Places of the maps [P, Tq, Tt] worth aligning: the first, and the best of those that promise more than it."""
+    maps, views = pairs.maps, pairs.views
     if len(maps) == 1:
         return [0]
     weights = torch.minimum(query.information[:, None], target.information[None, :]).float()
     excess = (maps - settings.threshold).clamp(min=0) * weights
     promise = torch.minimum(excess.amax(2).sum(1) * query.period, excess.amax(1).sum(1) * target.period)
+    # Where parts were described in every second frame, each of these stands for two.
+    in_query = torch.tensor([bool(first) for first, _ in views])
+    promise *= torch.where(
+        in_query, _frames_a_part(query), torch.where(torch.arange(len(maps)) > 0, _frames_a_part(target), 1.0)
+    )
     ranked = promise[1:].argsort(descending=True)[:_PARTS_ALIGNED] + 1
     return [
         0,
         *(int(place) for place in ranked if float(promise[place]) > max(float(promise[0]), _LEAST_PROMISE)),
     ]
+
+
+def _frames_a_part(features: FrameFeatures) -> float:
+    """Frames for each one in which parts of the picture were described."""
+    return len(features) / max(int(features.described_parts.sum()), 1)
 
 
 def _placed(segment: Segment, query: FrameFeatures, target: FrameFeatures) -> Segment:

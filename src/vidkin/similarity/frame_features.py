@@ -150,6 +150,26 @@ class FrameFeatures:
         left, top, right, bottom = self.boxes[frames, view].float().median(0).values.tolist()
         return left, top, right, bottom
 
+    @property
+    def described_parts(self) -> torch.Tensor:
+        """[T] bool: frames in which a part of the picture was described."""
+        return (
+            self.values[:, 1:].abs().amax((1, 2, 3)) > 0
+            if self.values.shape[1] > 1
+            else torch.zeros(len(self)) > 0
+        )
+
+    def frames(self, rows: torch.Tensor) -> FrameFeatures:
+        """Only these frames: [T] bool, or indices in increasing order."""
+        return replace(
+            self,
+            values=self.values[rows],
+            timestamps=self.timestamps[rows],
+            information=self.information[rows],
+            baseline=None if self.baseline is None else self.baseline[rows],
+            boxes=None if self.boxes is None else self.boxes[rows],
+        )
+
     def views(self, indices: Sequence[int]) -> FrameFeatures:
         """Only these views, in this order."""
         chosen = list(indices)

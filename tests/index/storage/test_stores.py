@@ -149,10 +149,31 @@ def test_several_views_come_back_with_their_boxes(store: VectorStore) -> None:
     views = FrameFeatures(values, times, ones, baseline=torch.rand(3, 2, generator=generator), boxes=boxes)
     stored = store.append(record("/a.mp4", frames=3, windows=1), views, windows(unit([1.0, 0, 0, 0])))
     back = store.read(stored.id)
-    assert torch.equal(back.values, values.half())
+    assert torch.equal(back.whole, values[:, 0].half())
+    # Parts are kept in a byte a value: multiples of 1/127.
+    assert torch.equal(back.values[:, 1], ((values[:, 1].half().float() * 127).round() / 127).half())
+    assert torch.equal(to_stored(back).values, back.values)
     assert back.boxes is not None
     assert torch.equal(back.boxes, boxes)
     assert torch.equal(back.baselines, views.baselines)
+
+
+def test_frames_whose_parts_were_not_described_and_boxes_that_change(store: VectorStore) -> None:
+    values = torch.zeros(4, 2, 1, 4)
+    values[:, :, :, 0] = 1.0
+    values[1::2, 1] = 0.0
+    boxes = torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.25, 0.0, 0.75, 1.0]]).repeat(4, 1, 1)
+    boxes[2:, 1, 0] = 0.5
+    times, ones = torch.arange(4, dtype=torch.float64), torch.ones(4)
+    baseline = torch.tensor([[0.1, 0.2], [0.3, 0.0], [0.5, 0.6], [0.7, 0.0]])
+    views = FrameFeatures(values, times, ones, baseline=baseline, boxes=boxes)
+    stored = store.append(record("/a.mp4", frames=4, windows=1), views, windows(unit([1.0, 0, 0, 0])))
+    back = store.read(stored.id)
+    assert back.described_parts.tolist() == [True, False, True, False]
+    assert torch.equal(back.values, values.half())
+    assert torch.equal(back.baselines, baseline)
+    assert back.boxes is not None
+    assert torch.equal(back.boxes, boxes)
 
 
 def test_features_are_rounded_once(store: VectorStore) -> None:

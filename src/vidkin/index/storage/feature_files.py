@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vidkin.index.records import to_stored
+from vidkin.index.records import STEPS, to_stored
 from vidkin.index.storage.files import reading, writing
 from vidkin.similarity import FrameFeatures
 
@@ -20,9 +21,10 @@ __all__ = ["FeatureFiles"]
 _SUFFIX = ".safetensors"
 _FILES_A_FOLDER = 1000
 _NAMES = ("values", "timestamps", "information", "baseline")
+_NAMES_OF_PARTS = ("part_frames", "part_views", "parts", "part_baselines", "boxes", "box_frames")
 # Of 1.0 in half precision, and a few roundings more.
 _LARGEST_BITS = 0x3C00 + 8
-_TYPES = {"F16": np.float16, "F32": np.float32, "F64": np.float64}
+_TYPES = {"F16": np.float16, "F32": np.float32, "F64": np.float64, "I8": np.int8, "I32": np.int32}
 
 
 class FeatureFiles:
@@ -99,13 +101,47 @@ class FeatureFiles:
 
 
 def _tensors(features: FrameFeatures) -> dict[str, torch.Tensor]:
-    """What a file holds: without an axis for the views where there is only the whole picture."""
+    """What a file holds: the whole picture of every frame; parts of it, a byte a value, of the frames in which they
+    were described; boxes where they change."""
     stored = to_stored(features)
-    tensors = {name: getattr(stored, name) for name in ("values", "timestamps", "information")}
-    tensors["baseline"] = stored.baselines
+    tensors = {
+        "values": stored.whole,
+        "timestamps": stored.timestamps,
+        "information": stored.information,
+        "baseline": stored.baselines[:, 0],
+    }
     if stored.boxes is None:
-        return {**tensors, "values": stored.values[:, 0], "baseline": stored.baselines[:, 0]}
-    return {**tensors, "boxes": stored.boxes}
+        return tensors
+    frames = stored.described_parts.nonzero()[:, 0]
+    # Places for boxes that are found are empty in most videos.
+    views = stored.values[:, 1:].abs().amax((0, 2, 3)).nonzero()[:, 0] + 1
+    boxes, counts = torch.unique_consecutive(stored.boxes, dim=0, return_counts=True)
+    return {
+        **tensors,
+        "part_frames": frames.int(),
+        "part_views": views.int(),
+        "parts": (stored.values[frames][:, views].float() * STEPS).round().to(torch.int8),
+        "part_baselines": stored.baselines[frames][:, views],
+        "boxes": boxes,
+        "box_frames": counts.int(),
+    }
+
+
+def _with_parts(features: FrameFeatures, data: NDArray[np.uint8], header: dict[str, Any]) -> FrameFeatures:
+    frames, views, parts, baselines, boxes, counts = (_tensor(data, header[name]) for name in _NAMES_OF_PARTS)
+    rows, columns = frames.long()[:, None], views.long()
+    values = features.values.new_zeros(len(features), boxes.shape[1], *features.values.shape[2:])
+    values[:, :1] = features.values
+    values[rows, columns] = (parts.float() / STEPS).half()
+    baseline = features.baselines.new_zeros(len(features), boxes.shape[1])
+    baseline[:, :1] = features.baselines
+    baseline[rows, columns] = baselines
+    return replace(
+        features,
+        values=values,
+        baseline=baseline,
+        boxes=boxes.repeat_interleave(counts.long(), dim=0),
+    )
 
 
 def _features(content: NDArray[np.uint8]) -> FrameFeatures:
@@ -125,12 +161,9 @@ def _features(content: NDArray[np.uint8]) -> FrameFeatures:
         values, times, information, baseline = (_tensor(data, header[name]) for name in _NAMES)
         if values.dtype != torch.float16:
             raise ValueError("its values are not what was written")
+        features = FrameFeatures.of_whole(values, times, information, baseline=baseline)
         if "boxes" in header:
-            features = FrameFeatures(
-                values, times, information, baseline=baseline, boxes=_tensor(data, header["boxes"])
-            )
-        else:
-            features = FrameFeatures.of_whole(values, times, information, baseline=baseline)
+            features = _with_parts(features, data, header)
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"its header is not what was written: {error}") from error
     _check_numbers(features)
