@@ -36,6 +36,7 @@ def describe_file(
     end: float | None = None,
     mirrors: tuple[bool, ...] = (False,),
     views: bool = False,
+    part_rate: float | None = None,
     batch: int = 32,
     threads: int = 0,
     beat: Callable[[Phase], None] = lambda phase: None,
@@ -51,6 +52,8 @@ def describe_file(
         mirrors: Each stretch comes once for each of these: as it is (False), flipped left to right (True).
         views: Describe every frame in views (:class:`vidkin.features.ViewPlan`), not as a whole only. Mirrored frames
             are described as a whole and in the boxes that are found; clips as a whole.
+        part_rate: How often a second parts of the picture are described, as near as whole multiples of the distance of
+            frames come; None describes them in every frame.
         batch: Frames decoded at a time, between two calls of ``beat``.
         threads: Of the decoder, as of :func:`vidkin.media.iter_frames`.
         beat: Called for every packet that is read, and whenever the phase changes.
@@ -90,10 +93,11 @@ def describe_file(
         return
     plan_of_views = ViewPlan()
     begun = 0
+    stride = 1 if part_rate is None else max(1, round(rate / part_rate))
     for frames in _chunks(read(rate, start, end)):
         if views:
             boxes = plan_of_views.boxes(frames.images)
-            yield describe_views(extractor, frames, boxes, mirrors=mirrors, begun=begun)
+            yield describe_views(extractor, frames, boxes, mirrors=mirrors, begun=begun, stride=stride)
             begun += len(frames)
         else:
             yield tuple(extractor.extract(frames, mirror=mirror) for mirror in mirrors)

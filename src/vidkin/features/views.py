@@ -37,8 +37,6 @@ __all__ = [
 
 # Intersection over union from which on a box found later is the one found before.
 _SAME = 0.8
-# Parts of the picture are described in every second frame: they are many, and say where, while the whole says when.
-_PARTS_STRIDE = 2
 
 _THIRDS = ((0.0, 1 / 3), (1 / 3, 2 / 3), (2 / 3, 1.0))
 _CORNERS = (0.57, 0.7)
@@ -169,11 +167,12 @@ def describe_views(
     *,
     mirrors: tuple[bool, ...] = (False,),
     begun: int = 0,
+    stride: int = 1,
 ) -> tuple[FrameFeatures, ...]:
     """Features of frames in the boxes of a :class:`ViewPlan`; of the mirrored whole and found boxes where mirrored.
 
-    The whole picture is described in every frame, parts of it in every second frame of a video; they are zero in the
-    others.
+    The whole picture is described in every frame, parts of it in every ``stride``-th frame of a video; they are zero in
+    the others.
 
     Args:
         extractor: Of frames.
@@ -181,11 +180,12 @@ def describe_views(
         boxes: [V, 4] of the unflipped picture; zeros where there is no box.
         mirrors: As they are (False), flipped left to right (True); the boxes stay those of the unflipped picture.
         begun: Number of frames of the video before these.
+        stride: 1 describes parts in every frame.
 
     Returns:
         For each of ``mirrors`` [T, V, R, D].
     """
-    seen = (torch.arange(len(frames)) + begun) % _PARTS_STRIDE == 0
+    seen = (torch.arange(len(frames)) + begun) % stride == 0
     stretches = [
         (rows, frames[rows.numpy()], parts) for rows, parts in ((seen, True), (~seen, False)) if rows.any()
     ]

@@ -6,13 +6,14 @@ import math
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["query_rate", "sampling_rate"]
+__all__ = ["part_rate", "query_rate", "sampling_rate"]
 
 # A short video is sampled more densely until it has so many frames, but not beyond so many a second.
 _FEWEST_FRAMES = 8
 _DENSEST_RATE = 4.0
 # A query has about so many frames, so that one of them is near each frame of a target that moves fast.
 _QUERY_FRAMES = 90
+_MINUTE = 60.0
 
 
 def sampling_rate(duration: float, base: float = 1.0) -> float:
@@ -62,3 +63,11 @@ def query_rate(duration: float, base: float = 1.0) -> float:
         math.floor(_QUERY_FRAMES / (duration * least) + 0.5), int(max(_DENSEST_RATE, base) / least)
     )
     return least * max(1, multiple)
+
+
+def part_rate(duration: float) -> float:
+    """How often a second parts of the picture of a stored video are described: 1, and 1/2 from a minute on.
+
+    Parts are twenty to one whole; the longer a video, the more of them agree on a match.
+    """
+    return 0.5 if duration >= _MINUTE else 1.0

@@ -15,6 +15,9 @@ from vidkin.similarity.frame_features import FrameFeatures
 
 __all__ = ["PairMaps", "pair_maps"]
 
+# The best of dozens of pairs of views is compared: similarity that two parts reach by chance.
+_PART_FLOOR = 0.15
+
 
 @dataclass(frozen=True, slots=True)
 class PairMaps:
@@ -35,7 +38,7 @@ def pair_maps(
     """Maps of every view of the query with the whole target, and of the whole query with every view of the target.
 
     Every map is calibrated by both sides' baselines in the views that it compares: ``clamp((s - b) / (1 - b), 0, 1)``
-    with b the larger baseline.
+    with b the larger baseline. The best of many parts is similar by chance, so for parts b is raised by .15 (1 - b).
 
     Args:
         query: [Tq, Vq, R, D].
@@ -60,6 +63,7 @@ def pair_maps(
         )
         first, second = (torch.tensor(side) for side in zip(*views, strict=True))
         baseline = torch.maximum(query.baselines.T[first, :, None], target.baselines.T[second, None, :])
+        baseline[1:] += _PART_FLOOR * (1 - baseline[1:])
         results.append(PairMaps(views, ((raw - baseline) / (1 - baseline)).clamp(0, 1)))
     return results
 

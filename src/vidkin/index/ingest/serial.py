@@ -9,7 +9,7 @@ from vidkin.errors import MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.index.ingest.executor import Advanced, Described, Event, Unreadable, WorkerSpec
 from vidkin.index.records import to_stored
-from vidkin.index.sampling_rate import sampling_rate
+from vidkin.index.sampling_rate import part_rate, sampling_rate
 from vidkin.media import probe
 from vidkin.similarity import FrameFeatures
 
@@ -89,6 +89,7 @@ def _describe(
         threads=1,
         beat=beat,
         views=extractor.views == "both",
+        part_rate=part_rate(info.duration),
     ):
         parts.append(to_stored(part))
         before, reached = reached, float(part.timestamps[-1])

@@ -22,6 +22,8 @@ from vidkin.similarity import FrameFeatures, open_scorer
 __all__ = ["Query", "describe_query", "query_from_stored", "weigh_features"]
 
 _logger = logging.getLogger(__name__)
+# A query has several frames a second, to find where a match begins; parts of the picture say less than that.
+_PARTS_A_SECOND = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ def _read(
             # Where kinds are compared, the mirror image is another view of the same thing, not an edit to be undone.
             mirrors=(False, True) if mirrored and copies else (False,),
             views=extractor.views != "none",
+            part_rate=_PARTS_A_SECOND,
             beat=beat,
         )
     )
