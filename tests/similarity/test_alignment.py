@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity import Segment, align
+from vidkin.similarity import Segment, align, alignment
 
 
 def regular(count: int, period: float = 1.0) -> torch.Tensor:
@@ -326,3 +327,24 @@ def test_finer_frames_say_where_a_match_ends_before_the_video_does() -> None:
     similarity[9, 38:41] = 0.9
     (segment,) = align(similarity, query, target)
     assert segment.query_end == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_pairs_are_passed_over_only_where_nothing_would_match(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a bound that passes nothing over, sparse maps give the same segments."""
+    generator = torch.Generator().manual_seed(seed)
+    rows, columns = 20, 14
+    sparse = torch.rand(rows, columns, generator=generator) * (
+        torch.rand(rows, columns, generator=generator) < 0.02 + 0.02 * seed
+    )
+    query, target = regular(rows, 0.5), regular(columns, 0.7)
+    weights = torch.rand(rows, generator=generator), torch.rand(columns, generator=generator)
+
+    def segments() -> list[Segment]:
+        return align(sparse, query, target, query_weights=weights[0], target_weights=weights[1])
+
+    usual = segments()
+    monkeypatch.setattr(alignment, "_most_evidence", lambda evidence: math.inf)
+    assert segments() == usual

@@ -91,3 +91,13 @@ def test_unrelated_views_stay_unrelated() -> None:
     query = features(random_frames(20, seed=8, views=18))
     targets = [features(random_frames(20, seed=100 + seed, views=18)) for seed in range(20)]
     assert max(result.score for result in CopyScorer().score(query, targets)) < 0.2
+
+
+def test_parts_must_be_more_similar_than_wholes() -> None:
+    """A cosine of .5 above a baseline of .3 is .2 / .7 of the way to 1; for a part the baseline is .3 + .15 * .7."""
+    first = torch.zeros(1, 2, 1, 64)
+    first[..., 0] = 1.0
+    second = torch.zeros(1, 1, 1, 64)
+    second[..., 0], second[..., 1] = 0.5, 0.75**0.5
+    (result,) = pair_maps(features(first), [features(second)])
+    assert result.maps.flatten().tolist() == pytest.approx([0.2 / 0.7, 0.095 / 0.595], abs=1e-4)
