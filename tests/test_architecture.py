@@ -47,12 +47,6 @@ HEAVY = frozenset({
 })  # fmt: skip
 MOST_FILES, MOST_LINES, MOST_BODY_LINES = 14, 400, 60
 
-# Still to be put right; nothing may be added.
-NEEDLESSLY_LATE = {
-    *("vidkin.features.describe", "vidkin.features.fitting", "vidkin.features.whitening"),
-    *("vidkin.shots.baselines.deep_sbd.detector", "vidkin.shots.learned.detector"),
-}
-
 
 @dataclass(frozen=True)
 class Import:
@@ -204,7 +198,7 @@ def test_modules_are_imported_late_only_where_that_keeps_something_heavy_off() -
         if found.late and found.module in MODULES and not _is_typing(name, found.line)
         if not (loaded_by(found.module) & HEAVY) - loaded_by(name)
     }
-    assert {name for name, _, _ in needless} <= NEEDLESSLY_LATE, sorted(needless)
+    assert sorted(needless) == []
 
 
 def _is_typing(name: str, line: int) -> bool:
