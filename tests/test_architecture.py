@@ -6,6 +6,7 @@ Every import counts: at the top of a file, inside a function, and under ``if TYP
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -215,6 +216,17 @@ def test_importing_vidkin_loads_nothing_heavy() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[] [] []"
+
+
+def test_the_architecture_page_names_files_that_exist() -> None:
+    root = SOURCE.parents[1]
+    page = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`([\w/]+(?:\.py|/))`", page)
+    assert len(paths) > 60
+    missing = [path for path in paths if not any((place / path).exists() for place in (SOURCE, root))]
+    assert missing == []
+    rooms = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").is_file()}
+    assert {path.partition("/")[0] for path in paths if path.count("/") == 1 and path.endswith("/")} >= rooms
 
 
 def test_public_names_exist() -> None:
