@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from _measure import machine
-from vidkin.similarity import align, frame_similarity, video_similarity_many
+from vidkin.similarity import align, frame_similarity, video_similarity_pairwise
 
 FRAMES, REGIONS, DIMENSION, CANDIDATES, HOUR = 120, 9, 512, 100, 3600
 MEBIBYTE = 1 << 20
@@ -109,15 +109,16 @@ def ranking(rounds: int) -> dict[str, Any]:
     half, halves = query.bfloat16(), [candidate.bfloat16() for candidate in candidates]
     seconds = interleaved(
         {
-            "float32": lambda: video_similarity_many(query, candidates),
-            "bfloat16": lambda: video_similarity_many(half, halves),
-            "float32, products in bfloat16": lambda: video_similarity_many(
-                query, candidates, precision=torch.bfloat16
+            "float32": lambda: video_similarity_pairwise([query], candidates),
+            "bfloat16": lambda: video_similarity_pairwise([half], halves),
+            "float32, products in bfloat16": lambda: video_similarity_pairwise(
+                [query], candidates, precision=torch.bfloat16
             ),
         },
         rounds,
     )
-    exact, rough = video_similarity_many(query, candidates), video_similarity_many(half, halves)
+    exact = video_similarity_pairwise([query], candidates)[0]
+    rough = video_similarity_pairwise([half], halves)[0]
     return {
         "median s": {name: statistics.median(values) for name, values in seconds.items()},
         "least s": {name: min(values) for name, values in seconds.items()},

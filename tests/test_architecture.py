@@ -6,6 +6,7 @@ Every import counts: at the top of a file, inside a function, and under ``if TYP
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -46,12 +47,6 @@ HEAVY = frozenset({
     *("av", "lance", "lancedb", "pyarrow", "ray", "onnx", "onnxruntime", "scenedetect", "opentimelineio"),
 })  # fmt: skip
 MOST_FILES, MOST_LINES, MOST_BODY_LINES = 14, 400, 60
-
-# Still to be put right; nothing may be added.
-NEEDLESSLY_LATE = {
-    *("vidkin.features.describe", "vidkin.features.fitting", "vidkin.features.whitening"),
-    *("vidkin.shots.baselines.deep_sbd.detector", "vidkin.shots.learned.detector"),
-}
 
 
 @dataclass(frozen=True)
@@ -204,7 +199,7 @@ def test_modules_are_imported_late_only_where_that_keeps_something_heavy_off() -
         if found.late and found.module in MODULES and not _is_typing(name, found.line)
         if not (loaded_by(found.module) & HEAVY) - loaded_by(name)
     }
-    assert {name for name, _, _ in needless} <= NEEDLESSLY_LATE, sorted(needless)
+    assert sorted(needless) == []
 
 
 def _is_typing(name: str, line: int) -> bool:
@@ -221,6 +216,17 @@ def test_importing_vidkin_loads_nothing_heavy() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[] [] []"
+
+
+def test_the_architecture_page_names_files_that_exist() -> None:
+    root = SOURCE.parents[1]
+    page = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`([\w/]+(?:\.py|/))`", page)
+    assert len(paths) > 60
+    missing = [path for path in paths if not any((place / path).exists() for place in (SOURCE, root))]
+    assert missing == []
+    rooms = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").is_file()}
+    assert {path.partition("/")[0] for path in paths if path.count("/") == 1 and path.endswith("/")} >= rooms
 
 
 def test_public_names_exist() -> None:

@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all."""
+"""Files that appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vidkin._base.atomic import replace_file, replace_folder, write_bytes, write_text
+from vidkin._base.atomic import replace_file, write_bytes, write_text
 
 
 def names(folder: Path) -> list[str]:
@@ -17,12 +17,6 @@ def names(folder: Path) -> list[str]:
 def stop_while_writing(path: Path) -> None:
     with replace_file(path) as temporary:
         temporary.write_text("new, in part")
-        raise RuntimeError("stop")
-
-
-def stop_while_filling(path: Path) -> None:
-    with replace_folder(path) as temporary:
-        (temporary / "new").write_text("new")
         raise RuntimeError("stop")
 
 
@@ -89,8 +83,6 @@ def test_a_link_under_the_temporary_name_is_not_followed(
 def test_a_missing_folder_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         write_text(tmp_path / "none" / "a.txt", "")
-    with pytest.raises(FileNotFoundError), replace_folder(tmp_path / "none" / "a"):
-        pass
 
 
 def test_the_content_is_on_disk_before_the_name_changes(
@@ -111,40 +103,3 @@ def test_the_content_is_on_disk_before_the_name_changes(
     monkeypatch.setattr(Path, "replace", replace)
     write_text(tmp_path / "a.txt", "x")
     assert steps == ["sync", "rename", "sync"]
-
-
-def test_a_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
-    for content in ("one", "two"):
-        with replace_folder(tmp_path / "model") as temporary:
-            (temporary / content).write_text(content)
-            assert content not in (names(tmp_path / "model") if (tmp_path / "model").exists() else [])
-        assert names(tmp_path / "model") == [content]
-    assert names(tmp_path) == ["model"]
-
-
-def test_a_failure_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "old").write_text("old")
-    with pytest.raises(RuntimeError, match="stop"):
-        stop_while_filling(tmp_path / "model")
-    assert names(tmp_path) == ["model"]
-    assert names(tmp_path / "model") == ["old"]
-
-
-def test_the_old_folder_comes_back_if_the_new_one_cannot_take_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "old").write_text("old")
-    rename = Path.rename
-
-    def fail_for_the_new_one(self: Path, target: Path) -> Path:
-        if self.is_dir() and "new" in names(self):
-            raise OSError("refused")
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "rename", fail_for_the_new_one)
-    with pytest.raises(OSError, match="refused"), replace_folder(tmp_path / "model") as temporary:
-        (temporary / "new").write_text("new")
-    assert names(tmp_path) == ["model"]
-    assert names(tmp_path / "model") == ["old"]

@@ -1,4 +1,4 @@
-"""Whole videos: one pair, one with many, many with many."""
+"""Whole videos: one pair, and many with many."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.similarity import video as video_module
 from vidkin.similarity import (
     video_similarity,
-    video_similarity_many,
     video_similarity_pairwise,
 )
 
@@ -59,10 +58,6 @@ def test_pairwise_equals_pair_by_pair(
     assert found.shape == (4, 5)
     for row, line in zip(found.tolist(), expected, strict=True):
         assert row == pytest.approx(line, abs=1e-6)
-    many = video_similarity_many(queries[0], targets, **options)
-    assert many.tolist() == pytest.approx(expected[0], abs=1e-6)
-    joined = video_similarity_many(queries[0], torch.cat(targets), lengths=[3, 12, 3, 1, 12], **options)
-    assert joined.tolist() == pytest.approx(expected[0], abs=1e-6)
 
 
 def test_pairwise_of_queries_with_unequal_regions() -> None:

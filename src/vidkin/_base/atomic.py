@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["replace_file", "replace_folder", "write_bytes", "write_text"]
+__all__ = ["replace_file", "write_bytes", "write_text"]
 
 PathLike = str | os.PathLike[str]
 
@@ -60,36 +59,6 @@ def replace_file(path: PathLike) -> Iterator[Path]:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
     with suppress(OSError):  # some file systems cannot synchronize a folder
-        _sync(target.parent)
-
-
-@contextmanager
-def replace_folder(path: PathLike) -> Iterator[Path]:
-    """An empty temporary folder beside ``path`` that replaces it when the block succeeds.
-
-    If the block fails, the temporary folder is removed and ``path`` stays as it was. Files in the folder are
-    synchronized by whoever writes them.
-
-    Raises:
-        OSError: The parent folder does not exist, or the system refuses to write there.
-    """
-    target = Path(path)
-    temporary, old = _temporary_beside(target), _temporary_beside(target)
-    temporary.mkdir()
-    try:
-        yield temporary
-        if target.exists():
-            target.rename(old)
-        try:
-            temporary.rename(target)
-        except OSError:
-            if old.exists():
-                old.rename(target)
-            raise
-    finally:
-        for leftover in (temporary, old):
-            shutil.rmtree(leftover, ignore_errors=True)
-    with suppress(OSError):
         _sync(target.parent)
 
 

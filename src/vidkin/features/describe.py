@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from vidkin.features.contracts import ClipExtractor, FrameExtractor
 from vidkin.features.views import ViewPlan, describe_views
+from vidkin.media import Frames, iter_frames
 from vidkin.similarity import FrameFeatures
-
-if TYPE_CHECKING:
-    from vidkin.media import Frames
 
 __all__ = ["Phase", "describe_file"]
 
@@ -66,8 +64,6 @@ def describe_file(
     """
 
     def read(rate: float | None, start: float, end: float | None) -> Iterator[Frames]:
-        from vidkin.media import iter_frames
-
         for frames in iter_frames(
             path,
             rate=rate,
@@ -105,23 +101,21 @@ def describe_file(
 
 def _chunks(batches: Iterator[Frames]) -> Iterator[Frames]:
     """Batches joined until they have enough frames to be described together."""
-    from vidkin.media import Frames
-
     waiting: list[Frames] = []
     for batch in batches:
         waiting.append(batch)
         size = sum(part.images.nbytes for part in waiting)
         if sum(map(len, waiting)) >= _FRAMES_A_CHUNK or size >= _BYTES_A_CHUNK:
-            yield _join(waiting, Frames)
+            yield _join(waiting)
             waiting = []
     if waiting:
-        yield _join(waiting, Frames)
+        yield _join(waiting)
 
 
-def _join(batches: list[Frames], kind: type[Frames]) -> Frames:
+def _join(batches: list[Frames]) -> Frames:
     if len(batches) == 1:
         return batches[0]
-    return kind(
+    return Frames(
         np.concatenate([batch.images for batch in batches]),
         np.concatenate([batch.timestamps for batch in batches]),
     )

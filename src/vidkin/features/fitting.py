@@ -11,10 +11,11 @@ from typing import Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL import Image as PILImage
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.whitening import Whitening
-from vidkin.media import EDITS, EditSetting, read_frames
+from vidkin.media import EDITS, EditSetting, probe, read_frames
 
 __all__ = ["FITTING_EDITS", "DescribesImages", "fit_edit_whitening", "pictures_of"]
 
@@ -101,8 +102,6 @@ def pictures_of(path: str | os.PathLike[str], *, count: int = 12, short_side: in
     Raises:
         MediaError: The file cannot be read.
     """
-    from vidkin.media import probe
-
     duration = probe(path).duration
     rate = min(2.0, count / duration) if duration > 0 else 1.0
     yield from islice(read_frames(path, rate=rate, short_side=short_side).images, count)
@@ -112,13 +111,7 @@ def _edited(image: Image, name: str, seed: int) -> Image:
     setting = EditSetting(rate=1.0, count=1, seed=seed)
     copy = next(iter(EDITS[name].transform(iter([image]), setting)))
     # What lossy compression leaves (the blocks of JPEG are those of video), at the size of the source.
-    from PIL import Image as PILImage
-
     buffer = io.BytesIO()
-    PILImage.fromarray(copy).save(buffer, "JPEG", quality=(12 if name == "reencode" else 55))
-    held = (
-        PILImage.open(buffer)
-        .convert("RGB")
-        .resize((image.shape[1], image.shape[0]), PILImage.Resampling.BILINEAR)
-    )
-    return np.array(held)
+    PILImage.fromarray(copy).save(buffer, "JPEG", quality=12 if name == "reencode" else 55)
+    size = (image.shape[1], image.shape[0])
+    return np.array(PILImage.open(buffer).convert("RGB").resize(size, PILImage.Resampling.BILINEAR))

@@ -11,7 +11,6 @@ from vidkin.similarity.segment import WHOLE, Box, Segment
 from vidkin.similarity.temporal_chamfer import length_mask, temporal_chamfer
 from vidkin.similarity.video import (
     video_similarity,
-    video_similarity_many,
     video_similarity_pairwise,
 )
 
@@ -35,6 +34,5 @@ __all__ = [
     "open_scorer",
     "temporal_chamfer",
     "video_similarity",
-    "video_similarity_many",
     "video_similarity_pairwise",
 ]

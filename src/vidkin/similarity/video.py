@@ -12,7 +12,6 @@ from vidkin.similarity.temporal_chamfer import temporal_chamfer
 
 __all__ = [
     "video_similarity",
-    "video_similarity_many",
     "video_similarity_pairwise",
 ]
 
@@ -53,36 +52,6 @@ def video_similarity(
         block_bytes=block_bytes,
     )
     return temporal_chamfer(similarity, temporal_share=temporal_share, symmetric=symmetric)
-
-
-def video_similarity_many(
-    query: torch.Tensor,
-    targets: Sequence[torch.Tensor] | torch.Tensor,
-    *,
-    lengths: Sequence[int] | None = None,
-    spatial_share: float | None = None,
-    temporal_share: float | None = None,
-    symmetric: bool = False,
-    precision: torch.dtype | None = None,
-    block_bytes: int | None = None,
-) -> torch.Tensor:
-    """Similarity of one query with many targets, [N]; arguments as in frame_similarity_many.
-
-    Holds the maps of all targets at once, ``4 * Tq * sum of T_n`` bytes.
-    """
-    maps = frame_similarity_many(
-        query,
-        targets,
-        lengths=lengths,
-        spatial_share=spatial_share,
-        symmetric=symmetric,
-        precision=precision,
-        block_bytes=block_bytes,
-    )
-    whole = torch.cat(maps, dim=1)
-    return _pairwise_chamfer(
-        whole, [query.shape[0]], [item.shape[1] for item in maps], temporal_share, symmetric
-    )[0]
 
 
 def video_similarity_pairwise(

@@ -13,7 +13,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.media import FramePlanes, write_video
 from vidkin.shots import detect
 from vidkin.shots.cuts import CutDetector, CutModel, CutRules, Proposal, WeightedSum, decide
-from vidkin.shots.cuts.proposals import GRADUAL_NUMBERS, HARD_NUMBERS, local_contrast
+from vidkin.shots.cuts.proposals import GRADUAL_NUMBERS, HARD_NUMBERS
 
 GRADUAL = dict.fromkeys(GRADUAL_NUMBERS, 0.0)
 
@@ -54,13 +54,6 @@ def cuts_of(film: FramePlanes, *, block: int = 1000) -> list[tuple[int, str]]:
             FramePlanes(film.luma[start:end], film.chroma[start:end], film.timestamps[start:end])
         )
     return [(cut.frame, cut.kind) for cut in detector.finish().cuts]
-
-
-def test_local_contrast_by_hand() -> None:
-    """Around frame 3 are .01, .01, .02 and .03: median .015, maximum .03."""
-    distances = np.array([0.0, 0.01, 0.01, 0.5, 0.02, 0.03])
-    assert local_contrast(distances)[3] == pytest.approx(0.5 / (2 * (0.015 + 0.015 + 0.004)))
-    assert local_contrast(np.array([0.0, 0.02])).tolist() == [0.0, 0.02 / (2 * 0.004)]
 
 
 @pytest.mark.parametrize(("length", "cut"), [(2, 1), (3, 2), (7, 2), (15, 13), (200, 100)])

@@ -142,7 +142,6 @@ class _FilmComposer:
     ) -> None:
         self._maker = SceneMaker(footage, random)
         self._random, self._recipe, self._length = random, recipe, length
-        self._whole = max((clip.luma.shape[1] for clip in footage.clips), default=0)
         self._joins: list[Join] = []
 
     def compose(self) -> Film:

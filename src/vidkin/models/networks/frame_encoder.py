@@ -125,11 +125,6 @@ class FrameEncoder(nn.Module):
                         module[index + 1] = nn.Identity()
         return folded.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
-    @property
-    def parameter_count(self) -> int:
-        """Number of trained values."""
-        return sum(parameter.numel() for parameter in self.parameters())
-
 
 def _convolution(before: int, after: int, *, stride: int) -> nn.Sequential:
     return nn.Sequential(

@@ -20,9 +20,6 @@ GRID = (128, 128)
 _BAND = (36, 64)
 _BATCH = 16
 
-Vectors = NDArray[np.float32]
-"""[N, D] of unit length."""
-
 
 class VectorNetwork(Protocol):
     """What turns squares into vectors (`models.networks.frame_encoder.FrameEncoder`)."""

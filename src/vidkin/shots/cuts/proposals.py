@@ -15,7 +15,7 @@ from vidkin.shots.band.rules import find_stretches
 from vidkin.shots.cuts.frame_vectors import BandGrid, FrameVectors, VectorNetwork
 from vidkin.shots.shot import Transition
 
-__all__ = ["GRADUAL_NUMBERS", "GRADUAL_TYPES", "HARD_NUMBERS", "Proposal", "ProposalMaker", "local_contrast"]
+__all__ = ["GRADUAL_NUMBERS", "GRADUAL_TYPES", "HARD_NUMBERS", "Proposal", "ProposalMaker"]
 
 GRADUAL_TYPES: tuple[Transition, ...] = ("dissolve", "fade", "wipe")
 HARD_NUMBERS = ("distance", "contrast", "network", "across", "share", "structure", "brightness")
@@ -74,21 +74,11 @@ class Proposal:
     kind: Transition
 
 
-def local_contrast(
-    distances: NDArray[np.float64], *, times: float = 2.0, floor: float = 0.004
-) -> NDArray[np.float64]:
-    """How many times each distance exceeds ``times * (median + maximum / 2 + floor)`` of three to either side.
-
-    ``distances[t]`` is between the frames t - 1 and t, so that the first one means nothing and is left out; beyond
-    the ends there is nothing to compare with, and fewer are taken. Not a number stands for an unknown distance.
-    """
-    found = np.zeros(len(distances))
-    for frame in range(1, len(distances)):
-        found[frame] = distances[frame] / _usual(distances, frame, times, floor)
-    return found
-
-
 def _usual(distances: NDArray[np.float64], frame: int, times: float = 2.0, floor: float = 0.004) -> float:
+    """What a distance is compared with: ``times * (median + maximum / 2 + floor)`` of three to either side.
+
+    Beyond the ends there is nothing to compare with, and fewer are taken; NaN stands for an unknown distance.
+    """
     around = np.concatenate(
         [distances[max(1, frame - _SIDE) : frame], distances[frame + 1 : frame + 1 + _SIDE]]
     )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from vidkin._base.checks import check_at_least
 from vidkin.errors import InvalidArgumentError
+from vidkin.models import ClipEncoder, load_model
 from vidkin.shots.contract import DetectedCuts, RgbFrame
 from vidkin.shots.learned.analysis import find_shots
 from vidkin.shots.learned.encoding import ShotModel, encode_with, fit_to_square, frame_features
@@ -92,8 +93,6 @@ def open_learned(model: str | os.PathLike[str]) -> LearnedDetector:
         InvalidArgumentError: The folder holds no rules, or no clip encoder.
         UnknownExtractorError: There is no model.
     """
-    from vidkin.models import ClipEncoder, load_model
-
     network = load_model(model)
     if not isinstance(network, ClipEncoder):
         raise InvalidArgumentError(

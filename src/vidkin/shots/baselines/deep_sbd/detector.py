@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.models import load_model
 from vidkin.shots.baselines.deep_sbd.rules import (
     CLASSES,
     SEGMENT,
@@ -141,8 +142,6 @@ def open_deep_sbd(model: str | os.PathLike[str], *, similarity: float = 0.95) ->
         UnknownExtractorError: There is no model.
         InvalidArgumentError: It is of another kind, or does not map segments of 16 frames to three classes.
     """
-    from vidkin.models import load_model
-
     network = load_model(model)
     config = network.config
     if config.kind != "deep_sbd" or config.frames != SEGMENT or config.classes != len(CLASSES):
