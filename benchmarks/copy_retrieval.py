@@ -1,7 +1,7 @@
 """Copy retrieval on real videos: each source edited as people edit, queries against all copies and distractors.
 
     python benchmarks/copy_retrieval.py FOLDER --work /tmp/copies --half development
-    python benchmarks/copy_retrieval.py --sources FOLDER --work /tmp/copies --quick
+    python benchmarks/copy_retrieval.py --sources FOLDER --work /tmp/copies --size quick
 
 Queries: clips of the longest recording of each family. Gallery: every query edited in every way that
 `vidkin.media.EDITS` knows, and all remaining videos, among them real copies of the sources. Relevant: a copy of the
@@ -25,6 +25,7 @@ from vidkin.experiments.copies import (
     FULL,
     HALVES,
     QUICK,
+    SMALL,
     CopyStudy,
     as_page,
     as_picture_page,
@@ -42,7 +43,7 @@ def main() -> None:
     else:
         recordings = find_recordings(given.folder, given.half, alone=False, left_out=given.leave_out)
     study = CopyStudy(
-        size=QUICK if given.quick else FULL,
+        size={"full": FULL, "small": SMALL, "quick": QUICK}[given.size],
         extractors=choose_extractors(given.extractor or [], weights=given.weights, whitening=given.whitening),
         peers=given.peers,
         threads=given.threads,
@@ -75,7 +76,12 @@ def parse_arguments() -> argparse.Namespace:
     material.add_argument("--sources", type=Path, help="any folder of videos that show different things")
     parser.add_argument("--half", choices=[*HALVES, "all"], default="development", help="of FOLDER")
     parser.add_argument("--work", type=Path, required=True, help="folder of copies and indexes")
-    parser.add_argument("--quick", action="store_true", help="few and short sources")
+    parser.add_argument(
+        "--size",
+        choices=["full", "small", "quick"],
+        default="full",
+        help="full: 4 clips of 20 s a recording, hours; small: 2 of 9 s, half an hour; quick: 6 clips, minutes",
+    )
     parser.add_argument("--extractor", action="append", help="repeatable; 'default' is the default extractor")
     parser.add_argument("--weights", type=Path, help="weights of the last extractor")
     parser.add_argument("--whitening", type=Path, help="whitening of the last extractor")

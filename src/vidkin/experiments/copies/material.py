@@ -18,6 +18,7 @@ __all__ = [
     "FULL",
     "HALVES",
     "QUICK",
+    "SMALL",
     "ClipSize",
     "Half",
     "QueryClip",
@@ -133,6 +134,7 @@ class ClipSize:
 
 
 FULL = ClipSize(seconds=20.0, clips=4, short_side=360, rate=30.0)
+SMALL = ClipSize(seconds=9.0, clips=2, short_side=360, rate=12.0)
 QUICK = ClipSize(seconds=8.0, clips=1, short_side=270, rate=12.0, recordings=6)
 
 
