@@ -65,9 +65,9 @@ def query_rate(duration: float, base: float = 1.0) -> float:
     return least * max(1, multiple)
 
 
-def part_rate(duration: float) -> float:
-    """How often a second parts of the picture of a stored video are described: 1, and 1/2 from a minute on.
+def part_rate(duration: float) -> float | None:
+    """How often a second parts of the picture of a stored video are described; None for in every frame.
 
-    Parts are twenty to one whole; the longer a video, the more of them agree on a match.
+    Parts are twenty to one whole: from a minute on every second one will do, as enough of them agree on a match.
     """
-    return 0.5 if duration >= _MINUTE else 1.0
+    return 0.5 if duration >= _MINUTE else None
