@@ -81,7 +81,9 @@ def fit_edit_whitening(
         InvalidArgumentError: No pictures, or more copies than edits.
     """
     if not 1 <= copies <= len(edits):
-        raise InvalidArgumentError(f"copies is {copies}, allowed is 1 to the number of edits, {len(edits)}")
+        raise InvalidArgumentError(
+            f"copies must be from 1 to {len(edits)}, the number of edits, got {copies}"
+        )
 
     def pairs() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         generator = np.random.default_rng(seed)

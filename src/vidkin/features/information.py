@@ -206,5 +206,5 @@ def _lone(sides: tuple[_Side, _Side]) -> tuple[int, int]:
 def _check(images: NDArray[np.uint8]) -> None:
     if images.ndim != 4 or images.shape[-1] != 3 or images.dtype != np.uint8 or not all(images.shape[1:3]):
         raise InvalidArgumentError(
-            f"images must be [T, H, W, 3] uint8 with at least one pixel, given is {list(images.shape)} {images.dtype}"
+            f"images must be [T, H, W, 3] uint8 with at least one pixel, got {list(images.shape)} {images.dtype}"
         )

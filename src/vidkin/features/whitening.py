@@ -48,20 +48,20 @@ class Whitening:
 
     def __post_init__(self) -> None:
         if self.projection.ndim != 2:
-            raise InvalidArgumentError(f"projection must be [D, D'], given is {list(self.projection.shape)}")
+            raise InvalidArgumentError(f"projection must be [D, D'], got {list(self.projection.shape)}")
         before, after = self.projection.shape
         for name, length in (("mean", before), ("eigenvalues", after)):
             given = getattr(self, name)
             if tuple(given.shape) != (length,):
                 raise InvalidArgumentError(
-                    f"{name} must be [{length}] as projection is [{before}, {after}], given is {list(given.shape)}"
+                    f"{name} must be [{length}] as projection is [{before}, {after}], got {list(given.shape)}"
                 )
         for name in ("mean", "projection", "eigenvalues"):
             given = getattr(self, name)
             if given.dtype != torch.float32 or not bool(torch.isfinite(given).all()):
-                raise InvalidArgumentError(f"{name} must be finite float32, given is {given.dtype}")
+                raise InvalidArgumentError(f"{name} must be finite float32, got {given.dtype}")
         if self.kind not in ("pca", "pairs"):
-            raise InvalidArgumentError(f"kind must be 'pca' or 'pairs', given is {self.kind!r}")
+            raise InvalidArgumentError(f"kind must be 'pca' or 'pairs', got {self.kind!r}")
 
     def __repr__(self) -> str:
         return f"Whitening({self.kind}, {self.projection.shape[0]} -> {self.projection.shape[1]})"
@@ -81,7 +81,7 @@ class Whitening:
         """
         if values.shape[-1] != self.mean.shape[0]:
             raise InvalidArgumentError(
-                f"this whitening is for vectors of {self.mean.shape[0]}, given are vectors of {values.shape[-1]}; "
+                f"vectors must have length {self.mean.shape[0]} for this whitening, got {values.shape[-1]}; "
                 "it was made with another extractor"
             )
         mean, projection = self.mean.to(values.device), self.projection.to(values.device)
@@ -146,15 +146,15 @@ class Whitening:
             InvalidArgumentError: No pairs, pairs that are all equal, shapes that differ, or a setting out of range.
         """
         if not 0 < shrinkage <= 1:
-            raise InvalidArgumentError(f"shrinkage must be in (0, 1], given is {shrinkage}")
+            raise InvalidArgumentError(f"shrinkage must be in (0, 1], got {shrinkage}")
         if not 0 <= power <= 1:
-            raise InvalidArgumentError(f"power must be in [0, 1], given is {power}")
+            raise InvalidArgumentError(f"power must be in [0, 1], got {power}")
         total, within = _Moments(), _Moments(centered=False)
         for first, second in pairs:
             if first.shape != second.shape:
                 raise InvalidArgumentError(
                     "the two sides of a pair must have one shape, "
-                    f"given are {list(first.shape)} and {list(second.shape)}"
+                    f"got {list(first.shape)} and {list(second.shape)}"
                 )
             a, b = _rows(first), _rows(second)
             content = _with_content(a) & _with_content(b)
@@ -196,7 +196,7 @@ class Whitening:
         """
         divisor = 1 if count is None else count
         if divisor < 1:
-            raise InvalidArgumentError(f"count must be at least 1, given is {count}")
+            raise InvalidArgumentError(f"count must be at least 1, got {count}")
         values = eigenvalues.double().clamp_min(0) / divisor
         projection = vectors.double() * (values + epsilon / divisor).rsqrt()
         return cls(mean.float(), projection.float(), values.float())
@@ -237,12 +237,12 @@ class Whitening:
             return cls.from_eigen(tensors["mean"], tensors["vectors"], tensors["eigenvalues"], count=count)
         if not {"mean", "projection", "eigenvalues"} <= names:
             raise InvalidArgumentError(
-                f"{os.fspath(path)} is no whitening: it must hold mean, eigenvalues and projection (or vectors), "
-                f"it holds {', '.join(sorted(names)[:6]) or 'nothing'}"
+                f"{os.fspath(path)}: a whitening must hold mean, eigenvalues and projection (or vectors), "
+                f"got {', '.join(sorted(names)[:6]) or 'nothing'}"
             )
         kind = metadata.get("kind", "pca")
         if kind not in ("pca", "pairs"):
-            raise InvalidArgumentError(f"{os.fspath(path)}: kind must be 'pca' or 'pairs', it is {kind!r}")
+            raise InvalidArgumentError(f"{os.fspath(path)}: kind must be 'pca' or 'pairs', got {kind!r}")
         return cls(
             tensors["mean"].float(),
             tensors["projection"].float(),
@@ -278,14 +278,14 @@ def read_safetensors(
 
     name = os.fspath(path)
     if not os.path.isfile(name):
-        raise InvalidArgumentError(f"there is no {purpose} file at {name}")
+        raise InvalidArgumentError(f"{name}: no such {purpose} file")
     try:
         with safe_open(name, framework="pt") as file:
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a mapping)
             return tensors, dict(file.metadata() or {})
     except SafetensorError as error:
         raise InvalidArgumentError(
-            f"{name} is not a safetensors file ({error}); {purpose} must be given as safetensors"
+            f"{name}: not a safetensors file ({error}); convert the {purpose} to safetensors"
         ) from error
 
 
@@ -306,7 +306,7 @@ class _Moments:
             self._scatter = torch.zeros(dimension, dimension, dtype=torch.float64)
         elif rows.shape[1] != len(self._mean):
             raise InvalidArgumentError(
-                f"all vectors must have one length, given are vectors of {len(self._mean)} and of {rows.shape[1]}"
+                f"all vectors must have one length, got vectors of {len(self._mean)} and of {rows.shape[1]}"
             )
         if not len(rows):
             return
@@ -322,7 +322,9 @@ class _Moments:
     def mean_and_covariance(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean [D] and scatter / N [D, D]."""
         if self._count == 0:
-            raise InvalidArgumentError("whitening needs vectors with content, none were given")
+            raise InvalidArgumentError(
+                "a whitening must be fitted on at least one vector that is not zero, got none"
+            )
         return self._mean, self._scatter / self._count
 
 
@@ -339,14 +341,14 @@ def _with_content(rows: torch.Tensor) -> torch.Tensor:
 def _largest_eigen(matrix: torch.Tensor, dimension: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The largest eigenvalues [D'] in decreasing order and their vectors [D, D'], signs made definite."""
     if not 1 <= dimension <= len(matrix):
-        raise InvalidArgumentError(f"dimension must be in 1..{len(matrix)}, given is {dimension}")
+        raise InvalidArgumentError(f"dimension must be from 1 to {len(matrix)}, got {dimension}")
     values, vectors = torch.linalg.eigh(matrix)
     values, vectors = values.flip(0), vectors.flip(1)[:, :dimension]
     rank = int((values > _RANK_TOLERANCE * values[0]).sum())
     if dimension > rank:
         raise InvalidArgumentError(
-            f"the given vectors vary in {rank} directions only, dimension {dimension} would be noise; "
-            f"give more and more varied frames, or dimension={rank} at most"
+            f"dimension must be at most {rank}, as the vectors vary in no more directions, got {dimension}; "
+            "use more frames that differ more, or a smaller dimension"
         )
     strongest = vectors.abs().argmax(dim=0)
     return values[:dimension], vectors * vectors.gather(0, strongest[None]).sign()

@@ -86,13 +86,13 @@ def align(
             numbers that are not allowed.
     """
     if not 0.0 < threshold < 1.0:
-        raise InvalidArgumentError(f"threshold is {threshold}, allowed is a number between 0 and 1")
+        raise InvalidArgumentError(f"threshold must be above 0 and below 1, got {threshold}")
     if not speeds or min(speeds) <= 0.0:
-        raise InvalidArgumentError(f"speeds are {tuple(speeds)}, allowed are one or more numbers above 0")
+        raise InvalidArgumentError(f"speeds must be one or more numbers above 0, got {tuple(speeds)}")
     if maximum_segments < 1:
-        raise InvalidArgumentError(f"maximum_segments is {maximum_segments}, allowed is 1 or more")
+        raise InvalidArgumentError(f"maximum_segments must be at least 1, got {maximum_segments}")
     if not minimum_duration >= 0.0:
-        raise InvalidArgumentError(f"minimum_duration is {minimum_duration} s, allowed is 0 or more")
+        raise InvalidArgumentError(f"minimum_duration must be at least 0 s, got {minimum_duration}")
     evidence, weights = _evidence(
         similarity, query_times, target_times, query_weights, target_weights, threshold
     )
@@ -132,7 +132,7 @@ def _evidence(
     """The evidence map, and the weights of query (times seconds) and target frames."""
     if similarity.ndim != 2 or 0 in similarity.shape or not similarity.is_floating_point():
         raise InvalidArgumentError(
-            f"similarity must be [Tq, Tt] floating point with at least one frame on both sides, given is "
+            f"similarity must be [Tq, Tt] floating point with at least one frame on both sides, got "
             f"{list(similarity.shape)} {similarity.dtype}"
         )
     query_times = check_times("query_times", query_times, similarity.shape[0])
@@ -148,7 +148,7 @@ def _evidence(
         ("target_weights", target_weights, target_times),
     ):
         if given is not None and given.shape != times.shape:
-            raise InvalidArgumentError(f"{name} must be {list(times.shape)}, given is {list(given.shape)}")
+            raise InvalidArgumentError(f"{name} must be {list(times.shape)}, got {list(given.shape)}")
         sides.append(torch.ones(times.shape) if given is None else given.detach().to("cpu", torch.float32))
     excess = similarity.detach().to("cpu", torch.float32) - threshold
     if query_weights is not None or target_weights is not None:

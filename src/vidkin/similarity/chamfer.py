@@ -104,7 +104,9 @@ def frame_similarity_many(
     """
     parts = split_targets(targets, lengths)
     if target_masks is not None and len(target_masks) != len(parts):
-        raise InvalidArgumentError(f"target_masks holds {len(target_masks)} masks for {len(parts)} targets")
+        raise InvalidArgumentError(
+            f"target_masks must have one mask for each of {len(parts)} targets, got {len(target_masks)}"
+        )
     options = _Options(spatial_share, symmetric, precision, block_bytes)
     whole = _similarity_map(query, parts, query_mask, target_masks, options)
     return list(torch.split(whole, [part.shape[0] for part in parts], dim=1))
@@ -116,15 +118,17 @@ def split_targets(
     """Targets one by one, whichever way they were given."""
     if not isinstance(targets, torch.Tensor):
         if lengths is not None:
-            raise InvalidArgumentError("lengths belong to joined targets; a sequence of tensors has its own")
+            raise InvalidArgumentError(
+                "lengths must be None for a sequence of targets, each of which has its own"
+            )
         if not targets:
-            raise InvalidArgumentError("targets is empty, at least one is needed")
+            raise InvalidArgumentError("targets must not be empty")
         return targets
     if lengths is None:
-        raise InvalidArgumentError("joined targets need lengths, the number of frames of each")
+        raise InvalidArgumentError("lengths must be given for joined targets: the number of frames of each")
     if not lengths or min(lengths) < 1 or sum(lengths) != targets.shape[0]:
         raise InvalidArgumentError(
-            f"lengths must be positive and add up to the {targets.shape[0]} joined frames, given is {list(lengths)}"
+            f"lengths must be positive and add up to the {targets.shape[0]} joined frames, got {list(lengths)}"
         )
     return torch.split(targets, list(lengths))
 
@@ -161,7 +165,7 @@ def _similarity_map(
         _check_features(name, target, query, None if target_masks is None else target_masks[number])
         if target.shape[1] != targets[0].shape[1]:
             raise InvalidArgumentError(
-                f"{name} has {target.shape[1]} regions a frame, those before it have {targets[0].shape[1]}"
+                f"{name} must have {targets[0].shape[1]} regions a frame like those before it, got {target.shape[1]}"
             )
     with_gradient = torch.is_grad_enabled() and any(item.requires_grad for item in (query, *targets))
     if with_gradient:
@@ -280,7 +284,7 @@ def _block_frames(query: torch.Tensor, targets: Sequence[torch.Tensor], options:
     if limit is None:
         limit = _BLOCK_BYTES_CPU if query.device.type == "cpu" else _BLOCK_BYTES_ACCELERATOR
     elif limit < 1:
-        raise InvalidArgumentError(f"block_bytes is {limit}, allowed is a positive number or None")
+        raise InvalidArgumentError(f"block_bytes must be above 0 or None, got {limit}")
     elements = limit // (options.precision or query.dtype).itemsize
     side = max(1, math.isqrt(elements) // query.shape[1])
     query_frames = math.ceil(query.shape[0] / math.ceil(query.shape[0] / side))
@@ -319,16 +323,16 @@ def _join(parts: list[torch.Tensor]) -> torch.Tensor:
 def _check_features(name: str, values: torch.Tensor, query: torch.Tensor, mask: torch.Tensor | None) -> None:
     if values.ndim != 3 or not values.is_floating_point():
         raise InvalidArgumentError(
-            f"{name} must be [T, R, D] floating point, given is {list(values.shape)} {values.dtype}"
+            f"{name} must be [T, R, D] floating point, got {list(values.shape)} {values.dtype}"
         )
     if 0 in values.shape:
-        raise InvalidArgumentError(f"{name} is empty: {list(values.shape)}, at least one of each is needed")
+        raise InvalidArgumentError(f"{name} must not be empty, got {list(values.shape)}")
     if values.shape[2] != query.shape[2] or values.dtype != query.dtype or values.device != query.device:
         raise InvalidArgumentError(
-            f"{name} must agree with query in dimension, type and device: given is D = {values.shape[2]}, "
-            f"{values.dtype}, {values.device}, query has D = {query.shape[2]}, {query.dtype}, {query.device}"
+            f"{name} must agree with query in dimension, type and device, got D = {values.shape[2]}, "
+            f"{values.dtype}, {values.device} for a query with D = {query.shape[2]}, {query.dtype}, {query.device}"
         )
     if mask is not None and (mask.shape != values.shape[:2] or mask.dtype != torch.bool):
         raise InvalidArgumentError(
-            f"the mask of {name} must be {list(values.shape[:2])} boolean, given is {list(mask.shape)} {mask.dtype}"
+            f"the mask of {name} must be {list(values.shape[:2])} boolean, got {list(mask.shape)} {mask.dtype}"
         )

@@ -215,7 +215,7 @@ def check_times(name: str, times: torch.Tensor, length: int) -> torch.Tensor:
     """Times as float64 on the CPU, or InvalidArgumentError."""
     if tuple(times.shape) != (length,):
         raise InvalidArgumentError(
-            f"{name} must be [{length}] as the map has that many frames, given is {list(times.shape)}"
+            f"{name} must be [{length}] as the map has that many frames, got {list(times.shape)}"
         )
     result = times.detach().to("cpu", torch.float64)
     if not bool(result.isfinite().all()) or bool((result.diff() <= 0).any()):

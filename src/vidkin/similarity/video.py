@@ -80,7 +80,7 @@ def video_similarity_pairwise(
         InvalidArgumentError: No queries, no targets, or what frame_similarity refuses.
     """
     if not queries:
-        raise InvalidArgumentError("queries is empty, at least one is needed")
+        raise InvalidArgumentError("queries must not be empty")
     parts = split_targets(targets, None)
     target_lengths = [part.shape[0] for part in parts]
     most_frames = max(1, _MAP_BYTES // (4 * sum(target_lengths)))

@@ -259,9 +259,7 @@ def parse_network_name(name: str) -> tuple[str, str, _Settings]:
     given = parsed.settings()
     size = given.pop("size", None)
     if size is not None and not (size.isdecimal() and 32 <= int(size) <= 4096):
-        raise InvalidArgumentError(
-            f"size must be a whole number of pixels from 32 to 4096, given is {size!r}"
-        )
+        raise InvalidArgumentError(f"size must be a whole number of pixels from 32 to 4096, got {size!r}")
     fit = given.pop("fit", "whole")
     bars = given.pop("bars", "trim" if fit == "whole" else "keep")
     whole_frame = given.pop("whole_frame", "0")
@@ -271,7 +269,7 @@ def parse_network_name(name: str) -> tuple[str, str, _Settings]:
         ("whole_frame", whole_frame, ("0", "1")),
     ):
         if value not in allowed:
-            raise InvalidArgumentError(f"{setting} must be {' or '.join(allowed)}, given is {value!r}")
+            raise InvalidArgumentError(f"{setting} must be {' or '.join(allowed)}, got {value!r}")
     stages = given.pop("stages", None)
     settings = _Settings(
         size=None if size is None else int(size),
@@ -291,7 +289,7 @@ def _open_network(library: str, model: str, settings: _Settings, weights: PathLi
         return open_timm_network(model, options=settings.options, stages=settings.stages, weights=weights)
     if settings.options:
         raise InvalidArgumentError(
-            f"torchvision:{model} does not take {', '.join(settings.options)}; allowed are size, fit, bars, "
+            f"torchvision:{model} does not take {', '.join(settings.options)}; choose from size, fit, bars, "
             "whole_frame, stages, mean, std"
         )
     return open_torchvision_network(model, stages=settings.stages, weights=weights)
@@ -308,7 +306,7 @@ def optional_triple(source: Any, key: str) -> tuple[float, float, float] | None:
     if len(numbers) not in (1, 3) or (key == "std" and min(numbers) <= 0):
         raise InvalidArgumentError(
             f"{key} must be one number or three, separated by commas{' and positive' if key == 'std' else ''}, "
-            f"given is {source[key]!r}"
+            f"got {source[key]!r}"
         )
     return (numbers[0], numbers[0], numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1], numbers[2])
 
@@ -332,11 +330,9 @@ def resolve_device(device: str) -> torch.device:
     try:
         resolved = torch.device(device)
     except RuntimeError as error:
-        raise InvalidArgumentError(
-            f"device must be auto, cpu, cuda or cuda:N, given is {device!r}"
-        ) from error
+        raise InvalidArgumentError(f"device must be auto, cpu, cuda or cuda:N, got {device!r}") from error
     if resolved.type not in _CHUNK:
-        raise InvalidArgumentError(f"device must be auto, cpu, cuda or cuda:N, given is {device!r}")
+        raise InvalidArgumentError(f"device must be auto, cpu, cuda or cuda:N, got {device!r}")
     if resolved.type == "cuda" and not torch.cuda.is_available():
-        raise InvalidArgumentError(f"there is no CUDA device here, given is {device!r}; use cpu")
+        raise InvalidArgumentError(f"no CUDA device found for device {device!r}; use cpu")
     return resolved

@@ -269,7 +269,7 @@ def _timm_indices(module: Any, label: str, stages: tuple[str, ...] | None) -> li
         indices = [count]
     if any(not -count <= index < count for index in indices):
         raise InvalidArgumentError(
-            f"stages of {label} are indices from {-count} to {count - 1}, given is {','.join(stages)}"
+            f"stages of {label} must be indices from {-count} to {count - 1}, got {','.join(stages)}"
         )
     return indices
 
@@ -333,9 +333,7 @@ def _load_weights(
         if (found := [name for name in names if not name.startswith(heads or ("\0",))])
     ]
     if problems:
-        raise InvalidArgumentError(
-            f"the weights in {os.fspath(path)} are not those of {label}: {'; '.join(problems)}"
-        )
+        raise InvalidArgumentError(f"{os.fspath(path)}: not the weights of {label}: {'; '.join(problems)}")
     module.load_state_dict({name: given[name] for name in fits}, strict=False)
     for name in classifier:
         if not {key for key in own if key.startswith(f"{name}.")} <= fits:
