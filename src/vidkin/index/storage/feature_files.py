@@ -20,6 +20,7 @@ __all__ = ["FeatureFiles"]
 _SUFFIX = ".safetensors"
 _FILES_A_FOLDER = 1000
 _NAMES = ("values", "timestamps", "information", "baseline")
+_OPTIONAL_NAMES = ("boxes", "__metadata__")
 # Of 1.0 in half precision, and a few roundings more.
 _LARGEST_BITS = 0x3C00 + 8
 _TYPES = {"F16": np.float16, "F32": np.float32, "F64": np.float64}
@@ -122,6 +123,8 @@ def _features(content: NDArray[np.uint8]) -> FrameFeatures:
     header: dict[str, Any] = json.loads(content[8:start].tobytes())
     data = content[start:]
     try:
+        if not set(header) <= {*_NAMES, *_OPTIONAL_NAMES}:
+            raise ValueError("its header is not what was written")
         values, times, information, baseline = (_tensor(data, header[name]) for name in _NAMES)
         if values.dtype != torch.float16:
             raise ValueError("its values are not what was written")
