@@ -194,7 +194,10 @@ def test_refuses_what_cannot_be_whitened() -> None:
     values = correlated(10)
     with pytest.raises(InvalidArgumentError, match=r"dimension must be from 1 to 3, got 4"):
         Whitening.fit([values], dimension=4)
-    with pytest.raises(InvalidArgumentError, match=r"dimension must be at most 1, as the vectors vary in no more directions, got 2"):
+    with pytest.raises(
+        InvalidArgumentError,
+        match=r"dimension must be at most 1, as the vectors vary in no more directions, got 2",
+    ):
         Whitening.fit([values[:2]], dimension=2)
     with pytest.raises(InvalidArgumentError, match="at least one vector that is not zero, got none"):
         Whitening.fit([torch.zeros(4, 3)], dimension=1)
