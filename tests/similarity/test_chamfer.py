@@ -296,5 +296,7 @@ def test_refusals_of_many() -> None:
         frame_similarity_many(query, query, lengths=[1, 2])
     with pytest.raises(InvalidArgumentError, match="lengths must be None for a sequence of targets"):
         frame_similarity_many(query, [query], lengths=[2])
-    with pytest.raises(InvalidArgumentError, match="target_masks must have one mask for each of 2 targets, got 1"):
+    with pytest.raises(
+        InvalidArgumentError, match="target_masks must have one mask for each of 2 targets, got 1"
+    ):
         frame_similarity_many(query, [query, query], target_masks=[torch.ones(2, 3, dtype=torch.bool)])

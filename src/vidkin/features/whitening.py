@@ -1,4 +1,4 @@
-"""Whitening: descriptors in which every direction weighs by what it tells, not by how much it varies."""
+"""Whitening: weight every direction of descriptors by what it tells, not by how much it varies."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _RANK_TOLERANCE = 1e-10
 class Whitening:
     """A linear map to unit vectors: ``y = L2((x - mean) @ projection)``.
 
-    Made by :meth:`fit` (principal components of the data), :meth:`fit_pairs` (discriminative: what edits move
-    weighs less), :meth:`from_eigen` (someone else's matrix) or :meth:`load`.
+    Made by :meth:`fit` (principal components of the data), :meth:`fit_pairs` (discriminative: directions that edits
+    change count less), :meth:`from_eigen` (someone else's matrix) or :meth:`load`.
 
     Attributes:
         mean: [D] float32.
@@ -109,7 +109,7 @@ class Whitening:
             epsilon: Keeps directions without variance from exploding.
 
         Raises:
-            InvalidArgumentError: No vectors, too few for ``dimension``, or batches of different length D.
+            InvalidArgumentError: There are no vectors or too few for ``dimension``, or batches differ in length D.
         """
         moments = _Moments()
         for batch in batches:
@@ -140,10 +140,10 @@ class Whitening:
                 Pairs in which one vector is all zero are left out.
             dimension: D', at most D.
             shrinkage: In (0, 1]; more for fewer pairs. 1 ignores the pairs' directions.
-            power: In [0, 1]; 0 keeps the kept directions' weight, 1 also equalises their total variance.
+            power: In [0, 1]; 0 keeps the kept directions' weight, 1 also equalizes their total variance.
 
         Raises:
-            InvalidArgumentError: No pairs, pairs that are all equal, shapes that differ, or a setting out of range.
+            InvalidArgumentError: There are no pairs, all pairs are equal, shapes differ, or a setting is out of range.
         """
         if not 0 < shrinkage <= 1:
             raise InvalidArgumentError(f"shrinkage must be in (0, 1], got {shrinkage}")
@@ -190,7 +190,7 @@ class Whitening:
             mean: [D].
             vectors: V [D, D'], components as columns.
             eigenvalues: d [D'], decreasing.
-            count: Give it when d are eigenvalues of the *scatter* ``X^T X`` of that many vectors; they (and
+            count: Set it if d are eigenvalues of the *scatter* ``X^T X`` of that many vectors; they (and
                 ``epsilon``, which then was added to the scatter's) are divided by it. None: of the covariance.
             epsilon: Added to the eigenvalues as they are given.
         """
@@ -205,7 +205,7 @@ class Whitening:
         """Write ``mean``, ``projection`` and ``eigenvalues`` as safetensors, with kind and conventions as metadata.
 
         Raises:
-            MediaError: The file cannot be written; what was there is as it was.
+            MediaError: The file cannot be written; an existing file stays unchanged.
         """
         from safetensors.torch import save
 
@@ -273,7 +273,7 @@ def fit_whitening(extractor: FrameExtractor, frames: Iterable[Frames], *, dimens
 def read_safetensors(
     path: str | os.PathLike[str], *, purpose: str
 ) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """All tensors and the metadata of a file; ``purpose`` names what was looked for in the errors."""
+    """All tensors and the metadata of a file; ``purpose`` says in errors what the file is for."""
     from safetensors import SafetensorError, safe_open
 
     name = os.fspath(path)

@@ -52,7 +52,7 @@ def align(
     minimum_duration: float = 2.0,
     mirrored: bool = False,
 ) -> list[Segment]:
-    """Stretches of the query that appear in the target, straight lines in the map, strongest first.
+    """Find stretches of the query that appear in the target: straight lines in the map, strongest first.
 
     With ``e[x, y] = (map[x, y] - threshold) * min(w_x, w_y) * seconds of x``: over all lines ``target time =
     offset + speed * query time`` (speeds as given, offsets half a target period apart) and all runs on them,
@@ -64,14 +64,14 @@ def align(
 
     Args:
         similarity: [Tq, Tt] calibrated similarities, unrelated frames near 0 to 0.2, copies 0.4 to 1.
-        query_times: [Tq] seconds, increasing; they need be neither regular nor of the target's rate.
+        query_times: [Tq] seconds, increasing; they may be irregular and at another rate than the target's.
         target_times: [Tt] seconds likewise.
-        query_weights: [Tq] in [0, 1], how much a frame counts; frames of weight 0 are bridged at no cost.
+        query_weights: [Tq] in [0, 1], how much a frame counts; frames of weight 0 are bridged without loss.
             None where all count.
         target_weights: [Tt] likewise.
         threshold: Similarity from which on frames speak for a match. Lower finds more and longer segments.
-        speeds: Speeds looked for, seconds of target per second of query.
-        maximum_segments: No more than this many.
+        speeds: Speeds to look for, seconds of target per second of query.
+        maximum_segments: Most segments to return.
         minimum_duration: Seconds; shorter runs are dropped, unless a whole video is shorter.
         mirrored: Passed on to the segments.
 
@@ -82,8 +82,8 @@ def align(
         weighted mean of the map along the segment. Empty where nothing matches.
 
     Raises:
-        InvalidArgumentError: Shapes that do not fit together, an empty map, times that do not increase, or
-            numbers that are not allowed.
+        InvalidArgumentError: Shapes do not match, the map is empty, times do not increase, or a number is out of
+            range.
     """
     if not 0.0 < threshold < 1.0:
         raise InvalidArgumentError(f"threshold must be above 0 and below 1, got {threshold}")
@@ -178,7 +178,7 @@ def _duration(times: torch.Tensor, period: float) -> float:
 
 
 def _fitted(evidence: EvidenceMap, run: Run, speeds: Sequence[float], longest_gap: float) -> Run:
-    """Fit the line to the cells beside it and take its best run, while that explains more."""
+    """Fit the line to the cells beside it and take its best run; repeat while that explains more."""
     best = best_run(evidence, run.line, longest_gap=longest_gap) or run
     # No turn could make the run longer if one of the videos ends before it and one after it.
     columns = _cells(evidence, best)[1]
@@ -257,7 +257,7 @@ def _snapped(speed: float, speeds: Sequence[float], evidence: EvidenceMap, span:
 def _trimmed(
     evidence: EvidenceMap, run: Run, weights: tuple[torch.Tensor, torch.Tensor], threshold: float
 ) -> Run:
-    """Cut the ends of a run where they are below half of its mean: what still looks alike beside a match."""
+    """Cut off the ends of a run that are below half of its mean: frames beside a match still look alike."""
     rows, columns = _cells(evidence, run)
     weight = torch.minimum(weights[0][rows], weights[1][columns]) * evidence.query_seconds[rows]
     values = evidence.excess[rows, columns]
@@ -272,7 +272,7 @@ def _trimmed(
 def _is_believable(
     evidence: EvidenceMap, run: Run, weights: tuple[torch.Tensor, torch.Tensor], shortest: float
 ) -> bool:
-    """Long enough on both sides, and bright enough for the weight that its frames have."""
+    """Whether a run is long enough on both sides, and similar enough for the weight of its frames."""
     times = evidence.query_times
     length = float(times[run.last] - times[run.first]) + evidence.query_period
     rows, columns = _cells(evidence, run)
@@ -308,7 +308,7 @@ def _segment(
 
 
 def _span(evidence: EvidenceMap, run: Run) -> tuple[float, float]:
-    """First and last second of a run on the query's clock; both sides are cut at once, so that ends stay on the line.
+    """First and last second of a run on the query's clock; both sides are cut together to stay on the line.
 
     Half a period beyond the outermost matching frames, but all the way to where one of the videos begins or ends if
     there is no frame in between that could say otherwise.

@@ -41,7 +41,7 @@ def frame_similarity(
     ``map[x, y] = mean over query regions i of the mean of the k largest over target regions j of
     <query[x, i], target[y, j]>`` with ``k = max(1, round(spatial_share * valid regions of y))``.
 
-    The [Tq, Rq, Rt, Tt] product is never whole: it is made and reduced in blocks of at most ``block_bytes``
+    The [Tq, Rq, Rt, Tt] product is never held whole: it is made and reduced in blocks of at most ``block_bytes``
     (but at least one frame of each side; selections of k > 1 and masks need about twice that for a moment).
     Blocks change the result by rounding only. With gradients each of several blocks is computed again in the
     backward pass, so that no more than one block is ever held.
@@ -57,14 +57,14 @@ def frame_similarity(
         precision: The type in which the products are made; None takes that of the inputs. torch.bfloat16
             about halves the time on processors that have it. Products of bfloat16 and float16 are summed
             in float32 inside, rounded once, compared as they are, and averaged in float32.
-        block_bytes: Bound of the temporary; None is 8 MiB on a CPU and 256 MiB elsewhere. Give less only
-            where memory is short.
+        block_bytes: Most bytes of the temporary product; None is 8 MiB on a CPU and 256 MiB elsewhere. Set less
+            only if memory is short.
 
     Returns:
         [Tq, Tt], float64 for float64 products and float32 otherwise; differentiable.
 
     Raises:
-        InvalidArgumentError: Empty or ill-shaped inputs, or shares outside [0, 1].
+        InvalidArgumentError: An input is empty or has the wrong shape, or a share is outside [0, 1].
 
     Source: Chamfer similarity, ViSiL (ICCV 2019); TopK-Chamfer, HAP-VR (ACM MM 2024), equations 2 and 3.
     """
@@ -86,7 +86,7 @@ def frame_similarity_many(
     precision: torch.dtype | None = None,
     block_bytes: int | None = None,
 ) -> list[torch.Tensor]:
-    """Maps of one query with many targets of any lengths, in one pass: the path of exact re-ranking.
+    """Maps of one query with many targets of any lengths, in one pass; exact re-ranking uses it.
 
     Args:
         query: [Tq, Rq, D].
@@ -100,7 +100,7 @@ def frame_similarity_many(
         N maps [Tq, T_n], views of one tensor [Tq, sum of T_n]; each equals frame_similarity to rounding.
 
     Raises:
-        InvalidArgumentError: No targets, empty or ill-shaped ones, or lengths that do not add up.
+        InvalidArgumentError: There are no targets, one is empty or has the wrong shape, or lengths do not add up.
     """
     parts = split_targets(targets, lengths)
     if target_masks is not None and len(target_masks) != len(parts):
@@ -115,7 +115,7 @@ def frame_similarity_many(
 def split_targets(
     targets: Sequence[torch.Tensor] | torch.Tensor, lengths: Sequence[int] | None
 ) -> Sequence[torch.Tensor]:
-    """Targets one by one, whichever way they were given."""
+    """The targets as separate tensors, whether they were given joined or one by one."""
     if not isinstance(targets, torch.Tensor):
         if lengths is not None:
             raise InvalidArgumentError(

@@ -33,7 +33,7 @@ def mean_of_largest(
 
     Args:
         values: Any shape, floating point; bfloat16 and float16 are averaged in float32.
-        dim: The dimension that goes, not negative.
+        dim: The dimension that is reduced, not negative.
         share: The paper's k_s or k_t; None takes the largest value alone.
         valid: Boolean, as many dimensions as values and broadcastable to them; None where all are valid.
 

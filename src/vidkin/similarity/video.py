@@ -1,4 +1,4 @@
-"""From the regional descriptors of videos to one similarity a pair."""
+"""From the regional descriptors of videos to one similarity per pair."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def video_similarity_pairwise(
         maps of a few queries at a time are held: 128 MiB, or those of one query where they are larger.
 
     Raises:
-        InvalidArgumentError: No queries, no targets, or what frame_similarity refuses.
+        InvalidArgumentError: There are no queries or no targets, or as frame_similarity.
     """
     if not queries:
         raise InvalidArgumentError("queries must not be empty")

@@ -1,4 +1,4 @@
-"""Networks as extractors: maps of several stages, pooled over regions, whitened if there is a whitening."""
+"""Networks as extractors: maps of several stages, pooled over regions and optionally whitened."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class BackboneExtractor:
 
     Frames become squares of the network's input size, its last four stages are pooled over 3 x 3 regions
     (:func:`~vidkin.features.networks.pooling.region_max_pool`), and a whitening is applied where one is given;
-    without one the descriptors are unit vectors as the network made them, which work but say less
+    without one the descriptors are unit vectors as the network made them, which work but find less
     (:func:`vidkin.features.fit_whitening` makes one from your videos).
 
     Settings stand after a question mark in the name, ``timm:mobilenetv2_100?pad_type=same&size=256``:
 
     ============= ================================================================================================
     ``size``      side of the input, pixels; default the network's own
-    ``fit``       ``whole`` (default): the whole picture is brought to a square, as crops hide content.
+    ``fit``       ``whole`` (default): the whole picture is resized to a square, as crops hide content.
                   ``crop``: short side to 256/224 of the size, then a center crop: compatible with published features
     ``bars``      ``trim`` (default with ``whole``): letterbox and pillarbox bars are cut off first; ``keep``
     ``whole_frame`` ``1``: append the whole frame as a tenth region; default ``0``
@@ -69,8 +69,8 @@ class BackboneExtractor:
 
     Raises:
         UnknownExtractorError: The library has no such model.
-        WeightsUnavailableError: The weights are neither given nor to be had.
-        InvalidArgumentError: A setting is not allowed, or weights or whitening belong to something else.
+        WeightsUnavailableError: The weights are neither given nor cached, and cannot be downloaded.
+        InvalidArgumentError: A setting is invalid, or weights or whitening are of another network.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class BackboneExtractor:
 
     @property
     def views(self) -> Views:
-        """``none``: views make a network slower by their number; ask for them where that is worth it."""
+        """``none``: every view takes as long as another frame."""
         return "none"
 
     def extract(
@@ -151,8 +151,8 @@ class BackboneExtractor:
     ) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
 
-        Memory is bounded by a chunk of 4 frames (CUDA: 32) and the result. Frames may come in any batches: the
-        numbers are the same.
+        Memory is bounded by a chunk of 4 frames (CUDA: 32) and the result. The size of batches does not
+        change the numbers.
         """
         return features_of_views(
             lambda images: self._values(images, self._whitening, mirror=False),
@@ -216,7 +216,7 @@ class BackboneExtractor:
             return values if whitening is None else whitening.apply(values)
 
     def _probe(self) -> tuple[int, ...]:
-        """Channels of the stages, by running an empty picture: also tells whether the size suits the network."""
+        """Channels of the stages, by running an empty picture; this also checks that the network takes the size."""
         empty = torch.zeros(1, 3, self._size, self._size, device=self._device)
         try:
             with torch.no_grad():
@@ -236,7 +236,7 @@ def open_backbone(
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """What stands behind the question mark; None where the network decides."""
+    """The settings behind the question mark; None where the network decides."""
 
     size: int | None
     fit: Literal["whole", "crop"]
@@ -324,7 +324,7 @@ def _literal(value: str) -> Any:
 
 
 def resolve_device(device: str) -> torch.device:
-    """``auto`` (CUDA where there is one), ``cpu``, ``cuda`` or ``cuda:N`` as a device that is there."""
+    """The device of ``auto`` (CUDA if available), ``cpu``, ``cuda`` or ``cuda:N``."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
