@@ -100,7 +100,8 @@ class CopyScorer:
     Per pair: symmetric TopK-Chamfer map, calibrated by both sides' baselines, aligned to segments. Along the
     segments, with w the frames' information: ``s`` = weighted mean of the map; ``g = max(coverage of the query,
     coverage of the target, 1 - exp(-news / evidence))`` where ``news`` is the weighted number of
-    seconds that differ from the second before; ``c`` = correlation of what changes in both (1 where too little changes to tell).
+    seconds that differ from the second before; ``c`` = correlation of what changes in both (1 where too little
+    changes to tell).
     ``score = 1 - (1 - s g c)^2``.
 
     Attributes:

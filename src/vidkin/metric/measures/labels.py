@@ -72,7 +72,7 @@ def accuracy(
 
 
 def accuracy_per_class(predicted: torch.Tensor, labels: torch.Tensor, *, k: int = 1) -> dict[int, float]:
-    """Share of the items of each class that occurs in ``labels`` that are predicted correctly; arguments as `accuracy`."""
+    """Share of correct predictions for each class that occurs in ``labels``; arguments as for `accuracy`."""
     right = _right(predicted, labels, k)
     classes, index, _ = _unique(labels)
     total = index.bincount(minlength=len(classes)).double()
