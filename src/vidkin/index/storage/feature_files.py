@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vidkin._base.atomic import replace_file
 from vidkin.index.records import to_stored
 from vidkin.index.storage.files import reading, writing
 from vidkin.similarity import FrameFeatures
@@ -40,7 +42,8 @@ class FeatureFiles:
     def __init__(self, location: str) -> None:
         from pyarrow import fs
 
-        if "://" in location:
+        self._is_local = "://" not in location
+        if not self._is_local:
             self._files, self._base = fs.FileSystem.from_uri(location)
         else:
             self._files, self._base = fs.LocalFileSystem(), os.path.abspath(location)
@@ -54,8 +57,13 @@ class FeatureFiles:
         path = self._path(video_id)
         with writing(self._base):
             self._files.create_dir(path.rpartition("/")[0], recursive=True)
-            with self._files.open_output_stream(path) as file:
-                file.write(content)
+            if self._is_local:
+                # Never through a link that waits under a name that can be foreseen.
+                with replace_file(path, sync=False) as temporary:
+                    temporary.write_bytes(content)
+            else:
+                with self._files.open_output_stream(path) as file:
+                    file.write(content)
 
     def read(self, video_id: int) -> FrameFeatures:
         """Those of one video.
@@ -78,6 +86,13 @@ class FeatureFiles:
                     self._files.delete_file(self._path(video_id))
                 except FileNotFoundError:
                     continue
+
+    def remove_unfinished(self) -> None:
+        """Delete what a killed writer was about to write; only a sole writer may call this."""
+        if self._is_local:
+            with writing(self._base):
+                for path in Path(self._base).glob("*/.*.part" + _SUFFIX):
+                    path.unlink()
 
     def any(self) -> bool:
         """There is at least one file."""

@@ -214,6 +214,7 @@ class LanceStore:
         with self._lock:
             self.refresh()
             self._videos.add_columns(VIDEO_SCHEMA)
+            self._features.remove_unfinished()
             self._next_id = None
             files, counts = self._features.sizes(), self._window_counts()
             orphans = (files.keys() | counts.keys()) - self._catalog.by_id.keys()
