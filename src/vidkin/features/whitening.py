@@ -282,11 +282,17 @@ def read_safetensors(
     try:
         with safe_open(name, framework="pt") as file:
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a mapping)
-            return tensors, dict(file.metadata() or {})
+            metadata = dict(file.metadata() or {})
     except SafetensorError as error:
         raise InvalidArgumentError(
             f"{name}: not a safetensors file ({error}); convert the {purpose} to safetensors"
         ) from error
+    for key, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.float().isfinite().all()):
+            raise InvalidArgumentError(
+                f"{name}: {key} has values that are not finite; use another {purpose} file"
+            )
+    return tensors, metadata
 
 
 class _Moments:

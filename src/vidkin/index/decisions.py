@@ -59,7 +59,7 @@ class Decisions:
         try:
             rows = json.loads(path.read_text(encoding="utf-8"))["decisions"]
             return cls({frozenset((row["first"], row["second"])): row["verdict"] for row in rows})
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CollectionDamagedError(
                 f"{path} is damaged ({error}); correct it, restore it from a copy or move it away"
             ) from error
