@@ -272,6 +272,7 @@ class Index:
         threshold: float = 0.7,
         parts: bool = False,
         mirrored: bool = True,
+        keep: str = "best",
         on_progress: Callable[[int, int], None] | None = None,
     ) -> list[DuplicateGroup]:
         """Groups of videos that hold the same material, without comparing all pairs.
@@ -283,13 +284,16 @@ class Index:
             threshold: Score from which on two videos belong together, in (0, 1].
             parts: Also group excerpts, and videos that share a part, with the video they match best.
             mirrored: Also find copies that were flipped left to right; some frames of every video are read for it once.
+            keep: Which member of a group is the best: ``best``, ``oldest``, ``newest``, ``largest``, ``longest``, or a
+                folder whose files come first. ``best`` has the most detail, no logo and its colors.
             on_progress: Called with (steps done, steps in all).
 
         Raises:
+            InvalidArgumentError: The threshold is out of its range, or ``keep`` is neither a rule nor a folder.
             CollectionMismatchError: The scores of the index order kinds and do not tell copies from other videos.
         """
         return self._searcher.duplicates(
-            threshold=threshold, parts=parts, mirrored=mirrored, on_progress=on_progress
+            threshold=threshold, parts=parts, mirrored=mirrored, keep=keep, on_progress=on_progress
         )
 
     def recall(
