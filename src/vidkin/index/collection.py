@@ -11,7 +11,7 @@ from types import TracebackType
 
 from vidkin.errors import CollectionError
 from vidkin.features import FrameExtractor
-from vidkin.index.decisions import Decisions, decide_pair
+from vidkin.index.decisions import Decision, Decisions, decide_pair, forget_pair, list_decisions
 from vidkin.index.duplicates.groups import DuplicateGroup
 from vidkin.index.info import IndexInfo, collect_info
 from vidkin.index.ingest.executor import Executor, WorkerSpec
@@ -323,6 +323,15 @@ class Index:
         """Remember that two videos of the index are not duplicates, whatever their score."""
         self._check_writable()
         decide_pair(self.path, self.store, first, second, "not a match", wait=wait)
+
+    def forget_decision(self, first: PathLike, second: PathLike, *, wait: float = 5.0) -> None:
+        """Undo :meth:`confirm` or :meth:`reject` of two videos."""
+        self._check_writable()
+        forget_pair(self.path, self.store, first, second, wait=wait)
+
+    def decisions(self) -> list[Decision]:
+        """What was confirmed and rejected, with the files."""
+        return list_decisions(self.path, self.store)
 
     def videos(self) -> list[VideoRecord]:
         """All records, broken and stale ones too, sorted by path."""

@@ -99,7 +99,9 @@ def most_detailed(spectra: Sequence[DetailSpectrum]) -> tuple[int, list[float]]:
 
 def _reaches(spectra: Sequence[DetailSpectrum]) -> list[float]:
     densities = np.stack([spectrum.density for spectrum in spectra])
-    most = np.fmax.reduce(densities, axis=0)
+    # Of three or more the one with most may owe it to letters over its picture.
+    ranked = np.sort(np.nan_to_num(densities), axis=0)
+    most = ranked[-1] if len(spectra) < 3 else ranked[-2]
     floor = np.fmax(_FLOOR, _LEAST_SHARE_OF_BAND * most)
     floor[_OCTAVE:] = np.fmax(floor[_OCTAVE:], _LEAST_SHARE * most[:-_OCTAVE])
     edges = _LOWEST * _STEP ** np.arange(_BANDS + 1)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.decisions import Decisions
 from vidkin.index.duplicates.comparisons import PairResult
+from vidkin.index.duplicates.doubts import find_doubt
 from vidkin.index.duplicates.files import FileRecord, content_of
 from vidkin.index.duplicates.grouping import WHOLE, Grouping, Relation, relation_of
 from vidkin.index.duplicates.groups import DuplicateGroup, DuplicateMember
@@ -80,14 +81,17 @@ def find_duplicates(
     contents = grouping.groups(
         sorted(by_content, key=lambda content: by_content[content][0].record.path), parts=parts
     )
-    pairs = _Pairs(compare, decisions, threshold)
+    pairs = _Pairs(search, decisions, threshold)
     copies = [[file for content in group for file in by_content[content]] for group in contents]
     copies = [group for group in copies if len(group) > 1]
     groups = []
-    for group in copies:
-        groups.append(_group(group, pairs, rule))
-        if on_progress is not None:
-            on_progress(compared + len(groups), compared + len(copies))
+    try:
+        for group in copies:
+            groups.append(_group(group, pairs, rule))
+            if on_progress is not None:
+                on_progress(compared + len(groups), compared + len(copies))
+    finally:
+        search.known.save()
     return sorted(groups, key=lambda group: group.best.path)
 
 
@@ -95,18 +99,33 @@ def find_duplicates(
 class _Pairs:
     """What is known of two files of a group."""
 
-    compare: Callable[[str, str], PairResult]
+    search: PairSearch
     decisions: Decisions
     threshold: float
 
     def __call__(self, first: FileRecord, second: FileRecord) -> PairResult:
         one, other = content_of(first.record), content_of(second.record)
         if one == other:
-            return PairResult(1.0, True, (1.0, 1.0))
-        result = self.compare(one, other)
+            return PairResult(1.0, True, (1.0, 1.0), doubt="")
+        result = self.search.compare(first.record, second.record)
         if self.decisions.verdict(one, other) == "match":
-            return PairResult(1.0, True, (1.0, 1.0), result.segments)
+            return PairResult(1.0, True, (1.0, 1.0), result.segments, "")
         return result
+
+    def doubt(self, first: FileRecord, second: FileRecord) -> str:
+        """Why two files may be no copies; looked for once, if files are read at all."""
+        result = self(first, second)
+        if result.doubt is not None or self.search.readings is None:
+            return result.doubt or ""
+        try:
+            doubt = find_doubt(first, second, result)
+        except MediaError as error:
+            return error.cause
+        self.search.known.put(
+            content_of(first.record), content_of(second.record), replace(result, doubt=doubt)
+        )
+        self.search.known.save_now_and_then()
+        return doubt
 
 
 def _group(files: Sequence[FileRecord], pairs: _Pairs, rule: str) -> DuplicateGroup:
@@ -162,6 +181,7 @@ def _member(
         mirrored=result.mirrored,
         lacking=lacking,
         links=file.links,
+        doubt=pairs.doubt(file, reference),
     )
 
 

@@ -109,7 +109,7 @@ def _best(
     colors = [colorfulness(one.pictures.images) for one in candidates]
     if max(colors) >= _SOME_COLOR:
         pairs = zip(candidates, colors, strict=True)
-        keep([one for one, color in pairs if color >= _COLORLESS * max(colors)], "in color")
+        keep([item for item, color in pairs if color >= _COLORLESS * max(colors)], "in color")
     widest = max(one.pictures.share for one in candidates)
     keep([one for one in candidates if one.pictures.share >= 0.95 * widest], "no borders")
     longest = max(one.file.record.duration for one in candidates)
@@ -167,7 +167,7 @@ def _moment(result: PairResult, file: FileRecord, reference: FileRecord, time: f
     """The second of a file that shows what the reference shows at ``time``."""
     for segment in result.segments:
         if segment.target_start <= time <= segment.target_end:
-            return segment.query_start + (time - segment.target_start) / segment.speed
+            return min(segment.query_start + (time - segment.target_start) / segment.speed, segment.query_end)
     share = time / reference.record.duration if reference.record.duration > 0 else 0.0
     return share * file.record.duration
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.features import bar_boxes, find_content_boxes
-from vidkin.media import thumbnail
+from vidkin.media import read_frames, thumbnail
 
-__all__ = ["Pictures", "read_pictures"]
+__all__ = ["Pictures", "read_pictures", "read_stretch"]
 
 # A blurred border has less than this share of the edges of the picture inside it.
 _BLURRED = 0.3
@@ -23,7 +23,7 @@ class Pictures:
     """Pictures of one video.
 
     Attributes:
-        images: [H, W, 3] each, the content alone, at the resolution of the file.
+        images: [H, W, 3] each, the content alone.
         share: Of the whole picture that is content.
     """
 
@@ -48,11 +48,9 @@ def read_pictures(path: str, times: Sequence[float], *, mirrored: bool = False) 
     Raises:
         MediaError: The file cannot be read.
     """
-    images = [thumbnail(path, time, short_side=None) for time in times]
-    height, width = images[0].shape[:2]
-    boxes = np.concatenate([bar_boxes(image[None]) for image in images])
-    top, bottom, left, right = np.median(boxes, axis=0).astype(int).tolist()
-    content = [image[top:bottom, left:right] for image in images]
+    images = np.stack([thumbnail(path, time, short_side=None) for time in times])
+    height, width = images.shape[1:3]
+    content = list(_without_bars(images))
     inner = _without_blurred_borders(np.stack(content))
     if inner is not None:
         x0, y0, x1, y1 = inner
@@ -65,6 +63,34 @@ def read_pictures(path: str, times: Sequence[float], *, mirrored: bool = False) 
     if mirrored:
         content = [image[:, ::-1] for image in content]
     return Pictures(tuple(np.ascontiguousarray(image) for image in content), share)
+
+
+def read_stretch(
+    path: str, start: float, end: float, *, rate: float, short_side: int, mirrored: bool = False
+) -> NDArray[np.uint8]:
+    """Pictures [T, H, W, 3] of a stretch of a video without bars.
+
+    Args:
+        path: The file.
+        start, end: Seconds.
+        rate: Pictures a second.
+        short_side: Pixels at the shorter side, bars included.
+        mirrored: Flip them left to right.
+
+    Raises:
+        MediaError: The file cannot be read.
+    """
+    frames = read_frames(path, rate=rate, start=start, end=end, short_side=short_side)
+    content = _without_bars(frames.images)
+    return content[:, :, ::-1] if mirrored else content
+
+
+def _without_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    # In the brightest and the darkest values of all moments bars stay what they are, and a dark scene hides none.
+    extremes = np.stack([images.max(axis=0), images.min(axis=0)])
+    boxes = bar_boxes(extremes).tolist()
+    top, bottom, left, right = min(boxes, key=lambda box: (box[1] - box[0]) * (box[3] - box[2]))
+    return images[:, top:bottom, left:right]
 
 
 def _without_blurred_borders(images: NDArray[np.uint8]) -> tuple[float, float, float, float] | None:
