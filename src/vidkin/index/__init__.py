@@ -2,10 +2,10 @@
 
 from vidkin.index.collection import Index
 from vidkin.index.decisions import Decision
-from vidkin.index.duplicates.actions import FileAction, apply_plan, undo
 from vidkin.index.duplicates.groups import DuplicateGroup, DuplicateMember
-from vidkin.index.duplicates.journal import Journal
-from vidkin.index.duplicates.plans import DuplicatePlan, plan_removal, read_plan, write_plan
+from vidkin.index.duplicates.removal.actions import FileAction, apply_plan, undo
+from vidkin.index.duplicates.removal.journal import Journal
+from vidkin.index.duplicates.removal.plans import DuplicatePlan, plan_removal, read_plan, write_plan
 from vidkin.index.info import IndexInfo
 from vidkin.index.ingest.executor import (
     Advanced,

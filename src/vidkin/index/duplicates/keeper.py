@@ -120,8 +120,8 @@ def _best(
         keep([one for one in candidates if _bit_rate(one.file) >= 0.98 * most], "highest bit rate")
     oldest = min(one.file.record.mtime_ns for one in candidates)
     keep([one for one in candidates if one.file.record.mtime_ns == oldest], "oldest")
-    keeper = min(candidates, key=lambda one: one.file.record.path)
-    return keeper.file, reasons[-1] if reasons else "first by name"
+    chosen = min(candidates, key=lambda one: one.file.record.path)
+    return chosen.file, reasons[-1] if reasons else "first by name"
 
 
 def _candidates(
