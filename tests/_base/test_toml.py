@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vidkin._base.toml import format_toml
+from vidkin._base.toml import format_toml, parse_toml
 from vidkin.errors import InvalidArgumentError
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -77,3 +77,9 @@ def test_other_types_are_refused() -> None:
         format_toml({"notes": {"when": {1}}})
     with pytest.raises(InvalidArgumentError, match=r"got None \(NoneType\)"):
         format_toml({"list": [1, None]})
+
+
+def test_deep_nesting_is_an_error_like_any_other() -> None:
+    with pytest.raises(tomllib.TOMLDecodeError, match="nested too deeply"):
+        parse_toml("a = " + "[" * 100_000)
+    assert parse_toml("a = [[1]]") == {"a": [[1]]}

@@ -51,7 +51,7 @@ def test_the_same_seed_gives_the_same_whitening() -> None:
 
 
 def test_more_copies_than_edits_are_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="copies is 3, allowed is 1 to the number of edits, 2"):
+    with pytest.raises(InvalidArgumentError, match="copies must be from 1 to 2, the number of edits, got 3"):
         fit_edit_whitening(ClassicalExtractor(), [], dimension=8, edits=("grey", "crop"), copies=3)
 
 

@@ -203,8 +203,8 @@ def test_real_bars(shared_data: Path) -> None:
 def test_refuses_what_is_no_batch_of_images(function: object) -> None:
     assert callable(function)
     with pytest.raises(
-        InvalidArgumentError, match=r"images must be \[T, H, W, 3\] uint8.*given is \[4, 4, 3\] uint8"
+        InvalidArgumentError, match=r"images must be \[T, H, W, 3\] uint8.*got \[4, 4, 3\] uint8"
     ):
         function(np.zeros((4, 4, 3), dtype=np.uint8))
-    with pytest.raises(InvalidArgumentError, match=r"given is \[1, 0, 4, 3\] uint8"):
+    with pytest.raises(InvalidArgumentError, match=r"got \[1, 0, 4, 3\] uint8"):
         function(np.zeros((1, 0, 4, 3), dtype=np.uint8))

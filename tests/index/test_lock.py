@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from vidkin.errors import CollectionLockedError
+from vidkin.errors import CollectionError, CollectionLockedError
 from vidkin.index.lock import writer_lock
+from vidkin.index.writer_queue import has_waiting_writer, stand_in_queue
 
 HOLD = """
 import sys, time
@@ -63,6 +67,88 @@ def test_waiting_ends(tmp_path: Path) -> None:
         writer_lock(tmp_path, wait=0.2),
     ):
         raise AssertionError("never reached")
+
+
+def test_who_comes_first_is_served_first(tmp_path: Path) -> None:
+    """One who writes again and again does not keep the others from writing."""
+    order: list[str] = []
+
+    def write(name: str) -> None:
+        with writer_lock(tmp_path, wait=30):
+            order.append(name)
+
+    with writer_lock(tmp_path):
+        threads = []
+        for name in ("first", "second", "third"):
+            threads.append(threading.Thread(target=write, args=[name]))
+            threads[-1].start()
+            places = len(threads)
+            _wait_for(lambda places=places: len(os.listdir(tmp_path / "writer.queue")) == places)  # type: ignore[misc]
+    for _ in range(3):
+        write("again")
+    for thread in threads:
+        thread.join()
+    assert order[:4] == ["first", "second", "third", "again"]
+    assert not (tmp_path / "writer.queue").exists()
+
+
+def test_nobody_slips_in_before_those_who_wait(tmp_path: Path) -> None:
+    with (
+        stand_in_queue(tmp_path),
+        pytest.raises(CollectionLockedError, match="try again later"),
+        writer_lock(tmp_path),
+    ):
+        raise AssertionError("never reached")
+    with writer_lock(tmp_path):
+        pass
+
+
+def test_one_who_was_killed_in_the_queue_holds_nobody_up(tmp_path: Path) -> None:
+    code = HOLD.replace("writer_lock", "stand_in_queue").replace(
+        "vidkin.index.lock", "vidkin.index.writer_queue"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path), "60"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        assert has_waiting_writer(tmp_path)
+        other.kill()
+    with writer_lock(tmp_path, wait=5):
+        pass
+    with writer_lock(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("name", ["errors.log", "videos.lance/_versions/1.manifest", "features/000000"])
+def test_nothing_is_written_where_a_part_is_a_link(tmp_path: Path, name: str) -> None:
+    folder, elsewhere = tmp_path / "index", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    link = folder / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(elsewhere)
+    with pytest.raises(CollectionError, match=rf"{link} is a symbolic link"), writer_lock(folder):
+        raise AssertionError("never reached")
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_the_note_of_the_holder_is_not_written_through_a_link(tmp_path: Path) -> None:
+    folder, precious = tmp_path / "index", tmp_path / "precious"
+    folder.mkdir()
+    precious.write_text("mine")
+    for name in ("writer.json", "writer.lock"):
+        (folder / name).symlink_to(precious)
+        with pytest.raises(CollectionError), writer_lock(folder):
+            raise AssertionError("never reached")
+        shutil.rmtree(folder)
+        folder.mkdir()
+    assert precious.read_text() == "mine"
+
+
+def _wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_a_missing_note_is_no_obstacle(tmp_path: Path) -> None:

@@ -65,7 +65,8 @@ def test_all_records_are_there(index: Index) -> None:
     for record, answer in zip(index.videos(), ANSWERS["videos"], strict=True):
         if answer["mtime_ns"] == -1:  # how stale records are written
             answer = {**answer, "status": "stale", "mtime_ns": 0}
-        assert {**asdict(record), "path": os.path.basename(record.path)} == answer
+        # That version did not know what was damaged.
+        assert {**asdict(record), "path": os.path.basename(record.path)} == {**answer, "damage": ""}
 
 
 def test_searches_answer_as_they_did(index: Index) -> None:

@@ -122,6 +122,89 @@ def test_a_file_that_ends_before_its_video_does_is_told(tmp_path: Path) -> None:
     assert info.duration * 10 - 6 <= len(read_frames(cut, rate=10)) <= info.duration * 10 + 1
 
 
+@pytest.mark.parametrize("with_sound", [False, True], ids=["silent", "sound"])
+@pytest.mark.parametrize(
+    ("ending", "codec", "sound"),
+    [
+        ("webm", "libvpx", "libopus"),
+        ("mkv", "libx264", "aac"),
+        ("avi", "mpeg4", "mp2"),
+        ("avi", "mjpeg", "pcm_s16le"),
+    ],
+)
+def test_the_end_that_is_missing_is_told_by_the_header(
+    tmp_path: Path, ending: str, codec: str, sound: str, with_sound: bool
+) -> None:
+    whole = with_a_tone(tmp_path / f"a.{ending}", codec, sound if with_sound else None)
+    info = probe(whole)
+    assert info.duration == pytest.approx(10.0, abs=0.11)
+    assert not info.cut_off
+    cut = tmp_path / f"cut.{ending}"
+    cut.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    info = probe(cut)
+    assert 0 < info.duration < 8
+    assert info.stated_duration == pytest.approx(10.0, abs=0.11)
+    assert info.cut_off
+
+
+def test_sound_that_goes_on_is_no_missing_end(tmp_path: Path) -> None:
+    for ending, codec, sound in (
+        ("mkv", "libx264", "aac"),
+        ("flv", "libx264", "aac"),
+        ("avi", "mpeg4", "mp2"),
+    ):
+        path = with_a_tone(tmp_path / f"a.{ending}", codec, sound, frames=30, seconds=10.0)
+        info = probe(path)
+        assert info.duration == pytest.approx(3.0, abs=0.11)
+        assert not info.cut_off
+
+
+def with_a_tone(
+    path: Path, codec: str, sound: str | None, *, frames: int = 100, seconds: float = 10.0
+) -> Path:
+    """Ten frames a second, and a tone of 48 kHz."""
+    with av.open(str(path), "w") as container:
+        video = container.add_stream(codec, rate=10, options={"g": "10"})
+        video.width, video.height = 96, 64
+        video.pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
+        audio = None if sound is None else container.add_stream(sound, rate=48000, layout="mono")
+        for index, image in enumerate(pan("coffee", max(frames, round(10 * seconds)), width=96, height=64)):
+            if index < frames:
+                frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24")
+                frame.pts, frame.time_base = index, Fraction(1, 10)
+                container.mux(video.encode(frame))
+            if audio is not None:
+                wave = np.sin(np.arange(4800) / 20)[None] * 0.1
+                whole_numbers = audio.format.name.startswith("s16")
+                samples = (wave * 30_000).astype(np.int16) if whole_numbers else wave.astype(np.float32)
+                piece = av.AudioFrame.from_ndarray(samples, format=audio.format.name, layout="mono")
+                piece.sample_rate, piece.pts, piece.time_base = 48000, 4800 * index, Fraction(1, 48000)
+                container.mux(audio.encode(piece))
+        container.mux(video.encode())
+        if audio is not None:
+            container.mux(audio.encode())
+    return path
+
+
+@pytest.mark.parametrize("first", [-48, -10, -3, 5])
+def test_times_below_zero_count(tmp_path: Path, first: int) -> None:
+    """Matroska can hold them."""
+    path = tmp_path / "a.mkv"
+    with av.open(str(path), "w", options={"avoid_negative_ts": "disabled"}) as container:
+        stream = container.add_stream("mpeg4", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for index in range(50):
+            frame = av.VideoFrame.from_ndarray(flat(index), format="rgb24")
+            frame.pts, frame.time_base = first + index, Fraction(1, 10)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    info = probe(path)
+    assert info.duration == pytest.approx(5.0, abs=0.01)
+    assert info.start_time == pytest.approx(first / 10, abs=0.01)
+    assert not info.cut_off
+    assert len(read_frames(path, rate=1)) == 5
+
+
 @pytest.mark.parametrize("ending", ["mkv", "ts", "avi", "mpg", "webm"])
 def test_whole_files_are_not_taken_for_cut_off(tmp_path: Path, ending: str) -> None:
     codec = {"webm": "libvpx-vp9", "mpg": "mpeg2video"}.get(ending, "libx264")

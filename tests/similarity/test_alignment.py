@@ -289,26 +289,26 @@ def test_maps_full_of_similar_frames(jitter: float) -> None:
 
 def test_refusals() -> None:
     similarity, three, four = torch.zeros(3, 4), regular(3), regular(4)
-    with pytest.raises(InvalidArgumentError, match=r"at least one frame on both sides, given is \[0, 4\]"):
+    with pytest.raises(InvalidArgumentError, match=r"at least one frame on both sides, got \[0, 4\]"):
         align(similarity[:0], three[:0], four)
     with pytest.raises(
         InvalidArgumentError,
-        match=r"query_times must be \[3\] as the map has that many frames, given is \[4\]",
+        match=r"query_times must be \[3\] as the map has that many frames, got \[4\]",
     ):
         align(similarity, four, four)
     with pytest.raises(InvalidArgumentError, match="target_times must be finite and increasing"):
         align(similarity, three, four.flip(0))
-    with pytest.raises(InvalidArgumentError, match=r"target_weights must be \[4\], given is \[3\]"):
+    with pytest.raises(InvalidArgumentError, match=r"target_weights must be \[4\], got \[3\]"):
         align(similarity, three, four, target_weights=torch.ones(3))
-    with pytest.raises(InvalidArgumentError, match=r"threshold is 1\.5, allowed is a number between 0 and 1"):
+    with pytest.raises(InvalidArgumentError, match=r"threshold must be above 0 and below 1, got 1\.5"):
         align(similarity, three, four, threshold=1.5)
     with pytest.raises(
-        InvalidArgumentError, match=r"speeds are \(1.0, 0.0\), allowed are one or more numbers above 0"
+        InvalidArgumentError, match=r"speeds must be one or more numbers above 0, got \(1.0, 0.0\)"
     ):
         align(similarity, three, four, speeds=(1.0, 0.0))
-    with pytest.raises(InvalidArgumentError, match="maximum_segments is 0, allowed is 1 or more"):
+    with pytest.raises(InvalidArgumentError, match="maximum_segments must be at least 1, got 0"):
         align(similarity, three, four, maximum_segments=0)
-    with pytest.raises(InvalidArgumentError, match="minimum_duration is nan s, allowed is 0 or more"):
+    with pytest.raises(InvalidArgumentError, match="minimum_duration must be at least 0 s, got nan"):
         align(similarity, three, four, minimum_duration=float("nan"))
 
 

@@ -250,51 +250,53 @@ def test_float64_stays_float64() -> None:
 
 def test_refusals() -> None:
     query = features(2, 3, 4)
-    with pytest.raises(
-        InvalidArgumentError, match=r"query is empty: \[0, 3, 4\], at least one of each is needed"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"query must not be empty, got \[0, 3, 4\]"):
         frame_similarity(query[:0], query)
-    with pytest.raises(InvalidArgumentError, match=r"target is empty: \[2, 0, 4\]"):
+    with pytest.raises(InvalidArgumentError, match=r"target must not be empty, got \[2, 0, 4\]"):
         frame_similarity(query, query[:, :0])
     with pytest.raises(
-        InvalidArgumentError, match=r"target must be \[T, R, D\] floating point, given is \[2, 3\]"
+        InvalidArgumentError, match=r"target must be \[T, R, D\] floating point, got \[2, 3\]"
     ):
         frame_similarity(query, query[..., 0])
     with pytest.raises(InvalidArgumentError, match=r"query must be .* torch.int64"):
         frame_similarity(query.long(), query)
     with pytest.raises(
-        InvalidArgumentError, match=r"target must agree with query in dimension.* given is D = 3"
+        InvalidArgumentError, match=r"target must agree with query in dimension, type and device, got D = 3"
     ):
         frame_similarity(query, query[..., :3])
     with pytest.raises(
-        InvalidArgumentError, match=r"given is D = 4, torch\.float64, cpu, query has D = 4, torch.float32"
+        InvalidArgumentError, match=r"got D = 4, torch\.float64, cpu for a query with D = 4, torch.float32"
     ):
         frame_similarity(query, query.double())
     with pytest.raises(
-        InvalidArgumentError, match=r"the mask of query must be \[2, 3\] boolean, given is \[3, 2\]"
+        InvalidArgumentError, match=r"the mask of query must be \[2, 3\] boolean, got \[3, 2\]"
     ):
         frame_similarity(query, query, query_mask=torch.ones(3, 2, dtype=torch.bool))
     with pytest.raises(InvalidArgumentError, match=r"the mask of target must be .* torch.float32"):
         frame_similarity(query, query, target_mask=torch.ones(2, 3))
     with pytest.raises(InvalidArgumentError, match=r"spatial_share must be None .*, got 2"):
         frame_similarity(query, query, spatial_share=2)
-    with pytest.raises(InvalidArgumentError, match="block_bytes is 0, allowed is a positive number"):
+    with pytest.raises(InvalidArgumentError, match="block_bytes must be above 0 or None, got 0"):
         frame_similarity(query, query, block_bytes=0)
 
 
 def test_refusals_of_many() -> None:
     query = features(2, 3, 4)
-    with pytest.raises(InvalidArgumentError, match="targets is empty"):
+    with pytest.raises(InvalidArgumentError, match="targets must not be empty"):
         frame_similarity_many(query, [])
-    with pytest.raises(InvalidArgumentError, match=r"target 1 is empty: \[0, 3, 4\]"):
+    with pytest.raises(InvalidArgumentError, match=r"target 1 must not be empty, got \[0, 3, 4\]"):
         frame_similarity_many(query, [query, query[:0]])
-    with pytest.raises(InvalidArgumentError, match="target 1 has 2 regions a frame, those before it have 3"):
+    with pytest.raises(
+        InvalidArgumentError, match="target 1 must have 3 regions a frame like those before it, got 2"
+    ):
         frame_similarity_many(query, [query, query[:, :2]])
-    with pytest.raises(InvalidArgumentError, match="joined targets need lengths"):
+    with pytest.raises(InvalidArgumentError, match="lengths must be given for joined targets"):
         frame_similarity_many(query, query)
-    with pytest.raises(InvalidArgumentError, match=r"add up to the 2 joined frames, given is \[1, 2\]"):
+    with pytest.raises(InvalidArgumentError, match=r"add up to the 2 joined frames, got \[1, 2\]"):
         frame_similarity_many(query, query, lengths=[1, 2])
-    with pytest.raises(InvalidArgumentError, match="a sequence of tensors has its own"):
+    with pytest.raises(InvalidArgumentError, match="lengths must be None for a sequence of targets"):
         frame_similarity_many(query, [query], lengths=[2])
-    with pytest.raises(InvalidArgumentError, match="target_masks holds 1 masks for 2 targets"):
+    with pytest.raises(
+        InvalidArgumentError, match="target_masks must have one mask for each of 2 targets, got 1"
+    ):
         frame_similarity_many(query, [query, query], target_masks=[torch.ones(2, 3, dtype=torch.bool)])

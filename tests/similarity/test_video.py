@@ -83,7 +83,7 @@ def test_gradients_of_the_pairwise_form(symmetric: bool) -> None:
 
 def test_refusals() -> None:
     video = features(3, 2, 4)
-    with pytest.raises(InvalidArgumentError, match="queries is empty, at least one is needed"):
+    with pytest.raises(InvalidArgumentError, match="queries must not be empty"):
         video_similarity_pairwise([], [video])
-    with pytest.raises(InvalidArgumentError, match="targets is empty, at least one is needed"):
+    with pytest.raises(InvalidArgumentError, match="targets must not be empty"):
         video_similarity_pairwise([video], [])

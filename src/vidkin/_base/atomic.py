@@ -28,12 +28,16 @@ def write_text(path: PathLike, text: str) -> None:
 
 
 @contextmanager
-def replace_file(path: PathLike) -> Iterator[Path]:
+def replace_file(path: PathLike, *, sync: bool = True) -> Iterator[Path]:
     """A temporary file in the same folder that replaces ``path`` when the block succeeds.
 
     The temporary file exists, is empty, is hidden, and keeps the ending of the name, from which libraries choose a
     format. Its content reaches the disk before the name changes. If the block fails, it is removed and ``path`` stays
     as it was. The file gets the usual permissions, also where a library creates files that only their owner can read.
+
+    Args:
+        path: The file.
+        sync: Wait until the content is on the disk; without it a power cut may leave an empty file.
 
     Raises:
         OSError: The folder does not exist, or the system refuses to write there.
@@ -53,13 +57,15 @@ def replace_file(path: PathLike) -> Iterator[Path]:
         yield temporary
         if temporary.stat().st_mode & 0o777 != mode:
             temporary.chmod(mode)
-        _sync(temporary)
+        if sync:
+            _sync(temporary)
         temporary.replace(target)
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-    with suppress(OSError):  # some file systems cannot synchronize a folder
-        _sync(target.parent)
+    if sync:
+        with suppress(OSError):  # some file systems cannot synchronize a folder
+            _sync(target.parent)
 
 
 def _temporary_beside(target: Path) -> Path:

@@ -1,15 +1,28 @@
-"""Write TOML, which the standard library only reads."""
+"""Read TOML that may come from anybody; write TOML, which the standard library only reads."""
 
 from __future__ import annotations
 
 import json
 import math
+import tomllib
 from collections.abc import Mapping
 from typing import Any
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["format_toml"]
+__all__ = ["format_toml", "parse_toml"]
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The document in a text.
+
+    Raises:
+        tomllib.TOMLDecodeError: It is not TOML, or is nested so deeply that no settings of ours can be in it.
+    """
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise tomllib.TOMLDecodeError("nested too deeply") from None
 
 
 def format_toml(document: Mapping[str, Any]) -> str:

@@ -39,6 +39,14 @@ class _Commands(LazyGroup):
             "vidkin.cli.videos.duplicates:duplicates",
             "List groups of copies in the index; the best copy of each group is marked.",
         ),
+        "apply": LazyCommand(
+            "vidkin.cli.videos.apply:apply",
+            "Put the spare files of a PLAN from `vidkin duplicates --plan` away; nothing is deleted.",
+        ),
+        "decisions": LazyCommand(
+            "vidkin.cli.videos.decisions:decisions",
+            "List the pairs that you marked as duplicates or not, or undo one.",
+        ),
         "shots": LazyCommand(
             "vidkin.cli.videos.shots:shots",
             "Find the shots of videos: where each begins and ends, and how it is cut in.",

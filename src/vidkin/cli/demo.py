@@ -167,7 +167,9 @@ def _own_videos(folder: Path, videos: Path) -> _Scene:
     records = _index((videos,), index)
     if not records:
         raise MediaError(videos, "has no video that can be searched; choose another folder with --videos")
-    source = _choose_source(records)
+    # The first by name among those that are long enough to cut from, otherwise the longest.
+    long_enough = [record for record in records if record.duration >= 2 * _CLIP_SECONDS]
+    source = min(long_enough, key=lambda r: r.path) if long_enough else max(records, key=lambda r: r.duration)
     start = max(0.0, source.duration / 2 - _CLIP_SECONDS / 2)
     end = min(source.duration, start + _CLIP_SECONDS)
     clip = folder / f"clip-{digest}.mp4"
@@ -182,12 +184,6 @@ def _own_videos(folder: Path, videos: Path) -> _Scene:
         f"{clip.name} is {printable(Path(source.path).name)} from {clock(start)} to {clock(end)}, with a logo "
         "on it and encoded again. Which videos show it?",
     )
-
-
-def _choose_source(records: list[VideoRecord]) -> VideoRecord:
-    """The first by name among those that are long enough to cut from, otherwise the longest."""
-    long_enough = [record for record in records if record.duration >= 2 * _CLIP_SECONDS]
-    return min(long_enough, key=lambda r: r.path) if long_enough else max(records, key=lambda r: r.duration)
 
 
 def _say_command(*words: str | Path, quote: bool = True) -> None:

@@ -70,7 +70,15 @@ def read_item(
         return _read_image(item, size, fit)
     if kind == "video":
         return _read_video(item, size, frames, rate, fit, threads)
-    return _read_strokes(item, size, frames, rate)
+    drawing = parse_strokes(_content(item).decode("utf-8", errors="replace"), name=item.key())
+    if frames is not None and rate is None:
+        times = np.linspace(0.0, drawing.duration, frames) if frames > 1 else np.array([drawing.duration])
+    else:
+        rate = rate or 10.0
+        # The last picture shows the finished drawing.
+        times = np.arange(math.ceil(drawing.duration * rate - 1e-9) + 1) / rate
+        times = times[:frames]
+    return draw_strokes(drawing, times, size=size)
 
 
 def _read_image(item: LabelledItem, size: int, fit: Fit) -> NDArray[np.uint8]:
@@ -136,18 +144,6 @@ def _without_earlier(frames: Frames, start: float) -> Frames:
     one before it."""
     earlier = frames.timestamps < start - 1e-6
     return frames[~earlier] if earlier.any() and not earlier.all() else frames
-
-
-def _read_strokes(item: LabelledItem, size: int, frames: int | None, rate: float | None) -> NDArray[np.uint8]:
-    drawing = parse_strokes(_content(item).decode("utf-8", errors="replace"), name=item.key())
-    if frames is not None and rate is None:
-        times = np.linspace(0.0, drawing.duration, frames) if frames > 1 else np.array([drawing.duration])
-    else:
-        rate = rate or 10.0
-        # The last picture shows the finished drawing.
-        times = np.arange(math.ceil(drawing.duration * rate - 1e-9) + 1) / rate
-        times = times[:frames]
-    return draw_strokes(drawing, times, size=size)
 
 
 def _content(item: LabelledItem) -> bytes:

@@ -66,7 +66,20 @@ def make_split(
     items = [replace(item, group=keys[by](item)) for item in labelled.items]
     chosen: dict[str, str] = {}
     shares = {"test": test, "validation": validation}
-    for stratum, groups in _strata(items, by).items():
+    # Stratum -> its groups -> number of their items.
+    counts: defaultdict[str, int] = defaultdict(int)
+    labels: defaultdict[str, set[str]] = defaultdict(set)
+    categories: dict[str, str] = {}
+    for one in items:
+        counts[one.group] += 1
+        labels[one.group].add(one.label)
+        categories[one.group] = one.category
+    inside = all(len(names) == 1 for names in labels.values())
+    strata: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for group in sorted(counts):
+        inner = categories[group] if by == "subcategory" else next(iter(labels[group]))
+        strata[inner if inside else ""][group] = counts[group]
+    for stratum, groups in strata.items():
         generator = np.random.default_rng([seed, *stratum.encode()])
         # Training needs two groups of a subcategory, or two subcategories of a category: validation takes none if it
         # would leave fewer. If groups are divided once for all, training needs one.
@@ -140,7 +153,19 @@ def read_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> LabelledS
     Raises:
         DatasetError: The file is not a split, belongs to another collection, leaks, or does not name the same items.
     """
-    content = _load(Path(path))
+    file = Path(path)
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise DatasetError(f"{file}: does not exist; write_split writes it") from error
+    except ValueError as error:
+        raise DatasetError(f"{file}: is not JSON, {error}") from error
+    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        raise DatasetError(f"{file}: is not a split, its format is not {_FORMAT!r}")
+    if content.get("version") != _VERSION:
+        raise DatasetError(f"{file}: version must be {_VERSION}, got {content.get('version')!r}")
+    if not isinstance(content.get("items"), dict) or "kind" not in content:
+        raise DatasetError(f"{file}: lacks its items or its kind; write it again with write_split")
     if content["kind"] != labelled.kind:
         raise DatasetError(f"{path}: must divide a collection of kind {labelled.kind}, got {content['kind']}")
     entries: Mapping[str, Any] = content["items"]
@@ -164,39 +189,6 @@ def read_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> LabelledS
     divided = labelled.with_items(items)
     check_split(divided)
     return divided
-
-
-def _load(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise DatasetError(f"{path}: does not exist; write_split writes it") from error
-    except ValueError as error:
-        raise DatasetError(f"{path}: is not JSON, {error}") from error
-    if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise DatasetError(f"{path}: is not a split, its format is not {_FORMAT!r}")
-    if content.get("version") != _VERSION:
-        raise DatasetError(f"{path}: version must be {_VERSION}, got {content.get('version')!r}")
-    if not isinstance(content.get("items"), dict) or "kind" not in content:
-        raise DatasetError(f"{path}: lacks its items or its kind; write it again with write_split")
-    return content
-
-
-def _strata(items: list[LabelledItem], by: str) -> dict[str, dict[str, int]]:
-    """Stratum -> its groups -> number of their items."""
-    counts: defaultdict[str, int] = defaultdict(int)
-    labels: defaultdict[str, set[str]] = defaultdict(set)
-    categories: dict[str, str] = {}
-    for item in items:
-        counts[item.group] += 1
-        labels[item.group].add(item.label)
-        categories[item.group] = item.category
-    inside = all(len(names) == 1 for names in labels.values())
-    strata: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for group in sorted(counts):
-        inner = categories[group] if by == "subcategory" else next(iter(labels[group]))
-        strata[inner if inside else ""][group] = counts[group]
-    return dict(strata)
 
 
 def _divide(

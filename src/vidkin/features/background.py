@@ -1,4 +1,4 @@
-"""Pictures that have nothing to do with anything: what unrelated frames look like to an extractor."""
+"""Background photographs: what unrelated frames look like to an extractor."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _HEIGHT, _WIDTH = 240, 320
 def background_frames() -> Frames:
     """96 cut-outs, [96, 240, 320, 3], of 16 photographs; the same on every machine.
 
-    One photograph is one sixteenth of them, so a quantile of .9 over the set ignores that a video may hold one.
+    Each photograph makes up one sixteenth of the set, so a quantile of .9 is not affected if a video shows one of them.
     """
     generator = np.random.default_rng(20)
     pictures = [cut for name in _PHOTOGRAPHS for cut in _cuts(_photograph(name), generator)]

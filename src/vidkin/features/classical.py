@@ -35,7 +35,7 @@ _CHUNK = 32
 class ClassicalExtractor:
     """Color, gradients and texture of 3 x 3 overlapping regions and the whole frame, whitened: [T, 10, 128].
 
-    Black bars are cut off first, then the picture is brought to a square, so letterboxing and squeezing change
+    Black bars are cut off first, then the picture is resized to a square, so letterboxing and squeezing change
     little. The whitening suppresses what copies change (compression, size, crop, logos, captions, brightness, gray);
     the one that ships with the package was fitted on photographs and their edited copies, and
     :meth:`vidkin.features.Whitening.fit_pairs` fits one on your own.
@@ -91,11 +91,11 @@ class ClassicalExtractor:
 def open_classical(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
 ) -> ClassicalExtractor:
-    """The extractor of the name ``classical``; it computes on the CPU, whatever ``device`` says.
+    """Open the extractor ``classical``; it always computes on the CPU.
 
     Raises:
-        UnknownExtractorError: The name has more parts, or settings.
-        InvalidArgumentError: There are weights, or the whitening is for other descriptors.
+        UnknownExtractorError: The name has further parts or settings.
+        InvalidArgumentError: Weights are given, or the whitening is for other descriptors.
     """
     if name != "classical":
         raise UnknownExtractorError(

@@ -1,6 +1,6 @@
-"""Boxes that are found: the picture inside borders, the parts of a split screen, the rectangle of an inset.
+"""Boxes found in the frames: the picture inside borders, the parts of a split screen, the rectangle of an inset.
 
-What was put around a picture, or beside it, meets it in straight lines that stay where they are while the picture
+Whatever was put around or beside a picture meets it in straight lines that stay in place while the picture
 changes. A box is a rectangle each side of which is such a line or a border of the frame.
 """
 

@@ -20,10 +20,10 @@ Views = Literal["none", "query", "both"]
 
 
 class FrameExtractor(Protocol):
-    """Frames in, regional descriptors out. One method, so that a new one is one small file.
+    """Turns frames into regional descriptors; a new one is one small file.
 
-    Implementations hold their own resizing and whitening and are deterministic: the same frames give the
-    same features, whatever batch they came in.
+    Implementations do their own resizing and whitening and are deterministic: the same frames give the
+    same features in any batch.
     """
 
     @property
@@ -45,8 +45,8 @@ class FrameExtractor(Protocol):
     def scorer(self) -> str:
         """The scorer that these features are made for: ``copies`` or ``kinds`` (:func:`vidkin.similarity.open_scorer`).
 
-        ``copies``: equal material is similar, everything else is unrelated. ``kinds``: similarity is graded, and the
-        order is what counts: the same thing, the same kind of thing, something else.
+        ``copies``: equal material is similar, everything else is unrelated. ``kinds``: similarity is graded, and only
+        the order is meaningful: the same thing, the same kind of thing, something else.
         """
         ...
 
@@ -63,8 +63,8 @@ class FrameExtractor(Protocol):
         Args:
             frames: T frames.
             mirror: Flip the frames first.
-            boxes: [V, 4] views of the (flipped) picture, the whole first; None for the whole alone. An extractor of
-                clips knows only the whole.
+            boxes: [V, 4] views of the (flipped) picture, the whole first; None for the whole alone. Extractors of
+                clips support only the whole.
         """
         ...
 
@@ -90,7 +90,7 @@ class ClipPlan:
 
 @runtime_checkable
 class ClipExtractor(FrameExtractor, Protocol):
-    """An extractor whose descriptors are of clips: it says which frames it needs and takes them as they come."""
+    """An extractor that describes clips: it plans which frames it needs and takes them as they arrive."""
 
     def plan(self, duration: float, *, rate: float, start: float = 0.0, end: float | None = None) -> ClipPlan:
         """What to read of a file, or of the stretch from ``start`` to ``end``.
@@ -106,5 +106,5 @@ class ClipExtractor(FrameExtractor, Protocol):
     def describe_clips(
         self, batches: Iterator[Frames], plan: ClipPlan, *, mirror: bool = False
     ) -> Iterator[FrameFeatures]:
-        """Features of the clips, as soon as their frames are there; at least one clip of any video."""
+        """Features of the clips as soon as their frames have arrived; at least one clip for any video."""
         ...

@@ -38,6 +38,7 @@ def describe_file(
     batch: int = 32,
     threads: int = 0,
     beat: Callable[[Phase], None] = lambda phase: None,
+    on_damage: Callable[[str], None] | None = None,
 ) -> Iterator[tuple[FrameFeatures, ...]]:
     """Features of consecutive stretches of a file, in order; memory does not grow with its length.
 
@@ -55,6 +56,7 @@ def describe_file(
         batch: Frames decoded at a time, between two calls of ``beat``.
         threads: Of the decoder, as of :func:`vidkin.media.iter_frames`.
         beat: Called for every packet that is read, and whenever the phase changes.
+        on_damage: As of :func:`vidkin.media.iter_frames`; called for each pass over the file.
 
     Returns:
         For each stretch one FrameFeatures for each of ``mirrors``.
@@ -73,6 +75,7 @@ def describe_file(
             batch=batch,
             threads=threads,
             on_read=lambda: beat("decoding"),
+            on_damage=on_damage,
         ):
             beat("describing")
             yield frames

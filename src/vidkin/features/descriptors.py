@@ -47,7 +47,7 @@ def describe_regions(images: torch.Tensor) -> torch.Tensor:
     reduction. Flat regions stay near zero instead of being blown up to unit length.
     """
     if images.ndim != 4 or tuple(images.shape[1:]) != (3, SIDE, SIDE):
-        raise InvalidArgumentError(f"images must be [T, 3, {SIDE}, {SIDE}], given is {list(images.shape)}")
+        raise InvalidArgumentError(f"images must be [T, 3, {SIDE}, {SIDE}], got {list(images.shape)}")
     lab = lab_from_rgb(images)
     luminance = lab[:, :1]
     orientations = _orientation_cells(luminance)

@@ -1,4 +1,4 @@
-"""A whitening from pictures alone: each is edited as copies are, and what the edits change is suppressed."""
+"""Fit a whitening to pictures alone: each is edited as copies are, and what the edits change is suppressed."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def fit_edit_whitening(
 
     Args:
         extractor: Gives the descriptors to whiten.
-        images: Pictures [H, W, 3] uint8 of any sizes, some hundreds at least: frames of one's own videos, photographs.
+        images: Pictures [H, W, 3] uint8 of any size, at least a few hundred: frames of your videos, photographs.
         dimension: Length of the whitened descriptors.
         edits: Names in :data:`vidkin.media.EDITS`.
         copies: Per picture, at most as many as there are edits.
@@ -78,10 +78,12 @@ def fit_edit_whitening(
         on_progress: Called with the number of pictures done.
 
     Raises:
-        InvalidArgumentError: No pictures, or more copies than edits.
+        InvalidArgumentError: There are no pictures, or more copies than edits.
     """
     if not 1 <= copies <= len(edits):
-        raise InvalidArgumentError(f"copies is {copies}, allowed is 1 to the number of edits, {len(edits)}")
+        raise InvalidArgumentError(
+            f"copies must be from 1 to {len(edits)}, the number of edits, got {copies}"
+        )
 
     def pairs() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         generator = np.random.default_rng(seed)

@@ -1,6 +1,6 @@
-"""How much there is to see in a frame, and which part of it is the picture.
+"""How much detail a frame has, and which part of it is the picture.
 
-Both judge every frame for itself, so that features do not depend on the batch that a frame came in.
+Both look at every frame by itself, so that features do not depend on the batch.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BLOCK = 8  # lines; compression smears an edge over one block of its transform
 
 
 def frame_information(images: NDArray[np.uint8]) -> torch.Tensor:
-    """How much there is to see in each frame, as a weight: the square of the share of it that has detail.
+    """How much detail each frame has, as a weight: the square of the share of the frame that has detail.
 
     The luma (.299 R + .587 G + .114 B) is averaged down to 128 x 128 and cut into 16 x 16 cells. From each cell
     the mean of each row and of each column is taken away, which removes smooth gradients and straight edges along the
@@ -178,7 +178,7 @@ def _interior(sides: tuple[_Side, _Side], length: int) -> slice:
 
 
 def _pair(sides: tuple[_Side, _Side], interior: slice, length: int) -> tuple[int, int]:
-    """Depths of two opposite bars, (0, 0) if they are no pair."""
+    """Depths of two opposite bars, (0, 0) if they do not form a pair."""
     first, second = sides
     is_pair = (
         first.depth > 0
@@ -191,7 +191,7 @@ def _pair(sides: tuple[_Side, _Side], interior: slice, length: int) -> tuple[int
 
 
 def _lone(sides: tuple[_Side, _Side]) -> tuple[int, int]:
-    """Depths of black bars with sharp edges, each for itself."""
+    """Depths of black bars with sharp edges, each by itself."""
     first, second = (
         side.depth
         if side.depth
@@ -206,5 +206,5 @@ def _lone(sides: tuple[_Side, _Side]) -> tuple[int, int]:
 def _check(images: NDArray[np.uint8]) -> None:
     if images.ndim != 4 or images.shape[-1] != 3 or images.dtype != np.uint8 or not all(images.shape[1:3]):
         raise InvalidArgumentError(
-            f"images must be [T, H, W, 3] uint8 with at least one pixel, given is {list(images.shape)} {images.dtype}"
+            f"images must be [T, H, W, 3] uint8 with at least one pixel, got {list(images.shape)} {images.dtype}"
         )

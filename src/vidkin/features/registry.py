@@ -71,8 +71,8 @@ def open_extractor(
     """The extractor that a name stands for.
 
     Args:
-        name: ``classical`` (the default: no weights, works offline), ``vidkin`` (the small encoder of
-            our own, over views of every frame), ``timm:<model>``, ``torchvision:<model>``,
+        name: ``classical`` (the default: no weights, works offline), ``vidkin`` (vidkin's own small
+            encoder, over views of every frame), ``timm:<model>``, ``torchvision:<model>``,
             the folder of a trained model (``path/to/model`` or ``model:path/to/model``), a registered prefix or
             that of an installed plugin (entry point group ``vidkin.extractors``). Settings follow a question mark:
             ``timm:mobilenetv2_100?pad_type=same&size=256``
@@ -83,9 +83,9 @@ def open_extractor(
         device: ``auto`` (CUDA where there is one), ``cpu``, ``cuda``, ``cuda:1``.
 
     Raises:
-        UnknownExtractorError: Nothing answers to this name; the message lists what does.
-        WeightsUnavailableError: The weights are neither given nor cached nor to be had.
-        InvalidArgumentError: A setting is not allowed.
+        UnknownExtractorError: There is no such extractor; the message lists those there are.
+        WeightsUnavailableError: The weights are neither given nor cached, and cannot be downloaded.
+        InvalidArgumentError: A setting is invalid.
     """
     factory = _EXTRACTORS.find(_prefix(parse_name(name))) if name else None
     if factory is None:
@@ -99,7 +99,7 @@ def available_extractors() -> tuple[str, ...]:
 
 
 def absolute_name(name: str) -> str:
-    """The name as it can be kept: that of a model's folder made absolute, any other unchanged."""
+    """The name in the form that is stored: the folder of a model made absolute, any other name unchanged."""
     parsed = parse_name(name)
     if _prefix(parsed) != _MODEL_PREFIX:
         return name
@@ -111,12 +111,12 @@ def register_extractor(prefix: str, factory: ExtractorFactory, *, usage: str | N
     """Let :func:`open_extractor` answer to names ``prefix`` and ``prefix:...`` (and to those with ``?settings``).
 
     Args:
-        prefix: Letters, digits, ``_`` and ``-``; not one that is taken.
+        prefix: Letters, digits, ``_`` and ``-``; not in use yet.
         factory: Called as ``factory(name, weights=..., whitening=..., device=...)``.
         usage: How the name is written, for lists and messages; default ``prefix:<name>``.
 
     Raises:
-        InvalidArgumentError: The prefix is malformed or taken.
+        InvalidArgumentError: The prefix is malformed or in use.
     """
     _EXTRACTORS.register(prefix, factory, usage=usage)
 
@@ -130,7 +130,7 @@ def better_extractor_hint() -> str:
 
 
 def _prefix(name: Name) -> str:
-    """What decides who makes the extractor; a registered name comes before a folder of the same name."""
+    """The part of a name that selects the factory; a registered name comes before a folder of the same name."""
     if name.prefix not in _EXTRACTORS and (Path(name.path).expanduser() / _MODEL_FILE).is_file():
         return _MODEL_PREFIX
     return name.prefix

@@ -1,4 +1,4 @@
-"""Whitening: descriptors in which every direction weighs by what it tells, not by how much it varies."""
+"""Whitening: weight every direction of descriptors by what it tells, not by how much it varies."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _RANK_TOLERANCE = 1e-10
 class Whitening:
     """A linear map to unit vectors: ``y = L2((x - mean) @ projection)``.
 
-    Made by :meth:`fit` (principal components of the data), :meth:`fit_pairs` (discriminative: what edits move
-    weighs less), :meth:`from_eigen` (someone else's matrix) or :meth:`load`.
+    Made by :meth:`fit` (principal components of the data), :meth:`fit_pairs` (discriminative: directions that edits
+    change count less), :meth:`from_eigen` (someone else's matrix) or :meth:`load`.
 
     Attributes:
         mean: [D] float32.
@@ -48,20 +48,20 @@ class Whitening:
 
     def __post_init__(self) -> None:
         if self.projection.ndim != 2:
-            raise InvalidArgumentError(f"projection must be [D, D'], given is {list(self.projection.shape)}")
+            raise InvalidArgumentError(f"projection must be [D, D'], got {list(self.projection.shape)}")
         before, after = self.projection.shape
         for name, length in (("mean", before), ("eigenvalues", after)):
             given = getattr(self, name)
             if tuple(given.shape) != (length,):
                 raise InvalidArgumentError(
-                    f"{name} must be [{length}] as projection is [{before}, {after}], given is {list(given.shape)}"
+                    f"{name} must be [{length}] as projection is [{before}, {after}], got {list(given.shape)}"
                 )
         for name in ("mean", "projection", "eigenvalues"):
             given = getattr(self, name)
             if given.dtype != torch.float32 or not bool(torch.isfinite(given).all()):
-                raise InvalidArgumentError(f"{name} must be finite float32, given is {given.dtype}")
+                raise InvalidArgumentError(f"{name} must be finite float32, got {given.dtype}")
         if self.kind not in ("pca", "pairs"):
-            raise InvalidArgumentError(f"kind must be 'pca' or 'pairs', given is {self.kind!r}")
+            raise InvalidArgumentError(f"kind must be 'pca' or 'pairs', got {self.kind!r}")
 
     def __repr__(self) -> str:
         return f"Whitening({self.kind}, {self.projection.shape[0]} -> {self.projection.shape[1]})"
@@ -81,7 +81,7 @@ class Whitening:
         """
         if values.shape[-1] != self.mean.shape[0]:
             raise InvalidArgumentError(
-                f"this whitening is for vectors of {self.mean.shape[0]}, given are vectors of {values.shape[-1]}; "
+                f"vectors must have length {self.mean.shape[0]} for this whitening, got {values.shape[-1]}; "
                 "it was made with another extractor"
             )
         mean, projection = self.mean.to(values.device), self.projection.to(values.device)
@@ -109,7 +109,7 @@ class Whitening:
             epsilon: Keeps directions without variance from exploding.
 
         Raises:
-            InvalidArgumentError: No vectors, too few for ``dimension``, or batches of different length D.
+            InvalidArgumentError: There are no vectors or too few for ``dimension``, or batches differ in length D.
         """
         moments = _Moments()
         for batch in batches:
@@ -140,21 +140,21 @@ class Whitening:
                 Pairs in which one vector is all zero are left out.
             dimension: D', at most D.
             shrinkage: In (0, 1]; more for fewer pairs. 1 ignores the pairs' directions.
-            power: In [0, 1]; 0 keeps the kept directions' weight, 1 also equalises their total variance.
+            power: In [0, 1]; 0 keeps the kept directions' weight, 1 also equalizes their total variance.
 
         Raises:
-            InvalidArgumentError: No pairs, pairs that are all equal, shapes that differ, or a setting out of range.
+            InvalidArgumentError: There are no pairs, all pairs are equal, shapes differ, or a setting is out of range.
         """
         if not 0 < shrinkage <= 1:
-            raise InvalidArgumentError(f"shrinkage must be in (0, 1], given is {shrinkage}")
+            raise InvalidArgumentError(f"shrinkage must be in (0, 1], got {shrinkage}")
         if not 0 <= power <= 1:
-            raise InvalidArgumentError(f"power must be in [0, 1], given is {power}")
+            raise InvalidArgumentError(f"power must be in [0, 1], got {power}")
         total, within = _Moments(), _Moments(centered=False)
         for first, second in pairs:
             if first.shape != second.shape:
                 raise InvalidArgumentError(
                     "the two sides of a pair must have one shape, "
-                    f"given are {list(first.shape)} and {list(second.shape)}"
+                    f"got {list(first.shape)} and {list(second.shape)}"
                 )
             a, b = _rows(first), _rows(second)
             content = _with_content(a) & _with_content(b)
@@ -190,13 +190,13 @@ class Whitening:
             mean: [D].
             vectors: V [D, D'], components as columns.
             eigenvalues: d [D'], decreasing.
-            count: Give it when d are eigenvalues of the *scatter* ``X^T X`` of that many vectors; they (and
+            count: Set it if d are eigenvalues of the *scatter* ``X^T X`` of that many vectors; they (and
                 ``epsilon``, which then was added to the scatter's) are divided by it. None: of the covariance.
             epsilon: Added to the eigenvalues as they are given.
         """
         divisor = 1 if count is None else count
         if divisor < 1:
-            raise InvalidArgumentError(f"count must be at least 1, given is {count}")
+            raise InvalidArgumentError(f"count must be at least 1, got {count}")
         values = eigenvalues.double().clamp_min(0) / divisor
         projection = vectors.double() * (values + epsilon / divisor).rsqrt()
         return cls(mean.float(), projection.float(), values.float())
@@ -205,7 +205,7 @@ class Whitening:
         """Write ``mean``, ``projection`` and ``eigenvalues`` as safetensors, with kind and conventions as metadata.
 
         Raises:
-            MediaError: The file cannot be written; what was there is as it was.
+            MediaError: The file cannot be written; an existing file stays unchanged.
         """
         from safetensors.torch import save
 
@@ -237,12 +237,12 @@ class Whitening:
             return cls.from_eigen(tensors["mean"], tensors["vectors"], tensors["eigenvalues"], count=count)
         if not {"mean", "projection", "eigenvalues"} <= names:
             raise InvalidArgumentError(
-                f"{os.fspath(path)} is no whitening: it must hold mean, eigenvalues and projection (or vectors), "
-                f"it holds {', '.join(sorted(names)[:6]) or 'nothing'}"
+                f"{os.fspath(path)}: a whitening must hold mean, eigenvalues and projection (or vectors), "
+                f"got {', '.join(sorted(names)[:6]) or 'nothing'}"
             )
         kind = metadata.get("kind", "pca")
         if kind not in ("pca", "pairs"):
-            raise InvalidArgumentError(f"{os.fspath(path)}: kind must be 'pca' or 'pairs', it is {kind!r}")
+            raise InvalidArgumentError(f"{os.fspath(path)}: kind must be 'pca' or 'pairs', got {kind!r}")
         return cls(
             tensors["mean"].float(),
             tensors["projection"].float(),
@@ -273,20 +273,26 @@ def fit_whitening(extractor: FrameExtractor, frames: Iterable[Frames], *, dimens
 def read_safetensors(
     path: str | os.PathLike[str], *, purpose: str
 ) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """All tensors and the metadata of a file; ``purpose`` names what was looked for in the errors."""
+    """All tensors and the metadata of a file; ``purpose`` says in errors what the file is for."""
     from safetensors import SafetensorError, safe_open
 
     name = os.fspath(path)
     if not os.path.isfile(name):
-        raise InvalidArgumentError(f"there is no {purpose} file at {name}")
+        raise InvalidArgumentError(f"{name}: no such {purpose} file")
     try:
         with safe_open(name, framework="pt") as file:
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a mapping)
-            return tensors, dict(file.metadata() or {})
+            metadata = dict(file.metadata() or {})
     except SafetensorError as error:
         raise InvalidArgumentError(
-            f"{name} is not a safetensors file ({error}); {purpose} must be given as safetensors"
+            f"{name}: not a safetensors file ({error}); convert the {purpose} to safetensors"
         ) from error
+    for key, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.float().isfinite().all()):
+            raise InvalidArgumentError(
+                f"{name}: {key} has values that are not finite; use another {purpose} file"
+            )
+    return tensors, metadata
 
 
 class _Moments:
@@ -306,7 +312,7 @@ class _Moments:
             self._scatter = torch.zeros(dimension, dimension, dtype=torch.float64)
         elif rows.shape[1] != len(self._mean):
             raise InvalidArgumentError(
-                f"all vectors must have one length, given are vectors of {len(self._mean)} and of {rows.shape[1]}"
+                f"all vectors must have one length, got vectors of {len(self._mean)} and of {rows.shape[1]}"
             )
         if not len(rows):
             return
@@ -322,7 +328,9 @@ class _Moments:
     def mean_and_covariance(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean [D] and scatter / N [D, D]."""
         if self._count == 0:
-            raise InvalidArgumentError("whitening needs vectors with content, none were given")
+            raise InvalidArgumentError(
+                "a whitening must be fitted on at least one vector that is not zero, got none"
+            )
         return self._mean, self._scatter / self._count
 
 
@@ -339,14 +347,14 @@ def _with_content(rows: torch.Tensor) -> torch.Tensor:
 def _largest_eigen(matrix: torch.Tensor, dimension: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The largest eigenvalues [D'] in decreasing order and their vectors [D, D'], signs made definite."""
     if not 1 <= dimension <= len(matrix):
-        raise InvalidArgumentError(f"dimension must be in 1..{len(matrix)}, given is {dimension}")
+        raise InvalidArgumentError(f"dimension must be from 1 to {len(matrix)}, got {dimension}")
     values, vectors = torch.linalg.eigh(matrix)
     values, vectors = values.flip(0), vectors.flip(1)[:, :dimension]
     rank = int((values > _RANK_TOLERANCE * values[0]).sum())
     if dimension > rank:
         raise InvalidArgumentError(
-            f"the given vectors vary in {rank} directions only, dimension {dimension} would be noise; "
-            f"give more and more varied frames, or dimension={rank} at most"
+            f"dimension must be at most {rank}, as the vectors vary in no more directions, got {dimension}; "
+            "use more frames that differ more, or a smaller dimension"
         )
     strongest = vectors.abs().argmax(dim=0)
     return values[:dimension], vectors * vectors.gather(0, strongest[None]).sign()

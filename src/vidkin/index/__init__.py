@@ -1,7 +1,11 @@
 """Room index: the embedded store, ingest, two-stage search, duplicates."""
 
 from vidkin.index.collection import Index
+from vidkin.index.decisions import Decision
 from vidkin.index.duplicates.groups import DuplicateGroup, DuplicateMember
+from vidkin.index.duplicates.removal.actions import FileAction, apply_plan, undo
+from vidkin.index.duplicates.removal.journal import Journal
+from vidkin.index.duplicates.removal.plans import DuplicatePlan, plan_removal, read_plan, write_plan
 from vidkin.index.info import IndexInfo
 from vidkin.index.ingest.executor import (
     Advanced,
@@ -32,18 +36,22 @@ __all__ = [
     "Advanced",
     "Comparison",
     "DamagedPart",
+    "Decision",
     "Described",
     "DuplicateGroup",
     "DuplicateMember",
+    "DuplicatePlan",
     "Entry",
     "Event",
     "Executor",
+    "FileAction",
     "FileOutcome",
     "Idle",
     "Index",
     "IndexInfo",
     "IngestInterrupted",
     "IngestReport",
+    "Journal",
     "LanceStore",
     "Match",
     "MemoryStore",
@@ -59,12 +67,17 @@ __all__ = [
     "VideoRecord",
     "WindowVectors",
     "WorkerSpec",
+    "apply_plan",
     "compare",
     "describe_video",
+    "plan_removal",
     "query_rate",
+    "read_plan",
     "repair",
     "sampling_rate",
     "scan",
     "to_stored",
+    "undo",
     "window_vectors",
+    "write_plan",
 ]

@@ -11,7 +11,7 @@ from types import TracebackType
 
 from vidkin.errors import CollectionError
 from vidkin.features import FrameExtractor
-from vidkin.index.decisions import Decisions, decide_pair
+from vidkin.index.decisions import Decision, Decisions, decide_pair, forget_pair, list_decisions
 from vidkin.index.duplicates.groups import DuplicateGroup
 from vidkin.index.info import IndexInfo, collect_info
 from vidkin.index.ingest.executor import Executor, WorkerSpec
@@ -272,6 +272,7 @@ class Index:
         threshold: float = 0.7,
         parts: bool = False,
         mirrored: bool = True,
+        keep: str = "best",
         on_progress: Callable[[int, int], None] | None = None,
     ) -> list[DuplicateGroup]:
         """Groups of videos that hold the same material, without comparing all pairs.
@@ -283,13 +284,16 @@ class Index:
             threshold: Score from which on two videos belong together, in (0, 1].
             parts: Also group excerpts, and videos that share a part, with the video they match best.
             mirrored: Also find copies that were flipped left to right; some frames of every video are read for it once.
+            keep: Which member of a group is the best: ``best``, ``oldest``, ``newest``, ``largest``, ``longest``, or a
+                folder whose files come first. ``best`` has the most detail, no logo and its colors.
             on_progress: Called with (steps done, steps in all).
 
         Raises:
+            InvalidArgumentError: The threshold is out of its range, or ``keep`` is neither a rule nor a folder.
             CollectionMismatchError: The scores of the index order kinds and do not tell copies from other videos.
         """
         return self._searcher.duplicates(
-            threshold=threshold, parts=parts, mirrored=mirrored, on_progress=on_progress
+            threshold=threshold, parts=parts, mirrored=mirrored, keep=keep, on_progress=on_progress
         )
 
     def recall(
@@ -319,6 +323,15 @@ class Index:
         """Remember that two videos of the index are not duplicates, whatever their score."""
         self._check_writable()
         decide_pair(self.path, self.store, first, second, "not a match", wait=wait)
+
+    def forget_decision(self, first: PathLike, second: PathLike, *, wait: float = 5.0) -> None:
+        """Undo :meth:`confirm` or :meth:`reject` of two videos."""
+        self._check_writable()
+        forget_pair(self.path, self.store, first, second, wait=wait)
+
+    def decisions(self) -> list[Decision]:
+        """What was confirmed and rejected, with the files."""
+        return list_decisions(self.path, self.store)
 
     def videos(self) -> list[VideoRecord]:
         """All records, broken and stale ones too, sorted by path."""

@@ -14,10 +14,24 @@ from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.lookup import find_records
 
-__all__ = ["Decisions", "Verdict", "decide_pair"]
+__all__ = ["Decision", "Decisions", "Verdict", "decide_pair", "forget_pair", "list_decisions"]
 
 Verdict = Literal["match", "not a match"]
 PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verdict with the files that it is about.
+
+    Attributes:
+        first, second: Paths of the files of either content; none where the index has no such file any more.
+        verdict: On the pair.
+    """
+
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    verdict: Verdict
 
 
 @dataclass(slots=True)
@@ -42,6 +56,17 @@ class Decisions:
             raise InvalidArgumentError("the two videos must differ, got two files with the same content")
         self.verdicts[frozenset((first, second))] = verdict
 
+    def forget(self, first: str, second: str) -> None:
+        """Drop the verdict on two content hashes.
+
+        Raises:
+            InvalidArgumentError: There is none.
+        """
+        if self.verdicts.pop(frozenset((first, second)), None) is None:
+            raise InvalidArgumentError(
+                "there is no decision on these two videos; `vidkin decisions` lists those there are"
+            )
+
     def verdict(self, first: str, second: str) -> Verdict | None:
         """The verdict on this pair, if there is one."""
         return self.verdicts.get(frozenset((first, second)))
@@ -59,7 +84,7 @@ class Decisions:
         try:
             rows = json.loads(path.read_text(encoding="utf-8"))["decisions"]
             return cls({frozenset((row["first"], row["second"])): row["verdict"] for row in rows})
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CollectionDamagedError(
                 f"{path} is damaged ({error}); correct it, restore it from a copy or move it away"
             ) from error
@@ -94,6 +119,31 @@ def decide_pair(
         decisions = Decisions.open(folder)
         decisions.decide(*hashes, verdict)
         decisions.save(folder)
+
+
+def forget_pair(folder: Path, store: VectorStore, first: PathLike, second: PathLike, *, wait: float) -> None:
+    """Drop the verdict on two videos of the index in this folder; see :func:`decide_pair`.
+
+    Raises:
+        InvalidArgumentError: There is none.
+    """
+    hashes = _content_hash(store, first), _content_hash(store, second)
+    with writer_lock(folder, wait=wait):
+        decisions = Decisions.open(folder)
+        decisions.forget(*hashes)
+        decisions.save(folder)
+
+
+def list_decisions(folder: Path, store: VectorStore) -> list[Decision]:
+    """All verdicts of the index in this folder, in the order of their files."""
+    paths: dict[str, list[str]] = {}
+    for record in store.videos():
+        paths.setdefault(record.content_hash, []).append(record.path)
+    decisions = []
+    for pair, verdict in Decisions.open(folder).verdicts.items():
+        first, second = sorted(tuple(paths.get(content, ())) for content in pair)
+        decisions.append(Decision(first, second, verdict))
+    return sorted(decisions, key=lambda decision: (decision.first, decision.second))
 
 
 def _content_hash(store: VectorStore, path: PathLike) -> str:

@@ -23,6 +23,7 @@ class IndexInfo:
         sampling_rate: Frames per second of ordinary videos.
         videos: Number of videos that can be searched.
         broken: Number of files that cannot be read, or must be read again.
+        damaged: Number of videos of which a part could not be read; ``vidkin info --videos`` says what.
         frames: Number of frames with features.
         windows: Number of windows that the first stage of search looks at.
         seconds: Duration of all videos.
@@ -37,6 +38,7 @@ class IndexInfo:
     sampling_rate: float
     videos: int
     broken: int
+    damaged: int
     frames: int
     windows: int
     seconds: float
@@ -61,6 +63,7 @@ def collect_info(folder: Path, manifest: Manifest, store: VectorStore) -> IndexI
         sampling_rate=manifest.sampling_rate,
         videos=sum(record.status == "ok" for record in records),
         broken=sum(record.status != "ok" for record in records),
+        damaged=sum(bool(record.damage) for record in records),
         frames=sum(record.frames for record in records),
         windows=sum(record.windows for record in records),
         seconds=sum(record.duration for record in records),

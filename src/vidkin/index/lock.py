@@ -5,18 +5,26 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from vidkin.errors import CollectionLockedError
+from vidkin._base.atomic import write_text
+from vidkin.errors import CollectionError, CollectionLockedError
 from vidkin.index.storage.files import writing
+from vidkin.index.writer_queue import has_waiting_writer, stand_in_queue
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 __all__ = ["writer_lock"]
 
 LOCK_FILE = "writer.lock"
 HOLDER_FILE = "writer.json"
+_PAUSE = 0.05
 
 
 @contextmanager
@@ -27,38 +35,74 @@ def writer_lock(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
 
     Args:
         folder: Of the index.
-        wait: Seconds to wait for another writer; 0 fails at once.
+        wait: Seconds to wait for other writers, those who came first before this one; 0 fails at once.
 
     Raises:
         CollectionLockedError: Another process (or another part of this one) still holds it; says which.
-        CollectionError: The system refuses to write there.
+        CollectionError: The system refuses to write there, or a part of the index is a symbolic link.
     """
-    from filelock import FileLock, Timeout  # loads asyncio, which readers do not need
+    from filelock import FileLock  # loads asyncio, which readers do not need
 
     lock = FileLock(folder / LOCK_FILE, thread_local=False)
     with writing(folder):
-        try:
-            lock.acquire(timeout=max(wait, 0.0))
-        except Timeout:
+        if not _acquire(lock, folder, wait):
             waited = f" still after {wait:g} s" if wait > 0 else ""
             raise CollectionLockedError(
                 f"{folder} is being written to{waited} by {_holder(folder)}; "
                 "try again later, or wait for it (--wait SECONDS, in Python wait=SECONDS)"
-            ) from None
+            )
     try:
-        note = {
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-            "since": datetime.now().astimezone().isoformat(timespec="seconds"),
-        }
         with writing(folder):
-            (folder / HOLDER_FILE).write_text(json.dumps(note), encoding="utf-8")
+            _refuse_links(folder)
+            note = {
+                "pid": os.getpid(),
+                "host": socket.gethostname(),
+                "since": datetime.now().astimezone().isoformat(timespec="seconds"),
+            }
+            write_text(folder / HOLDER_FILE, json.dumps(note))
         yield
     finally:
         # While the lock is still held, so that this cannot delete the next holder's note.
         with suppress(OSError):
             (folder / HOLDER_FILE).unlink(missing_ok=True)
         lock.release()
+
+
+def _acquire(lock: BaseFileLock, folder: Path, wait: float) -> bool:
+    """Get the lock, behind those who have waited for longer; False if that takes too long."""
+    from filelock import Timeout
+
+    try:
+        if wait <= 0:
+            if has_waiting_writer(folder):
+                return False
+            lock.acquire(timeout=0)
+            return True
+        deadline = time.monotonic() + wait
+        with stand_in_queue(folder) as is_next:
+            while not is_next():
+                if time.monotonic() >= deadline:
+                    return False
+                time.sleep(_PAUSE)
+            lock.acquire(timeout=max(deadline - time.monotonic(), 0.0), poll_interval=_PAUSE)
+            return True
+    except Timeout:
+        return False
+
+
+def _refuse_links(folder: Path) -> None:
+    """:class:`CollectionError` if a part of the index is a symbolic link, through which we would write elsewhere."""
+    waiting = [os.fspath(folder)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    raise CollectionError(
+                        f"{entry.path} is a symbolic link; an index must not contain any: replace it by what it "
+                        "points to, or remove it"
+                    )
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
 
 
 def _holder(folder: Path) -> str:

@@ -20,6 +20,7 @@ from vidkin.errors import (
 )
 from vidkin.index.lock import HOLDER_FILE, LOCK_FILE, writer_lock
 from vidkin.index.storage.files import write_whole
+from vidkin.index.writer_queue import QUEUE_FOLDER
 from vidkin.similarity import available_scorers
 
 __all__ = ["FORMAT_VERSION", "MANIFEST_FILE", "Manifest", "create_manifest"]
@@ -27,7 +28,7 @@ __all__ = ["FORMAT_VERSION", "MANIFEST_FILE", "Manifest", "create_manifest"]
 FORMAT_VERSION = 1
 MANIFEST_FILE = "collection.json"
 # What may lie in a folder while an index is made there, or where that was interrupted.
-_OWN_FILES = {MANIFEST_FILE, LOCK_FILE, HOLDER_FILE, "collection.partial"}
+_OWN_FILES = {MANIFEST_FILE, LOCK_FILE, HOLDER_FILE, QUEUE_FOLDER, "collection.partial"}
 _REMEDY = "restore it from a copy, or make a new index in another folder (decisions.json can be copied there)"
 _TYPES: dict[str, tuple[type, ...]] = {
     "extractor": (str,),
@@ -86,7 +87,7 @@ class Manifest:
                 f"there is no index at {folder}; make one with `vidkin index FOLDER --index {folder}`, in Python "
                 "Index.open(..., create=True)"
             ) from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise CollectionDamagedError(f"{path} is damaged ({error}); {_REMEDY}") from error
         version = values.get("format_version") if isinstance(values, dict) else None
         if not isinstance(version, int):

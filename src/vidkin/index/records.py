@@ -42,6 +42,7 @@ class VideoRecord:
         sampling_rate: Frames per second at which they were sampled.
         windows: Number of windows for the first stage of search.
         added_at: Seconds since the epoch.
+        damage: One line on what could not be read of an ok video (packets skipped, its end cut off), else "".
         id: Assigned by the store when the record is appended; never used again after a removal.
     """
 
@@ -62,6 +63,7 @@ class VideoRecord:
     sampling_rate: float = 0.0
     windows: int = 0
     added_at: float = 0.0
+    damage: str = ""
     id: int = -1
 
     def __post_init__(self) -> None:
@@ -84,7 +86,7 @@ class VideoRecord:
         Args:
             cause: One line that says why.
         """
-        return replace(self, status="stale", cause=cause, mtime_ns=0, frames=0, windows=0)
+        return replace(self, status="stale", cause=cause, mtime_ns=0, frames=0, windows=0, damage="")
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ def iter_frames(
     batch: int = 32,
     threads: int = 0,
     on_read: Callable[[], None] = lambda: None,
+    on_damage: Callable[[str], None] | None = None,
 ) -> Iterator[Frames]:
     """Read a video in batches, with memory that does not grow with its length.
 
@@ -65,6 +66,7 @@ def iter_frames(
         batch: At most this many frames at once; batches of large frames are shorter, and hold about 64 MiB.
         threads: Threads of the decoder, 0 is one per core. Set 1 if many files are read in parallel.
         on_read: Called for every packet that is read: reading goes on.
+        on_damage: Called at the end with one line if parts of the file were damaged; None logs a warning.
 
     Yields:
         `Frames` of at least one frame each. Timestamps are those of the frames, so the first may be before
@@ -74,7 +76,7 @@ def iter_frames(
         InvalidArgumentError: An argument is out of range.
         MediaError: The file cannot be read as video (missing, empty, sound only, a playlist, frames of more than 80
             million pixels, damaged before the first frame...), or ``start`` is beyond its end. Later damage is skipped
-            and logged as a warning.
+            and told (``on_damage``).
     """
     if rate is not None and not 0 < rate <= _MOST_SAMPLES:
         raise InvalidArgumentError(
@@ -87,7 +89,7 @@ def iter_frames(
         raise InvalidArgumentError(f"end must be after start, {start} s, got {end}")
     check_at_least(1, short_side=1 if short_side is None else short_side, batch=batch)
     check_at_least(0, threads=threads)
-    return _batches(os.fspath(path), rate, start, end, short_side, batch, threads, on_read)
+    return _batches(os.fspath(path), rate, start, end, short_side, batch, threads, on_read, on_damage)
 
 
 def read_frames(
@@ -137,13 +139,14 @@ def _batches(
     batch: int,
     threads: int,
     on_read: Callable[[], None],
+    on_damage: Callable[[str], None] | None,
 ) -> Iterator[Frames]:
     with open_video(name, threads=threads) as (container, stream):
         orient = Orienter(name, stream.codec_context.codec.canonical_name)
         convert = Converter(orient, clean_aspect(stream.sample_aspect_ratio), short_side)
         images: list[NDArray[np.uint8]] = []
         times: list[float] = []
-        reader = PictureReader(name, container, stream, on_read=on_read)
+        reader = PictureReader(name, container, stream, on_read=on_read, on_damage=on_damage)
         for seconds, frame in _sampled(reader, rate, start, end):
             images.append(convert(frame))
             times.append(seconds)

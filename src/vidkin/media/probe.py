@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,6 +31,8 @@ __all__ = ["VideoInfo", "probe"]
 TAIL = 2.0
 # Headers are often slightly wrong; a file is cut off if more than this and more than a tenth is missing.
 _LEAST_CUT = 1.0
+# As multiplexers write it for each stream of a Matroska file.
+_TAGGED_DURATION = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d*)?)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +91,7 @@ class VideoInfo:
     @property
     def cut_off(self) -> bool:
         """Whether the file ends well before its video, as after an interrupted download; the rest can be read."""
-        return self.stated_duration - self.duration > max(_LEAST_CUT, self.stated_duration / 10)
+        return self.stated_duration - self.duration > _margin(self.stated_duration)
 
 
 def probe(path: str | os.PathLike[str], *, on_read: Callable[[], None] = lambda: None) -> VideoInfo:
@@ -151,13 +154,45 @@ def _describe(
 
 
 def _stated(container: InputContainer, stream: VideoStream) -> float:
-    """Duration of the video by the header; of the whole file only if there is no sound that could be longer."""
+    """Duration of the video by the header; 0 if it does not say."""
+    if container.format.name == "avi":
+        # FFmpeg makes the duration fit to what is there.
+        return stream.frames / frame_rate(stream)
     if stream.duration is not None and stream.time_base is not None:
         return max(float(stream.duration * stream.time_base), 0.0)
-    if container.duration is not None and not container.streams.audio:
-        # Matroska counts from 0, even if the first frame is later.
-        return max((container.duration - max(container.start_time or 0, 0)) / av.time_base, 0.0)
-    return 0.0
+    # Matroska counts from 0, even if the first frame is later.
+    first = max(container.start_time or 0, 0) / av.time_base
+    if (tag := _TAGGED_DURATION.fullmatch(stream.metadata.get("DURATION", ""))) is not None:
+        hours, minutes, seconds = tag.groups()
+        return max(3600 * int(hours) + 60 * int(minutes) + float(seconds) - first, 0.0)
+    if container.duration is None:
+        return 0.0
+    whole = max(container.duration / av.time_base - first, 0.0)
+    if not container.streams.audio:
+        return whole
+    # It is that of the longest stream, which need not be the video. Where seeking is unreliable, nobody knows.
+    is_known = container.format.name.startswith("matroska")
+    return whole if is_known and not _goes_on(container, first + whole - _margin(whole)) else 0.0
+
+
+def _margin(stated: float) -> float:
+    return max(_LEAST_CUT, stated / 10)
+
+
+def _goes_on(container: InputContainer, seconds: float) -> bool:
+    """Whether any stream has something from this time on."""
+    try:
+        container.seek(int(seconds * av.time_base))
+        for packet in container.demux():
+            if (
+                packet.pts is not None
+                and packet.time_base is not None
+                and packet.pts * packet.time_base >= seconds
+            ):
+                return True
+    except av.error.FFmpegError:
+        return False
+    return False
 
 
 def _end_near_the_stated(reader: PictureReader) -> int | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ import torch
 from safetensors.torch import save
 
 from vidkin._base.atomic import write_bytes, write_text
-from vidkin._base.toml import format_toml
+from vidkin._base.toml import format_toml, parse_toml
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.models.build import build_model
 from vidkin.models.config import EncoderConfig
@@ -124,7 +123,7 @@ def read_model_info(folder: PathLike) -> ModelInfo:
     """
     path = Path(folder).expanduser() / CONFIG_FILE
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = parse_toml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UnknownExtractorError(
             f"{path.parent}: holds no model, as {CONFIG_FILE} cannot be read "

@@ -31,12 +31,17 @@ def load_weights(module: nn.Module, path: str | os.PathLike[str], *, label: str)
         label: What the module is, for messages: ``"backbone 'small'"``.
 
     Raises:
-        InvalidArgumentError: The file cannot be read, or its weights belong to another network.
+        InvalidArgumentError: The file cannot be read, or its weights are not finite or belong to another network.
     """
     try:
         state = load_file(os.fspath(path))
     except (OSError, SafetensorError) as error:
         raise InvalidArgumentError(f"{os.fspath(path)}: cannot be read as weights: {error}") from error
+    for name, tensor in state.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise InvalidArgumentError(
+                f"{os.fspath(path)}: {name} has values that are not finite; train it again"
+            )
     own = module.state_dict()
     problems = [
         f"{title} {len(names)} ({', '.join(sorted(names)[:_LISTED])}{', ...' if len(names) > _LISTED else ''})"

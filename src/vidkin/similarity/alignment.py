@@ -54,7 +54,7 @@ def align(
     minimum_duration: float = 2.0,
     mirrored: bool = False,
 ) -> list[Segment]:
-    """Stretches of the query that appear in the target, straight lines in the map, strongest first.
+    """Find stretches of the query that appear in the target: straight lines in the map, strongest first.
 
     With ``e[x, y] = (map[x, y] - threshold) * min(w_x, w_y) * seconds of x``: over all lines ``target time =
     offset + speed * query time`` (speeds as given, offsets half a target period apart) and all runs on them,
@@ -66,14 +66,14 @@ def align(
 
     Args:
         similarity: [Tq, Tt] calibrated similarities, unrelated frames near 0 to 0.2, copies 0.4 to 1.
-        query_times: [Tq] seconds, increasing; they need be neither regular nor of the target's rate.
+        query_times: [Tq] seconds, increasing; they may be irregular and at another rate than the target's.
         target_times: [Tt] seconds likewise.
-        query_weights: [Tq] in [0, 1], how much a frame counts; frames of weight 0 are bridged at no cost.
+        query_weights: [Tq] in [0, 1], how much a frame counts; frames of weight 0 are bridged without loss.
             None where all count.
         target_weights: [Tt] likewise.
         threshold: Similarity from which on frames speak for a match. Lower finds more and longer segments.
-        speeds: Speeds looked for, seconds of target per second of query.
-        maximum_segments: No more than this many.
+        speeds: Speeds to look for, seconds of target per second of query.
+        maximum_segments: Most segments to return.
         minimum_duration: Seconds; shorter runs are dropped, unless a whole video is shorter.
         mirrored: Passed on to the segments.
 
@@ -84,17 +84,17 @@ def align(
         weighted mean of the map along the segment. Empty where nothing matches.
 
     Raises:
-        InvalidArgumentError: Shapes that do not fit together, an empty map, times that do not increase, or
-            numbers that are not allowed.
+        InvalidArgumentError: Shapes do not match, the map is empty, times do not increase, or a number is out of
+            range.
     """
     if not 0.0 < threshold < 1.0:
-        raise InvalidArgumentError(f"threshold is {threshold}, allowed is a number between 0 and 1")
+        raise InvalidArgumentError(f"threshold must be above 0 and below 1, got {threshold}")
     if not speeds or min(speeds) <= 0.0:
-        raise InvalidArgumentError(f"speeds are {tuple(speeds)}, allowed are one or more numbers above 0")
+        raise InvalidArgumentError(f"speeds must be one or more numbers above 0, got {tuple(speeds)}")
     if maximum_segments < 1:
-        raise InvalidArgumentError(f"maximum_segments is {maximum_segments}, allowed is 1 or more")
+        raise InvalidArgumentError(f"maximum_segments must be at least 1, got {maximum_segments}")
     if not minimum_duration >= 0.0:
-        raise InvalidArgumentError(f"minimum_duration is {minimum_duration} s, allowed is 0 or more")
+        raise InvalidArgumentError(f"minimum_duration must be at least 0 s, got {minimum_duration}")
     evidence, weights = _evidence(
         similarity, query_times, target_times, query_weights, target_weights, threshold
     )
@@ -138,7 +138,7 @@ def _evidence(
     """The evidence map, and the weights of query (times seconds) and target frames."""
     if similarity.ndim != 2 or 0 in similarity.shape or not similarity.is_floating_point():
         raise InvalidArgumentError(
-            f"similarity must be [Tq, Tt] floating point with at least one frame on both sides, given is "
+            f"similarity must be [Tq, Tt] floating point with at least one frame on both sides, got "
             f"{list(similarity.shape)} {similarity.dtype}"
         )
     query_times = check_times("query_times", query_times, similarity.shape[0])
@@ -154,7 +154,7 @@ def _evidence(
         ("target_weights", target_weights, target_times),
     ):
         if given is not None and given.shape != times.shape:
-            raise InvalidArgumentError(f"{name} must be {list(times.shape)}, given is {list(given.shape)}")
+            raise InvalidArgumentError(f"{name} must be {list(times.shape)}, got {list(given.shape)}")
         sides.append(torch.ones(times.shape) if given is None else given.detach().to("cpu", torch.float32))
     excess = similarity.detach().to("cpu", torch.float32) - threshold
     if query_weights is not None or target_weights is not None:
@@ -192,7 +192,7 @@ def _duration(times: torch.Tensor, period: float) -> float:
 
 
 def _fitted(evidence: EvidenceMap, run: Run, speeds: Sequence[float], longest_gap: float) -> Run:
-    """Fit the line to the cells beside it and take its best run, while that explains more."""
+    """Fit the line to the cells beside it and take its best run; repeat while that explains more."""
     best = best_run(evidence, run.line, longest_gap=longest_gap) or run
     # No turn could make the run longer if one of the videos ends before it and one after it.
     columns = _cells(evidence, best)[1]
@@ -271,7 +271,7 @@ def _snapped(speed: float, speeds: Sequence[float], evidence: EvidenceMap, span:
 def _trimmed(
     evidence: EvidenceMap, run: Run, weights: tuple[torch.Tensor, torch.Tensor], threshold: float
 ) -> Run:
-    """Cut the ends of a run where they are below half of its mean: what still looks alike beside a match."""
+    """Cut off the ends of a run that are below half of its mean: frames beside a match still look alike."""
     rows, columns = _cells(evidence, run)
     weight = torch.minimum(weights[0][rows], weights[1][columns]) * evidence.query_seconds[rows]
     values = evidence.excess[rows, columns]
@@ -286,7 +286,7 @@ def _trimmed(
 def _is_believable(
     evidence: EvidenceMap, run: Run, weights: tuple[torch.Tensor, torch.Tensor], shortest: float
 ) -> bool:
-    """Long enough on both sides, and bright enough for the weight that its frames have."""
+    """Whether a run is long enough on both sides, and similar enough for the weight of its frames."""
     times = evidence.query_times
     length = float(times[run.last] - times[run.first]) + evidence.query_period
     rows, columns = _cells(evidence, run)
@@ -322,7 +322,7 @@ def _segment(
 
 
 def _span(evidence: EvidenceMap, run: Run) -> tuple[float, float]:
-    """First and last second of a run on the query's clock; both sides are cut at once, so that ends stay on the line.
+    """First and last second of a run on the query's clock; both sides are cut together to stay on the line.
 
     Half a period beyond the outermost matching frames, but all the way to where one of the videos begins or ends if
     there is no frame in between that could say otherwise.

@@ -41,7 +41,7 @@ def frame_similarity(
     ``map[x, y] = mean over query regions i of the mean of the k largest over target regions j of
     <query[x, i], target[y, j]>`` with ``k = max(1, round(spatial_share * valid regions of y))``.
 
-    The [Tq, Rq, Rt, Tt] product is never whole: it is made and reduced in blocks of at most ``block_bytes``
+    The [Tq, Rq, Rt, Tt] product is never held whole: it is made and reduced in blocks of at most ``block_bytes``
     (but at least one frame of each side; selections of k > 1 and masks need about twice that for a moment).
     Blocks change the result by rounding only. With gradients each of several blocks is computed again in the
     backward pass, so that no more than one block is ever held.
@@ -57,14 +57,14 @@ def frame_similarity(
         precision: The type in which the products are made; None takes that of the inputs. torch.bfloat16
             about halves the time on processors that have it. Products of bfloat16 and float16 are summed
             in float32 inside, rounded once, compared as they are, and averaged in float32.
-        block_bytes: Bound of the temporary; None is 8 MiB on a CPU and 256 MiB elsewhere. Give less only
-            where memory is short.
+        block_bytes: Most bytes of the temporary product; None is 8 MiB on a CPU and 256 MiB elsewhere. Set less
+            only if memory is short.
 
     Returns:
         [Tq, Tt], float64 for float64 products and float32 otherwise; differentiable.
 
     Raises:
-        InvalidArgumentError: Empty or ill-shaped inputs, or shares outside [0, 1].
+        InvalidArgumentError: An input is empty or has the wrong shape, or a share is outside [0, 1].
 
     Source: Chamfer similarity, ViSiL (ICCV 2019); TopK-Chamfer, HAP-VR (ACM MM 2024), equations 2 and 3.
     """
@@ -86,7 +86,7 @@ def frame_similarity_many(
     precision: torch.dtype | None = None,
     block_bytes: int | None = None,
 ) -> list[torch.Tensor]:
-    """Maps of one query with many targets of any lengths, in one pass: the path of exact re-ranking.
+    """Maps of one query with many targets of any lengths, in one pass; exact re-ranking uses it.
 
     Args:
         query: [Tq, Rq, D].
@@ -100,11 +100,13 @@ def frame_similarity_many(
         N maps [Tq, T_n], views of one tensor [Tq, sum of T_n]; each equals frame_similarity to rounding.
 
     Raises:
-        InvalidArgumentError: No targets, empty or ill-shaped ones, or lengths that do not add up.
+        InvalidArgumentError: There are no targets, one is empty or has the wrong shape, or lengths do not add up.
     """
     parts = split_targets(targets, lengths)
     if target_masks is not None and len(target_masks) != len(parts):
-        raise InvalidArgumentError(f"target_masks holds {len(target_masks)} masks for {len(parts)} targets")
+        raise InvalidArgumentError(
+            f"target_masks must have one mask for each of {len(parts)} targets, got {len(target_masks)}"
+        )
     options = _Options(spatial_share, symmetric, precision, block_bytes)
     whole = _similarity_map(query, parts, query_mask, target_masks, options)
     return list(torch.split(whole, [part.shape[0] for part in parts], dim=1))
@@ -113,18 +115,20 @@ def frame_similarity_many(
 def split_targets(
     targets: Sequence[torch.Tensor] | torch.Tensor, lengths: Sequence[int] | None
 ) -> Sequence[torch.Tensor]:
-    """Targets one by one, whichever way they were given."""
+    """The targets as separate tensors, whether they were given joined or one by one."""
     if not isinstance(targets, torch.Tensor):
         if lengths is not None:
-            raise InvalidArgumentError("lengths belong to joined targets; a sequence of tensors has its own")
+            raise InvalidArgumentError(
+                "lengths must be None for a sequence of targets, each of which has its own"
+            )
         if not targets:
-            raise InvalidArgumentError("targets is empty, at least one is needed")
+            raise InvalidArgumentError("targets must not be empty")
         return targets
     if lengths is None:
-        raise InvalidArgumentError("joined targets need lengths, the number of frames of each")
+        raise InvalidArgumentError("lengths must be given for joined targets: the number of frames of each")
     if not lengths or min(lengths) < 1 or sum(lengths) != targets.shape[0]:
         raise InvalidArgumentError(
-            f"lengths must be positive and add up to the {targets.shape[0]} joined frames, given is {list(lengths)}"
+            f"lengths must be positive and add up to the {targets.shape[0]} joined frames, got {list(lengths)}"
         )
     return torch.split(targets, list(lengths))
 
@@ -161,7 +165,7 @@ def _similarity_map(
         _check_features(name, target, query, None if target_masks is None else target_masks[number])
         if target.shape[1] != targets[0].shape[1]:
             raise InvalidArgumentError(
-                f"{name} has {target.shape[1]} regions a frame, those before it have {targets[0].shape[1]}"
+                f"{name} must have {targets[0].shape[1]} regions a frame like those before it, got {target.shape[1]}"
             )
     with_gradient = torch.is_grad_enabled() and any(item.requires_grad for item in (query, *targets))
     if with_gradient:
@@ -280,7 +284,7 @@ def _block_frames(query: torch.Tensor, targets: Sequence[torch.Tensor], options:
     if limit is None:
         limit = _BLOCK_BYTES_CPU if query.device.type == "cpu" else _BLOCK_BYTES_ACCELERATOR
     elif limit < 1:
-        raise InvalidArgumentError(f"block_bytes is {limit}, allowed is a positive number or None")
+        raise InvalidArgumentError(f"block_bytes must be above 0 or None, got {limit}")
     elements = limit // (options.precision or query.dtype).itemsize
     side = max(1, math.isqrt(elements) // query.shape[1])
     query_frames = math.ceil(query.shape[0] / math.ceil(query.shape[0] / side))
@@ -319,16 +323,16 @@ def _join(parts: list[torch.Tensor]) -> torch.Tensor:
 def _check_features(name: str, values: torch.Tensor, query: torch.Tensor, mask: torch.Tensor | None) -> None:
     if values.ndim != 3 or not values.is_floating_point():
         raise InvalidArgumentError(
-            f"{name} must be [T, R, D] floating point, given is {list(values.shape)} {values.dtype}"
+            f"{name} must be [T, R, D] floating point, got {list(values.shape)} {values.dtype}"
         )
     if 0 in values.shape:
-        raise InvalidArgumentError(f"{name} is empty: {list(values.shape)}, at least one of each is needed")
+        raise InvalidArgumentError(f"{name} must not be empty, got {list(values.shape)}")
     if values.shape[2] != query.shape[2] or values.dtype != query.dtype or values.device != query.device:
         raise InvalidArgumentError(
-            f"{name} must agree with query in dimension, type and device: given is D = {values.shape[2]}, "
-            f"{values.dtype}, {values.device}, query has D = {query.shape[2]}, {query.dtype}, {query.device}"
+            f"{name} must agree with query in dimension, type and device, got D = {values.shape[2]}, "
+            f"{values.dtype}, {values.device} for a query with D = {query.shape[2]}, {query.dtype}, {query.device}"
         )
     if mask is not None and (mask.shape != values.shape[:2] or mask.dtype != torch.bool):
         raise InvalidArgumentError(
-            f"the mask of {name} must be {list(values.shape[:2])} boolean, given is {list(mask.shape)} {mask.dtype}"
+            f"the mask of {name} must be {list(values.shape[:2])} boolean, got {list(mask.shape)} {mask.dtype}"
         )

@@ -36,10 +36,10 @@ class ScoreSettings:
     """Constants of the score; how they were chosen is in docs/scoring.md.
 
     Attributes:
-        threshold: Calibrated frame similarity from which on two frames speak for a match.
+        threshold: Calibrated frame similarity from which two frames count for a match.
         evidence: Seconds of moving, informative, matching video that make a match believable by itself. A
             match that covers one of the two videos needs no such length.
-        still: One minus the cosine of frames a second apart from which on the second one is news.
+        still: One minus the cosine of two frames a second apart from which the second one counts as new.
         change_energy: Mean squared change of the descriptors at which changes are trusted half.
         change_share: In [0, 1], how much of the score is lost when what changes in the one video has nothing to
             do with what changes in the other (two moments before one fixed camera).
@@ -65,7 +65,7 @@ def background_baseline(
 
     Args:
         values: [T, R, D].
-        background: [N, R, D], frames that have nothing to do with anything.
+        background: [N, R, D], background photographs (:func:`vidkin.features.background_frames`).
         share: Quantile in [0, 1].
         spatial_share: k_s, the same as in the comparison.
     """
@@ -95,7 +95,7 @@ def calibrated_map(
 ) -> torch.Tensor:
     """``clamp((s - b) / (1 - b), 0, 1)`` with b the larger of both frames' baselines: [Tq, Tt] to [Tq, Tt].
 
-    Equal frames stay at 1, what is no more similar than unrelated frames are is 0.
+    Equal frames stay at 1; frames no more similar than unrelated ones get 0.
     """
     floor = torch.maximum(query_baseline[:, None], target_baseline[None, :]).to(similarities)
     return ((similarities - floor) / (1 - floor)).clamp(0, 1)
@@ -103,12 +103,13 @@ def calibrated_map(
 
 @dataclass(frozen=True, slots=True)
 class CopyScorer:
-    """How sure it is that two videos hold the same material, and where.
+    """Scores how certain it is that two videos contain the same material, and finds where.
 
     Per pair: symmetric TopK-Chamfer map, calibrated by both sides' baselines, aligned to segments. Along the
     segments, with w the frames' information: ``s`` = weighted mean of the map; ``g = max(coverage of the query,
-    coverage of the target, 1 - exp(-news / evidence))`` where news are the weighted seconds that differ from
-    the second before; ``c`` = correlation of what changes in both (1 where too little changes to tell).
+    coverage of the target, 1 - exp(-news / evidence))`` where ``news`` is the weighted number of
+    seconds that differ from the second before; ``c`` = correlation of what changes in both (1 where too little
+    changes to tell).
     ``score = 1 - (1 - s g c)^2``.
 
     Attributes:
@@ -145,7 +146,7 @@ class CopyScorer:
     def _best_views(
         self, query: FrameFeatures, target: FrameFeatures, pairs: PairMaps, mirrored: bool
     ) -> PairScore:
-        """The score of the pair of views that says most; parts of a picture must say more than the whole."""
+        """The score of the best pair of views; parts of a picture must score higher than the whole."""
         best: PairScore | None = None
         for place in _promising(pairs, query, target, self.settings):
             first, second = pairs.views[place]
@@ -183,7 +184,7 @@ class CopyScorer:
 def _promising(
     pairs: PairMaps, query: FrameFeatures, target: FrameFeatures, settings: ScoreSettings
 ) -> list[int]:
-    """Places of the maps [P, Tq, Tt] worth aligning: the first, and the best of those that promise more than it."""
+    """Indices of the maps [P, Tq, Tt] worth aligning: the first, and the best of those that look more promising."""
     maps, views = pairs.maps, pairs.views
     if len(maps) == 1:
         return [0]
@@ -208,7 +209,7 @@ def _frames_a_part(features: FrameFeatures) -> float:
 
 
 def _placed(segment: Segment, query: FrameFeatures, target: FrameFeatures) -> Segment:
-    """With the boxes of the views that were compared, each over the frames of its segment."""
+    """The segments with the boxes of the views that were compared, each over the frames of its segment."""
     rows = (query.timestamps >= segment.query_start - 1e-6) & (query.timestamps <= segment.query_end + 1e-6)
     columns = (target.timestamps >= segment.target_start - 1e-6) & (
         target.timestamps <= segment.target_end + 1e-6
@@ -221,7 +222,7 @@ def _placed(segment: Segment, query: FrameFeatures, target: FrameFeatures) -> Se
 
 
 def _inside(segment: Segment, query_end: float | None, target_end: float | None) -> Segment:
-    """Cut where the videos end: the last frame stands for a whole sampling period, which may end later."""
+    """The segments cut where the videos end: the last frame stands for a whole sampling period, which may end later."""
     query_end = math.inf if query_end is None else query_end
     target_end = math.inf if target_end is None else target_end
     return replace(

@@ -1,4 +1,4 @@
-"""What a video looks like: the one body that carries features from the decoder's process to the score.
+"""What a video looks like: the one class that carries features from the worker process to the score.
 
 Shapes: T frames; V views of a frame; R regions of a view; D dimension.
 """
@@ -28,14 +28,14 @@ class FrameFeatures:
         timestamps: [T] float64, seconds, increasing.
         information: [T] in [0, 1], how much each frame counts: 0 for black and other featureless frames, 1 for a
             frame full of detail. Independent of the extractor.
-        fingerprint: Names the extractor, its settings and its weights; features with different fingerprints cannot be
-            compared. Empty where it does not matter.
+        fingerprint: Identifies the extractor, its settings and its weights; features with different fingerprints cannot
+            be compared. Empty where that does not matter.
         baseline: [T, V] in [-1, 1], how similar unrelated pictures are to each view (`background_baseline`); None
             stands for zeros.
         boxes: [T, V, 4] left, top, right, bottom of each view, shares of the picture without its black bars; None
             where the whole picture is the only view. A view that is not there in a frame has a box of zeros.
         end: Second at which the video (or the compared part of it) ends, at or after the last frame; no segment
-            reaches beyond. None where that is not known.
+            ends later. None where that is not known.
     """
 
     values: torch.Tensor
@@ -105,10 +105,10 @@ class FrameFeatures:
 
     @classmethod
     def concatenate(cls, parts: Sequence[FrameFeatures]) -> FrameFeatures:
-        """Consecutive stretches of one video, described alike, as one.
+        """Join consecutive stretches of one video that were described by the same extractor.
 
         Raises:
-            InvalidArgumentError: There is no part.
+            InvalidArgumentError: There are no parts.
         """
         if not parts:
             raise InvalidArgumentError("parts must be at least one, got none")

@@ -1,4 +1,4 @@
-"""The score of a learned measure: graded, without a demand for evidence of a copy."""
+"""The score of a trained model: graded, without evidence of a copy."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["KindScorer"]
 
 @dataclass(frozen=True, slots=True)
 class KindScorer:
-    """How alike two videos are to a model that was trained to order: the same, the same kind, something else.
+    """Scores how similar two videos are to a model that was trained to order: same thing, same kind, something else.
 
     With unit descriptors the map is ``m = (1 + cos) / 2 = 1 - d^2 / 4``, where d is the Euclidean distance that the
-    model was trained on. The side with fewer descriptors asks the other: ``score = weighted mean over its frames of
-    the largest m with any frame of the other``, weighted by information; where both have as many, it is the mean of
-    both directions. So a clip finds itself in a long video, and either of two videos may be the query.
+    model was trained on. The side with fewer descriptors is the query: ``score = weighted mean over its frames of
+    the largest m with any frame of the other``, weighted by information; with equal numbers it is the mean of
+    both directions. So a clip matches the long video that contains it, whichever of the two is the query.
 
-    Nothing is subtracted for what unrelated videos have in common: scores order the videos of a collection, and their
-    scale is the model's own. Only the whole picture is compared, whatever other views there are.
+    Scores are not calibrated by unrelated videos: they order the videos of a collection, and their scale is specific to
+    the model. Only whole pictures are compared, whatever other views there are.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""Straight lines through a map of frame similarities: what speaks for a match along each of them.
+"""Straight lines through a map of frame similarities, and the evidence for a match along each of them.
 
 A line is ``target time = offset + speed * query time``. Shapes: Tq, Tt frames; L lines.
 """
@@ -61,13 +61,13 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceMap:
-    """How much each pair of frames speaks for a match (above 0) or against it (below 0).
+    """Evidence of each pair of frames for a match (above 0) or against it (below 0).
 
     Attributes:
         excess: [Tq, Tt] float32, (similarity - threshold) * weight * seconds of the query frame.
         query_times: [Tq] float64 seconds, increasing.
         target_times: [Tt] float64 seconds, increasing.
-        query_seconds: [Tq] float32, how long each query frame stands.
+        query_seconds: [Tq] float32, how long each query frame is shown.
         query_period: Median distance of query frames, seconds.
         target_period: Median distance of target frames, seconds.
         nearest: Finds target frames by time.
@@ -136,11 +136,11 @@ class NearestFrame:
 
 
 class LineSearch:
-    """Finds the line and run of most evidence, again and again while the evidence map is being cleared.
+    """Finds the line and run with the most evidence, repeatedly while the evidence map is being cleared.
 
     Every line gets an upper bound first, the sum of its positive cells, from one histogram per speed. Lines
-    are then read in full in the order of their bounds until none that is left can do better. As clearing
-    only takes evidence away, bounds stay bounds. A map full of positive cells is read in full instead.
+    are then read in full in the order of their bounds until none of the rest can do better. Clearing
+    only removes evidence, so bounds stay valid. A map full of positive cells is read in full instead.
     """
 
     def __init__(self, evidence: EvidenceMap, speeds: Sequence[float], least: float) -> None:
@@ -156,7 +156,7 @@ class LineSearch:
         self._least = least
 
     def best(self) -> Run | None:
-        """The run of most evidence, or None where no line has the least evidence asked for."""
+        """The run with the most evidence, or None if no line has the least evidence required."""
         read = torch.zeros(self._bounds.shape, dtype=torch.bool)
         batch = max(16, min(512, _CELLS // (4 * self._evidence.excess.shape[0])))
         while self._bounds.numel():
@@ -180,7 +180,7 @@ class LineSearch:
 
 
 def best_run(evidence: EvidenceMap, line: Line, *, longest_gap: float = torch.inf) -> Run | None:
-    """The run of most evidence along one line, or None where nothing on it is positive.
+    """The run with the most evidence along one line, or None if nothing on it is positive.
 
     Args:
         evidence: The map.
@@ -215,7 +215,7 @@ def check_times(name: str, times: torch.Tensor, length: int) -> torch.Tensor:
     """Times as float64 on the CPU, or InvalidArgumentError."""
     if tuple(times.shape) != (length,):
         raise InvalidArgumentError(
-            f"{name} must be [{length}] as the map has that many frames, given is {list(times.shape)}"
+            f"{name} must be [{length}] as the map has that many frames, got {list(times.shape)}"
         )
     result = times.detach().to("cpu", torch.float64)
     if not bool(result.isfinite().all()) or bool((result.diff() <= 0).any()):
@@ -303,8 +303,8 @@ def _swept(evidence: EvidenceMap, speeds: Sequence[float]) -> tuple[torch.Tensor
 def _offsets(evidence: EvidenceMap, speed: float) -> torch.Tensor:
     """Offsets of the lines of one speed that meet the map, half a target period apart, [n] float64.
 
-    Shifted by no round share of a step: else cells of equally sampled videos lie on the edges of bins, and
-    rounding decides which lines they belong to.
+    Shifted by an irregular part of a step: otherwise cells of equally sampled videos would lie on the edges of bins,
+    and rounding would decide which lines they belong to.
     """
     step = evidence.target_period / 2
     lowest = float(evidence.target_times[0] - speed * evidence.query_times[-1]) - _SHIFT * step
@@ -315,7 +315,7 @@ def _offsets(evidence: EvidenceMap, speed: float) -> torch.Tensor:
 def _joined(
     speeds: Sequence[float], grids: list[torch.Tensor], totals: list[torch.Tensor]
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Speeds, offsets and totals of all lines, the totals weighed by speed."""
+    """Speeds, offsets and totals of all lines, the totals weighted by speed."""
     weights = [min(1.0, speed) * (1.0 if speed == 1.0 else PREFERENCE) for speed in speeds]
     weighed = [total * weight for total, weight in zip(totals, weights, strict=True)]
     each = [torch.full_like(grid, speed) for speed, grid in zip(speeds, grids, strict=True)]

@@ -39,12 +39,12 @@ class Scorer(Protocol):
 
     @property
     def needs_background(self) -> bool:
-        """Scores are calibrated by how similar unrelated pictures are, so features must carry a baseline."""
+        """Scores are calibrated by how similar unrelated pictures are, so features must have a baseline."""
         ...
 
     @property
     def has_segments(self) -> bool:
-        """It says where two videos match, and tells copies from what is merely similar."""
+        """It finds where two videos match, and tells copies from videos that are merely similar."""
         ...
 
     def score(
@@ -53,7 +53,7 @@ class Scorer(Protocol):
         """One result for each target, in their order.
 
         Args:
-            query: The query; of mirrored frames when ``mirrored``, which is only passed on to the segments.
+            query: The query; of mirrored frames when ``mirrored``, which is only recorded in the segments.
             targets: Any lengths.
             mirrored: The query's frames were flipped left to right.
         """

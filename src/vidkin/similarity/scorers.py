@@ -1,4 +1,4 @@
-"""From a name to a scorer: what manifests keep, and what extractors declare."""
+"""From a name to a scorer: the names that manifests store and extractors declare."""
 
 from __future__ import annotations
 

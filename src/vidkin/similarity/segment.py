@@ -47,11 +47,11 @@ class Segment:
     def __post_init__(self) -> None:
         if self.query_end < self.query_start or self.target_end < self.target_start:
             raise InvalidArgumentError(
-                f"a segment ends before it starts: query [{self.query_start}, {self.query_end}] s, "
-                f"target [{self.target_start}, {self.target_end}] s"
+                f"a segment must not end before it starts, got [{self.query_start}, {self.query_end}] s of the query "
+                f"and [{self.target_start}, {self.target_end}] s of the target"
             )
         if not 0.0 <= self.score <= 1.0:
-            raise InvalidArgumentError(f"segment score is {self.score}, allowed is [0, 1]")
+            raise InvalidArgumentError(f"score of a segment must be in [0, 1], got {self.score}")
         for name, (left, top, right, bottom) in (
             ("query_box", self.query_box),
             ("target_box", self.target_box),
@@ -61,7 +61,7 @@ class Segment:
                     f"{name} must be left < right and top < bottom in [0, 1], got {(left, top, right, bottom)}"
                 )
         if not self.speed > 0.0:
-            raise InvalidArgumentError(f"segment speed is {self.speed}, allowed is a number above 0")
+            raise InvalidArgumentError(f"speed of a segment must be above 0, got {self.speed}")
 
     def swapped(self) -> Segment:
         """The same stretch with query and target exchanged."""

@@ -42,15 +42,15 @@ def temporal_chamfer(
     check_top_share("temporal_share", temporal_share)
     if similarity.ndim < 2 or not similarity.is_floating_point():
         raise InvalidArgumentError(
-            f"similarity must be [..., Tq, Tt] floating point, given is {list(similarity.shape)} {similarity.dtype}"
+            f"similarity must be [..., Tq, Tt] floating point, got {list(similarity.shape)} {similarity.dtype}"
         )
     if 0 in similarity.shape[-2:]:
-        raise InvalidArgumentError(f"similarity is empty: {list(similarity.shape)}, both sides need a time")
+        raise InvalidArgumentError(f"similarity must not be empty, got {list(similarity.shape)}")
     for name, mask, size in (("query_mask", query_mask, -2), ("target_mask", target_mask, -1)):
         expected = (*similarity.shape[:-2], similarity.shape[size])
         if mask is not None and (tuple(mask.shape) != expected or mask.dtype != torch.bool):
             raise InvalidArgumentError(
-                f"{name} must be {list(expected)} boolean, given is {list(mask.shape)} {mask.dtype}"
+                f"{name} must be {list(expected)} boolean, got {list(mask.shape)} {mask.dtype}"
             )
     forward = _one_way(similarity, temporal_share, query_mask, target_mask)
     if not symmetric:

@@ -33,7 +33,7 @@ def mean_of_largest(
 
     Args:
         values: Any shape, floating point; bfloat16 and float16 are averaged in float32.
-        dim: The dimension that goes, not negative.
+        dim: The dimension that is reduced, not negative.
         share: The paper's k_s or k_t; None takes the largest value alone.
         valid: Boolean, as many dimensions as values and broadcastable to them; None where all are valid.
 
@@ -49,7 +49,16 @@ def mean_of_largest(
         if count == size:
             return values.mean(dim, dtype=_mean_type(values))
         if count * size <= _SELECTION_PASSES:
-            return _selected_mean(values, dim, count)
+            # Keep the largest in order while the slices along ``dim`` pass: elementwise, so fast for few.
+            best: list[torch.Tensor] = []
+            for item in values.unbind(dim):
+                for place, held in enumerate(best):
+                    best[place] = torch.maximum(held, item)
+                    if place + 1 < count:
+                        item = torch.minimum(held, item)
+                if len(best) < count:
+                    best.append(item)
+            return torch.stack([item.to(_mean_type(values)) for item in best]).mean(0)
         return values.topk(count, dim=dim, sorted=False).values.mean(dim, dtype=_mean_type(values))
     available = valid.sum(dim, keepdim=True)
     # The table holds k for every number of valid values, so that no number has to come back from the device.
@@ -71,16 +80,3 @@ def mean_of_valid(values: torch.Tensor, *, dim: int, valid: torch.Tensor | None 
 
 def _mean_type(values: torch.Tensor) -> torch.dtype:
     return torch.float64 if values.dtype == torch.float64 else torch.float32
-
-
-def _selected_mean(values: torch.Tensor, dim: int, count: int) -> torch.Tensor:
-    """The largest ``count``, kept in order while the slices along ``dim`` pass: elementwise, so fast for few."""
-    best: list[torch.Tensor] = []
-    for item in values.unbind(dim):
-        for rank, held in enumerate(best):
-            best[rank] = torch.maximum(held, item)
-            if rank + 1 < count:
-                item = torch.minimum(held, item)
-        if len(best) < count:
-            best.append(item)
-    return torch.stack([item.to(_mean_type(values)) for item in best]).mean(0)

@@ -1,4 +1,4 @@
-"""From the regional descriptors of videos to one similarity a pair."""
+"""From the regional descriptors of videos to one similarity per pair."""
 
 from __future__ import annotations
 
@@ -77,15 +77,25 @@ def video_similarity_pairwise(
         maps of a few queries at a time are held: 128 MiB, or those of one query where they are larger.
 
     Raises:
-        InvalidArgumentError: No queries, no targets, or what frame_similarity refuses.
+        InvalidArgumentError: There are no queries or no targets, or as frame_similarity.
     """
     if not queries:
-        raise InvalidArgumentError("queries is empty, at least one is needed")
+        raise InvalidArgumentError("queries must not be empty")
     parts = split_targets(targets, None)
     target_lengths = [part.shape[0] for part in parts]
     most_frames = max(1, _MAP_BYTES // (4 * sum(target_lengths)))
     rows = []
-    for group in _groups_of_frames(queries, most_frames):
+    # Neighboring queries of the same regions, together no longer than ``most_frames`` where that is possible.
+    groups: list[list[torch.Tensor]] = []
+    size = 0
+    for item in queries:
+        if groups and size + item.shape[0] <= most_frames and item.shape[1:] == groups[-1][0].shape[1:]:
+            groups[-1].append(item)
+            size += item.shape[0]
+        else:
+            groups.append([item])
+            size = item.shape[0]
+    for group in groups:
         maps = frame_similarity_many(
             group[0] if len(group) == 1 else torch.cat(group),
             parts,
@@ -99,20 +109,6 @@ def video_similarity_pairwise(
             _pairwise_chamfer(torch.cat(maps, dim=1), lengths, target_lengths, temporal_share, symmetric)
         )
     return torch.cat(rows)
-
-
-def _groups_of_frames(queries: Sequence[torch.Tensor], most: int) -> list[list[torch.Tensor]]:
-    """Neighboring queries of the same regions, together no longer than ``most`` frames where that is possible."""
-    groups: list[list[torch.Tensor]] = []
-    size = 0
-    for query in queries:
-        if groups and size + query.shape[0] <= most and query.shape[1:] == groups[-1][0].shape[1:]:
-            groups[-1].append(query)
-            size += query.shape[0]
-        else:
-            groups.append([query])
-            size = query.shape[0]
-    return groups
 
 
 def _pairwise_chamfer(

@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from vidkin._base.toml import format_toml
+from vidkin._base.toml import format_toml, parse_toml
 from vidkin._base.toml_tables import check_names, from_table
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
@@ -51,7 +51,7 @@ def load_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> Recipe:
                 f"{os.fspath(source)!r} is not a recipe; choose a TOML file, or one of "
                 f"{', '.join(available_recipes())}"
             )
-        return _parse(tomllib.loads(text), path.stem)
+        return _parse(parse_toml(text), path.stem)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidArgumentError(f"{path}: not valid TOML: {error}") from error
     except OSError as error:

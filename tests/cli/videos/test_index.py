@@ -135,6 +135,24 @@ def test_info_says_what_made_the_index(library: Library) -> None:
     assert "0:40.0" in shown
 
 
+def test_damage_is_in_the_report_and_in_info(library: Library, tmp_path: Path) -> None:
+    folder, index = tmp_path / "some", tmp_path / "index"
+    folder.mkdir()
+    path = folder / "half.webm"
+    options = {"deadline": "realtime", "cpu-used": "8"}
+    encode(path, pan("coffee", 100), codec="libvpx", options=options)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    shutil.copy(library.folder / "rocket.mp4", folder)
+    first = run("index", folder, "--index", index, "--workers", "1", "--json")
+    causes = {Path(item["path"]).name: item["cause"] for item in first.json["added"]}
+    assert causes["rocket.mp4"] == ""
+    assert causes["half.webm"].startswith("the file is cut off: ")
+    assert f"Warning: {path}: the file is cut off: " in first.err
+    assert run("info", "--index", index, "--json").json["damaged"] == 1
+    shown = run("info", "--index", index, "--videos").out
+    assert any("half.webm" in line and causes["half.webm"] in line for line in shown.splitlines())
+
+
 def test_remove_forgets_and_touches_no_file(library: Library, tmp_path: Path) -> None:
     index = copied(library, tmp_path / "index")
     assert run("remove", library.folder / "sub folder", "--index", index).out.endswith(

@@ -158,8 +158,8 @@ def test_duplicates_are_grouped_with_the_best_copy_first(library: Library, tmp_p
         ("copy of coffee.mp4", "1", "no"),
     ]
     shown = run("duplicates", "--index", library.index).out
-    assert "coffee.mp4  best copy" in shown
-    assert "1 group, 1 copy besides the best ones" in shown
+    assert "keep (most detail)" in shown
+    assert "1 group, 1 copy besides the best ones; 1 of them can be removed" in shown
 
 
 def test_decisions_are_remembered(library: Library, tmp_path: Path) -> None:

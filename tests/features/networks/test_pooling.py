@@ -95,11 +95,9 @@ def test_mirrored_maps_give_mirrored_regions() -> None:
 
 
 def test_refuses_what_is_no_pyramid() -> None:
-    with pytest.raises(InvalidArgumentError, match="map of one stage at least, none were given"):
+    with pytest.raises(InvalidArgumentError, match="maps must have at least one stage, got none"):
         region_max_pool([])
-    with pytest.raises(
-        InvalidArgumentError, match=r"with one T, given are \[\[1, 2, 7, 7\], \[2, 2, 7, 7\]\]"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"with one T, got \[\[1, 2, 7, 7\], \[2, 2, 7, 7\]\]"):
         region_max_pool([torch.rand(1, 2, 7, 7), torch.rand(2, 2, 7, 7)])
-    with pytest.raises(InvalidArgumentError, match=r"given are \[\[2, 7, 7\]\]"):
+    with pytest.raises(InvalidArgumentError, match=r"got \[\[2, 7, 7\]\]"):
         region_max_pool([torch.rand(2, 7, 7)])

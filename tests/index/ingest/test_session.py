@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -97,8 +98,41 @@ def test_a_file_that_broke_off_is_taken_in_with_a_word(
     assert report.broken == ()
     causes = {os.path.basename(outcome.path): outcome.cause for outcome in report.added if outcome.cause}
     assert list(causes) == ["e.mp4"]
-    assert re.fullmatch(r"the file is cut off: [3-8]\.\d s of 12\.0 s are there", causes["e.mp4"])
+    assert re.fullmatch(
+        r"the file is cut off: [3-8]\.\d s of 12\.0 s are there(; the file is damaged: .*)?", causes["e.mp4"]
+    )
     assert causes["e.mp4"] in caplog.text
+    assert {os.path.basename(r.path): r.damage for r in collection.store.videos() if r.damage} == causes
+
+
+def test_damage_in_the_middle_is_told_and_kept(
+    collection: Collection, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = video(collection.folder / "d.ts", seed=3, frames=60)
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 4000] = np.random.default_rng(0).bytes(4000)
+    path.write_bytes(data)
+    report = collection.add()
+    assert report.broken == ()
+    causes = {os.path.basename(outcome.path): outcome.cause for outcome in report.added if outcome.cause}
+    assert list(causes) == ["d.ts"]
+    assert re.fullmatch(r"the file is damaged: packets skipped: \d+, frames with errors: \d+", causes["d.ts"])
+    assert caplog.text.count(causes["d.ts"]) == 1
+    record = collection.store.find(str(path))
+    assert record is not None
+    assert (record.status, record.damage) == ("ok", causes["d.ts"])
+    # A copy lacks the same, and a file that was replaced by a whole one lacks nothing.
+    shutil.copy(path, collection.folder / "e.ts")
+    collection.add()
+    copy = collection.store.find(str(collection.folder / "e.ts"))
+    assert copy is not None
+    assert copy.damage == record.damage
+    video(path, seed=3, frames=60)
+    collection.add()
+    mended = collection.store.find(str(path))
+    assert mended is not None
+    assert mended.damage == ""
 
 
 def test_a_file_that_changes_while_it_is_read_is_read_again_and_lends_its_features_to_nobody(

@@ -12,7 +12,9 @@ import torch
 from safetensors.torch import save_file
 
 from vidkin.errors import CollectionDamagedError, CollectionError, CollectionLockedError
+from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.files import read_units, reading, write_whole, writing
+from vidkin.similarity import FrameFeatures
 
 
 def test_a_full_disk_is_told_with_what_is_kept() -> None:
@@ -99,3 +101,23 @@ def test_a_tensor_that_is_not_there_is_damage(tmp_path: Path) -> None:
         read_units(path, "vectors")
     save_file({"vectors": torch.ones(2)}, path)
     assert read_units(path, "vectors").tolist() == [1.0, 1.0]
+
+
+def test_features_are_not_written_through_a_link_and_leave_nothing_unfinished(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    files = FeatureFiles(str(tmp_path / "features"))
+    folder = tmp_path / "features" / "000000"
+    folder.mkdir(parents=True)
+    (folder / "000000001.safetensors").symlink_to(precious)
+    features = FrameFeatures.of_whole(
+        torch.nn.functional.normalize(torch.ones(2, 4, 16), dim=-1),
+        torch.tensor([0.0, 1.0], dtype=torch.float64),
+        torch.ones(2),
+    )
+    files.write(1, features)
+    assert precious.read_text() == "mine"
+    assert torch.equal(files.read(1).timestamps, features.timestamps)
+    (folder / ".0123456789abcdef.part.safetensors").write_bytes(b"half of")
+    files.remove_unfinished()
+    assert [path.name for path in folder.iterdir()] == ["000000001.safetensors"]

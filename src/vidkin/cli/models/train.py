@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vidkin._base.toml import parse_toml
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.exit import Status
 from vidkin.cli.options import JsonOption, parse_setting
@@ -145,7 +146,7 @@ def _override(tables: dict[str, Any], path: list[str], value: Any, setting: str)
 def toml_or_text(text: str) -> Any:
     """The value of a TOML literal; anything else, such as a bare word, is text."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return parse_toml(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
 

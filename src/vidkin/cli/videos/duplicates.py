@@ -13,7 +13,7 @@ from rich.text import Text
 
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption
-from vidkin.cli.paths import open_index, open_index_for_writing
+from vidkin.cli.paths import check_output_path, open_index, open_index_for_writing
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import clock, file_size, number
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["duplicates", "find_groups", "print_groups"]
 
-_HEADINGS = ("group", "best", "score", "path", "width", "height", "duration", "size")
+_HEADINGS = (
+    *("group", "best", "score", "path", "width", "height", "duration", "size"),
+    *("relation", "compared_with", "start", "end", "mirrored", "lacking", "doubt"),
+)
 
 
 def duplicates(
@@ -49,6 +52,30 @@ def duplicates(
         bool, typer.Option("--parts", help="Also group excerpts with the video that they are from.")
     ] = False,
     mirror: MirrorOption = True,
+    keep: Annotated[
+        str,
+        typer.Option(
+            "--keep",
+            metavar="RULE",
+            help="Which copy to keep: best, oldest, newest, largest, longest, or a folder whose files come first.",
+        ),
+    ] = "best",
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", help="Write what can be removed to this JSON file, for `vidkin apply`.", dir_okay=False
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write a page with pictures of all copies side by side.", dir_okay=False),
+    ] = None,
+    protect: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--protect", metavar="FOLDER", help="The plan touches no file in this folder; repeatable."
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """List groups of copies in the index; the best copy of each group is marked.
@@ -58,52 +85,93 @@ def duplicates(
     if not_a_match is not None or is_a_match is not None:
         _decide(index, not_a_match, is_a_match, json=json)
         return
+    for output in (csv_file, plan, html):
+        if output is not None:
+            check_output_path(output, inputs=[])
     with open_index(index) as collection:
-        groups = find_groups(collection, threshold, parts=parts, mirrored=mirror)
+        groups = find_groups(collection, threshold, parts=parts, mirrored=mirror, keep=keep)
     if csv_file is not None:
         _write_csv(groups, csv_file)
+    if plan is not None:
+        from vidkin.index import plan_removal, write_plan
+
+        planned = plan_removal(groups, protected=protect or [])
+        write_plan(planned, plan)
+    if html is not None:
+        from vidkin.rendering.duplicate_page import write_duplicate_page
+
+        with meter("pictures") as bar:
+            write_duplicate_page(groups, html, on_progress=bar.update)
     if json:
-        print_json({"index": index, "threshold": threshold, "groups": groups})
+        print_json({"index": index, "threshold": threshold, "groups": groups, "plan": plan, "html": html})
         return
     print_groups(groups)
     if csv_file is not None:
         say(path_text(csv_file).append(": the groups as CSV"))
+    if html is not None:
+        say(path_text(html).append(": the groups with pictures"))
+    if plan is not None:
+        count = sum(len(group.remove) for group in planned.groups)
+        say(
+            path_text(plan).append(
+                f": {number(count, 'file')} to remove, {file_size(planned.savings)}; "
+                "look at it, then run `vidkin apply` with it"
+            )
+        )
     if groups:
         note("A wrong pair? `vidkin duplicates --not-a-match A B` keeps it out of the groups.")
 
 
 def find_groups(
-    collection: Index, threshold: float, *, parts: bool = False, mirrored: bool = True
+    collection: Index,
+    threshold: float,
+    *,
+    parts: bool = False,
+    mirrored: bool = True,
+    keep: str = "best",
 ) -> list[DuplicateGroup]:
     """The groups of copies; shows a progress bar."""
     with meter("comparing") as bar:
         return collection.duplicates(
-            threshold=threshold, parts=parts, mirrored=mirrored, on_progress=bar.update
+            threshold=threshold, parts=parts, mirrored=mirrored, keep=keep, on_progress=bar.update
         )
 
 
 def print_groups(groups: Sequence[DuplicateGroup]) -> None:
     """Print all groups in one table, with an empty line between them."""
+    from vidkin.rendering.duplicate_rows import describe_member
+
     if not groups:
         say("No duplicates found.")
         return
     rows: list[list[str | Text]] = []
     for place, group in enumerate(groups, start=1):
         if rows:
-            rows.append([""] * 6)
-        for member in sorted(group.members, key=lambda member: not member.best):
-            size = f"{member.width}x{member.height}"
-            facts = [f"{member.score:.2f}", size, clock(member.duration), file_size(member.size)]
-            name = path_text(member.path, style="bold green" if member.best else "")
-            rows.append([str(place), name.append("  best copy" if member.best else ""), *facts])
+            rows.append([""] * 7)
+        for member in group.members:
+            facts = [
+                f"{member.score:.2f}",
+                f"{member.width}x{member.height}",
+                clock(member.duration),
+                file_size(member.size),
+                describe_member(member, group),
+            ]
+            rows.append(
+                [str(place), *facts, path_text(member.path, style="bold green" if member.best else "")]
+            )
     columns = [
-        ("group", "right"),
+        *((name, "right") for name in ("group", "score", "resolution", "length", "file size")),
+        ("", "left"),
         ("file", "left"),
-        *((name, "right") for name in ("score", "size", "length", "file size")),
     ]
     table(None, columns, rows)
     copies = sum(len(group.members) - 1 for group in groups)
-    say(f"{number(len(groups), 'group')}, {number(copies, 'copy', 'copies')} besides the best ones")
+    spare = sum(member.is_spare for group in groups for member in group.members)
+    savings = file_size(sum(group.savings for group in groups))
+    say(
+        f"{number(len(groups), 'group')}, {number(copies, 'copy', 'copies')} besides the best ones; "
+        f"{spare} of them can be removed, {savings}"
+    )
 
 
 def _decide(
@@ -137,7 +205,11 @@ def _write_csv(groups: Sequence[DuplicateGroup], path: Path) -> None:
                 for member in group.members:
                     score, duration = f"{member.score:.4f}", f"{member.duration:.3f}"
                     facts = (member.width, member.height, duration, member.size)
-                    writer.writerow((place, "yes" if member.best else "no", score, member.path, *facts))
+                    times = ("" if time is None else f"{time:.3f}" for time in (member.start, member.end))
+                    found = (member.relation, member.compared_with or "", *times)
+                    doubts = ("yes" if member.mirrored else "no", f"{member.lacking:.3f}", member.doubt)
+                    best = "yes" if member.best else "no"
+                    writer.writerow((place, best, score, member.path, *facts, *found, *doubts))
     except OSError as error:
         raise InvalidArgumentError(
             f"{path}: cannot be written ({error.strerror}); choose another file for --csv"

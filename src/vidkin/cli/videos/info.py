@@ -16,7 +16,13 @@ from vidkin.rendering.text import clock, printable
 
 __all__ = ["info"]
 
-_COLUMNS = (("file", "left"), ("length", "right"), ("size", "right"), ("codec or cause", "left"))
+_COLUMNS = (
+    ("file", "left"),
+    ("length", "right"),
+    ("size", "right"),
+    ("codec or cause", "left"),
+    ("damage", "left"),
+)
 
 
 def info(
@@ -36,8 +42,9 @@ def info(
         rows: list[list[str | Text]] = []
         for record in records:
             if record.status != "ok":
-                rows.append([path_text(record.path, style="red"), "", "", printable(record.cause)])
+                rows.append([path_text(record.path, style="red"), "", "", printable(record.cause), ""])
             else:
                 size = f"{record.width}x{record.height}"
-                rows.append([path_text(record.path), clock(record.duration), size, record.codec])
+                damage = printable(record.damage)
+                rows.append([path_text(record.path), clock(record.duration), size, record.codec, damage])
         table(None, _COLUMNS, rows)

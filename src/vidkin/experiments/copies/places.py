@@ -94,7 +94,18 @@ def place_segments(found: PairScores, material: CopyMaterial) -> list[PlacedSegm
             continue
         segments = found.segments[row_of[video.source.name]][column]
         for truth in video.segments:
-            placed.append(PlacedSegment(video.edit, video.edit_family, truth, _nearest(segments, truth)))
+            # The segment that overlaps most in both videos; of equal ones the first, which is the best.
+            best, most = None, 0.0
+            for segment in segments:
+                in_copy = _overlap(
+                    segment.target_start, segment.target_end, truth.edited_start, truth.edited_end
+                )
+                in_query = _overlap(
+                    segment.query_start, segment.query_end, truth.source_start, truth.source_end
+                )
+                if in_copy * in_query > most:
+                    best, most = segment, in_copy * in_query
+            placed.append(PlacedSegment(video.edit, video.edit_family, truth, best))
     return placed
 
 
@@ -144,17 +155,6 @@ def box_overlap(first: Box, second: Box) -> float:
 
 def _area(box: Box) -> float:
     return (box[2] - box[0]) * (box[3] - box[1])
-
-
-def _nearest(segments: Sequence[Segment], truth: EditedSegment) -> Segment | None:
-    """The segment that overlaps most in both videos; of equal ones the first, which is the best."""
-    best, most = None, 0.0
-    for segment in segments:
-        in_copy = _overlap(segment.target_start, segment.target_end, truth.edited_start, truth.edited_end)
-        in_query = _overlap(segment.query_start, segment.query_end, truth.source_start, truth.source_end)
-        if in_copy * in_query > most:
-            best, most = segment, in_copy * in_query
-    return best
 
 
 def _overlap(start: float, end: float, other_start: float, other_end: float) -> float:

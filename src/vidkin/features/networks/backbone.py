@@ -1,4 +1,4 @@
-"""Networks as extractors: maps of several stages, pooled over regions, whitened if there is a whitening."""
+"""Networks as extractors: maps of several stages, pooled over regions and optionally whitened."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class BackboneExtractor:
 
     Frames become squares of the network's input size, its last four stages are pooled over 3 x 3 regions
     (:func:`~vidkin.features.networks.pooling.region_max_pool`), and a whitening is applied where one is given;
-    without one the descriptors are unit vectors as the network made them, which work but say less
+    without one the descriptors are unit vectors as the network made them, which work but find less
     (:func:`vidkin.features.fit_whitening` makes one from your videos).
 
     Settings stand after a question mark in the name, ``timm:mobilenetv2_100?pad_type=same&size=256``:
 
     ============= ================================================================================================
     ``size``      side of the input, pixels; default the network's own
-    ``fit``       ``whole`` (default): the whole picture is brought to a square, as crops hide content.
+    ``fit``       ``whole`` (default): the whole picture is resized to a square, as crops hide content.
                   ``crop``: short side to 256/224 of the size, then a center crop: compatible with published features
     ``bars``      ``trim`` (default with ``whole``): letterbox and pillarbox bars are cut off first; ``keep``
     ``whole_frame`` ``1``: append the whole frame as a tenth region; default ``0``
@@ -69,8 +69,8 @@ class BackboneExtractor:
 
     Raises:
         UnknownExtractorError: The library has no such model.
-        WeightsUnavailableError: The weights are neither given nor to be had.
-        InvalidArgumentError: A setting is not allowed, or weights or whitening belong to something else.
+        WeightsUnavailableError: The weights are neither given nor cached, and cannot be downloaded.
+        InvalidArgumentError: A setting is invalid, or weights or whitening are of another network.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class BackboneExtractor:
 
     @property
     def views(self) -> Views:
-        """``none``: views make a network slower by their number; ask for them where that is worth it."""
+        """``none``: every view takes as long as another frame."""
         return "none"
 
     def extract(
@@ -151,8 +151,8 @@ class BackboneExtractor:
     ) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
 
-        Memory is bounded by a chunk of 4 frames (CUDA: 32) and the result. Frames may come in any batches: the
-        numbers are the same.
+        Memory is bounded by a chunk of 4 frames (CUDA: 32) and the result. The size of batches does not
+        change the numbers.
         """
         return features_of_views(
             lambda images: self._values(images, self._whitening, mirror=False),
@@ -216,7 +216,7 @@ class BackboneExtractor:
             return values if whitening is None else whitening.apply(values)
 
     def _probe(self) -> tuple[int, ...]:
-        """Channels of the stages, by running an empty picture: also tells whether the size suits the network."""
+        """Channels of the stages, by running an empty picture; this also checks that the network takes the size."""
         empty = torch.zeros(1, 3, self._size, self._size, device=self._device)
         try:
             with torch.no_grad():
@@ -236,7 +236,7 @@ def open_backbone(
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """What stands behind the question mark; None where the network decides."""
+    """The settings behind the question mark; None where the network decides."""
 
     size: int | None
     fit: Literal["whole", "crop"]
@@ -259,9 +259,7 @@ def parse_network_name(name: str) -> tuple[str, str, _Settings]:
     given = parsed.settings()
     size = given.pop("size", None)
     if size is not None and not (size.isdecimal() and 32 <= int(size) <= 4096):
-        raise InvalidArgumentError(
-            f"size must be a whole number of pixels from 32 to 4096, given is {size!r}"
-        )
+        raise InvalidArgumentError(f"size must be a whole number of pixels from 32 to 4096, got {size!r}")
     fit = given.pop("fit", "whole")
     bars = given.pop("bars", "trim" if fit == "whole" else "keep")
     whole_frame = given.pop("whole_frame", "0")
@@ -271,7 +269,7 @@ def parse_network_name(name: str) -> tuple[str, str, _Settings]:
         ("whole_frame", whole_frame, ("0", "1")),
     ):
         if value not in allowed:
-            raise InvalidArgumentError(f"{setting} must be {' or '.join(allowed)}, given is {value!r}")
+            raise InvalidArgumentError(f"{setting} must be {' or '.join(allowed)}, got {value!r}")
     stages = given.pop("stages", None)
     settings = _Settings(
         size=None if size is None else int(size),
@@ -291,7 +289,7 @@ def _open_network(library: str, model: str, settings: _Settings, weights: PathLi
         return open_timm_network(model, options=settings.options, stages=settings.stages, weights=weights)
     if settings.options:
         raise InvalidArgumentError(
-            f"torchvision:{model} does not take {', '.join(settings.options)}; allowed are size, fit, bars, "
+            f"torchvision:{model} does not take {', '.join(settings.options)}; choose from size, fit, bars, "
             "whole_frame, stages, mean, std"
         )
     return open_torchvision_network(model, stages=settings.stages, weights=weights)
@@ -308,7 +306,7 @@ def optional_triple(source: Any, key: str) -> tuple[float, float, float] | None:
     if len(numbers) not in (1, 3) or (key == "std" and min(numbers) <= 0):
         raise InvalidArgumentError(
             f"{key} must be one number or three, separated by commas{' and positive' if key == 'std' else ''}, "
-            f"given is {source[key]!r}"
+            f"got {source[key]!r}"
         )
     return (numbers[0], numbers[0], numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1], numbers[2])
 
@@ -326,17 +324,15 @@ def _literal(value: str) -> Any:
 
 
 def resolve_device(device: str) -> torch.device:
-    """``auto`` (CUDA where there is one), ``cpu``, ``cuda`` or ``cuda:N`` as a device that is there."""
+    """The device of ``auto`` (CUDA if available), ``cpu``, ``cuda`` or ``cuda:N``."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         resolved = torch.device(device)
     except RuntimeError as error:
-        raise InvalidArgumentError(
-            f"device must be auto, cpu, cuda or cuda:N, given is {device!r}"
-        ) from error
+        raise InvalidArgumentError(f"device must be auto, cpu, cuda or cuda:N, got {device!r}") from error
     if resolved.type not in _CHUNK:
-        raise InvalidArgumentError(f"device must be auto, cpu, cuda or cuda:N, given is {device!r}")
+        raise InvalidArgumentError(f"device must be auto, cpu, cuda or cuda:N, got {device!r}")
     if resolved.type == "cuda" and not torch.cuda.is_available():
-        raise InvalidArgumentError(f"there is no CUDA device here, given is {device!r}; use cpu")
+        raise InvalidArgumentError(f"no CUDA device found for device {device!r}; use cpu")
     return resolved

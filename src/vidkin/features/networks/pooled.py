@@ -54,8 +54,8 @@ def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int
 
     Raises:
         UnknownExtractorError: The library has no such model.
-        WeightsUnavailableError: The weights are neither given nor to be had.
-        InvalidArgumentError: A setting is not allowed, or the network does not end in one vector a picture.
+        WeightsUnavailableError: The weights are neither given nor cached, and cannot be downloaded.
+        InvalidArgumentError: A setting is invalid, or the network does not end in one vector a picture.
     """
     library, model, settings = parse_network_name(name)
     fresh = weights == "random"

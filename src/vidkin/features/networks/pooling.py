@@ -34,11 +34,11 @@ def region_max_pool(maps: Sequence[torch.Tensor], *, whole_frame: bool = False) 
         InvalidArgumentError: No maps, not four axes, or different T.
     """
     if not maps:
-        raise InvalidArgumentError("region pooling needs the map of one stage at least, none were given")
+        raise InvalidArgumentError("maps must have at least one stage, got none")
     for stage in maps:
         if stage.ndim != 4 or stage.shape[0] != maps[0].shape[0]:
             raise InvalidArgumentError(
-                f"maps must be [T, C, H, W] with one T, given are {[list(stage.shape) for stage in maps]}"
+                f"maps must be [T, C, H, W] with one T, got {[list(stage.shape) for stage in maps]}"
             )
     pooled = [_stage_regions(stage) for stage in maps]
     if whole_frame:

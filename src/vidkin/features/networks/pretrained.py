@@ -1,4 +1,4 @@
-"""Networks of timm and torchvision with their weights: opened here, never with random ones."""
+"""Networks of timm and torchvision with trained weights."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def torchvision_classifier(module: nn.Module) -> tuple[str, ...]:
 
 
 def _timm_with_hub_weights(timm: Any, model: str, config: Any, options: Mapping[str, Any]) -> nn.Module:
-    """From the local cache without a word to the network, else from the hub."""
+    """Weights from the local cache without using the network, otherwise from the hub."""
     import huggingface_hub
     from huggingface_hub.errors import RemoteEntryNotFoundError
 
@@ -269,7 +269,7 @@ def _timm_indices(module: Any, label: str, stages: tuple[str, ...] | None) -> li
         indices = [count]
     if any(not -count <= index < count for index in indices):
         raise InvalidArgumentError(
-            f"stages of {label} are indices from {-count} to {count - 1}, given is {','.join(stages)}"
+            f"stages of {label} must be indices from {-count} to {count - 1}, got {','.join(stages)}"
         )
     return indices
 
@@ -277,7 +277,7 @@ def _timm_indices(module: Any, label: str, stages: tuple[str, ...] | None) -> li
 def _torchvision_stages(
     module: nn.Module, label: str, stages: tuple[str, ...] | None, size: int
 ) -> nn.Module:
-    """The part of the module that computes the stages, as a module that returns them by name."""
+    """The part of the module that computes the stages, as a module that returns maps by name."""
     from torchvision.models.feature_extraction import create_feature_extractor, get_graph_node_names
 
     _, nodes = get_graph_node_names(module, suppress_diff_warning=True)
@@ -311,7 +311,7 @@ def _torchvision_stages(
 def _load_weights(
     module: nn.Module, path: PathLike, label: str, classifier: tuple[str, ...]
 ) -> dict[str, str]:
-    """Load a file strictly; the classifier alone may be absent or of other classes, and is then replaced by nothing.
+    """Load a file strictly; only the classifier may be absent or of other classes, and is then removed.
 
     Returns:
         The file's metadata.
@@ -333,9 +333,7 @@ def _load_weights(
         if (found := [name for name in names if not name.startswith(heads or ("\0",))])
     ]
     if problems:
-        raise InvalidArgumentError(
-            f"the weights in {os.fspath(path)} are not those of {label}: {'; '.join(problems)}"
-        )
+        raise InvalidArgumentError(f"{os.fspath(path)}: not the weights of {label}: {'; '.join(problems)}")
     module.load_state_dict({name: given[name] for name in fits}, strict=False)
     for name in classifier:
         if not {key for key in own if key.startswith(f"{name}.")} <= fits:

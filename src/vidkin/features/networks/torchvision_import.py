@@ -1,4 +1,4 @@
-"""The one door to torchvision and timm.
+"""The one place where torchvision and timm are imported.
 
 Package indices offer a torchvision wheel whose compiled operators were linked against CUDA. Beside a CPU-only
 torch its library does not load, which torchvision forgives, but its import then describes two operators that

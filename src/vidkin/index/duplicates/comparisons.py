@@ -32,12 +32,14 @@ class PairResult:
         fine: Both were read as finely as queries are; otherwise by what the index holds of them.
         covered: Share of the first and of the second video's informative frames that the other one shows.
         segments: Where they match, the first video as the query.
+        doubt: Why they may be no copies, see :mod:`vidkin.index.duplicates.doubts`; None where nobody looked.
     """
 
     score: float
     fine: bool = False
     covered: tuple[float, float] = (0.0, 0.0)
     segments: tuple[Segment, ...] = ()
+    doubt: str | None = None
 
     def __post_init__(self) -> None:
         if not all(0.0 <= value <= 1.0 for value in (self.score, *self.covered)):
@@ -131,7 +133,10 @@ class Comparisons:
             "searched": sorted(places[name] for name in self.searched),
             "flipped": sorted(places[name] for name in self.flipped),
             "pairs": [
-                [places[first], places[second], result.score, result.fine, result.covered, _rows(result)]
+                [
+                    *(places[first], places[second], result.score, result.fine, result.covered),
+                    *(_rows(result), result.doubt),
+                ]
                 for first, second, result in self.pairs()
             ],
         }
@@ -151,12 +156,13 @@ def _rows(result: PairResult) -> list[tuple[Any, ...]]:
 
 
 def _result(row: list[Any]) -> PairResult:
-    _, _, score, fine, covered, segments = row
+    _, _, score, fine, covered, segments, doubt = row
     return PairResult(
         float(score),
         bool(fine),
         (float(covered[0]), float(covered[1])),
         tuple(map(_segment, segments)),
+        None if doubt is None else str(doubt),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from vidkin.index.records import VideoRecord
 
-__all__ = ["FileRecord", "present_files"]
+__all__ = ["FileRecord", "content_of", "present_files"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,11 @@ class FileRecord:
 
     record: VideoRecord
     links: tuple[str, ...] = ()
+
+
+def content_of(record: VideoRecord) -> str:
+    """Names the content of a file; files with the same bytes have the same."""
+    return record.content_hash or f"video {record.id}"
 
 
 def present_files(records: Iterable[VideoRecord]) -> tuple[list[FileRecord], list[str]]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.decisions import Decisions
 from vidkin.index.duplicates.comparisons import PairResult
-from vidkin.index.duplicates.files import FileRecord
-from vidkin.index.duplicates.grouping import Grouping, Relation, relation_of
+from vidkin.index.duplicates.doubts import find_doubt
+from vidkin.index.duplicates.files import FileRecord, content_of
+from vidkin.index.duplicates.grouping import WHOLE, Grouping, Relation, relation_of
 from vidkin.index.duplicates.groups import DuplicateGroup, DuplicateMember
-from vidkin.index.duplicates.pairing import PairSearch, content_of
+from vidkin.index.duplicates.keeper import check_keep_rule, choose_keeper
+from vidkin.index.duplicates.pairing import PairSearch
 
 __all__ = ["find_duplicates"]
 
@@ -27,6 +29,7 @@ def find_duplicates(
     *,
     threshold: float = 0.7,
     parts: bool = False,
+    keep: str = "best",
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[DuplicateGroup]:
     """Groups whose members are copies of each other.
@@ -40,21 +43,31 @@ def find_duplicates(
         decisions: Of the index.
         threshold: Score from which on two videos belong together, in (0, 1].
         parts: Also group excerpts with the video that they are from.
+        keep: Which member is the best, see :func:`vidkin.index.duplicates.keeper.choose_keeper`.
         on_progress: Called with (steps done, steps in all).
 
     Returns:
         Groups in the order of their best copies' paths.
 
     Raises:
-        InvalidArgumentError: The threshold is out of its range.
+        InvalidArgumentError: The threshold is out of its range, or the rule is not known.
     """
     if not 0.0 < threshold <= 1.0:
         raise InvalidArgumentError(f"threshold must be above 0 and at most 1, got {threshold}")
+    rule = check_keep_rule(keep)
     by_content: dict[str, list[FileRecord]] = {}
     for file in files:
         by_content.setdefault(content_of(file.record), []).append(file)
     first_files = {content: twins[0] for content, twins in by_content.items()}
-    search.run([file.record for file in first_files.values()], threshold=threshold, on_progress=on_progress)
+    compared = 0
+
+    def progress(done: int, total: int) -> None:
+        nonlocal compared
+        compared = total
+        if on_progress is not None:
+            on_progress(done, total)
+
+    search.run([file.record for file in first_files.values()], threshold=threshold, on_progress=progress)
 
     def compare(first: str, second: str) -> PairResult:
         return search.compare(first_files[first].record, first_files[second].record)
@@ -68,13 +81,17 @@ def find_duplicates(
     contents = grouping.groups(
         sorted(by_content, key=lambda content: by_content[content][0].record.path), parts=parts
     )
-    groups = [
-        _group(
-            [file for content in group for file in by_content[content]], _Pairs(compare, decisions, threshold)
-        )
-        for group in contents
-        if sum(len(by_content[content]) for content in group) > 1
-    ]
+    pairs = _Pairs(search, decisions, threshold)
+    copies = [[file for content in group for file in by_content[content]] for group in contents]
+    copies = [group for group in copies if len(group) > 1]
+    groups = []
+    try:
+        for group in copies:
+            groups.append(_group(group, pairs, rule))
+            if on_progress is not None:
+                on_progress(compared + len(groups), compared + len(copies))
+    finally:
+        search.known.save()
     return sorted(groups, key=lambda group: group.best.path)
 
 
@@ -82,27 +99,42 @@ def find_duplicates(
 class _Pairs:
     """What is known of two files of a group."""
 
-    compare: Callable[[str, str], PairResult]
+    search: PairSearch
     decisions: Decisions
     threshold: float
 
     def __call__(self, first: FileRecord, second: FileRecord) -> PairResult:
         one, other = content_of(first.record), content_of(second.record)
         if one == other:
-            return PairResult(1.0, True, (1.0, 1.0))
-        result = self.compare(one, other)
+            return PairResult(1.0, True, (1.0, 1.0), doubt="")
+        result = self.search.compare(first.record, second.record)
         if self.decisions.verdict(one, other) == "match":
-            return PairResult(1.0, True, (1.0, 1.0), result.segments)
+            return PairResult(1.0, True, (1.0, 1.0), result.segments, "")
         return result
 
+    def doubt(self, first: FileRecord, second: FileRecord) -> str:
+        """Why two files may be no copies; looked for once, if files are read at all."""
+        result = self(first, second)
+        if result.doubt is not None or self.search.readings is None:
+            return result.doubt or ""
+        try:
+            doubt = find_doubt(first, second, result)
+        except MediaError as error:
+            return error.cause
+        self.search.known.put(
+            content_of(first.record), content_of(second.record), replace(result, doubt=doubt)
+        )
+        self.search.known.save_now_and_then()
+        return doubt
 
-def _group(files: Sequence[FileRecord], pairs: _Pairs) -> DuplicateGroup:
-    ranked = sorted(
-        files,
-        key=lambda f: (-f.record.width * f.record.height, -f.record.duration, -f.record.size, f.record.path),
-    )
-    best = ranked[0]
-    members = [_member(file, best, files, pairs) for file in ranked[1:]]
+
+def _group(files: Sequence[FileRecord], pairs: _Pairs, rule: str) -> DuplicateGroup:
+    # An excerpt is not the best copy of the whole, however good it looks.
+    longest = max(file.record.duration for file in files)
+    wholes = [file for file in files if file.record.duration >= WHOLE * longest]
+    best, reason = choose_keeper(wholes, rule, pairs)
+    others = [file for file in files if file is not best]
+    members = [_member(file, best, files, pairs) for file in others]
     members.sort(key=lambda member: (-member.score, member.path))
     record = best.record
     first = DuplicateMember(
@@ -115,7 +147,7 @@ def _group(files: Sequence[FileRecord], pairs: _Pairs) -> DuplicateGroup:
         best=True,
         links=best.links,
     )
-    return DuplicateGroup((first, *members))
+    return DuplicateGroup((first, *members), reason)
 
 
 def _member(
@@ -149,6 +181,7 @@ def _member(
         mirrored=result.mirrored,
         lacking=lacking,
         links=file.links,
+        doubt=pairs.doubt(file, reference),
     )
 
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from vidkin.index.decisions import Decisions
 from vidkin.index.duplicates.comparisons import PairResult
 
-__all__ = ["Grouping", "Relation", "relation_of"]
+__all__ = ["WHOLE", "Grouping", "Relation", "relation_of"]
 
 Relation = str
 """``whole``: both show the same from start to end; ``excerpt``: the first is a part of the second; ``contains``: the
 other way round; ``overlaps``: they share a part."""
 
 # Share of a video's informative frames from which on it counts as shown whole: its ends may be cut off.
-_WHOLE = 0.7
+WHOLE = 0.7
 # Two groups are one if their videos reach this share of the threshold on average.
 _MEAN_SHARE = 0.7
 # Videos of a group that are compared with those of another, before the two are joined.
@@ -24,7 +24,7 @@ _MOST_COMPARED = 6
 
 def relation_of(result: PairResult) -> Relation:
     """How the first video of a pair is related to the second."""
-    first, second = (share >= _WHOLE for share in result.covered)
+    first, second = (share >= WHOLE for share in result.covered)
     if first and second:
         return "whole"
     return "excerpt" if first else "contains" if second else "overlaps"

@@ -30,6 +30,7 @@ class DuplicateMember:
         mirrored: It is flipped left to right.
         lacking: Seconds of this file that the best one does not show; 0 for the best.
         links: Other names of the same file (hard links).
+        doubt: Why it may be no copy at all, in a few words; empty where nothing speaks against it.
     """
 
     path: str
@@ -46,11 +47,12 @@ class DuplicateMember:
     mirrored: bool = False
     lacking: float = 0.0
     links: tuple[str, ...] = ()
+    doubt: str = ""
 
     @property
     def is_spare(self) -> bool:
-        """Nothing is lost without it: the best one shows all of it."""
-        return not self.best and self.lacking == 0.0
+        """Nothing is lost without it: the best one shows all of it, as far as can be told."""
+        return not (self.best or self.lacking or self.doubt)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import torch
 
 from vidkin.errors import NotIndexedError
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult
+from vidkin.index.duplicates.files import content_of
 from vidkin.index.records import VideoRecord
 from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.pairs import score_pair
@@ -18,7 +19,7 @@ from vidkin.index.search.stages import find_candidates
 from vidkin.index.storage.contract import VectorStore
 from vidkin.similarity import FrameFeatures, PairScore, Scorer
 
-__all__ = ["PairSearch", "content_of"]
+__all__ = ["PairSearch"]
 
 # By what is stored, true copies may score as little as this: they were sampled at other moments.
 _DOUBTFUL = 0.3
@@ -26,11 +27,6 @@ _DOUBTFUL = 0.3
 _SURE = 0.97
 # A video whose neighbors are removed meanwhile is compared again so many times.
 _MOST_READINGS = 5
-
-
-def content_of(record: VideoRecord) -> str:
-    """Names the content of a file; files with the same bytes have the same."""
-    return record.content_hash or f"video {record.id}"
 
 
 @dataclass(slots=True)

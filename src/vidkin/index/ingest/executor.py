@@ -66,11 +66,13 @@ class Described:
         path: Of the file.
         info: What the file is.
         features: Of all its frames, at least one; rounded as they are stored.
+        damage: One line on what could not be read of it, else "".
     """
 
     path: str
     info: VideoInfo
     features: FrameFeatures
+    damage: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ class FileOutcome:
         path: Absolute.
         kind: "added"; "changed" (indexed again since its content changed); "unchanged"; "moved" (recognized by its
             content at a new path); "broken"; "removed".
-        cause: Why it is broken; where a moved file was; whose features a copy shares; how much of an added file is
-            missing at its end; else "".
+        cause: Why it is broken; where a moved file was; whose features a copy shares; what could not be read of an
+            added file; else "".
     """
 
     path: str

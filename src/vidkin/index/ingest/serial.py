@@ -79,6 +79,7 @@ def _describe(
 ) -> Iterator[Event]:
     parts: list[FrameFeatures] = []
     reached = 0.0
+    damage: list[str] = []
     info = probe(path, on_read=lambda: beat("decoding"))
     for (part,) in describe_file(
         path,
@@ -88,6 +89,7 @@ def _describe(
         batch=_FRAMES_A_BATCH,
         threads=1,
         beat=beat,
+        on_damage=damage.append,
         views=extractor.views == "both",
         part_rate=part_rate(info.duration),
     ):
@@ -95,6 +97,6 @@ def _describe(
         before, reached = reached, float(part.timestamps[-1])
         yield Advanced(path, len(part), max(reached - before, 0.0))
     if parts:
-        yield Described(path, info, FrameFeatures.concatenate(parts))
+        yield Described(path, info, FrameFeatures.concatenate(parts), "; ".join(dict.fromkeys(damage)))
     else:
         yield Unreadable(path, "not a single frame could be decoded")

@@ -202,6 +202,8 @@ class _Session:
         except Exception as error:  # noqa: BLE001
             self._add_unreadable(step, internal_error(event.path, error))
             return
+        cut_off = describe_cut_off(info) if info.cut_off else ""
+        damage = "; ".join(filter(None, (cut_off, event.damage)))
         record = VideoRecord(
             path=step.file.path,
             size=step.file.size,
@@ -218,11 +220,11 @@ class _Session:
             sampling_rate=sampling_rate(info.duration, self._base_rate),
             windows=len(windows),
             added_at=time.time(),
+            damage=damage,
         )
-        cause = describe_cut_off(info) if info.cut_off else ""
-        if cause:
-            _logger.warning("%s: %s", step.file.path, cause)
-        self._writer.append(Entry(record, features, windows), _kind_of(step), cause)
+        if damage:
+            _logger.warning("%s: %s", step.file.path, damage)
+        self._writer.append(Entry(record, features, windows), _kind_of(step), damage)
 
 
 def _kind_of(step: Copy | Extract) -> OutcomeKind:

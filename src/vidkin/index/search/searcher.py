@@ -154,6 +154,7 @@ class Searcher:
         threshold: float,
         parts: bool,
         mirrored: bool,
+        keep: str,
         on_progress: Callable[[int, int], None] | None,
     ) -> list[DuplicateGroup]:
         """See :meth:`vidkin.Index.duplicates`."""
@@ -188,6 +189,7 @@ class Searcher:
             Decisions.open(self._folder),
             threshold=threshold,
             parts=parts,
+            keep=keep,
             on_progress=on_progress,
         )
 

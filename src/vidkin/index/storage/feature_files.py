@@ -6,12 +6,14 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vidkin._base.atomic import replace_file
 from vidkin.index.records import STEPS, to_stored
 from vidkin.index.storage.files import reading, writing
 from vidkin.similarity import FrameFeatures
@@ -22,6 +24,7 @@ _SUFFIX = ".safetensors"
 _FILES_A_FOLDER = 1000
 _NAMES = ("values", "timestamps", "information", "baseline")
 _NAMES_OF_PARTS = ("part_frames", "part_views", "parts", "part_baselines", "boxes", "box_frames")
+_OPTIONAL_NAMES = (*_NAMES_OF_PARTS, "__metadata__")
 # Of 1.0 in half precision, and a few roundings more.
 _LARGEST_BITS = 0x3C00 + 8
 _TYPES = {"F16": np.float16, "F32": np.float32, "F64": np.float64, "I8": np.int8, "I32": np.int32}
@@ -41,7 +44,8 @@ class FeatureFiles:
     def __init__(self, location: str) -> None:
         from pyarrow import fs
 
-        if "://" in location:
+        self._is_local = "://" not in location
+        if not self._is_local:
             self._files, self._base = fs.FileSystem.from_uri(location)
         else:
             self._files, self._base = fs.LocalFileSystem(), os.path.abspath(location)
@@ -55,8 +59,13 @@ class FeatureFiles:
         path = self._path(video_id)
         with writing(self._base):
             self._files.create_dir(path.rpartition("/")[0], recursive=True)
-            with self._files.open_output_stream(path) as file:
-                file.write(content)
+            if self._is_local:
+                # Never through a link that waits under a name that can be foreseen.
+                with replace_file(path, sync=False) as temporary:
+                    temporary.write_bytes(content)
+            else:
+                with self._files.open_output_stream(path) as file:
+                    file.write(content)
 
     def read(self, video_id: int) -> FrameFeatures:
         """Those of one video.
@@ -79,6 +88,13 @@ class FeatureFiles:
                     self._files.delete_file(self._path(video_id))
                 except FileNotFoundError:
                     continue
+
+    def remove_unfinished(self) -> None:
+        """Delete what a killed writer was about to write; only a sole writer may call this."""
+        if self._is_local:
+            with writing(self._base):
+                for path in Path(self._base).glob("*/.*.part" + _SUFFIX):
+                    path.unlink()
 
     def any(self) -> bool:
         """There is at least one file."""
@@ -158,6 +174,8 @@ def _features(content: NDArray[np.uint8]) -> FrameFeatures:
     header: dict[str, Any] = json.loads(content[8:start].tobytes())
     data = content[start:]
     try:
+        if not set(header) <= {*_NAMES, *_OPTIONAL_NAMES}:
+            raise ValueError("its header is not what was written")
         values, times, information, baseline = (_tensor(data, header[name]) for name in _NAMES)
         if values.dtype != torch.float16:
             raise ValueError("its values are not what was written")

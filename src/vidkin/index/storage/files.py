@@ -58,7 +58,7 @@ def reading(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[Non
     try:
         with _panics_as_errors():
             yield
-    except (OSError, ValueError, LookupError) as error:
+    except (OSError, ValueError, LookupError, RecursionError) as error:
         if isinstance(error, OSError) and (cause := _refusal(error)) is not None:
             raise CollectionError(f"{os.fspath(place)}: cannot be read ({cause})") from error
         raise CollectionDamagedError(f"{os.fspath(place)} is {_damage(error)}; {remedy}") from error

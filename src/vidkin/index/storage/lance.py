@@ -26,7 +26,9 @@ from vidkin.index.storage.files import REMEDY
 from vidkin.index.storage.nearest import WindowSearch, build_window_index
 from vidkin.index.storage.rebuild import find_missing_parts, rebuild_parts
 from vidkin.index.storage.rows import (
+    LATER_VIDEO_COLUMNS,
     VIDEO_COLUMNS,
+    VIDEO_SCHEMA,
     VIDEO_WINDOW_COLUMNS,
     record_rows,
     records_from_rows,
@@ -211,6 +213,8 @@ class LanceStore:
     def recover(self) -> int:
         with self._lock:
             self.refresh()
+            self._videos.add_columns(VIDEO_SCHEMA)
+            self._features.remove_unfinished()
             self._next_id = None
             files, counts = self._features.sizes(), self._window_counts()
             orphans = (files.keys() | counts.keys()) - self._catalog.by_id.keys()
@@ -264,7 +268,8 @@ class LanceStore:
             self._windows.refresh()
 
     def _load(self) -> None:
-        rows = self._videos.read(VIDEO_COLUMNS)
+        later = LATER_VIDEO_COLUMNS - self._videos.columns()
+        rows = self._videos.read([name for name in VIDEO_COLUMNS if name not in later])
         self._catalog = Catalog([] if rows is None else records_from_rows(rows))
         self._search = None
 

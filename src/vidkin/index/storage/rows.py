@@ -15,7 +15,9 @@ from vidkin.index.records import VideoRecord, WindowVectors
 from vidkin.index.storage.exact import WindowMatrix
 
 __all__ = [
+    "LATER_VIDEO_COLUMNS",
     "VIDEO_COLUMNS",
+    "VIDEO_SCHEMA",
     "VIDEO_WINDOW_COLUMNS",
     "WINDOW_COLUMNS",
     "record_rows",
@@ -25,7 +27,7 @@ __all__ = [
     "windows_from_rows",
 ]
 
-_VIDEO_SCHEMA = pa.schema(
+VIDEO_SCHEMA = pa.schema(
     [
         pa.field("id", pa.int64(), nullable=False),
         # Bytes, because a file name need not be text.
@@ -46,24 +48,27 @@ _VIDEO_SCHEMA = pa.schema(
         ("sampling_rate", pa.float64()),
         ("windows", pa.int64()),
         ("added_at", pa.float64()),
+        ("damage", pa.string()),
     ]
 )
 # A stale record is written as a broken one with a time of change that no file has, as version 0.1 wrote it, so that
 # old and new versions read each other's collections.
 _STALE_MTIME = -1
-VIDEO_COLUMNS = tuple(_VIDEO_SCHEMA.names)
+VIDEO_COLUMNS = tuple(VIDEO_SCHEMA.names)
+LATER_VIDEO_COLUMNS = frozenset({"damage"})
+"""Columns that tables of version 0.1 lack."""
 WINDOW_COLUMNS = ("video_id", "window", "start", "end", "vector")
 VIDEO_WINDOW_COLUMNS = (*WINDOW_COLUMNS, "first_frame", "last_frame")
 
 
 def record_rows(records: Iterable[VideoRecord]) -> pa.Table:
     """The rows of these records."""
-    return pa.Table.from_pylist([_record_row(record) for record in records], schema=_VIDEO_SCHEMA)
+    return pa.Table.from_pylist([_record_row(record) for record in records], schema=VIDEO_SCHEMA)
 
 
 def records_from_rows(rows: pa.Table) -> list[VideoRecord]:
     """The records in these rows."""
-    names = _VIDEO_SCHEMA.names
+    names = rows.column_names
     columns = [rows[name].to_pylist() for name in names]
     at = names.index("path")
     columns[at] = [os.fsdecode(path) for path in columns[at]]
@@ -121,11 +126,11 @@ def vector_column(rows: pa.Table) -> NDArray[np.float16]:
 def _record(row: dict[str, Any]) -> VideoRecord:
     if row["status"] == "broken" and row["mtime_ns"] == _STALE_MTIME:
         row |= {"status": "stale", "mtime_ns": 0}
-    return VideoRecord(**row)
+    return VideoRecord(**{**row, "damage": row.get("damage") or ""})
 
 
 def _record_row(record: VideoRecord) -> dict[str, Any]:
-    row: dict[str, Any] = {name: getattr(record, name) for name in _VIDEO_SCHEMA.names}
+    row: dict[str, Any] = {name: getattr(record, name) for name in VIDEO_SCHEMA.names}
     if record.status == "stale":
         row |= {"status": "broken", "mtime_ns": _STALE_MTIME}
     row["path"] = os.fsencode(record.path)

@@ -93,6 +93,21 @@ class LanceTable:
         with reading(self.uri, self.remedy):
             return None if self.dataset is None else self.dataset.to_table(columns=list(columns), **options)
 
+    def columns(self) -> set[str]:
+        """Names of the columns; none if there is no table."""
+        with reading(self.uri, self.remedy):
+            return set() if self.dataset is None else set(self.dataset.schema.names)
+
+    def add_columns(self, schema: pa.Schema) -> None:
+        """Commit the columns of this schema that the table lacks, empty; does nothing if there is no table."""
+        missing = (
+            [] if self.dataset is None else [field for field in schema if field.name not in self.columns()]
+        )
+        if missing:
+            with writing(self.uri, self.remedy):
+                self.dataset.add_columns(pa.schema(missing))
+            self.refresh()
+
     def read_through(self) -> None:
         """Read everything once and keep nothing; :class:`CollectionDamagedError` if something cannot be read."""
         with reading(self.uri, self.remedy):

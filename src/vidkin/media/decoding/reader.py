@@ -46,13 +46,14 @@ class PictureReader:
         container: The open file.
         stream: Its video.
         on_read: Called for every packet that is read.
+        on_damage: Called at the end with one line if parts of the file were damaged; None logs a warning.
 
     Attributes:
         base: Time of the first picture in units of the stream (known after the first one).
         tick: Seconds of one unit.
         nominal: Units that a picture stays on screen at the average rate.
         end: Time at which the last picture read so far leaves the screen, in units.
-        failures: Number of packets that could not be decoded.
+        failures: Number of packets that are damaged or could not be decoded.
         concealed: Number of pictures that were decoded with errors.
     """
 
@@ -63,11 +64,13 @@ class PictureReader:
         stream: VideoStream,
         *,
         on_read: Callable[[], None] = lambda: None,
+        on_damage: Callable[[str], None] | None = None,
     ) -> None:
         self.name = name
         self.container = container
         self.stream = stream
         self._on_read = on_read
+        self._on_damage = on_damage
         self.tick = float(stream.time_base or 1 / 90000)
         self.nominal = max(1, round(1 / (frame_rate(stream) * self.tick)))
         self.base: int | None = None
@@ -95,18 +98,19 @@ class PictureReader:
         self.close()
 
     def close(self) -> None:
-        """Report the result of reading: a warning if parts were damaged, `MediaError` if there was no picture."""
+        """Report the result of reading: what was damaged, `MediaError` if there was no picture."""
         if self.base is None:
             if is_too_large(self.name, MOST_PIXELS) or stated_pixels(self.name) > MOST_PIXELS:
                 raise too_large(self.name)
             raise MediaError(self.name, "no frame can be decoded; the file is damaged or incomplete")
         if self.failures or self.concealed:
-            logger.warning(
-                "%s: the file is damaged: packets skipped: %d, frames with errors: %d",
-                self.name,
-                self.failures,
-                self.concealed,
+            damage = (
+                f"the file is damaged: packets skipped: {self.failures}, frames with errors: {self.concealed}"
             )
+            if self._on_damage is None:
+                logger.warning("%s: %s", self.name, damage)
+            else:
+                self._on_damage(damage)
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
         """The packets of the video up to the end, or to the point where its data can no longer be made sense of.
@@ -117,6 +121,7 @@ class PictureReader:
         try:
             for packet in self.container.demux(self.stream):
                 self._on_read()
+                self.failures += packet.is_corrupt
                 if packet.size:
                     stamp = packet.dts if self._times_of_decoding else packet.pts
                     if stamp is not None and not packet.is_discard and not self._shift:
@@ -137,7 +142,7 @@ class PictureReader:
         except av.error.MemoryError as error:
             raise media_error(self.name, error) from error
         except av.error.FFmpegError as error:
-            self.failures += 1
+            self.failures += packet is None or not packet.is_corrupt
             logger.debug("%s: a packet could not be decoded: %s", self.name, error)
             return []
 

@@ -1,7 +1,7 @@
 """Measures of retrieval, order, labels, boundaries and segments.
 
 Retrieval measures take ``(scores [Q, G], relevance [Q, G])``, higher scores more similar, and give a float or
-a value per query; `_ranking` states the rules that they share (ties, pairs left out, queries skipped).
+a value per query; `ranking` states the rules that they share (ties, excluded pairs, skipped queries).
 """
 
 from vidkin.metric.measures.average_precision import (

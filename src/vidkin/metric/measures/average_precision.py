@@ -52,7 +52,7 @@ def average_precision(
         [Q] float64 in [0, 1] (0-dimensional for one query), nan for a query without a positive.
 
     Raises:
-        InvalidArgumentError: When shapes differ, scores hold NaN or relevance is negative.
+        InvalidArgumentError: Shapes differ, scores hold NaN or relevance is negative.
     """
     check_ties(ties)
     if scores.ndim == 1:

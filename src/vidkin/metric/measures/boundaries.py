@@ -28,10 +28,10 @@ BoundaryRule = Literal["nearest", "overlap"]
 
 @dataclass(frozen=True, slots=True)
 class DetectionScores:
-    """Counts of right, false and missed detections; add the scores of several videos to pool them.
+    """Counts of correct, false and missed detections; add the scores of several videos to pool them.
 
-    Where nothing was to be found and nothing was reported, precision, recall and F1 are 1; otherwise a
-    quotient without denominator is 0.
+    If there was nothing to detect and nothing was reported, precision, recall and F1 are 1; otherwise a
+    quotient with denominator 0 is 0.
 
     Attributes:
         true_positives: Detections that match, 0 or more.
@@ -56,12 +56,12 @@ class DetectionScores:
 
     @property
     def precision(self) -> float:
-        """Share of the detections that are right."""
+        """Share of the detections that are correct."""
         return self._quotient(self.true_positives, self.true_positives + self.false_positives)
 
     @property
     def recall(self) -> float:
-        """Share of what was to be found that was."""
+        """Share of the true boundaries that were detected."""
         return self._quotient(self.true_positives, self.true_positives + self.false_negatives)
 
     @property
@@ -86,7 +86,7 @@ def boundary_scores(
     """Match the boundaries found in one video with its labels.
 
     A boundary is a number c (hard cut: first frame of the new shot) or a pair (first, last) of the frames of
-    a gradual transition; any unit does as long as it is the same everywhere.
+    a gradual transition; any unit works if it is the same everywhere.
 
     Args:
         predicted: Boundaries found, in any order.
@@ -103,7 +103,7 @@ def boundary_scores(
         Counts with precision, recall and F1.
 
     Raises:
-        InvalidArgumentError: When a transition ends before it starts or the tolerance is negative.
+        InvalidArgumentError: A transition ends before it starts or the tolerance is negative.
     """
     check_not_negative(tolerance=tolerance)
     check_choice("rule", rule, ("nearest", "overlap"))
@@ -122,7 +122,7 @@ def boundaries_of_shots(shots: Sequence[tuple[int, int]]) -> list[Boundary]:
     Shots that touch have a hard cut between them; frames between two shots are a gradual transition.
 
     Raises:
-        InvalidArgumentError: When a shot starts before the one before it has ended.
+        InvalidArgumentError: A shot starts before the one before it has ended.
     """
     boundaries: list[Boundary] = []
     for (_, last), (first, _) in pairwise(shots):
@@ -135,10 +135,10 @@ def boundaries_of_shots(shots: Sequence[tuple[int, int]]) -> list[Boundary]:
 
 
 def clip_scores(predicted: Sequence[bool], truth: Sequence[bool]) -> DetectionScores:
-    """Score of a yes/no per clip, for example "is critical", against its labels.
+    """Score yes/no answers per clip, for example "is critical", against labels.
 
     Raises:
-        InvalidArgumentError: When the two do not have one length.
+        InvalidArgumentError: The two differ in length.
     """
     if len(predicted) != len(truth):
         raise InvalidArgumentError(

@@ -51,7 +51,7 @@ def ndcg(
         A float in [0, 1] that counts the queries it is over, or [Q] float64 with nan for a query without gain.
 
     Raises:
-        InvalidArgumentError: When shapes differ or a choice is not known.
+        InvalidArgumentError: Shapes differ or a choice is unknown.
     """
     check_ties(ties)
     check_choice("gain", gain, ("exponential", "linear"))
@@ -63,7 +63,7 @@ def ndcg(
 
 
 def ranked_ndcg(ranking: Ranking, *, gain: Gain, k: int | None, ties: Ties) -> torch.Tensor:
-    """[B] float64; nan where nothing is to be gained."""
+    """[B] float64; nan where no item is relevant."""
     grades = ranking.relevance.double()
     gains = torch.exp2(grades) - 1 if gain == "exponential" else grades
     positions = ranking.positions()

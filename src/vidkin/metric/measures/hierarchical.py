@@ -49,7 +49,7 @@ def hierarchical_average_precision(
         relevant item.
 
     Raises:
-        InvalidArgumentError: When shapes differ, levels are not integers or a choice is not known.
+        InvalidArgumentError: Shapes differ, levels are not integers or a choice is unknown.
     """
     check_choice("weights", weights, ("population", "level"))
     finest = _finest_level(relevance, levels)

@@ -24,7 +24,7 @@ def normalized_mutual_information(clusters: torch.Tensor, labels: torch.Tensor) 
         0 when one of them alone has one part.
 
     Raises:
-        InvalidArgumentError: When the two are not [N] integers of one length N of at least 1.
+        InvalidArgumentError: The two are not [N] integers of one length N of at least 1.
     """
     _check_labels("clusters", clusters, labels)
     _, left, _ = _unique(clusters)
@@ -62,7 +62,7 @@ def accuracy(
         A float in [0, 1].
 
     Raises:
-        InvalidArgumentError: When shapes do not fit, there is no item, or a choice is not known.
+        InvalidArgumentError: Shapes do not match, there is no item, or a choice is unknown.
     """
     check_choice("average", average, ("micro", "macro"))
     if average == "macro":
@@ -72,7 +72,7 @@ def accuracy(
 
 
 def accuracy_per_class(predicted: torch.Tensor, labels: torch.Tensor, *, k: int = 1) -> dict[int, float]:
-    """Share of the items of each class that occurs in ``labels`` which are named right; arguments as `accuracy`."""
+    """Share of correct predictions for each class that occurs in ``labels``; arguments as for `accuracy`."""
     right = _right(predicted, labels, k)
     classes, index, _ = _unique(labels)
     total = index.bincount(minlength=len(classes)).double()

@@ -1,4 +1,4 @@
-"""Precision of quadlets and triplets: does the embedding keep the order that the labels ask for?"""
+"""Precision of quadlets and triplets: does the embedding keep the order of the labels?"""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def quadlet_precision(
         any (nan when there is none at all); or [Q] float64 with nan for a query without a quadlet.
 
     Raises:
-        InvalidArgumentError: When shapes differ, or samples is asked per query or is below 1.
+        InvalidArgumentError: Shapes differ, samples is combined with reduction "none", or samples is below 1.
     """
     if samples is not None:
         _check_samples(samples, reduction)
@@ -90,7 +90,7 @@ def triplet_precision(
         As for `quadlet_precision`, with triplets counted.
 
     Raises:
-        InvalidArgumentError: When shapes differ or the arguments do not go together.
+        InvalidArgumentError: Shapes differ, or the arguments exclude each other.
     """
     check_choice("weighting", weighting, ("quadlets", "triplets"))
     if samples is not None:

@@ -105,7 +105,7 @@ def checked(
     """The three matrices as measures need them: detached, of one shape, without NaN, relevance numeric.
 
     Raises:
-        InvalidArgumentError: When shapes differ or a value has no meaning.
+        InvalidArgumentError: Shapes differ or a value has no meaning.
     """
     if scores.ndim != 2 or not scores.is_floating_point():
         raise InvalidArgumentError(

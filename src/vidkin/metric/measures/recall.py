@@ -54,7 +54,7 @@ def recall_at_k(
         positive.
 
     Raises:
-        InvalidArgumentError: When shapes differ, k is below 1 or a choice is not known.
+        InvalidArgumentError: Shapes differ, k is below 1 or a choice is unknown.
     """
     check_ties(ties)
     check_at_least(1, k=k)

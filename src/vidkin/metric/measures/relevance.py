@@ -23,7 +23,7 @@ def graded_relevance(query_labels: torch.Tensor, gallery_labels: torch.Tensor) -
         [Q, G] int64 in 0..L.
 
     Raises:
-        InvalidArgumentError: When the two do not have the same number of levels.
+        InvalidArgumentError: The two do not have the same number of levels.
     """
     query = query_labels.unsqueeze(1) if query_labels.ndim == 1 else query_labels
     gallery = gallery_labels.unsqueeze(1) if gallery_labels.ndim == 1 else gallery_labels

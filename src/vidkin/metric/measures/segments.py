@@ -51,7 +51,7 @@ def segment_precision_recall(predicted: torch.Tensor, truth: torch.Tensor) -> tu
         1 (and the other 0 when there are boxes on the other side).
 
     Raises:
-        InvalidArgumentError: When a tensor is not [N, 4] or a box ends before it starts.
+        InvalidArgumentError: A tensor is not [N, 4] or a box ends before it starts.
     """
     found, wanted = _boxes("predicted", predicted), _boxes("truth", truth)
     if len(found) == 0 or len(wanted) == 0:
@@ -77,7 +77,7 @@ def segment_scores(
         groups: For macro: the query set of each pair; default each pair by itself.
 
     Raises:
-        InvalidArgumentError: When lengths differ or a box is not one.
+        InvalidArgumentError: Lengths differ, or a box is invalid.
     """
     check_choice("average", average, ("micro", "macro"))
     if len(predicted) != len(truth) or (groups is not None and len(groups) != len(truth)):

@@ -52,7 +52,7 @@ class RetrievalAccumulator:
             triplets never count a tie as order.
 
     Raises:
-        InvalidArgumentError: When a measure is not known or a choice is not allowed.
+        InvalidArgumentError: A measure or a choice is unknown.
 
     Example:
         >>> import torch
@@ -105,10 +105,10 @@ class RetrievalAccumulator:
     def update(
         self, scores: torch.Tensor, relevance: torch.Tensor, valid: torch.Tensor | None = None
     ) -> None:
-        """Take in one block: scores [B, G], relevance [B, G], and ``valid`` [B, G] bool to leave pairs out.
+        """Add one block: scores [B, G], relevance [B, G], and ``valid`` [B, G] bool to leave pairs out.
 
         Raises:
-            InvalidArgumentError: When shapes differ, scores hold NaN or relevance exceeds ``levels``.
+            InvalidArgumentError: Shapes differ, scores hold NaN or relevance exceeds ``levels``.
         """
         if relevance.numel() and int(relevance.max().item()) > self._levels:
             raise InvalidArgumentError(
@@ -132,10 +132,10 @@ class RetrievalAccumulator:
                 sums[part] += amount
 
     def merge(self, other: RetrievalAccumulator) -> None:
-        """Add what another accumulator (of another process) has taken in.
+        """Add what another accumulator (of another process) has seen.
 
         Raises:
-            InvalidArgumentError: When the other one computes other measures.
+            InvalidArgumentError: The other one has other measures.
         """
         if list(other._sums) != list(self._sums) or other._levels != self._levels:
             raise InvalidArgumentError(
@@ -209,7 +209,7 @@ class MicroAveragePrecisionAccumulator:
         """Second pass: the same blocks in the same order.
 
         Raises:
-            InvalidArgumentError: When there are more pairs than were collected.
+            InvalidArgumentError: There are more pairs than were collected.
         """
         scores, relevance, valid = checked(scores, relevance, valid)
         if self._index is None:
@@ -231,7 +231,7 @@ class MicroAveragePrecisionAccumulator:
         """Micro average precision in [0, 1]; nan when no pair is positive.
 
         Raises:
-            InvalidArgumentError: When the two passes did not see the same pairs.
+            InvalidArgumentError: The two passes did not see the same pairs.
         """
         expected = len(self._index.scores) if self._index is not None else sum(map(len, self._scores))
         if self._updated != self._collected or self._positives_seen != expected:
@@ -267,7 +267,7 @@ class _PositiveIndex:
         self.tied = torch.zeros(len(order), dtype=torch.int64)
 
     def count(self, scores: torch.Tensor, indices: torch.Tensor) -> None:
-        """Take in negatives: scores [N] and their places [N] in the list of all pairs."""
+        """Count negatives: scores [N] and their places [N] in the list of all pairs."""
         for low in range(0, len(scores), _PIECE):
             piece = slice(low, low + _PIECE)
             self._count(-scores[piece].to(self.keys.dtype), indices[piece])

@@ -26,8 +26,8 @@ def temporal_average_precision(
     """Average precision of spotted moments (SoccerNet, CVPRW 2018; v2 2021).
 
     Predictions of all videos stand in one list of falling confidence (equal ones in the given order). Each
-    takes the nearest event of its video that is still free, if |t - t'| <= tolerance / 2, and is right then;
-    otherwise it is a false alarm. AP = sum over right predictions of precision there / number of events.
+    takes the nearest event of its video that is still free, if |t - t'| <= tolerance / 2, and is then correct;
+    otherwise it is a false alarm. AP = sum over correct predictions of precision there / number of events.
 
     Args:
         times: [P] seconds.
@@ -44,7 +44,7 @@ def temporal_average_precision(
         A float in [0, 1]; nan when there is no event.
 
     Raises:
-        InvalidArgumentError: When shapes do not fit or a tolerance is negative.
+        InvalidArgumentError: Shapes do not match, or a tolerance is negative.
     """
     check_choice("interpolation", interpolation, ("none", "eleven-point"))
     videos = torch.zeros_like(times, dtype=torch.int64) if videos is None else videos

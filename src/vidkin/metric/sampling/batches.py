@@ -19,15 +19,15 @@ class BalancedBatchSampler:
     """P x K batches: P classes, K items of each; with deeper labels P categories, S subcategories each, K items.
 
     Classes are dealt from a shuffled deck that is shuffled anew when it is used up, and so are the
-    subcategories of a category and the items of a class. Over an epoch every class therefore comes up equally
-    often (give or take one), whatever its size, and every item of a class equally often too: uniform over
-    classes, as for the two-head classifier, with a guarantee on top.
+    subcategories of a category and the items of a class. Over an epoch every class therefore appears equally
+    often (give or take one), whatever its size, and so does every item of a class: uniform over
+    classes, as for the two-head classifier, and guaranteed.
 
     *Coverage*: with ``batches=None`` an epoch is just long enough that every item appears in it at least
-    once (over all ranks together). Small classes repeat their items meanwhile.
+    once (over all ranks together). Items of small classes repeat.
 
     Deterministic under (seed, epoch). With ``world_size`` W rank r gets the batches r, r+W, ... of the one
-    sequence that all ranks agree on, and every rank gets the same number of them.
+    sequence that all ranks share, and every rank gets the same number of them.
 
     Args:
         labels: [N] integers, or [N, L], the coarsest level first (category, subcategory, ...).
@@ -40,7 +40,7 @@ class BalancedBatchSampler:
         world_size: Number of processes.
 
     Raises:
-        InvalidArgumentError: When labels have fewer levels or a node fewer classes than sizes ask for.
+        InvalidArgumentError: Labels have fewer levels or a node fewer classes than sizes require.
 
     Example:
         >>> import torch
@@ -144,7 +144,7 @@ class _Deck:
     left: list[int] = field(default_factory=list)
 
     def deal(self, count: int, generator: torch.Generator) -> list[int]:
-        """``count`` cards, all different where there are as many."""
+        """``count`` cards, all different if there are enough."""
         dealt: list[int] = []
         while len(dealt) < count:
             if not self.left:
@@ -180,7 +180,7 @@ def _check_breadth(node: _Node, sizes: tuple[int, ...], path: tuple[int, ...] = 
 
 
 def _visits(node: _Node, sizes: tuple[int, ...]) -> int:
-    """How often a node must be dealt from until each of its items has come up."""
+    """How often a node must be dealt from until each of its items has appeared."""
     if node.items:
         return math.ceil(len(node.items) / sizes[0])
     most = max(_visits(child, sizes[1:]) for child in node.children.values())

@@ -90,7 +90,7 @@ class LabelBlocks:
         return place + (end - start) * (place >= start)
 
     def _why(self, quadlets: bool, ineligible: Ineligible) -> str:
-        """What is wrong with labels that do not allow every item as a query; the first culprit by name."""
+        """Why labels do not allow every item as a query; names the first one that fails."""
         what = "quadlets" if quadlets else "triplets"
         if len(self.order) == 0:
             return f"there are no items to draw {what} from"

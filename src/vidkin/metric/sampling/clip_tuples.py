@@ -93,14 +93,14 @@ def sample_critical_quadlets(
     Args:
         shots: Shots of any number of videos, in any order.
         count: How many quadlets.
-        seed: A seed gives the same quadlets every time; a generator goes on from where it is.
+        seed: A seed gives the same quadlets every time; a generator continues from its state.
         clip_frames: Length of a window; the paper takes 40 at 20 fps.
         minimum_frames: A stretch shorter than ``clip_frames`` but at least this long is one window by itself;
             default ``clip_frames``, so that every window has that length. Lower it where critical moments are
             short and the encoder takes clips of any length.
 
     Raises:
-        InvalidArgumentError: When no shot is eligible, or lengths make no sense; the message counts why.
+        InvalidArgumentError: No shot is eligible, or lengths are invalid; the message counts the reasons.
     """
     lengths = _checked_lengths(clip_frames, minimum_frames, count)
     eligible = []
@@ -145,7 +145,7 @@ def sample_shot_triplets(
     clip_frames: int = 40,
     minimum_frames: int | None = None,
 ) -> list[ClipTriplet]:
-    """Draw triplets from the shots that are not critical: q and p two windows of a shot, n one of the next shot.
+    """Draw triplets from shots that are not critical: q and p two windows of a shot, n one of the next shot.
 
     Arguments and errors as for `sample_critical_quadlets`; the loss for them has margin .7.
     """

@@ -1,4 +1,4 @@
-"""Seeded draws that every sampler shares."""
+"""Seeded random draws shared by all samplers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["checked_labels", "epoch_generator", "generator_of", "uniform_below"]
 
 
 def generator_of(seed: int | torch.Generator) -> torch.Generator:
-    """A generator on the CPU: the given one (which moves on), or a new one from a seed."""
+    """A generator on the CPU: the given one (its state advances), or a new one from a seed."""
     return seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(seed)
 
 
@@ -32,7 +32,7 @@ def checked_labels(labels: torch.Tensor, levels: int) -> torch.Tensor:
     """Labels as [N, levels] int64 on the CPU; [N] stands for one level.
 
     Raises:
-        InvalidArgumentError: When labels are not integers of that many levels.
+        InvalidArgumentError: Labels are not integers of that many levels.
     """
     table = labels.unsqueeze(1) if labels.ndim == 1 else labels
     if table.ndim != 2 or table.shape[1] != levels or table.is_floating_point():

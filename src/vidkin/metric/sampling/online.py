@@ -40,16 +40,16 @@ class OnlineTripletSampler:
             0 or more.
         total_relevance: [N] floating point, r_j; default from labels or matrix. A callable needs it.
         buffer_size: Items kept a category, 2 or more.
-        threshold: T_r, 0 or more; with integer labels 1 asks for one more shared level.
-        in_class: Share of the tries for a negative of the query's own category, in [0, 1]. The source leaves
-            it open; one half is ours.
-        tries: How often a triplet is tried for before giving up.
+        threshold: T_r, 0 or more; with integer labels 1 requires one more shared level.
+        in_class: Share of the tries for a negative of the query's own category, in [0, 1]. The paper does not
+            state it; one half is our choice.
+        tries: How many times to try before giving up.
         scale: Multiplies both acceptance ratios. As written they fall with the size of the category, to about
             1/size; any scale that keeps them at 1 or less gives the same triplets sooner.
         seed: Seed or generator; with the same stream it gives the same triplets.
 
     Raises:
-        InvalidArgumentError: When sizes do not fit or a value is not allowed.
+        InvalidArgumentError: Sizes do not match, or a value is out of range.
     """
 
     def __init__(
@@ -88,10 +88,10 @@ class OnlineTripletSampler:
         self._buffers: dict[int, list[tuple[float, int]]] = {}
 
     def add(self, item: int) -> None:
-        """Take in the next item of the stream; one that is in its buffer already keeps the larger of two keys.
+        """Add the next item of the stream; an item that is already in its buffer keeps the larger of the two keys.
 
         Raises:
-            InvalidArgumentError: When there is no such item.
+            InvalidArgumentError: There is no such item.
         """
         if not 0 <= item < len(self._categories):
             raise InvalidArgumentError(f"item must be from 0 to {len(self._categories) - 1}, got {item}")
@@ -114,7 +114,7 @@ class OnlineTripletSampler:
         return sorted(item for _, item in self._buffers.get(category, []))
 
     def sample(self, category: int | None = None) -> Triplet | None:
-        """Try for one triplet (query, positive, negative).
+        """Try to draw one triplet (query, positive, negative).
 
         Args:
             category: Category of the query; default uniform over the categories that have two items or more.
@@ -134,7 +134,7 @@ class OnlineTripletSampler:
         return None
 
     def stream(self, items: Iterable[int]) -> Iterator[Triplet]:
-        """The algorithm as printed: take in each item, then try for one triplet of its category."""
+        """The algorithm as published: add each item, then try to draw one triplet of its category."""
         for item in items:
             self.add(item)
             triplet = self.sample(self._categories[item])

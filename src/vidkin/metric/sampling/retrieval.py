@@ -1,4 +1,4 @@
-"""Quadlets and triplets drawn from labels: uniform ones, and ones that a given similarity finds hard."""
+"""Quadlets and triplets drawn from labels: uniformly, or hard ones by a given similarity."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def sample_quadlets(
     Args:
         labels: [N, 2] integers, (category, subcategory). A subcategory number counts inside its category.
         count: How many quadlets, 0 or more.
-        seed: A seed gives the same quadlets every time; a generator goes on from where it is.
+        seed: A seed gives the same quadlets every time; a generator continues from its state.
         uniform: ``"queries"``: every eligible query is as likely, then every p, i and n that is eligible for
             it. ``"tuples"``: every quadlet is as likely, so that items of large categories are queries more
-            often. The two are one where all categories and subcategories have one size.
+            often. The two are equal if all categories and all subcategories have the same size.
         ineligible: ``"raise"`` where a category has one subcategory or a subcategory one item; ``"skip"``
             never makes such items queries, but they still serve as intermediates and negatives.
 
@@ -47,7 +47,7 @@ def sample_quadlets(
         Indices into ``labels``.
 
     Raises:
-        InvalidArgumentError: When labels do not allow quadlets; the message names the first culprit.
+        InvalidArgumentError: Labels do not allow quadlets; the message names the first item that fails.
     """
     blocks = LabelBlocks.of(labels)
     generator = generator_of(seed)
@@ -77,7 +77,7 @@ def sample_triplets(
         ineligible: ``"raise"`` where a class has one item, ``"skip"`` never makes such items queries.
 
     Raises:
-        InvalidArgumentError: When labels do not allow triplets.
+        InvalidArgumentError: Labels do not allow triplets.
     """
     if labels.ndim == 1:
         labels = torch.stack([torch.zeros_like(labels), labels], dim=1)
@@ -99,7 +99,7 @@ def sample_hard_quadlets(
     uniform: Uniform = "queries",
     ineligible: Ineligible = "raise",
 ) -> Quadlets:
-    """Draw quadlets that a given similarity finds hard.
+    """Draw quadlets that are hard by a given similarity.
 
     The query is drawn as in `sample_quadlets`; then p uniformly from its ``hardest`` least similar positives,
     i from its ``hardest`` most similar intermediates and n from its ``hardest`` most similar negatives
@@ -111,12 +111,12 @@ def sample_hard_quadlets(
             for query indices [B], so that the whole matrix need not exist.
         count: How many quadlets.
         seed: As for `sample_quadlets`.
-        hardest: How many of the hardest are drawn from; 1 takes the hardest. Labels with errors want more.
+        hardest: How many of the hardest are drawn from; 1 takes the hardest. Use more if labels have errors.
         uniform: As for `sample_quadlets`.
         ineligible: As for `sample_quadlets`.
 
     Raises:
-        InvalidArgumentError: When labels do not allow quadlets or the similarity does not fit them.
+        InvalidArgumentError: Labels do not allow quadlets or the similarity has another shape.
     """
     check_at_least(1, hardest=hardest)
     blocks = LabelBlocks.of(labels)

@@ -33,7 +33,7 @@ def nearest_semi_hard_triplets(
         is one class.
 
     Raises:
-        InvalidArgumentError: When shapes do not fit or distances hold NaN.
+        InvalidArgumentError: Shapes do not match, or distances contain NaN.
     """
     check_choice("without", without, ("farthest", "drop"))
     if labels.ndim != 1 or distances.shape != (len(labels), len(labels)) or not distances.is_floating_point():
@@ -78,7 +78,7 @@ def sample_semi_hard_triplets(
     the same as one of a plain classifier plus the embedding of the candidates.
 
     Args:
-        labels: [N] integers; a collection of fewer than ``batches * batch_size`` items is drawn whole.
+        labels: [N] integers; a collection of fewer than ``batches * batch_size`` items is used whole.
         embed: Indices [M] -> embeddings [M, D], L2-normalized if the loss needs it.
         batch_size: b, 3 or more; the paper takes 33 or 36.
         batches: N_B; the paper takes 3.
@@ -89,7 +89,7 @@ def sample_semi_hard_triplets(
         Indices into ``labels``; empty when the draw holds no class twice, or one class only.
 
     Raises:
-        InvalidArgumentError: When sizes are too small or the embeddings do not fit.
+        InvalidArgumentError: Sizes are too small, or the embeddings have another shape.
     """
     check_at_least(3, batch_size=batch_size)
     check_at_least(1, batches=batches)

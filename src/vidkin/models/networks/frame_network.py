@@ -70,13 +70,7 @@ def open_frame_network(
         raise InvalidArgumentError(
             f"backbone must be small, alexnet, timm:<model> or torchvision:<model>, got {config.backbone!r}"
         )
-    _probe(network, config)
-    network.module.requires_grad_(config.trainable == "all")
-    return network
-
-
-def _probe(network: FrameNetwork, config: EncoderConfig) -> None:
-    """Raise now, and not in the middle of a training, if a network does not take this size."""
+    # Raise now, and not in the middle of a training, if a network does not take this size.
     training = network.module.training
     try:
         with torch.no_grad():
@@ -87,3 +81,5 @@ def _probe(network: FrameNetwork, config: EncoderConfig) -> None:
         ) from error
     finally:
         network.module.train(training)
+    network.module.requires_grad_(config.trainable == "all")
+    return network

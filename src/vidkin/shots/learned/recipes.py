@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from vidkin._base.toml import format_toml
+from vidkin._base.toml import format_toml, parse_toml
 from vidkin._base.toml_tables import check_names
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
@@ -72,7 +72,7 @@ def show_shot_recipe(plan: ShotPlan) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse_toml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidArgumentError(f"{path}: the recipe cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -183,7 +183,12 @@ def read_images(
     settings = settings or ImageSettings()
     roots = [Path(folder) for folder in folders]
     files = _find_files(roots)
-    key = _digest(files, settings)
+    # Changes whenever a file or a setting does.
+    entries: list[Any] = [_REVISION, asdict(settings)]
+    for file in files:
+        state = file.path.stat()
+        entries.append([str(file.path), file.group, file.source, state.st_size, state.st_mtime_ns])
+    key = hashlib.sha256(json.dumps(entries).encode()).hexdigest()
     if cache is not None and os.path.exists(cache):
         try:
             return ImageSet.load(cache, key)
@@ -273,12 +278,3 @@ def _read_file(path: Path, settings: ImageSettings) -> list[NDArray[np.uint8]]:
 
 def _square(image: Image.Image, side: int) -> NDArray[np.uint8]:
     return np.asarray(image.resize((side, side), Image.Resampling.BILINEAR))
-
-
-def _digest(files: Iterable[_File], settings: ImageSettings) -> str:
-    """Changes whenever a file or a setting does."""
-    entries: list[Any] = [_REVISION, asdict(settings)]
-    for file in files:
-        state = file.path.stat()
-        entries.append([str(file.path), file.group, file.source, state.st_size, state.st_mtime_ns])
-    return hashlib.sha256(json.dumps(entries).encode()).hexdigest()

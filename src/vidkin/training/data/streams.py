@@ -52,7 +52,15 @@ def index_stream(
     """
     generator = torch.Generator().manual_seed(seed)
     if draw == "batches":
-        places = _eligible(labels)
+        # Places of items with a positive and an intermediate; others would take their place in a batch.
+        _, place, counts = torch.unique(labels, dim=0, return_inverse=True, return_counts=True)
+        paired = counts[place] >= 2
+        subcategories: dict[int, set[int]] = {}
+        for category, subcategory in labels[paired].tolist():
+            subcategories.setdefault(category, set()).add(subcategory)
+        wide = [category for category, inside in subcategories.items() if len(inside) >= 2]
+        eligible: Tensor = paired & torch.isin(labels[:, 0], torch.tensor(wide, dtype=labels.dtype))
+        places = eligible.nonzero().squeeze(1)
         chosen = sizes or balanced_sizes(labels[places], 4 * quadlets)
         batches = BalancedBatchSampler(labels[places], sizes=chosen, batches=steps, seed=seed)
         return islice((places[torch.tensor(batch)] for batch in batches), start, None)
@@ -124,18 +132,6 @@ def balanced_sizes(labels: Tensor, items: int, *, repeat: bool = False) -> tuple
             f"{len(categories)} categories of at least {fewest} subcategories of {typical} items"
         )
     return across, max(2, min(fewest, items // (across * each))), each
-
-
-def _eligible(labels: Tensor) -> Tensor:
-    """Places of items with a positive and an intermediate; others would take their place in a batch."""
-    _, place, counts = torch.unique(labels, dim=0, return_inverse=True, return_counts=True)
-    paired = counts[place] >= 2
-    subcategories: dict[int, set[int]] = {}
-    for category, subcategory in labels[paired].tolist():
-        subcategories.setdefault(category, set()).add(subcategory)
-    wide = [category for category, inside in subcategories.items() if len(inside) >= 2]
-    eligible: Tensor = paired & torch.isin(labels[:, 0], torch.tensor(wide, dtype=labels.dtype))
-    return eligible.nonzero().squeeze(1)
 
 
 def _second_negatives(

@@ -151,6 +151,13 @@ def _assemble(
 ) -> TrainingRun:
     schedule = recipe.schedule
     objective = build_objective(recipe.objectives, model, classes=classes, seed=schedule.seed).to(device)
+    # Of recipe, items and frozen weights: a checkpoint with another fingerprint belongs to another run.
+    digest = hashlib.sha256(recipe.digest().encode())
+    digest.update(data.identity())
+    if model.config.trainable == "head":
+        for name, tensor in sorted(model.state_dict().items()):
+            if name.startswith("backbone."):
+                digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return TrainingRun(
         recipe=recipe,
         folder=folder,
@@ -160,7 +167,7 @@ def _assemble(
         schedule=make_schedule(schedule),
         data=data,
         device=device,
-        fingerprint=_fingerprint(recipe, model, data),
+        fingerprint=digest.hexdigest(),
         watch=CollapseWatch(schedule.collapse_below),
     )
 
@@ -185,14 +192,3 @@ def _make_optimizer(schedule: ScheduleRecipe, model: Encoder, objective: nn.Modu
             weight_decay=schedule.weight_decay,
         )
     return optim.AdamW(groups, lr=schedule.learning_rate, weight_decay=schedule.weight_decay)
-
-
-def _fingerprint(recipe: Recipe, model: Encoder, data: TrainingData) -> str:
-    """Of recipe, items and frozen weights: a checkpoint with another fingerprint belongs to another run."""
-    digest = hashlib.sha256(recipe.digest().encode())
-    digest.update(data.identity())
-    if model.config.trainable == "head":
-        for name, tensor in sorted(model.state_dict().items()):
-            if name.startswith("backbone."):
-                digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()

@@ -1,0 +1,92 @@
+"""``vidkin apply``: carry out a plan of ``vidkin duplicates``, or take it back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from vidkin.cli.console import note, path_text, say
+from vidkin.cli.exit import Status
+from vidkin.cli.options import JsonOption
+from vidkin.rendering.json_values import print_json
+from vidkin.rendering.text import file_size, number
+
+if TYPE_CHECKING:
+    from vidkin.index import FileAction
+
+__all__ = ["apply"]
+
+
+def apply(
+    plan: Annotated[Path, typer.Argument(help="From `vidkin duplicates --plan`.", dir_okay=False)],
+    move_to: Annotated[
+        Path | None,
+        typer.Option("--move-to", metavar="FOLDER", help="Move files below this folder, not to the trash."),
+    ] = None,
+    hard_link: Annotated[
+        bool, typer.Option("--hard-link", help="Leave a hard link to the kept file in the place of each.")
+    ] = False,
+    symlink: Annotated[
+        bool, typer.Option("--symlink", help="Leave a symbolic link to the kept file in the place of each.")
+    ] = False,
+    protect: Annotated[
+        list[Path] | None,
+        typer.Option("--protect", metavar="FOLDER", help="Touch no file in this folder; repeatable."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Take back what was done with this plan: every file returns.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Put the spare files of a PLAN from `vidkin duplicates --plan` away; nothing is deleted.
+
+    Files go to the system's trash or, with --move-to, below a folder. A file that changed since the plan was made is
+    skipped. Every step is in the log beside the plan (PLAN.log), from which --undo takes it back.
+    """
+    from vidkin.index import Journal, apply_plan, read_plan
+    from vidkin.index import undo as take_back
+
+    if hard_link and symlink:
+        raise typer.BadParameter("use --hard-link or --symlink, not both")
+    journal = Journal(plan.with_name(f"{plan.name}.log"))
+    if undo:
+        actions = take_back(journal, dry_run=dry_run)
+    else:
+        link: Literal["", "hard", "symbolic"] = "hard" if hard_link else "symbolic" if symlink else ""
+        actions = apply_plan(
+            read_plan(plan), journal, folder=move_to, link=link, protected=protect or [], dry_run=dry_run
+        )
+    if json:
+        print_json({"plan": plan, "log": journal.path, "dry_run": dry_run, "files": actions})
+    else:
+        _show(actions, undone=undo)
+    if any(action.outcome == "skipped" for action in actions):
+        raise typer.Exit(Status.SOME_FAILED)
+
+
+def _show(actions: list[FileAction], *, undone: bool) -> None:
+    for action in actions:
+        line = path_text(action.path).append(f": {action.outcome}")
+        if action.cause:
+            line.append(f", {action.cause}")
+        elif undone:
+            line.append(" from ").append_text(path_text(action.place))
+        elif action.place:
+            line.append(", to ").append_text(path_text(action.place))
+        else:
+            line.append(", to the trash")
+        say(line)
+    done = [action for action in actions if action.outcome != "skipped"]
+    planned = any(action.outcome == "planned" for action in actions)
+    if undone:
+        say(f"{number(len(done), 'file')} {'would be ' if planned else ''}restored")
+        return
+    size = file_size(sum(action.size for action in done))
+    say(f"{number(len(done), 'file')} {'would be ' if planned else ''}removed, {size}")
+    if done and not planned:
+        note(
+            "`vidkin apply PLAN --undo` takes it back; `vidkin index PATH --prune` brings the index up to date."
+        )

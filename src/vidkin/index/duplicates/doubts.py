@@ -1,0 +1,90 @@
+"""Signs that two videos that look alike are not copies: what moves in them differs, or there is hardly anything to see.
+
+Shapes: T, U frames; H, W pixels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.features import frame_information
+from vidkin.features.views import crop_box
+from vidkin.index.duplicates.comparisons import PairResult
+from vidkin.index.duplicates.files import FileRecord
+from vidkin.index.duplicates.pictures import read_stretch
+
+__all__ = ["change_agreement", "find_doubt"]
+
+_CANVAS = (48, 64)
+_SHORT_SIDE = 128
+# A stretch of so many seconds is looked at, in so many pictures a second, and so many of them sooner or later.
+_LONGEST, _RATE, _LAGS = 6.0, 12.0, 4
+# Copies of one recording change together, however they were edited; two takes before one camera do not.
+_LEAST_AGREEMENT = 0.82
+# Gray levels (mean standard deviation over time) below which nothing moves that could be compared.
+_LEAST_CHANGE = 1.0
+# Mean weight of the frames below which a match says little: a speck in a plain sky.
+_LEAST_INFORMATION = 0.3
+
+
+def find_doubt(first: FileRecord, second: FileRecord, result: PairResult) -> str:
+    """Why two videos may be no copies, in a few words; empty where nothing speaks against it.
+
+    Args:
+        first, second: The files.
+        result: Of their comparison; its longest segment says which moments are compared.
+
+    Raises:
+        MediaError: One of the files cannot be read.
+    """
+    segment = max(result.segments, key=lambda item: item.query_end - item.query_start, default=None)
+    if segment is None:
+        return ""
+    middle = (segment.query_start + segment.query_end) / 2
+    start = max(segment.query_start, middle - _LONGEST / 2)
+    end = min(segment.query_end, middle + _LONGEST / 2)
+    there = segment.target_start + segment.speed * (start - segment.query_start)
+    until = there + segment.speed * (end - start)
+    one = read_stretch(
+        first.record.path, start, end, rate=_RATE, short_side=_SHORT_SIDE, mirrored=segment.mirrored
+    )
+    other = read_stretch(second.record.path, there, until, rate=_RATE / segment.speed, short_side=_SHORT_SIDE)
+    sides = crop_box(one, segment.query_box), crop_box(other, segment.target_box)
+    if min(float(frame_information(images).mean()) for images in sides) < _LEAST_INFORMATION:
+        return "little detail"
+    agreement = change_agreement(*sides)
+    if agreement is None:
+        return "hardly anything moves"
+    return "" if agreement >= _LEAST_AGREEMENT else "other takes of one scene?"
+
+
+def change_agreement(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> float | None:
+    """Correlation in [-1, 1] of what changes over time in two videos; None where hardly anything does.
+
+    Of the luma at 48 x 64 the mean over time is taken away from every pixel; the correlation is over all pixels and
+    moments, the largest of those with one side up to four frames later, as the times of a match are not exact.
+
+    Args:
+        first: [T, H, W, 3], without bars.
+        second: [U, H', W', 3], the other video at the same rate.
+    """
+    lumas = [np.stack([_canvas(image) for image in images]) for images in (first, second)]
+    length = min(len(luma) for luma in lumas)
+    if min(float(np.std(luma, axis=0).mean()) for luma in lumas) < _LEAST_CHANGE:
+        return None
+    best = -1.0
+    for lag in range(-min(_LAGS, length - 2), min(_LAGS, length - 2) + 1):
+        one = lumas[0][max(0, lag) : length + min(0, lag)]
+        other = lumas[1][max(0, -lag) : length + min(0, -lag)]
+        one, other = one - one.mean(axis=0), other - other.mean(axis=0)
+        energy = float(np.sqrt(np.square(one).mean() * np.square(other).mean()))
+        best = max(best, float((one * other).mean()) / energy if energy > 0 else -1.0)
+    return best
+
+
+def _canvas(image: NDArray[np.uint8]) -> NDArray[np.float32]:
+    from PIL import Image
+
+    small = Image.fromarray(image).convert("L").resize(_CANVAS[::-1], Image.Resampling.BOX)
+    return np.asarray(small, dtype=np.float32)

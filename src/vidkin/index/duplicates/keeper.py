@@ -1,0 +1,196 @@
+"""Which file of a group to keep, and why."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.index.duplicates.comparisons import PairResult
+from vidkin.index.duplicates.detail import measure_detail, most_detailed
+from vidkin.index.duplicates.files import FileRecord, content_of
+from vidkin.index.duplicates.overlays import colorfulness, find_overlay
+from vidkin.index.duplicates.pictures import Pictures, read_pictures
+
+__all__ = ["KEEP_RULES", "check_keep_rule", "choose_keeper"]
+
+_logger = logging.getLogger(__name__)
+
+KEEP_RULES = ("best", "oldest", "newest", "largest", "longest")
+"""Names of the rules; a folder is one, too: files in it first."""
+
+_MOMENTS = 6
+# Copies whose content has less than this many times fewer pixels count as equally large.
+_ABOUT = 1.15
+_ABOUT_AS_FAR = 1.6
+# A copy in black and white has less than this share of the colors of another one that has some.
+_COLORLESS, _SOME_COLOR = 0.3, 6.0
+# Seconds, and share of its length, by which a copy must be longer to count as longer.
+_LONGER, _LONGER_SHARE = 1.0, 0.02
+
+
+def check_keep_rule(rule: str) -> str:
+    """The rule itself, a folder as an absolute path.
+
+    Raises:
+        InvalidArgumentError: It is neither a rule nor a folder.
+    """
+    if rule in KEEP_RULES:
+        return rule
+    folder = os.path.abspath(os.path.expanduser(rule))
+    if not os.path.isdir(folder):
+        raise InvalidArgumentError(f"keep must be one of {', '.join(KEEP_RULES)} or a folder, got {rule!r}")
+    return folder
+
+
+def choose_keeper(
+    files: Sequence[FileRecord],
+    rule: str,
+    compare: Callable[[FileRecord, FileRecord], PairResult],
+) -> tuple[FileRecord, str]:
+    """The file of a group to keep, and the reason in a few words.
+
+    ``best`` prefers the content with the most detail (bars, blurred borders and enlarged pixels do not count), then one
+    without a logo or caption that others lack, then colors, no borders, the longest, the highest bit rate at an equal
+    codec, the oldest file. ``largest`` has the most bytes. A folder's files come first, the best of them if several.
+
+    Args:
+        files: Two or more.
+        rule: From :func:`check_keep_rule`.
+        compare: Result of a pair, for the moments that two files share.
+    """
+    if rule == "best":
+        return _best(files, compare)
+    if rule in KEEP_RULES:
+        keys: dict[str, Callable[[FileRecord], float]] = {
+            "oldest": lambda file: file.record.mtime_ns,
+            "newest": lambda file: -file.record.mtime_ns,
+            "largest": lambda file: -file.record.size,
+            "longest": lambda file: -file.record.duration,
+        }
+        return min(files, key=lambda file: (keys[rule](file), file.record.path)), rule
+    inside = [file for file in files if file.record.path.startswith(os.path.join(rule, ""))]
+    if not inside:
+        return _best(files, compare)
+    keeper, reason = _best(inside, compare) if len(inside) > 1 else (inside[0], "")
+    return keeper, ", ".join(part for part in (f"in {rule}", reason) if part)
+
+
+@dataclass(slots=True)
+class _Candidate:
+    file: FileRecord
+    pictures: Pictures
+
+
+def _best(
+    files: Sequence[FileRecord], compare: Callable[[FileRecord, FileRecord], PairResult]
+) -> tuple[FileRecord, str]:
+    candidates = _candidates(files, compare)
+    if len(candidates) < 2:
+        keeper = min(
+            files, key=lambda f: (-f.record.width * f.record.height, -f.record.duration, f.record.mtime_ns)
+        )
+        return keeper, "most pixels"
+    reasons: list[str] = []
+
+    def keep(fewer: list[_Candidate], reason: str) -> None:
+        nonlocal candidates
+        if fewer and len(fewer) < len(candidates):
+            candidates = fewer
+            reasons.append(reason)
+
+    best, reaches = most_detailed([measure_detail(one.pictures.images) for one in candidates])
+    keep(_as_detailed(candidates, reaches, best), "most detail")
+    keep([one for one in candidates if not _has_overlay(one, candidates)], "no logo or caption")
+    colors = [colorfulness(one.pictures.images) for one in candidates]
+    if max(colors) >= _SOME_COLOR:
+        pairs = zip(candidates, colors, strict=True)
+        keep([item for item, color in pairs if color >= _COLORLESS * max(colors)], "in color")
+    widest = max(one.pictures.share for one in candidates)
+    keep([one for one in candidates if one.pictures.share >= 0.95 * widest], "no borders")
+    longest = max(one.file.record.duration for one in candidates)
+    allowed = longest - max(_LONGER, _LONGER_SHARE * longest)
+    keep([one for one in candidates if one.file.record.duration >= allowed], "longest")
+    if len({one.file.record.codec for one in candidates}) == 1:
+        most = max(_bit_rate(one.file) for one in candidates)
+        keep([one for one in candidates if _bit_rate(one.file) >= 0.98 * most], "highest bit rate")
+    oldest = min(one.file.record.mtime_ns for one in candidates)
+    keep([one for one in candidates if one.file.record.mtime_ns == oldest], "oldest")
+    chosen = min(candidates, key=lambda one: one.file.record.path)
+    return chosen.file, reasons[-1] if reasons else "first by name"
+
+
+def _candidates(
+    files: Sequence[FileRecord], compare: Callable[[FileRecord, FileRecord], PairResult]
+) -> list[_Candidate]:
+    """The files with their pictures at moments that they share with the first one, as far as they can be read."""
+    reference = max(files, key=lambda file: (file.record.width * file.record.height, file.record.duration))
+    results = {file.record.id: compare(file, reference) for file in files if file is not reference}
+    moments = _shared_moments(reference, list(results.values()))
+    candidates: list[_Candidate] = []
+    for file in files:
+        twin = next(
+            (one for one in candidates if content_of(one.file.record) == content_of(file.record)), None
+        )
+        if twin is not None:
+            candidates.append(_Candidate(file, twin.pictures))
+            continue
+        result = results.get(file.record.id)
+        times = moments if result is None else [_moment(result, file, reference, time) for time in moments]
+        try:
+            pictures = read_pictures(file.record.path, times, mirrored=result is not None and result.mirrored)
+        except MediaError as error:
+            _logger.warning("%s; it is not chosen as the best copy", error)
+            continue
+        candidates.append(_Candidate(file, pictures))
+    return candidates
+
+
+def _shared_moments(reference: FileRecord, results: Sequence[PairResult]) -> list[float]:
+    """Seconds of the reference that the others show as well, as far as there is such a stretch."""
+    start, end = 0.0, reference.record.duration
+    for result in results:
+        if result.segments:
+            first = min(segment.target_start for segment in result.segments)
+            last = max(segment.target_end for segment in result.segments)
+            if max(start, first) < min(end, last):
+                start, end = max(start, first), min(end, last)
+    steps = (np.arange(_MOMENTS) + 0.5) / _MOMENTS
+    return [float(start + step * (end - start)) for step in steps]
+
+
+def _moment(result: PairResult, file: FileRecord, reference: FileRecord, time: float) -> float:
+    """The second of a file that shows what the reference shows at ``time``."""
+    for segment in result.segments:
+        if segment.target_start <= time <= segment.target_end:
+            return min(segment.query_start + (time - segment.target_start) / segment.speed, segment.query_end)
+    share = time / reference.record.duration if reference.record.duration > 0 else 0.0
+    return share * file.record.duration
+
+
+def _as_detailed(candidates: Sequence[_Candidate], reaches: Sequence[float], best: int) -> list[_Candidate]:
+    """Those with about the pixels of the most detailed one and about its detail: neither enlarged nor blurred."""
+    pixels, reach = candidates[best].pictures.pixels, reaches[best]
+    return [
+        one
+        for one, far in zip(candidates, reaches, strict=True)
+        if pixels / _ABOUT <= one.pictures.pixels <= pixels * _ABOUT and far * _ABOUT_AS_FAR >= reach
+    ]
+
+
+def _has_overlay(one: _Candidate, others: Sequence[_Candidate]) -> bool:
+    """Most other copies lack what is put over this one's picture; they may have other things over theirs."""
+    verdicts = [
+        find_overlay(one.pictures.images, other.pictures.images) == "first"
+        for other in others
+        if other is not one
+    ]
+    return 2 * sum(verdicts) > len(verdicts)
+
+
+def _bit_rate(file: FileRecord) -> float:
+    return file.record.size / max(file.record.duration, 1e-3)

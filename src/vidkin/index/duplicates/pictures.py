@@ -1,0 +1,122 @@
+"""Pictures of a file at given moments, and the part of them that is content: no bars, no blurred borders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.features import bar_boxes, find_content_boxes
+from vidkin.media import read_frames, thumbnail
+
+__all__ = ["Pictures", "read_pictures", "read_stretch"]
+
+# A blurred border has less than this share of the edges of the picture inside it.
+_BLURRED = 0.3
+_LEAST_CONTENT = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Pictures:
+    """Pictures of one video.
+
+    Attributes:
+        images: [H, W, 3] each, the content alone.
+        share: Of the whole picture that is content.
+    """
+
+    images: tuple[NDArray[np.uint8], ...]
+    share: float
+
+    @property
+    def pixels(self) -> int:
+        """Of the content."""
+        height, width = self.images[0].shape[:2]
+        return int(height * width)
+
+
+def read_pictures(path: str, times: Sequence[float], *, mirrored: bool = False) -> Pictures:
+    """The content of a video's pictures at these seconds.
+
+    Args:
+        path: The file.
+        times: Seconds, one or more.
+        mirrored: Flip them left to right.
+
+    Raises:
+        MediaError: The file cannot be read.
+    """
+    images = np.stack([thumbnail(path, time, short_side=None) for time in times])
+    height, width = images.shape[1:3]
+    content = list(_without_bars(images))
+    inner = _without_blurred_borders(np.stack(content))
+    if inner is not None:
+        x0, y0, x1, y1 = inner
+        rows, columns = content[0].shape[:2]
+        content = [
+            image[round(y0 * rows) : round(y1 * rows), round(x0 * columns) : round(x1 * columns)]
+            for image in content
+        ]
+    share = content[0].shape[0] * content[0].shape[1] / (height * width)
+    if mirrored:
+        content = [image[:, ::-1] for image in content]
+    return Pictures(tuple(np.ascontiguousarray(image) for image in content), share)
+
+
+def read_stretch(
+    path: str, start: float, end: float, *, rate: float, short_side: int, mirrored: bool = False
+) -> NDArray[np.uint8]:
+    """Pictures [T, H, W, 3] of a stretch of a video without bars.
+
+    Args:
+        path: The file.
+        start, end: Seconds.
+        rate: Pictures a second.
+        short_side: Pixels at the shorter side, bars included.
+        mirrored: Flip them left to right.
+
+    Raises:
+        MediaError: The file cannot be read.
+    """
+    frames = read_frames(path, rate=rate, start=start, end=end, short_side=short_side)
+    content = _without_bars(frames.images)
+    return content[:, :, ::-1] if mirrored else content
+
+
+def _without_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    # In the brightest and the darkest values of all moments bars stay what they are, and a dark scene hides none.
+    extremes = np.stack([images.max(axis=0), images.min(axis=0)])
+    boxes = bar_boxes(extremes).tolist()
+    top, bottom, left, right = min(boxes, key=lambda box: (box[1] - box[0]) * (box[3] - box[2]))
+    return images[:, top:bottom, left:right]
+
+
+def _without_blurred_borders(images: NDArray[np.uint8]) -> tuple[float, float, float, float] | None:
+    """The box of shares inside borders that are only a blurred copy of the picture."""
+    edges = np.mean([_edges(image) for image in images], axis=0)
+    height, width = edges.shape
+    for left, top, right, bottom in find_content_boxes(images).tolist():
+        rows = slice(round(top * height), round(bottom * height))
+        columns = slice(round(left * width), round(right * width))
+        inside = edges[rows, columns]
+        outside = np.ones(edges.shape, dtype=bool)
+        # The straight lines around the picture themselves are sharp.
+        margin = 3
+        outside[
+            max(0, rows.start - margin) : rows.stop + margin,
+            max(0, columns.start - margin) : columns.stop + margin,
+        ] = False
+        if inside.size < _LEAST_CONTENT * edges.size or not outside.any():
+            continue
+        if float(edges[outside].mean()) < _BLURRED * float(inside.mean()):
+            return left, top, right, bottom
+    return None
+
+
+def _edges(image: NDArray[np.uint8]) -> NDArray[np.float32]:
+    luma = image.astype(np.float32).mean(axis=-1)
+    down = np.abs(np.diff(luma, axis=0, append=luma[-1:]))
+    across = np.abs(np.diff(luma, axis=1, append=luma[:, -1:]))
+    return np.asarray(down + across, dtype=np.float32)

@@ -1,0 +1,203 @@
+"""Carry out a plan: put spare files away, one logged step at a time, and take it all back."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.index.duplicates.removal.journal import Journal, Link, Step
+from vidkin.index.duplicates.removal.plans import DuplicatePlan, FileState
+from vidkin.index.duplicates.removal.trash import find_in_trash, put_in_trash
+from vidkin.index.ingest.content import has_same_bytes
+
+__all__ = ["FileAction", "apply_plan", "undo"]
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FileAction:
+    """What came of one file.
+
+    Attributes:
+        path: The file.
+        outcome: ``removed``, ``restored``, ``skipped``; ``planned`` in a dry run.
+        place: Where it is now; empty where the trash does not tell.
+        cause: Why it was skipped.
+        size: Bytes.
+    """
+
+    path: str
+    outcome: Literal["removed", "restored", "skipped", "planned"]
+    place: str = ""
+    cause: str = ""
+    size: int = 0
+
+
+def apply_plan(
+    plan: DuplicatePlan,
+    journal: Journal,
+    *,
+    folder: PathLike | None = None,
+    link: Link = "",
+    protected: Sequence[PathLike] = (),
+    dry_run: bool = False,
+) -> list[FileAction]:
+    """Put the files that a plan removes into a folder or the trash; nothing is deleted.
+
+    A file is skipped, with the cause, if it or the one to be kept changed since the plan was made, if both are the same
+    file, or if it is protected.
+
+    Args:
+        plan: What to do.
+        journal: Takes the steps, for :func:`undo`.
+        folder: Where the files go, each below its former path; None is the system's trash.
+        link: Put a link to the kept file where the removed one was.
+        protected: Folders in which no file is touched.
+        dry_run: Only say what would be done.
+
+    Raises:
+        MediaError: A file cannot be moved, or the log cannot be written; what was done is in the log.
+        InvalidArgumentError: The folder is one of the files' own folders.
+    """
+    target = None if folder is None else os.path.abspath(os.path.expanduser(folder))
+    folders = [os.path.realpath(os.path.expanduser(item)) for item in protected]
+    kept = {group.keep.path for group in plan.groups}
+    actions = []
+    for group in plan.groups:
+        for file in group.remove:
+            cause = _why_not(file, group.keep, kept, folders)
+            if cause is None:
+                place = "" if target is None else _place_in(target, file.path)
+                if not dry_run:
+                    place = _put_away(Step(file.path, place, link, group.keep.path), journal)
+                actions.append(
+                    FileAction(file.path, "planned" if dry_run else "removed", place, size=file.size)
+                )
+            else:
+                actions.append(FileAction(file.path, "skipped", cause=cause, size=file.size))
+    return actions
+
+
+def undo(journal: Journal, *, dry_run: bool = False) -> list[FileAction]:
+    """Take back every step of a log, the last one first; steps that were taken back already are left.
+
+    Args:
+        journal: From :func:`apply_plan`.
+        dry_run: Only say what would be done.
+
+    Raises:
+        MediaError: The log cannot be read, or a file cannot be moved back.
+    """
+    actions = []
+    for step in reversed(journal.steps()):
+        if step.state == "undone":
+            continue
+        place = step.place or find_in_trash(step.source) or ""
+        if not place or not os.path.lexists(place):
+            if step.state == "done":
+                actions.append(
+                    FileAction(step.source, "skipped", cause=f"it is not in {place or 'the trash'} any more")
+                )
+            continue  # a step that had not begun has nothing to take back
+        if os.path.lexists(step.source) and not _is_link_of(step):
+            actions.append(FileAction(step.source, "skipped", place, "there is another file in its place"))
+            continue
+        if not dry_run:
+            if os.path.lexists(step.source):
+                os.unlink(step.source)  # our own link; the file that it shows stays
+            _move(place, step.source)
+            _forget_note(place)
+            journal.write(replace(step, place=place, state="undone"))
+        actions.append(FileAction(step.source, "planned" if dry_run else "restored", place))
+    return actions
+
+
+def _why_not(file: FileState, keep: FileState, kept: set[str], protected: Sequence[str]) -> str | None:
+    real = os.path.realpath(file.path)
+    for folder in protected:
+        if real.startswith(os.path.join(folder, "")):
+            return f"it is in {folder}, which is protected"
+    if file.path in kept:
+        return "the plan keeps it, too"
+    if not os.path.lexists(file.path):
+        return "it is gone"
+    for item, name in ((keep, "the file to keep"), (file, "it")):
+        try:
+            now = FileState.of(item.path)
+        except MediaError as error:
+            return f"{name} {error.cause}" if item is file else f"{name}, {item.path}, {error.cause}"
+        if now != item:
+            return f"{name} changed since the plan was made"
+    if os.path.samefile(file.path, keep.path):
+        return "it is the file to keep under another name"
+    return None
+
+
+def _put_away(step: Step, journal: Journal) -> str:
+    """Do one step; where the file is now."""
+    journal.write(step)
+    place = step.place
+    if place:
+        _move(step.source, place)
+    else:
+        place = put_in_trash(step.source) or ""
+    journal.write(replace(step, place=place, state="done"))
+    if step.link:
+        try:
+            if step.link == "hard":
+                os.link(step.kept, step.source)
+            else:
+                os.symlink(step.kept, step.source)
+        except OSError as error:
+            raise MediaError(step.source, f"a link cannot be made here: {error.strerror or error}") from error
+    return place
+
+
+def _place_in(folder: str, path: str) -> str:
+    """Where a file goes: below the folder as it was below the root, so that no two meet."""
+    if os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), "")):
+        raise InvalidArgumentError(
+            f"the folder for removed files must hold none of them, got {folder} for {path}"
+        )
+    drive, rest = os.path.splitdrive(path)
+    return os.path.join(folder, drive.rstrip(":\\/"), rest.lstrip("\\/"))
+
+
+def _move(source: str, target: str) -> None:
+    """Rename; between two disks copy, compare all bytes and only then remove the source."""
+    try:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        if os.path.lexists(target):
+            raise MediaError(target, "there is a file of this name already; choose another folder")
+        try:
+            os.rename(source, target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            shutil.copy2(source, target)
+            if not has_same_bytes(source, target):
+                raise MediaError(target, "the copy differs from its source; both are left") from error
+            os.unlink(source)
+    except OSError as error:
+        raise MediaError(source, f"cannot be moved to {target}: {error.strerror or error}") from error
+
+
+def _is_link_of(step: Step) -> bool:
+    """What is at the source now is the link that the step put there."""
+    if step.link == "symbolic":
+        return os.path.islink(step.source) and os.readlink(step.source) == step.kept
+    return step.link == "hard" and os.path.exists(step.kept) and os.path.samefile(step.source, step.kept)
+
+
+def _forget_note(place: str) -> None:
+    """Remove the note that the trash keeps of a file which was taken out."""
+    held = Path(place)
+    if held.parent.name == "files":
+        (held.parent.parent / "info" / f"{held.name}.trashinfo").unlink(missing_ok=True)

@@ -1,0 +1,99 @@
+"""The log of what was done to files: one line of JSON for each step, written before it and after it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+from vidkin.errors import InvalidArgumentError, MediaError
+
+__all__ = ["Journal", "Step"]
+
+State = Literal["begun", "done", "undone"]
+Link = Literal["", "hard", "symbolic"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One file that was put away.
+
+    Attributes:
+        source: Where it was.
+        place: Where it is now; empty where the trash does not tell.
+        link: What was put in its place.
+        kept: The file that the link shows.
+        state: ``begun`` before the step, ``done`` after it, ``undone`` when it was taken back.
+    """
+
+    source: str
+    place: str
+    link: Link
+    kept: str
+    state: State = "begun"
+
+
+class Journal:
+    """Steps in a file; each is on the disk before the next begins.
+
+    Args:
+        path: The file; made if it is not there.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def write(self, step: Step) -> Step:
+        """Add one line.
+
+        Raises:
+            MediaError: The file cannot be written.
+        """
+        try:
+            with self.path.open("a", encoding="ascii") as file:
+                file.write(json.dumps(asdict(step)) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise MediaError(self.path, f"the log cannot be written: {error.strerror or error}") from error
+        return step
+
+    def steps(self) -> list[Step]:
+        """The newest state of each step, in the order in which they were begun.
+
+        Raises:
+            MediaError: The file cannot be read.
+            InvalidArgumentError: It is not a log.
+        """
+        newest: dict[str, Step] = {}
+        for step in self._lines():
+            known = newest.get(step.source)
+            # The trash tells the place of a file only when it is there.
+            newest[step.source] = replace(step, place=step.place or (known.place if known else ""))
+        return list(newest.values())
+
+    def _lines(self) -> Iterator[Step]:
+        try:
+            lines = self.path.read_text(encoding="ascii").splitlines()
+        except (OSError, ValueError) as error:
+            raise MediaError(self.path, f"the log cannot be read: {error}") from error
+        for number, line in enumerate(lines, start=1):
+            try:
+                step = Step(**json.loads(line))
+                texts = (step.source, step.place, step.kept)
+                if (
+                    not all(isinstance(text, str) for text in texts)
+                    or step.state not in get_args(State)
+                    or step.link not in get_args(Link)
+                ):
+                    raise ValueError("it has other values")
+            except (ValueError, TypeError) as error:
+                if number == len(lines):
+                    return  # The last line was being written when the machine stopped; its step had not begun.
+                raise InvalidArgumentError(
+                    f"{self.path} must be a log of `vidkin apply`: line {number}: {error}"
+                ) from error
+            yield step

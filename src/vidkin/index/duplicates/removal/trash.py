@@ -1,0 +1,61 @@
+"""The system's trash: put a file in, and find it there again to take it back."""
+
+from __future__ import annotations
+
+import configparser
+import os
+from pathlib import Path
+from urllib.parse import unquote
+
+from vidkin.errors import MediaError
+
+__all__ = ["find_in_trash", "put_in_trash"]
+
+
+def put_in_trash(path: str) -> str | None:
+    """Move a file to the trash; where it is now, None if the system does not tell.
+
+    Raises:
+        MediaError: The system refuses.
+    """
+    from send2trash import send2trash
+
+    try:
+        send2trash(path)
+    except OSError as error:
+        raise MediaError(path, f"cannot be moved to the trash: {error.strerror or error}") from error
+    return find_in_trash(path)
+
+
+def find_in_trash(path: str) -> str | None:
+    """Where in the trash a file is that was at ``path``, the one deleted last; None if it is not found.
+
+    As the freedesktop.org specification has it (Linux and BSD): the home trash, and one at the root of each volume.
+    """
+    newest: tuple[str, str] | None = None
+    for folder, root in _trash_folders(path):
+        for note in sorted((folder / "info").glob("*.trashinfo")):
+            table = configparser.ConfigParser(interpolation=None)
+            try:
+                table.read_string(note.read_text(encoding="utf-8", errors="surrogateescape"))
+                named = unquote(table["Trash Info"]["Path"], errors="surrogateescape")
+                deleted = table["Trash Info"].get("DeletionDate", "")
+            except (OSError, configparser.Error, KeyError):
+                continue  # a note of another program that cannot be read is about another file
+            held = folder / "files" / note.stem
+            if os.path.join(root, named) == path and os.path.lexists(held):
+                newest = max(newest or ("", ""), (deleted, os.fspath(held)))
+    return newest[1] if newest else None
+
+
+def _trash_folders(path: str) -> list[tuple[Path, str]]:
+    """Folders of the trash that a file may be in, and what paths in their notes are relative to."""
+    home = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    folders = [(Path(home) / "Trash", "/")]
+    root = os.path.dirname(os.path.realpath(path))
+    while not os.path.ismount(root):
+        root = os.path.dirname(root)
+    if hasattr(os, "getuid"):
+        folders.append((Path(root) / ".Trash" / str(os.getuid()), root))
+        folders.append((Path(root) / f".Trash-{os.getuid()}", root))
+    return [(folder, base) for folder, base in folders if folder.is_dir()]

@@ -1,0 +1,105 @@
+"""Groups of duplicates as one page: pictures of all copies side by side, in any browser, without other files."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import os
+from collections.abc import Callable, Sequence
+
+from vidkin._base.outputs import open_output
+from vidkin.errors import MediaError
+from vidkin.index import DuplicateGroup, DuplicateMember
+from vidkin.media import thumbnail
+from vidkin.rendering.duplicate_rows import describe_member
+from vidkin.rendering.text import clock, file_size, number, printable
+
+__all__ = ["write_duplicate_page"]
+
+_JPEG_QUALITY = 80
+_MOMENTS = (0.15, 0.5, 0.85)
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 14px/1.4 system-ui, sans-serif; margin: 2rem; }
+h1 { font-size: 1.3rem; } h2 { font-size: 1.05rem; margin-top: 2rem; }
+table { border-collapse: collapse; width: 100%; }
+td { padding: .4rem .6rem .4rem 0; vertical-align: top; }
+td.pictures { white-space: nowrap; }
+img { height: 7rem; border-radius: 4px; margin-right: .3rem; }
+tr.keep td { font-weight: 600; }
+.path { overflow-wrap: anywhere; } .doubt { color: #c60; } small { opacity: .75; }
+"""
+
+
+def write_duplicate_page(
+    groups: Sequence[DuplicateGroup],
+    path: str | os.PathLike[str],
+    *,
+    short_side: int = 160,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Write a page with every group: its files one below the other, with pictures at the same three moments of each.
+
+    Args:
+        groups: From :meth:`vidkin.Index.duplicates`.
+        path: The file to write.
+        short_side: Pixels at the shorter side of the pictures.
+        on_progress: Called with (groups written, groups in all).
+
+    Raises:
+        MediaError: The file cannot be written. A video that cannot be read has its cause in the place of its pictures.
+    """
+    copies = sum(len(group.members) - 1 for group in groups)
+    savings = file_size(sum(group.savings for group in groups))
+    with open_output(path) as partial, partial.open("w", encoding="utf-8") as file:
+        file.write(
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Duplicates</title>\n'
+            f"<style>{_STYLE}</style></head><body>\n<h1>Duplicates</h1>\n"
+            f"<p>{number(len(groups), 'group')}, {number(copies, 'copy', 'copies')} besides the best ones; "
+            f"{savings} can be freed.</p>\n"
+        )
+        for place, group in enumerate(groups, start=1):
+            file.write(f"<h2>Group {place}: {file_size(group.savings)} can be freed</h2>\n<table>\n")
+            for member in group.members:
+                file.write(_row(member, group, short_side))
+            file.write("</table>\n")
+            if on_progress is not None:
+                on_progress(place, len(groups))
+        file.write("</body></html>\n")
+
+
+def _row(member: DuplicateMember, group: DuplicateGroup, short_side: int) -> str:
+    words = html.escape(describe_member(member, group))
+    facts = (
+        f"score {member.score:.2f}, {member.width}x{member.height}, {clock(member.duration)}, "
+        f"{file_size(member.size)}"
+    )
+    kind = ' class="keep"' if member.best else ""
+    doubt = ' class="doubt"' if member.doubt else ""
+    return (
+        f'<tr{kind}><td class="pictures">{_pictures(member, short_side)}</td>'
+        f'<td><span{doubt}>{words}</span><br><span class="path">{html.escape(printable(member.path))}</span><br>'
+        f"<small>{facts}</small></td></tr>\n"
+    )
+
+
+def _pictures(member: DuplicateMember, short_side: int) -> str:
+    from PIL import Image
+
+    pictures = []
+    for share in _MOMENTS:
+        time = share * member.duration
+        try:
+            image = thumbnail(member.path, time, short_side=short_side)
+        except MediaError as error:
+            return f"<small>{html.escape(printable(error.cause))}</small>"
+        held = io.BytesIO()
+        Image.fromarray(image[:, ::-1] if member.mirrored else image).save(
+            held, "JPEG", quality=_JPEG_QUALITY
+        )
+        data = base64.b64encode(held.getvalue()).decode("ascii")
+        pictures.append(
+            f'<img alt="at {clock(time)}" title="{clock(time)}" src="data:image/jpeg;base64,{data}">'
+        )
+    return "".join(pictures)

@@ -1,0 +1,234 @@
+"""Plans carried out on real files and taken back: every file is as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.index import (
+    DuplicateGroup,
+    DuplicateMember,
+    DuplicatePlan,
+    Journal,
+    apply_plan,
+    plan_removal,
+    read_plan,
+    undo,
+    write_plan,
+)
+
+
+def member(path: Path, **facts: object) -> DuplicateMember:
+    given = {
+        "score": 0.9,
+        "width": 8,
+        "height": 8,
+        "duration": 10.0,
+        "size": path.stat().st_size,
+        "best": False,
+    }
+    return DuplicateMember(str(path), **{**given, **facts})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "vidéos [1]"
+    folder.mkdir()
+    for name, content in (
+        ("best.mp4", b"the best" * 9),
+        ("spare.mp4", b"a copy" * 7),
+        ("other.mp4", b"other" * 5),
+    ):
+        (folder / name).write_bytes(content)
+        os.utime(folder / name, ns=(1_600_000_000_123_456_789, 1_600_000_000_123_456_789))
+    return folder
+
+
+@pytest.fixture
+def plan(folder: Path) -> DuplicatePlan:
+    best = member(folder / "best.mp4", best=True)
+    return plan_removal([DuplicateGroup((best, member(folder / "spare.mp4")), "most detail")])
+
+
+def state(folder: Path) -> dict[str, tuple[bytes, int, bool]]:
+    return {
+        path.name: (path.read_bytes(), path.stat().st_mtime_ns, path.is_symlink())
+        for path in sorted(folder.iterdir())
+    }
+
+
+def moved(folder: Path, plan: DuplicatePlan, tmp_path: Path, **options: object) -> Journal:
+    journal = Journal(tmp_path / "log")
+    actions = apply_plan(plan, journal, folder=tmp_path / "away", **options)  # type: ignore[arg-type]
+    assert [action.outcome for action in actions] == ["removed"]
+    assert Path(actions[0].place).read_bytes() == b"a copy" * 7
+    return journal
+
+
+@pytest.mark.parametrize("link", ["", "hard", "symbolic"])
+def test_files_are_moved_and_come_back_as_they_were(
+    folder: Path, plan: DuplicatePlan, tmp_path: Path, link: str
+) -> None:
+    before = state(folder)
+    journal = moved(folder, plan, tmp_path, link=link)
+    spare = folder / "spare.mp4"
+    if link:
+        assert spare.read_bytes() == b"the best" * 9
+        assert spare.is_symlink() == (link == "symbolic")
+    else:
+        assert not spare.exists()
+    assert [action.outcome for action in undo(journal)] == ["restored"]
+    assert state(folder) == before
+    assert undo(journal) == []  # everything is back
+
+
+def test_the_trash_gives_back_what_it_holds(
+    folder: Path, plan: DuplicatePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = pytest.importorskip("send2trash.plat_other")
+    home = tmp_path / "data"
+    monkeypatch.setenv("XDG_DATA_HOME", str(home))
+    monkeypatch.setattr(other, "HOMETRASH_B", os.fsencode(home / "Trash"))
+    monkeypatch.setattr(other, "HOMETRASH", str(home / "Trash"))
+    monkeypatch.setattr("send2trash.send2trash", other.send2trash)
+    home.mkdir()
+    before = state(folder)
+    journal = Journal(tmp_path / "log")
+    (action,) = apply_plan(plan, journal)
+    assert Path(action.place).parent == home / "Trash" / "files"
+    assert not (folder / "spare.mp4").exists()
+    assert [action.outcome for action in undo(journal)] == ["restored"]
+    assert state(folder) == before
+    assert list((home / "Trash" / "info").iterdir()) == []
+
+
+def test_a_dry_run_touches_nothing(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+    before = state(folder)
+    actions = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away", dry_run=True)
+    assert [(Path(action.path).name, action.outcome) for action in actions] == [("spare.mp4", "planned")]
+    assert state(folder) == before
+    assert not (tmp_path / "log").exists()
+    assert not (tmp_path / "away").exists()
+
+
+def touch(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"!")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "cause"),
+    [
+        (lambda folder: touch(folder / "spare.mp4"), "it changed since the plan was made"),
+        (lambda folder: touch(folder / "best.mp4"), "the file to keep changed since the plan was made"),
+        (
+            lambda folder: (folder / "best.mp4").unlink(),
+            "the file to keep, .*best.mp4, cannot be read: No such file",
+        ),
+        (lambda folder: (folder / "spare.mp4").unlink(), "it is gone"),
+    ],
+)
+def test_what_changed_since_is_skipped(
+    folder: Path, plan: DuplicatePlan, tmp_path: Path, spoil: Callable[[Path], None], cause: str
+) -> None:
+    spoil(folder)
+    before = state(folder)
+    (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
+    assert action.outcome == "skipped"
+
+    assert re.match(cause, action.cause), action.cause
+    assert state(folder) == before
+
+
+def test_a_name_of_the_kept_file_is_never_removed(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+    best, spare = folder / "best.mp4", folder / "spare.mp4"
+    spare.unlink()
+    os.link(best, spare)
+    (group,) = plan.groups
+    same = replace(group, remove=(replace(group.keep, path=str(spare)),))
+    (action,) = apply_plan(DuplicatePlan((same,)), Journal(tmp_path / "log"), folder=tmp_path / "away")
+    assert action.cause == "it is the file to keep under another name"
+    itself = replace(group, remove=(group.keep,))
+    (action,) = apply_plan(DuplicatePlan((itself,)), Journal(tmp_path / "log"), folder=tmp_path / "away")
+    assert action.cause == "the plan keeps it, too"
+    assert best.read_bytes() == b"the best" * 9
+
+
+def test_protected_folders(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+    (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away", protected=[folder])
+    assert action.cause == f"it is in {folder}, which is protected"
+    with pytest.raises(
+        InvalidArgumentError, match="the folder for removed files must hold none of them, got"
+    ):
+        apply_plan(plan, Journal(tmp_path / "log"), folder=folder)
+
+
+def test_only_what_is_spare_is_planned(folder: Path) -> None:
+    best, spare, other = (folder / f"{name}.mp4" for name in ("best", "spare", "other"))
+    members = (
+        member(best, best=True),
+        member(spare, lacking=3.5),
+        member(other, doubt="little detail"),
+    )
+    assert plan_removal([DuplicateGroup(members)]).groups == ()
+    members = (member(best, best=True), member(spare, links=("/videos/name.mp4",)), member(other))
+    (group,) = plan_removal([DuplicateGroup(members)]).groups
+    assert [Path(file.path).name for file in group.remove] == ["other.mp4"]
+    assert [(Path(file.path).name, file.why) for file in group.stay] == [
+        ("spare.mp4", "it has other names, as /videos/name.mp4")
+    ]
+    assert plan_removal([DuplicateGroup(members)], protected=[folder]).groups == ()
+
+
+def test_a_plan_is_a_file_that_a_person_can_change(plan: DuplicatePlan, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    write_plan(plan, path)
+    assert read_plan(path) == plan
+    table = json.loads(path.read_text())
+    table["groups"][0]["remove"] = []
+    path.write_text(json.dumps(table))
+    assert read_plan(path).groups[0].remove == ()
+    for text in (
+        "{",
+        "[]",
+        "{}",
+        '{"vidkin_plan": 2}',
+        '{"vidkin_plan": 1, "groups": [{"keep": {"path": "a.mp4"}}]}',
+    ):
+        path.write_text(text)
+        with pytest.raises(InvalidArgumentError, match=r"must be a plan from `vidkin duplicates --plan`"):
+            read_plan(path)
+    with pytest.raises(MediaError, match="cannot be read: No such file"):
+        read_plan(tmp_path / "none.json")
+
+
+def test_a_log_that_was_cut_off_is_read_as_far_as_it_goes(
+    folder: Path, plan: DuplicatePlan, tmp_path: Path
+) -> None:
+    before = state(folder)
+    journal = moved(folder, plan, tmp_path)
+    lines = journal.path.read_text().splitlines()
+    assert [json.loads(line)["state"] for line in lines] == ["begun", "done"]
+    # The machine stopped after the move, while the second line was being written.
+    journal.path.write_text(lines[0] + "\n" + lines[1][:20])
+    assert [action.outcome for action in undo(journal)] == ["restored"]
+    assert state(folder) == before
+    journal.path.write_text("no log\n" + lines[0] + "\n")
+    with pytest.raises(InvalidArgumentError, match="must be a log of `vidkin apply`: line 1"):
+        undo(journal)
+
+
+def test_another_file_in_the_old_place_is_not_overwritten(
+    folder: Path, plan: DuplicatePlan, tmp_path: Path
+) -> None:
+    journal = moved(folder, plan, tmp_path)
+    (folder / "spare.mp4").write_bytes(b"new")
+    (action,) = undo(journal)
+    assert (action.outcome, action.cause) == ("skipped", "there is another file in its place")
+    assert (folder / "spare.mp4").read_bytes() == b"new"

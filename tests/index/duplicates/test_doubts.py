@@ -1,0 +1,75 @@
+"""Videos that look alike and are no copies: takes before one fixed camera, a speck in a plain sky."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.videos import Image, encode, pan, photograph
+from vidkin.index import VideoRecord
+from vidkin.index.duplicates.comparisons import PairResult
+from vidkin.index.duplicates.doubts import find_doubt
+from vidkin.index.duplicates.files import FileRecord
+from vidkin.similarity import Segment
+
+RATE, COUNT, SECONDS = 10, 50, 5.0
+MATCH = PairResult(0.9, True, (1.0, 1.0), (Segment(0, SECONDS, 0, SECONDS, 0.9),))
+
+
+def take(seed: int) -> list[Image]:
+    """Somebody's hands before a wall: the same wall, other movements for each seed."""
+    wall = photograph("brick")[:192, :256].copy()
+    generator = np.random.default_rng(seed)
+    phases, turns = generator.uniform(0, 6, 4), generator.uniform(1, 4, 4)
+    frames = []
+    for moment in range(COUNT):
+        frame = wall.copy()
+        across, down = (np.sin(turns * moment / RATE + phases) * 60 + 90).astype(int).reshape(2, 2)
+        for x, y in zip(across, down, strict=True):
+            frame[y : y + 40, x : x + 30] = (220, 180, 150)
+        frames.append(frame)
+    return frames
+
+
+def sky(place: int) -> list[Image]:
+    frames = [np.full((192, 256, 3), (120, 160, 210), np.uint8) for _ in range(COUNT)]
+    for moment, frame in enumerate(frames):
+        frame[60:64, place + moment : place + moment + 5] = 40
+    return frames
+
+
+def doubt(folder: Path, first: Sequence[Image], second: Sequence[Image], *, crf: int = 30) -> str:
+    files = []
+    for name, frames, quality in (("first", first, 18), ("second", second, crf)):
+        path = encode(folder / f"{name}.mp4", frames, rate=RATE, options={"crf": str(quality)})
+        files.append(FileRecord(VideoRecord(path=str(path), size=1, mtime_ns=1, content_hash=name)))
+    return find_doubt(files[0], files[1], MATCH)
+
+
+def test_takes_before_one_camera_are_doubtful_and_a_copy_is_not(tmp_path: Path) -> None:
+    assert doubt(tmp_path, take(1), take(2)) == "other takes of one scene?"
+    assert doubt(tmp_path, take(1), take(1)) == ""
+
+
+@pytest.mark.parametrize("late", [0, 2])
+def test_edited_copies_are_not_doubtful(tmp_path: Path, late: int) -> None:
+    """A gray, darker copy, also if the times of the match are a little off."""
+    frames = list(pan("coffee", COUNT + late, width=256, height=192))
+    edited = [
+        (frame.mean(axis=2, keepdims=True) * 0.7).astype(np.uint8).repeat(3, axis=2) for frame in frames
+    ]
+    assert doubt(tmp_path, frames[:COUNT], edited[late:]) == ""
+
+
+def test_hardly_anything_to_see(tmp_path: Path) -> None:
+    assert doubt(tmp_path, sky(20), sky(150)) == "little detail"
+    still = [photograph("brick")[:192, :256]] * COUNT
+    assert doubt(tmp_path, still, still) == "hardly anything moves"
+
+
+def test_without_a_segment_there_is_nothing_to_look_at(tmp_path: Path) -> None:
+    record = VideoRecord(path=str(tmp_path / "none.mp4"), size=1, mtime_ns=1, content_hash="a")
+    assert find_doubt(FileRecord(record), FileRecord(record), PairResult(0.9)) == ""

@@ -1,0 +1,208 @@
+"""Which copy is kept: real files that are enlarged, letterboxed, captioned, marked, bleached or compressed again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as PILImage
+from PIL import ImageDraw, ImageFilter, ImageFont
+
+from tests.support.videos import Image, encode, pan
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import VideoRecord
+from vidkin.index.duplicates.comparisons import PairResult
+from vidkin.index.duplicates.detail import measure_detail, most_detailed
+from vidkin.index.duplicates.files import FileRecord
+from vidkin.index.duplicates.keeper import check_keep_rule, choose_keeper
+from vidkin.index.duplicates.pictures import read_pictures
+from vidkin.media import probe, read_frames
+from vidkin.similarity import Segment
+
+RATE, COUNT = 5, 30
+SIZE = (320, 240)
+
+
+@cache
+def frames() -> tuple[Image, ...]:
+    return tuple(pan("astronaut", COUNT, width=SIZE[0], height=SIZE[1]))
+
+
+def resized(frame: Image, width: int, height: int) -> Image:
+    return np.asarray(PILImage.fromarray(frame).resize((width, height), PILImage.Resampling.BICUBIC))
+
+
+def letterboxed(frame: Image) -> Image:
+    canvas = np.zeros((360, 480, 3), np.uint8)
+    canvas[60:300, 80:400] = frame
+    return canvas
+
+
+def blurred_around(frame: Image) -> Image:
+    """As phones show upright video: the picture before a blurred and enlarged copy of itself."""
+    large = PILImage.fromarray(resized(frame, 640, 480)).filter(ImageFilter.GaussianBlur(14))
+    canvas = np.asarray(large).copy()
+    canvas[120:360, 160:480] = frame
+    return canvas
+
+
+def drawn(frame: Image, text: str, place: tuple[int, int]) -> Image:
+    picture = PILImage.fromarray(frame)
+    draw = ImageDraw.Draw(picture)
+    draw.text(
+        place,
+        text,
+        fill=(255, 255, 255),
+        stroke_width=2,
+        stroke_fill=(0, 0, 0),
+        font=ImageFont.load_default(26),
+    )
+    return np.asarray(picture)
+
+
+def gray(frame: Image) -> Image:
+    return np.repeat(frame.mean(axis=2, keepdims=True), 3, axis=2).astype(np.uint8)
+
+
+EDITS: dict[str, Callable[[Image], Image]] = {
+    "enlarged": lambda frame: resized(frame, 640, 480),
+    "enlarged a little": lambda frame: resized(frame, 480, 360),
+    "reduced": lambda frame: resized(frame, 160, 120),
+    "reduced and enlarged": lambda frame: resized(resized(frame, 160, 120), *SIZE),
+    "letterboxed": letterboxed,
+    "blurred around": blurred_around,
+    "captioned": lambda frame: drawn(frame, "and then he said", (50, 200)),
+    "with a logo": lambda frame: drawn(frame, "TV 9", (240, 8)),
+    "gray": gray,
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("copies")
+    save(folder / "original.mp4", frames(), crf=20)
+    for name, edit in EDITS.items():
+        # Better compressed than the original: bytes alone do not make a copy the best.
+        save(folder / f"{name}.mp4", [edit(frame) for frame in frames()], crf=15)
+    save(folder / "compressed.mp4", frames(), crf=34)
+    save(folder / "trimmed.mp4", frames()[:24], crf=15)
+    return folder
+
+
+def save(path: Path, images: Sequence[Image], *, crf: int) -> None:
+    encode(path, images, rate=RATE, options={"crf": str(crf)})
+
+
+def file_of(path: Path) -> FileRecord:
+    info, status = probe(path), path.stat()
+    return FileRecord(
+        VideoRecord(
+            path=str(path),
+            size=status.st_size,
+            mtime_ns=status.st_mtime_ns,
+            content_hash=path.name,
+            duration=info.duration,
+            width=info.width,
+            height=info.height,
+            codec=info.codec,
+            id=sum(path.name.encode()),
+        )
+    )
+
+
+def same_moments(first: FileRecord, second: FileRecord) -> PairResult:
+    end = min(first.record.duration, second.record.duration)
+    return PairResult(0.9, True, (1.0, 1.0), (Segment(0, end, 0, end, 0.9),))
+
+
+def kept(folder: Path, *names: str, rule: str = "best") -> tuple[str, str]:
+    files = [file_of(folder / f"{name}.mp4") for name in names]
+    keeper, reason = choose_keeper(files, rule, same_moments)
+    return Path(keeper.record.path).stem, reason
+
+
+@pytest.mark.parametrize(
+    ("name", "reasons"),
+    [
+        ("enlarged", ["most detail"]),
+        ("enlarged a little", ["most detail"]),
+        ("reduced", ["most detail"]),
+        ("reduced and enlarged", ["most detail"]),
+        ("letterboxed", ["no borders"]),
+        ("blurred around", ["no borders", "most detail"]),
+        ("captioned", ["no logo or caption"]),
+        ("with a logo", ["no logo or caption"]),
+        ("gray", ["in color"]),
+        ("trimmed", ["longest"]),
+        ("compressed", ["highest bit rate", "most detail"]),
+    ],
+)
+def test_the_original_is_kept(folder: Path, name: str, reasons: list[str]) -> None:
+    for pair in (("original", name), (name, "original")):
+        keeper, reason = kept(folder, *pair)
+        assert keeper == "original"
+        assert reason in reasons
+
+
+def test_the_original_is_kept_among_all(folder: Path) -> None:
+    names = ["original", "compressed", "trimmed", *EDITS]
+    assert kept(folder, *names)[0] == "original"
+    assert kept(folder, *reversed(names))[0] == "original"
+
+
+def test_borders_are_not_content(folder: Path) -> None:
+    original = read_pictures(str(folder / "original.mp4"), [1.0, 3.0, 5.0])
+    for name in ("letterboxed", "blurred around"):
+        pictures = read_pictures(str(folder / f"{name}.mp4"), [1.0, 3.0, 5.0])
+        assert pictures.pixels == pytest.approx(original.pixels, rel=0.1)
+        assert pictures.share < 0.5
+    assert original.share == 1.0
+
+
+@pytest.mark.parametrize(("rule", "name"), [("largest", "enlarged"), ("longest", "original")])
+def test_other_rules(folder: Path, rule: str, name: str) -> None:
+    assert kept(folder, "trimmed", "original", "enlarged" if rule == "largest" else "trimmed", rule=rule) == (
+        name,
+        rule,
+    )
+
+
+def test_age_and_folder(folder: Path, tmp_path: Path) -> None:
+    inside = tmp_path / "masters"
+    inside.mkdir()
+    for place, time in ((inside / "small.mp4", 2_000), (tmp_path / "large.mp4", 1_000)):
+        place.write_bytes(
+            (folder / ("reduced.mp4" if place.stem == "small" else "original.mp4")).read_bytes()
+        )
+        os.utime(place, (time, time))
+    files = [file_of(tmp_path / "large.mp4"), file_of(inside / "small.mp4")]
+    rules = ("oldest", "newest", "best", str(inside))
+    chosen = {rule: choose_keeper(files, check_keep_rule(rule), same_moments)[0] for rule in rules}
+    assert {rule: Path(file.record.path).stem for rule, file in chosen.items()} == {
+        "oldest": "large",
+        "newest": "small",
+        "best": "large",
+        str(inside): "small",
+    }
+    with pytest.raises(InvalidArgumentError, match=r"keep must be one of best, oldest, .* or a folder"):
+        check_keep_rule("prettiest")
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["mdn/elf.mp4", "intel/car-detection.mp4", "tmk/pattern-hd-no-bar.mp4"])
+@pytest.mark.parametrize("factor", [0.5, 1.5, 2.0])
+def test_real_footage_is_not_beaten_by_its_copies(
+    shared_data: Path, tmp_path: Path, name: str, factor: float
+) -> None:
+    images = read_frames(shared_data / "videos" / name, rate=10.0, end=1.5).images
+    height, width = (round(side * factor / 2) * 2 for side in images.shape[1:3])
+    save(tmp_path / "copy.mp4", [resized(image, width, height) for image in images], crf=20)
+    spectra = [
+        measure_detail(list(images[::4])),
+        measure_detail(list(read_frames(tmp_path / "copy.mp4", rate=None).images[::4])),
+    ]
+    assert most_detailed(spectra)[0] == 0
