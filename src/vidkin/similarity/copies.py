@@ -185,27 +185,19 @@ def _promising(
     pairs: PairMaps, query: FrameFeatures, target: FrameFeatures, settings: ScoreSettings
 ) -> list[int]:
     """Indices of the maps [P, Tq, Tt] worth aligning: the first, and the best of those that look more promising."""
-    maps, views = pairs.maps, pairs.views
-    if len(maps) == 1:
+    if len(pairs.maps) == 1:
         return [0]
-    weights = torch.minimum(query.information[:, None], target.information[None, :]).float()
-    excess = (maps - settings.threshold).clamp(min=0) * weights
+    excess = (pairs.maps - settings.threshold).clamp(min=0)
+    excess *= torch.minimum(query.information[:, None], target.information[None, :])
     promise = torch.minimum(excess.amax(2).sum(1) * query.period, excess.amax(1).sum(1) * target.period)
     # Where parts were described in every second frame, each of these stands for two.
-    in_query = torch.tensor([bool(first) for first, _ in views])
-    promise *= torch.where(
-        in_query, _frames_a_part(query), torch.where(torch.arange(len(maps)) > 0, _frames_a_part(target), 1.0)
-    )
+    of_query, of_target = query.frames_a_part, target.frames_a_part
+    promise *= torch.tensor([of_query if i else of_target if j else 1.0 for i, j in pairs.views])
     ranked = promise[1:].argsort(descending=True)[:_PARTS_ALIGNED] + 1
     return [
         0,
         *(int(place) for place in ranked if float(promise[place]) > max(float(promise[0]), _LEAST_PROMISE)),
     ]
-
-
-def _frames_a_part(features: FrameFeatures) -> float:
-    """Frames for each one in which parts of the picture were described."""
-    return len(features) / max(int(features.described_parts.sum()), 1)
 
 
 def _placed(segment: Segment, query: FrameFeatures, target: FrameFeatures) -> Segment:

@@ -159,6 +159,11 @@ class FrameFeatures:
             else torch.zeros(len(self)) > 0
         )
 
+    @property
+    def frames_a_part(self) -> float:
+        """Frames for each one in which parts of the picture were described."""
+        return len(self) / max(int(self.described_parts.sum()), 1)
+
     def frames(self, rows: torch.Tensor) -> FrameFeatures:
         """Only these frames: [T] bool, or indices in increasing order."""
         return replace(

@@ -41,7 +41,7 @@ def test_features_are_those_of_the_extractor(library: Library, tmp_path: Path) -
 
 def test_without_a_rate_short_videos_are_sampled_as_in_an_index(library: Library, tmp_path: Path) -> None:
     found = run("embed", library.clip, "-o", tmp_path / "f.safetensors", "--json").json
-    assert found["videos"][0]["frames"] == 8  # five seconds
+    assert found["videos"][0]["frames"] == 10  # five seconds, twice a second
 
 
 def test_broken_files_are_left_out(library: Library, tmp_path: Path) -> None:
