@@ -62,7 +62,7 @@ def test_damage_and_the_future_are_told_apart(tmp_path: Path) -> None:
         *({"extractor": 7}, {"fingerprint": None}, {"weights": 5}, {"sampling_rate": "fast"}),
         *({"sampling_rate": None}, {"sampling_rate": -1.0}, {"sampling_rate": True}, {"measure": "kind"}),
     ]
-    texts = ["{", "[]", '{"extractor": "x"}', '{"format_version": 1}']
+    texts = ["[" * 100_000, "{", "[]", '{"extractor": "x"}', '{"format_version": 1}']
     for text in (*texts, *(json.dumps({**good, **change}) for change in wrong)):
         path.write_text(text)
         with pytest.raises(CollectionDamagedError, match=r"is damaged .*restore it .* in another folder"):

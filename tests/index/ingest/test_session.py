@@ -15,6 +15,7 @@ import torch
 
 from tests.index.helpers import FATAL, PLAIN, color_video, video
 from tests.support.videos import broken_off
+from vidkin.errors import CollectionError
 from vidkin.index import (
     Event,
     Executor,
@@ -452,6 +453,24 @@ def test_a_file_that_crashes_its_decoder_is_remembered_as_broken(collection: Col
     again = collection.add()
     assert collection.read == []
     assert again.broken[0].cause == report.broken[0].cause
+
+
+def test_an_index_that_is_deleted_in_the_middle_is_told(originals: Path, tmp_path: Path) -> None:
+    shutil.copytree(originals, tmp_path / "videos")
+    collection = Collection(tmp_path / "videos", LanceStore(tmp_path / "store"))
+    collection.add()
+
+    class Deleting(Counting):
+        def run(self, paths: Iterable[str]) -> Iterator[Event]:
+            for event in super().run(paths):
+                yield event
+                shutil.rmtree(tmp_path / "store", ignore_errors=True)
+
+    video(tmp_path / "videos" / "d.mp4", seed=4)
+    cause = rf"{tmp_path / 'store'} was deleted while it was being written to; run the same command again"
+    with pytest.raises(CollectionError, match=cause):
+        collection.add(executor=Deleting())
+    assert not (tmp_path / "store").exists()
 
 
 def test_a_file_that_vanishes_or_cannot_be_opened(

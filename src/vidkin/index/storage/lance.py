@@ -140,6 +140,7 @@ class LanceStore:
         if not entries:
             return []
         with self._lock:
+            self._videos.check_present()
             first = self._first_free_id()
             if self._videos.dataset is None:
                 # Before anything else: features without a list of videos mean that it was lost.
@@ -171,6 +172,7 @@ class LanceStore:
                 check_path_is_free(record, self._catalog.ids)
             if not records:
                 return
+            self._videos.check_present()
             self._videos.upsert(record_rows(records), key="id")
             for record in records:
                 self._catalog.put(record)

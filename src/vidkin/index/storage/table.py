@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from vidkin.errors import CollectionError
 from vidkin.index.storage.files import REMEDY, reading, writing
 
 __all__ = ["LanceTable", "new_session"]
@@ -92,6 +93,14 @@ class LanceTable:
         """
         with reading(self.uri, self.remedy):
             return None if self.dataset is None else self.dataset.to_table(columns=list(columns), **options)
+
+    def check_present(self) -> None:
+        """:class:`CollectionError` if the folder of the table that was opened is gone."""
+        if self.dataset is not None and "://" not in self.uri and not os.path.isdir(self.uri):
+            raise CollectionError(
+                f"{os.path.dirname(self.uri)} was deleted while it was being written to; run the same command again to "
+                "make a new index"
+            )
 
     def columns(self) -> set[str]:
         """Names of the columns; none if there is no table."""
