@@ -169,7 +169,7 @@ def test_duplicates_are_grouped_with_the_best_copy_first(store: MemoryStore) -> 
         ["large", "large twin", "small"]
     ]
     assert Path(groups[0].best.path).stem == "large"
-    assert steps[-1] == (15, 15)
+    assert steps[-1] == (16, 16)  # 15 videos and a group
     with pytest.raises(InvalidArgumentError, match="threshold must be above 0 and at most 1, got 0"):
         duplicates(store, Decisions(), threshold=0)
 

@@ -54,6 +54,10 @@ def find_doubt(first: FileRecord, second: FileRecord, result: PairResult) -> str
     if min(float(frame_information(images).mean()) for images in sides) < _LEAST_INFORMATION:
         return "little detail"
     agreement = change_agreement(*sides)
+    if agreement is not None and agreement < _LEAST_AGREEMENT:
+        # One of them may be cut to another shape.
+        cut = change_agreement(*_of_one_shape(*sides))
+        agreement = max(agreement, -1.0 if cut is None else cut)
     if agreement is None:
         return "hardly anything moves"
     return "" if agreement >= _LEAST_AGREEMENT else "other takes of one scene?"
@@ -81,6 +85,17 @@ def change_agreement(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> flo
         energy = float(np.sqrt(np.square(one).mean() * np.square(other).mean()))
         best = max(best, float((one * other).mean()) / energy if energy > 0 else -1.0)
     return best
+
+
+def _of_one_shape(
+    first: NDArray[np.uint8], second: NDArray[np.uint8]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """The narrower pictures, and the middle of the wider ones in their shape."""
+    shapes = [images.shape[2] / images.shape[1] for images in (first, second)]
+    narrow, wide = (first, second) if shapes[0] <= shapes[1] else (second, first)
+    share = min(shapes) / max(shapes)
+    middle = crop_box(wide, ((1 - share) / 2, 0.0, (1 + share) / 2, 1.0))
+    return narrow, middle
 
 
 def _canvas(image: NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -91,10 +91,9 @@ def _best(
 ) -> tuple[FileRecord, str]:
     candidates = _candidates(files, compare)
     if len(candidates) < 2:
-        keeper = min(
-            files, key=lambda f: (-f.record.width * f.record.height, -f.record.duration, f.record.mtime_ns)
-        )
-        return keeper, "most pixels"
+        records = sorted((file.record for file in files), key=lambda record: record.path)
+        first = max(records, key=lambda record: (record.width * record.height, record.duration, record.size))
+        return next(file for file in files if file.record is first), "most pixels"
     reasons: list[str] = []
 
     def keep(fewer: list[_Candidate], reason: str) -> None:
