@@ -101,7 +101,7 @@ run()
 """
 
 
-def test_ctrl_c_ends_a_search_within_a_second(tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_search_inside_a_call_that_cannot_be_interrupted(tmp_path: Path) -> None:
     from vidkin.index import Index
 
     path = video(tmp_path / "a.mp4")
@@ -113,6 +113,7 @@ def test_ctrl_c_ends_a_search_within_a_second(tmp_path: Path) -> None:
         began = time.monotonic()
         os.kill(search.pid, signal.SIGINT)
         _, errors = search.communicate(timeout=30)
-    assert time.monotonic() - began < 2  # half a second on a machine with nothing else to do
+    # Within a second where nothing else runs; the call itself takes minutes.
+    assert time.monotonic() - began < 10
     assert search.returncode == 130
     assert "Interrupted" in errors
