@@ -51,6 +51,11 @@ def test_names_that_are_not_unicode_survive(tmp_path: Path) -> None:
     assert b"film\xff.mp4" in (tmp_path / "shots.csv").read_bytes()
 
 
+def test_control_characters_of_names_are_replaced(tmp_path: Path) -> None:
+    write_shots_csv([detection("a\x1b[2J.mp4")], tmp_path / "shots.csv")
+    assert rows(tmp_path / "shots.csv")[0]["file"] == "a\ufffd[2J.mp4"
+
+
 def test_one_line_a_frame_with_the_curve(tmp_path: Path) -> None:
     write_stats_csv(detection(), tmp_path / "stats.csv")
     found = rows(tmp_path / "stats.csv")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
+from vidkin._base.controls import replace_controls
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption
 from vidkin.cli.paths import check_output_path, open_index, open_index_for_writing
@@ -196,7 +197,7 @@ def _decide(
 
 
 def _write_csv(groups: Sequence[DuplicateGroup], path: Path) -> None:
-    """Write one line for each file; names that are not valid Unicode keep their bytes."""
+    """Write one line for each file; names that are not valid Unicode keep their bytes, control characters do not."""
     try:
         with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
             writer = csv.writer(file)
@@ -206,10 +207,12 @@ def _write_csv(groups: Sequence[DuplicateGroup], path: Path) -> None:
                     score, duration = f"{member.score:.4f}", f"{member.duration:.3f}"
                     facts = (member.width, member.height, duration, member.size)
                     times = ("" if time is None else f"{time:.3f}" for time in (member.start, member.end))
-                    found = (member.relation, member.compared_with or "", *times)
+                    relation = (member.relation, replace_controls(member.compared_with or ""), *times)
                     doubts = ("yes" if member.mirrored else "no", f"{member.lacking:.3f}", member.doubt)
                     best = "yes" if member.best else "no"
-                    writer.writerow((place, best, score, member.path, *facts, *found, *doubts))
+                    writer.writerow(
+                        (place, best, score, replace_controls(member.path), *facts, *relation, *doubts)
+                    )
     except OSError as error:
         raise InvalidArgumentError(
             f"{path}: cannot be written ({error.strerror}); choose another file for --csv"

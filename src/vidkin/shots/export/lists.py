@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vidkin._base.controls import replace_controls
 from vidkin._base.outputs import open_output
 from vidkin.shots.export.timecode import frame_at, timecode, timeline_rate
 
@@ -89,7 +90,7 @@ def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None
                     cut = None
                 rows.writerow(
                     [
-                        detection.path,
+                        replace_controls(detection.path),
                         number,
                         _seconds(shot.start),
                         _seconds(shot.end),
