@@ -35,15 +35,15 @@ def _one_thread() -> None:
 
 @pytest.fixture(scope="module")
 def annotations(tmp_path_factory: pytest.TempPathFactory) -> list[VideoAnnotation]:
-    """Four films of two shots over photographs; the first shot of each is critical at its end."""
+    """Four films of three shots over photographs; the first shot of each is critical at its end."""
     folder = tmp_path_factory.mktemp("films")
     names = ("astronaut", "coffee", "chelsea", "rocket")
-    shots = (ShotAnnotation(0, 24, (16, 24)), ShotAnnotation(24, 48))
+    shots = (ShotAnnotation(0, 24, (16, 24)), ShotAnnotation(24, 48), ShotAnnotation(48, 72))
     made = []
     for number in range(4):
         frames = [
             frame
-            for name in (names[number], names[(number + 1) % 4])
+            for name in (names[number], names[(number + 1) % 4], names[(number + 2) % 4])
             for frame in pan(name, 24, width=96, height=64, seed=number)
         ]
         path = encode(folder / f"{number}.mp4", frames, rate=25, options={"mbtree": "0"})

@@ -21,7 +21,7 @@ def test_shots_lie_between_cuts_and_transitions() -> None:
 @pytest.mark.parametrize(
     ("truth", "message"),
     [
-        ({"videos": {"gone.mp4": {"hard": [3]}}}, "labelled videos are missing: gone.mp4"),
+        ({"videos": {"gone.mp4": {"hard": [3]}}}, "labeled videos are missing: gone.mp4"),
         ({"videos": {}}, "has no labels"),
     ],
 )

@@ -121,7 +121,7 @@ def test_no_equal_hash_alone_makes_a_perfect_score(tmp_path: Path) -> None:
         assert index.search(copy)[0].score == 1.0
         assert all(match.score < 1.0 for match in index.search(other))
         report = index.add(other, workers=1)
-        assert report.added[0].cause == ""
+        assert len(report.added) == 1
         first, second = index.videos()
         assert first.content_hash != second.content_hash
 
