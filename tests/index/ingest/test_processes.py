@@ -129,10 +129,11 @@ def _open_with_a_channel_that_stalls(name: str, **options: object) -> object:
 def test_time_in_which_nobody_listened_is_no_hang(tmp_path: Path) -> None:
     """As when the machine sleeps: the caller and the worker stand still for longer than a hang may last."""
     path = str(video(tmp_path / "long.mp4", frames=400))
+    before = set(_children(os.getpid()))
     run = ProcessExecutor(PLAIN, workers=1, hang_timeout=2.0).run([path])
     while not isinstance(event := next(run), Advanced):
         pass
-    (worker,) = _children(os.getpid())
+    (worker,) = set(_children(os.getpid())) - before
     os.kill(worker, signal.SIGSTOP)
     time.sleep(3.0)
     waking = threading.Timer(0.5, os.kill, [worker, signal.SIGCONT])
@@ -201,10 +202,11 @@ def test_nothing_to_do_starts_nothing() -> None:
 
 
 def test_closing_early_ends_the_workers(videos: list[str]) -> None:
+    before = set(_children(os.getpid()))
     run = ProcessExecutor(PLAIN, workers=1).run(videos)
     while not isinstance(next(run), Advanced):
         pass
-    children = _children(os.getpid())
+    children = set(_children(os.getpid())) - before
     assert len(children) == 1
     run.close()
     assert not any(_alive(child) for child in children)
