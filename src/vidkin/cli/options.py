@@ -104,7 +104,7 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         "-m",
-        help="Folder of a trained model to use as extractor; finds the same kind of thing.",
+        help="Folder of a trained model: one that orders kinds of things, or a comparator of videos.",
         file_okay=False,
     ),
 ]

@@ -43,10 +43,11 @@ class FrameExtractor(Protocol):
 
     @property
     def scorer(self) -> str:
-        """The scorer that these features are made for: ``copies`` or ``kinds`` (:func:`vidkin.similarity.open_scorer`).
+        """The scorer that these features are made for (:func:`vidkin.similarity.scorer_of`).
 
         ``copies``: equal material is similar, everything else is unrelated. ``kinds``: similarity is graded, and only
-        the order is meaningful: the same thing, the same kind of thing, something else.
+        the order is meaningful: the same thing, the same kind of thing, something else. ``learned``: the extractor
+        brings its own, a trained comparator.
         """
         ...
 

@@ -12,6 +12,8 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.features import ClipPlan, FrameExtractor, Views, frame_information, resolve_device
 from vidkin.media import Frames
 from vidkin.models.clip_buffer import ClipBuffer, PlannedClip
+from vidkin.models.comparator.extractor import open_comparator_extractor
+from vidkin.models.comparator.folder import is_comparator
 from vidkin.models.encoder_input import encoder_input
 from vidkin.models.frame_extractor import FrameEncoderExtractor
 from vidkin.models.model_folder import load_model, model_digest
@@ -183,7 +185,8 @@ def open_model_extractor(
     """The extractor of a trained model's folder; what the entry point ``vidkin.extractors: model`` names.
 
     Args:
-        name: ``path/to/model`` or ``model:path/to/model``.
+        name: ``path/to/model`` or ``model:path/to/model``; for a comparator with settings after a question mark
+            (:func:`vidkin.models.comparator.extractor.open_comparator_extractor`).
         weights, whitening: Not accepted: the folder holds everything.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
 
@@ -192,14 +195,19 @@ def open_model_extractor(
         InvalidArgumentError: The folder is damaged, or weights, a whitening or settings are given.
     """
     parsed = parse_name(name)
-    for what, given in (("weights", weights), ("whitening", whitening), ("settings", parsed.query)):
+    folder = parsed.path.removeprefix("model:")
+    compares = is_comparator(folder)
+    settings = None if compares else parsed.query
+    for what, given in (("weights", weights), ("whitening", whitening), ("settings", settings)):
         if given is not None:
             raise InvalidArgumentError(
                 f"a trained model accepts no {what}, got {os.fspath(given)!r} with {parsed.path!r}; its folder holds "
                 "everything"
             )
+    if compares:
+        return open_comparator_extractor(name, device=device)
     where = resolve_device(device)
-    model = load_model(parsed.path.removeprefix("model:"))
+    model = load_model(folder)
     if isinstance(model, FrameEncoderModel):
         return FrameEncoderExtractor(model.network, name=name, device=where)
     kind = ClipModelExtractor if model.config.takes_clips else ModelExtractor

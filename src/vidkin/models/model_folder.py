@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import save
+from torch import nn
 
 from vidkin._base.atomic import write_bytes, write_text
 from vidkin._base.toml import format_toml, parse_toml
@@ -27,8 +28,10 @@ __all__ = [
     "ModelInfo",
     "load_model",
     "model_digest",
+    "read_model_document",
     "read_model_info",
     "save_model",
+    "write_model_folder",
 ]
 
 PathLike = str | os.PathLike[str]
@@ -75,27 +78,16 @@ def save_model(
     Raises:
         InvalidArgumentError: The folder cannot be written, or a note has another type.
     """
-    text = format_toml(
+    return write_model_folder(
+        folder,
+        model,
         {
-            "format": _FORMAT,
             "model": model.config.to_mapping(),
             "classes": {"names": list(model.class_names if class_names is None else class_names)},
             "metrics": {name: float(value) for name, value in (metrics or {}).items()},
             "notes": dict(notes or {}),
-        }
+        },
     )
-    path = Path(folder).expanduser()
-    # Clones: tensors that share memory cannot be written.
-    state = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        write_bytes(path / WEIGHTS_FILE, save(state))
-        write_text(path / CONFIG_FILE, text)
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"{path}: {error.strerror or error}; choose a folder that can be written"
-        ) from error
-    return path
 
 
 def load_model(folder: PathLike, *, device: str | torch.device = "cpu") -> Encoder:
@@ -121,6 +113,34 @@ def read_model_info(folder: PathLike) -> ModelInfo:
         UnknownExtractorError: The folder holds no model.
         InvalidArgumentError: The file is damaged, or was written by a newer vidkin.
     """
+    path, document = read_model_document(folder)
+    if document["model"].get("kind") == "comparator":
+        raise InvalidArgumentError(
+            f"{path.parent}: holds a comparator of videos, not an encoder; use it with `vidkin index --model` and "
+            "`vidkin match --model`"
+        )
+    tables = {name: document.get(name, {}) for name in ("classes", "metrics", "notes")}
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise InvalidArgumentError(f"{path}: damaged: [{name}] is not a table; train the model again")
+    names = tables["classes"].get("names", [])
+    if not isinstance(names, list):
+        raise InvalidArgumentError(f"{path}: damaged: classes.names is not a list; train the model again")
+    return ModelInfo(
+        EncoderConfig.from_mapping(document["model"]),
+        tuple(str(name) for name in names),
+        tables["metrics"],
+        tables["notes"],
+    )
+
+
+def read_model_document(folder: PathLike) -> tuple[Path, dict[str, Any]]:
+    """Path and content of the ``config.toml`` of a model of any kind; it has a table ``model``.
+
+    Raises:
+        UnknownExtractorError: The folder holds no model.
+        InvalidArgumentError: The file is damaged, or was written by a newer vidkin.
+    """
     path = Path(folder).expanduser() / CONFIG_FILE
     try:
         document = parse_toml(path.read_text(encoding="utf-8"))
@@ -138,19 +158,33 @@ def read_model_info(folder: PathLike) -> ModelInfo:
         raise InvalidArgumentError(
             f"{path}: has format {version}, this vidkin reads formats up to {_FORMAT}; upgrade vidkin"
         )
-    tables = {name: document.get(name, {}) for name in ("classes", "metrics", "notes")}
-    for name, table in tables.items():
-        if not isinstance(table, dict):
-            raise InvalidArgumentError(f"{path}: damaged: [{name}] is not a table; train the model again")
-    names = tables["classes"].get("names", [])
-    if not isinstance(names, list):
-        raise InvalidArgumentError(f"{path}: damaged: classes.names is not a list; train the model again")
-    return ModelInfo(
-        EncoderConfig.from_mapping(document["model"]),
-        tuple(str(name) for name in names),
-        tables["metrics"],
-        tables["notes"],
-    )
+    return path, document
+
+
+def write_model_folder(folder: PathLike, module: nn.Module, document: Mapping[str, Any]) -> Path:
+    """Write weights and ``config.toml`` of a model of any kind, the latter last, and return the folder.
+
+    Args:
+        folder: Made if missing.
+        module: All its parameters and buffers are written.
+        document: Tables for the TOML file, without the format.
+
+    Raises:
+        InvalidArgumentError: The folder cannot be written, or a value has a type that TOML lacks.
+    """
+    text = format_toml({"format": _FORMAT, **document})
+    path = Path(folder).expanduser()
+    # Clones: tensors that share memory cannot be written.
+    state = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in module.state_dict().items()}
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        write_bytes(path / WEIGHTS_FILE, save(state))
+        write_text(path / CONFIG_FILE, text)
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"{path}: {error.strerror or error}; choose a folder that can be written"
+        ) from error
+    return path
 
 
 def model_digest(model: Encoder) -> str:

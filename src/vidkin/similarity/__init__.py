@@ -5,8 +5,9 @@ from vidkin.similarity.chamfer import frame_similarity, frame_similarity_many
 from vidkin.similarity.copies import CopyScorer, ScoreSettings, background_baseline, calibrated_map
 from vidkin.similarity.frame_features import FrameFeatures
 from vidkin.similarity.kinds import KindScorer
+from vidkin.similarity.learned import LEARNED, LearnedScorer, VideoComparator
 from vidkin.similarity.scorer import PairScore, Scorer
-from vidkin.similarity.scorers import available_scorers, open_scorer
+from vidkin.similarity.scorers import available_scorers, open_scorer, scorer_of
 from vidkin.similarity.segment import WHOLE, Box, Segment
 from vidkin.similarity.temporal_chamfer import length_mask, temporal_chamfer
 from vidkin.similarity.video import (
@@ -15,15 +16,18 @@ from vidkin.similarity.video import (
 )
 
 __all__ = [
+    "LEARNED",
     "WHOLE",
     "Box",
     "CopyScorer",
     "FrameFeatures",
     "KindScorer",
+    "LearnedScorer",
     "PairScore",
     "ScoreSettings",
     "Scorer",
     "Segment",
+    "VideoComparator",
     "align",
     "available_scorers",
     "background_baseline",
@@ -32,6 +36,7 @@ __all__ = [
     "frame_similarity_many",
     "length_mask",
     "open_scorer",
+    "scorer_of",
     "temporal_chamfer",
     "video_similarity",
     "video_similarity_pairwise",

@@ -2,28 +2,62 @@
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.copies import CopyScorer
 from vidkin.similarity.kinds import KindScorer
+from vidkin.similarity.learned import LEARNED
 from vidkin.similarity.scorer import Scorer
 
-__all__ = ["available_scorers", "open_scorer"]
+__all__ = ["BringsScorer", "DeclaresScorer", "available_scorers", "open_scorer", "scorer_of"]
+
+
+class DeclaresScorer(Protocol):
+    """An extractor: it names the scorer that its features are made for."""
+
+    @property
+    def scorer(self) -> str:
+        """``copies``, ``kinds`` or ``learned``."""
+        ...
+
+
+@runtime_checkable
+class BringsScorer(Protocol):
+    """An extractor whose scorer was trained with it."""
+
+    def open_scorer(self) -> Scorer:
+        """The scorer that its features are made for."""
+        ...
 
 
 def available_scorers() -> tuple[str, ...]:
-    """Names that :func:`open_scorer` takes, sorted."""
-    return tuple(sorted(_SCORERS))
+    """Names of all scorers, sorted."""
+    return tuple(sorted((*_SCORERS, LEARNED)))
 
 
 def open_scorer(name: str) -> Scorer:
     """The scorer of that name with its default settings.
 
     Raises:
-        InvalidArgumentError: There is no such scorer.
+        InvalidArgumentError: There is no such scorer, or it is part of a trained model (``learned``).
     """
+    if name == LEARNED:
+        raise InvalidArgumentError(
+            "scorer 'learned' is part of a trained comparator; open the comparator's folder as extractor"
+        )
     if name not in _SCORERS:
         raise InvalidArgumentError(f"scorer must be one of {', '.join(available_scorers())}, got {name!r}")
     return _SCORERS[name]()
+
+
+def scorer_of(extractor: DeclaresScorer) -> Scorer:
+    """The scorer that the features of an extractor are made for: its own, or the one of the name that it declares.
+
+    Raises:
+        InvalidArgumentError: It names a scorer that does not exist.
+    """
+    return extractor.open_scorer() if isinstance(extractor, BringsScorer) else open_scorer(extractor.scorer)
 
 
 _SCORERS: dict[str, type[CopyScorer] | type[KindScorer]] = {"copies": CopyScorer, "kinds": KindScorer}

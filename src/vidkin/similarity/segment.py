@@ -63,6 +63,16 @@ class Segment:
         if not self.speed > 0.0:
             raise InvalidArgumentError(f"speed of a segment must be above 0, got {self.speed}")
 
+    def cut(self, query_end: float, target_end: float) -> Segment:
+        """The segment cut where the videos end: the last frame stands for a whole period, which may end later."""
+        return replace(
+            self,
+            query_start=min(self.query_start, query_end),
+            query_end=min(self.query_end, query_end),
+            target_start=min(self.target_start, target_end),
+            target_end=min(self.target_end, target_end),
+        )
+
     def swapped(self) -> Segment:
         """The same stretch with query and target exchanged."""
         return replace(

@@ -17,6 +17,7 @@ def temporal_chamfer(
     symmetric: bool = False,
     query_mask: torch.Tensor | None = None,
     target_mask: torch.Tensor | None = None,
+    longest: int | None = None,
 ) -> torch.Tensor:
     """Similarity of two videos from their map: for each query time the best target times, averaged.
 
@@ -30,12 +31,14 @@ def temporal_chamfer(
             that a map and its transpose give the same number.
         query_mask: [..., Tq] boolean, True where a time is valid; None where all are.
         target_mask: [..., Tt] boolean likewise. Without any valid time the score is 0.
+        longest: Largest T' that k is counted from, at least 1; None is without limit. A clip that a long video contains
+            fills few of its times, so a k that grows with the length of the video dilutes the match.
 
     Returns:
         [...] (a scalar tensor for one map), float64 for float64 maps and float32 otherwise; differentiable.
 
     Raises:
-        InvalidArgumentError: An empty map, masks of another shape, or a share outside [0, 1].
+        InvalidArgumentError: An empty map, masks of another shape, a share outside [0, 1], or a longest below 1.
 
     Source: HAP-VR (ACM MM 2024), equation 5, with the 1/K that its equation 3 has.
     """
@@ -52,10 +55,12 @@ def temporal_chamfer(
             raise InvalidArgumentError(
                 f"{name} must be {list(expected)} boolean, got {list(mask.shape)} {mask.dtype}"
             )
-    forward = _one_way(similarity, temporal_share, query_mask, target_mask)
+    if longest is not None and longest < 1:
+        raise InvalidArgumentError(f"longest must be at least 1 or None, got {longest}")
+    forward = _one_way(similarity, temporal_share, query_mask, target_mask, longest)
     if not symmetric:
         return forward
-    return (forward + _one_way(similarity.mT, temporal_share, target_mask, query_mask)) / 2
+    return (forward + _one_way(similarity.mT, temporal_share, target_mask, query_mask, longest)) / 2
 
 
 def length_mask(lengths: torch.Tensor, size: int) -> torch.Tensor:
@@ -68,7 +73,8 @@ def _one_way(
     share: float | None,
     query_mask: torch.Tensor | None,
     target_mask: torch.Tensor | None,
+    longest: int | None,
 ) -> torch.Tensor:
     valid = None if target_mask is None else target_mask.unsqueeze(-2)
-    best = mean_of_largest(similarity, dim=similarity.ndim - 1, share=share, valid=valid)
+    best = mean_of_largest(similarity, dim=similarity.ndim - 1, share=share, valid=valid, longest=longest)
     return mean_of_valid(best, dim=best.ndim - 1, valid=query_mask)

@@ -12,12 +12,13 @@ __all__ = ["check_top_share", "mean_of_largest", "mean_of_valid", "top_count"]
 _SELECTION_PASSES = 64
 
 
-def top_count(share: float | None, size: int) -> int:
+def top_count(share: float | None, size: int, longest: int | None = None) -> int:
     """How many of ``size`` values TopK-Chamfer averages: ``max(1, round(share * size))``; 1 where share is None.
 
-    Halves round to the even neighbor, as Python's ``round`` does.
+    Halves round to the even neighbor, as Python's ``round`` does. Sizes above ``longest`` count as that.
     """
-    return 1 if share is None else max(1, round(share * size))
+    counted = size if longest is None else min(size, longest)
+    return 1 if share is None else max(1, round(share * counted))
 
 
 def check_top_share(name: str, share: float | None) -> None:
@@ -27,7 +28,12 @@ def check_top_share(name: str, share: float | None) -> None:
 
 
 def mean_of_largest(
-    values: torch.Tensor, *, dim: int, share: float | None, valid: torch.Tensor | None = None
+    values: torch.Tensor,
+    *,
+    dim: int,
+    share: float | None,
+    valid: torch.Tensor | None = None,
+    longest: int | None = None,
 ) -> torch.Tensor:
     """Mean of the ``k = max(1, round(share * n))`` largest values along ``dim``, n the number of valid ones.
 
@@ -36,13 +42,14 @@ def mean_of_largest(
         dim: The dimension that is reduced, not negative.
         share: The paper's k_s or k_t; None takes the largest value alone.
         valid: Boolean, as many dimensions as values and broadcastable to them; None where all are valid.
+        longest: Largest n that k is counted from; None is without limit.
 
     Returns:
         Values without ``dim``; 0 where nothing is valid. A mean is float64 for float64 and float32 otherwise, the
         largest value alone keeps its type.
     """
     size = values.shape[dim]
-    count = top_count(share, size)
+    count = top_count(share, size, longest)
     if valid is None:
         if count == 1:
             return values.amax(dim)
@@ -62,7 +69,9 @@ def mean_of_largest(
         return values.topk(count, dim=dim, sorted=False).values.mean(dim, dtype=_mean_type(values))
     available = valid.sum(dim, keepdim=True)
     # The table holds k for every number of valid values, so that no number has to come back from the device.
-    table = torch.tensor([top_count(share, number) for number in range(size + 1)], device=values.device)
+    table = torch.tensor(
+        [top_count(share, number, longest) for number in range(size + 1)], device=values.device
+    )
     wanted = table[available]
     largest = values.masked_fill(~valid, -torch.inf).topk(count, dim=dim).values
     rank = torch.arange(count, device=values.device).view([-1 if d == dim else 1 for d in range(values.ndim)])

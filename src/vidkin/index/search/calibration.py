@@ -11,7 +11,7 @@ import torch
 from vidkin.errors import CollectionError
 from vidkin.features import GRID, FrameExtractor, background_frames
 from vidkin.index.storage.files import read_units, write_whole
-from vidkin.similarity import FrameFeatures, background_baseline, open_scorer
+from vidkin.similarity import FrameFeatures, background_baseline, scorer_of
 
 __all__ = ["Calibration"]
 
@@ -50,7 +50,7 @@ class Calibration:
     @classmethod
     def of_extractor(cls, extractor: FrameExtractor) -> Calibration:
         """Run the extractor over the background photographs (about a second for the classical one)."""
-        if not open_scorer(extractor.scorer).needs_background:
+        if not scorer_of(extractor).needs_background:
             return cls(torch.zeros(0, 1, 1))
         if extractor.views == "none":
             return cls(extractor.extract(background_frames()).whole)

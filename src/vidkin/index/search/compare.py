@@ -10,7 +10,7 @@ from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.match import Comparison
 from vidkin.index.search.pairs import compare_pair
 from vidkin.index.search.query import describe_query
-from vidkin.similarity import open_scorer
+from vidkin.similarity import scorer_of
 
 __all__ = ["compare"]
 
@@ -39,4 +39,4 @@ def compare(
     maker = open_extractor(extractor, weights=weights, whitening=whitening)
     parts = (maker, Calibration.of_extractor(maker), CommonFrames())
     first, second = (describe_query(path, *parts, rate=rate, mirrored=mirrored) for path in (query, target))
-    return compare_pair(first, second, open_scorer(maker.scorer))
+    return compare_pair(first, second, scorer_of(maker))

@@ -17,7 +17,7 @@ from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.watching import HangError, run_watched
 from vidkin.media import probe
-from vidkin.similarity import FrameFeatures, open_scorer
+from vidkin.similarity import FrameFeatures, scorer_of
 
 __all__ = ["Query", "describe_query", "query_from_stored", "weigh_features"]
 
@@ -96,7 +96,7 @@ def _read(
     info = probe(path, on_read=lambda: beat("decoding"))
     if info.cut_off:
         _logger.warning("%s: %s", os.fspath(path), describe_cut_off(info))
-    copies = open_scorer(extractor.scorer).has_segments
+    copies = scorer_of(extractor).has_segments
     last = info.duration if end is None else min(end, info.duration) if info.duration > 0 else end
     parts = list(
         describe_file(

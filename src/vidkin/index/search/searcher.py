@@ -29,7 +29,7 @@ from vidkin.index.search.stage_recall import RecallReport, measure_recall
 from vidkin.index.search.stages import find_matches, put_identical_first
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.lookup import find_records
-from vidkin.similarity import Scorer, open_scorer
+from vidkin.similarity import LEARNED, Scorer, open_scorer, scorer_of
 
 __all__ = ["Searcher"]
 
@@ -85,7 +85,9 @@ class Searcher:
     @property
     def scorer(self) -> Scorer:
         """What turns two videos into a score."""
-        return open_scorer(self._manifest.measure)
+        # A learned one is part of the model; any other is known without opening the extractor.
+        is_learned = self._manifest.measure == LEARNED
+        return scorer_of(self.extractor) if is_learned else open_scorer(self._manifest.measure)
 
     def refresh(self) -> bool:
         """See what other processes wrote since; True if there is something new."""

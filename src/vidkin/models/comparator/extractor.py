@@ -1,0 +1,157 @@
+"""A comparator's folder as an extractor: descriptors of its frames, and the scorer that was trained on them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from vidkin._base.names import Name, parse_name
+from vidkin.errors import InvalidArgumentError
+from vidkin.features import (
+    ClipExtractor,
+    FrameExtractor,
+    Views,
+    absolute_name,
+    background_frames,
+    open_extractor,
+)
+from vidkin.models.comparator.comparator import Comparator
+from vidkin.models.comparator.config import ComparatorConfig
+from vidkin.models.comparator.folder import comparator_digest, load_comparator, read_comparator_info
+from vidkin.similarity import FrameFeatures, LearnedScorer
+
+if TYPE_CHECKING:
+    from vidkin.media import Frames
+
+__all__ = ["ComparatorExtractor", "measure_unrelated", "open_comparator_extractor"]
+
+_SETTINGS = {"spatial_share": float, "temporal_share": float, "temporal_span": int}
+# Cut-outs of one background photograph make one video.
+_CUTS = 6
+
+
+class ComparatorExtractor:
+    """Descriptors of whole frames by the extractor of a comparator, which brings its scorer.
+
+    Args:
+        comparator: Trained or imported.
+        extractor: Makes the descriptors that the comparator was trained on.
+        name: As it was opened.
+
+    Raises:
+        InvalidArgumentError: The extractor describes clips.
+    """
+
+    scorer = "learned"
+    views: Views = "none"
+
+    def __init__(self, comparator: Comparator, extractor: FrameExtractor, *, name: str) -> None:
+        if isinstance(extractor, ClipExtractor):
+            raise InvalidArgumentError(f"a comparator needs an extractor of frames, got {extractor.name}")
+        self.comparator = comparator.eval().requires_grad_(False)
+        self._extractor = extractor
+        self._name = name
+        self._digest = comparator_digest(comparator)[:12]
+
+    @property
+    def name(self) -> str:
+        """As it was opened."""
+        return self._name
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the descriptors and a short hash of the comparator's weights.
+
+        The shares of TopK-Chamfer are not part of it: they can be changed for an index that is there.
+        """
+        return f"comparator-{self._digest}-{self._extractor.fingerprint}"
+
+    @property
+    def short_side(self) -> int:
+        """Pixels."""
+        return self._extractor.short_side
+
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
+    ) -> FrameFeatures:
+        """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
+
+        A comparator compares whole pictures: ``boxes`` other than the whole are not described.
+        """
+        return replace(
+            self._extractor.extract(frames, mirror=mirror).views([0]), fingerprint=self.fingerprint
+        )
+
+    def open_scorer(self) -> LearnedScorer:
+        """The scorer of this comparator; opened once."""
+        return self._scorer
+
+    @cached_property
+    def _scorer(self) -> LearnedScorer:
+        config = self.comparator.config
+        unrelated = config.unrelated or measure_unrelated(self.comparator, self._extractor)
+        shares = (config.spatial_share, config.temporal_share, config.temporal_span)
+        return LearnedScorer(
+            self.comparator, (unrelated[0], unrelated[1]), identity=f"{self._digest} {shares} {unrelated}"
+        )
+
+
+def measure_unrelated(comparator: Comparator, extractor: FrameExtractor) -> tuple[float, float]:
+    """Median and 99th percentile of the raw scores of videos that have nothing in common.
+
+    The videos are cut-outs of one background photograph each, six frames a second apart, so this takes as long as
+    describing 96 frames. A network that gives unrelated videos one and the same score has the percentile .01 above it.
+    """
+    features = extractor.extract(background_frames()).views([0])
+    groups = torch.split(torch.arange(len(features)), _CUTS)
+    clips = [
+        replace(features.frames(rows), timestamps=torch.arange(len(rows), dtype=torch.float64))
+        for rows in groups
+    ]
+    scorer = LearnedScorer(comparator, (-1.0, 1.0), identity="")
+    scores = torch.tensor([
+        scorer.raw_score(first, second)
+        for place, first in enumerate(clips)
+        for second in clips[place + 1 :]
+    ])  # fmt: skip
+    median = float(scores.median())
+    return median, max(float(scores.quantile(0.99)), median + 0.01)
+
+
+def open_comparator_extractor(name: str, *, device: str = "auto") -> ComparatorExtractor:
+    """The extractor of a comparator's folder.
+
+    Args:
+        name: ``path/to/model`` or ``model:path/to/model``, after a question mark ``spatial_share`` (k_s),
+            ``temporal_share`` (k_t) and ``temporal_span`` in place of those that it was trained with:
+            ``path/to/model?spatial_share=.35``.
+        device: Of the extractor: ``auto``, ``cpu``, ``cuda``, ``cuda:1``. The comparator computes on the CPU.
+
+    Raises:
+        UnknownExtractorError: The folder holds no model.
+        InvalidArgumentError: The folder is damaged, or a setting is not allowed.
+        WeightsUnavailableError: The extractor's weights are neither in the folder nor available.
+    """
+    parsed = parse_name(name)
+    folder = Path(parsed.path.removeprefix("model:")).expanduser()
+    info = read_comparator_info(folder)
+    if absolute_name(info.config.extractor).startswith("model:"):
+        raise InvalidArgumentError(
+            f"{folder}: extractor must not be the folder of a trained model, got {info.config.extractor!r}"
+        )
+    comparator = load_comparator(folder)
+    comparator.config = _with_settings(comparator.config, parsed)
+    extractor = open_extractor(
+        info.config.extractor, weights=info.weights, whitening=info.whitening, device=device
+    )
+    return ComparatorExtractor(comparator, extractor, name=name)
+
+
+def _with_settings(config: ComparatorConfig, name: Name) -> ComparatorConfig:
+    settings = name.typed_settings(_SETTINGS)
+    # What unrelated videos score depends on the shares.
+    return replace(config, **settings, unrelated=None) if settings else config

@@ -1,0 +1,212 @@
+"""The score of a trained comparator: what a network learned to see in the map of all frames.
+
+Shapes: Tq, Tt frames; R regions; D dimension; a primed length is that of the learned map.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+
+from vidkin.similarity.alignment import align
+from vidkin.similarity.chamfer import frame_similarity
+from vidkin.similarity.copies import calibrated_map
+from vidkin.similarity.frame_features import FrameFeatures
+from vidkin.similarity.scorer import PairScore
+from vidkin.similarity.segment import Segment
+
+__all__ = ["LEARNED", "LearnedScorer", "VideoComparator"]
+
+LEARNED = "learned"
+"""Name of the scorer of a trained comparator."""
+
+# What the 99th percentile of unrelated videos scores, as of every scorer that tells copies.
+_UNRELATED = 0.2
+# Frames below it show nothing, or what many videos share.
+_LEAST_INFORMATION = 0.05
+# Shifts of the finer side that are tried; a copy that begins between two samples is met half a sample off at worst.
+_MOST_SHIFTS = 4
+
+
+class VideoComparator(Protocol):
+    """What this scorer needs of a trained comparator."""
+
+    @property
+    def reduction(self) -> int:
+        """Frames for each row and column of the learned map."""
+        ...
+
+    def weigh(self, values: torch.Tensor) -> torch.Tensor:
+        """Descriptors [T, R, D] as they are compared."""
+        ...
+
+    def frame_map(self, query: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        """Similarities of frames [Tq, Tt]."""
+        ...
+
+    def learned_map(self, frame_map: torch.Tensor) -> torch.Tensor:
+        """[Tq', Tt'] in [-1, 1] of a map of any size."""
+        ...
+
+    def video_score(self, learned_map: torch.Tensor) -> float:
+        """In [-1, 1]."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedScorer:
+    """Scores how certain a trained comparator is that two videos show the same, and finds where.
+
+    The shorter video is looked for in the longer one. Frames without information are left out, and the more densely
+    sampled side is thinned to the period of the other. With s the comparator's score of the pair, s0 that of the
+    shorter video with itself, and (m, u) the median and the 99th percentile of unrelated videos:
+    ``score = .2 + .8 (s - u) / (s0 - u)`` above u, ``.2 (s - m) / (u - m)`` below, cut to [0, 1]. So a video scores 1
+    with itself, and unrelated videos score below .2.
+
+    Segments are lines through ``map = calibrated frame similarity x learned map``, both from 0 to 1.
+
+    Attributes:
+        comparator: The network.
+        unrelated: m and u, raw scores of the comparator.
+        identity: Names weights and settings: scorers with the same identity give the same scores.
+        threshold: Value of the map from which frames count for a segment.
+        maximum_segments: Segments reported per pair.
+    """
+
+    comparator: VideoComparator = field(repr=False, compare=False)
+    unrelated: tuple[float, float]
+    identity: str
+    threshold: float = 0.3
+    maximum_segments: int = 8
+
+    @property
+    def name(self) -> str:
+        """``learned``."""
+        return LEARNED
+
+    @property
+    def needs_background(self) -> bool:
+        """True: segments are read off a calibrated map."""
+        return True
+
+    @property
+    def has_segments(self) -> bool:
+        """True."""
+        return True
+
+    @torch.no_grad()
+    def score(
+        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
+    ) -> list[PairScore]:
+        """Scores, segments and maps [Tq, Tt]; see :class:`vidkin.similarity.Scorer`."""
+        side = _Side.of(query, self.comparator)
+        return [self._score(side, _Side.of(target, self.comparator), mirrored) for target in targets]
+
+    def raw_score(self, query: FrameFeatures, target: FrameFeatures) -> float:
+        """The comparator's own score in [-1, 1]; -1 where a side has no informative frame."""
+        with torch.no_grad():
+            sides = (_Side.of(query, self.comparator), _Side.of(target, self.comparator))
+            return self._compare(*sorted(sides, key=lambda side: side.seconds))[0]
+
+    def _score(self, query: _Side, target: _Side, mirrored: bool) -> PairScore:
+        is_swapped = target.seconds < query.seconds
+        shorter, longer = (target, query) if is_swapped else (query, target)
+        raw, learned = self._compare(shorter, longer)
+        plain = frame_similarity(query.features.whole.float(), target.features.whole.float(), symmetric=True)
+        whole = calibrated_map(plain, query.features.baselines[:, 0], target.features.baselines[:, 0])
+        if not len(learned):
+            return PairScore(0.0, (), torch.zeros_like(whole))
+        if shorter.itself is None:
+            shorter.itself = self._compare(shorter, shorter)[0]
+        score = self._calibrate(raw, shorter.itself)
+        frame_map = whole * (learned.T if is_swapped else learned)
+        segments: tuple[Segment, ...] = ()
+        if score > 0:
+            segments = tuple(
+                align(
+                    frame_map,
+                    query.features.timestamps,
+                    target.features.timestamps,
+                    query_weights=query.features.information,
+                    target_weights=target.features.information,
+                    threshold=self.threshold,
+                    maximum_segments=self.maximum_segments,
+                    mirrored=mirrored,
+                )
+            )
+        ends = (query.features.end or math.inf, target.features.end or math.inf)
+        return PairScore(score, tuple(segment.cut(*ends) for segment in segments), frame_map)
+
+    def _compare(self, shorter: _Side, longer: _Side) -> tuple[float, torch.Tensor]:
+        """The raw score, and the learned map spread over all frames [Ts, Tl] from 0 to 1; empty without frames."""
+        if not (len(shorter.rows) and len(longer.rows)):
+            return -1.0, torch.zeros(0, 0)
+        frame_map = self.comparator.frame_map(shorter.values, longer.values)
+        rows, columns = _common_clock(shorter, longer, frame_map)
+        learned = self.comparator.learned_map(frame_map[rows][:, columns])
+        raw = self.comparator.video_score(learned)
+        spread = (learned / 2 + 0.5).float()
+        for axis, (side, places) in enumerate(((shorter, rows), (longer, columns))):
+            # Each frame has the value of the compared frame before it, which stands for `reduction` of them.
+            times = side.features.timestamps
+            compared = times[side.rows[places]].contiguous()
+            before = (torch.searchsorted(compared, times.contiguous(), right=True) - 1).clamp(min=0)
+            spread = spread.index_select(axis, before // self.comparator.reduction)
+        return raw, spread
+
+    def _calibrate(self, raw: float, itself: float) -> float:
+        median, high = self.unrelated
+        if raw <= high:
+            return _UNRELATED * min(1.0, max(0.0, (raw - median) / (high - median)))
+        if itself <= high:
+            return _UNRELATED  # it is not even sure of the video itself
+        return min(1.0, _UNRELATED + (1.0 - _UNRELATED) * (raw - high) / (itself - high))
+
+
+@dataclass(slots=True)
+class _Side:
+    """One of two videos: its informative frames, ready to be compared."""
+
+    features: FrameFeatures
+    rows: torch.Tensor  # [n] indices of informative frames
+    values: torch.Tensor  # [n, R, D] weighed
+    itself: float | None = None  # raw score of the video with itself, once that was needed
+
+    @classmethod
+    def of(cls, features: FrameFeatures, comparator: VideoComparator) -> _Side:
+        rows = (features.information >= _LEAST_INFORMATION).nonzero()[:, 0]
+        return cls(features, rows, comparator.weigh(features.whole[rows].float()))
+
+    @property
+    def seconds(self) -> float:
+        return len(self.rows) * self.features.period
+
+
+def _common_clock(query: _Side, target: _Side, frame_map: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows and columns of the map [nq, nt] at the period of the coarser side.
+
+    A comparator is trained on maps in which a copy is a diagonal. Of the shifts of the finer side the one with the
+    highest Chamfer similarity is taken.
+    """
+    periods = (query.features.period, target.features.period)
+    step = round(max(periods) / min(periods))
+    sides = [torch.arange(len(side.rows)) for side in (query, target)]
+    if step <= 1:
+        return sides[0], sides[1]
+    finer = 0 if periods[0] < periods[1] else 1
+    spread = (query, target)[finer].features.timestamps[(query, target)[finer].rows]
+    ticks = ((spread - spread[0]) / min(periods)).round().long()
+    best, chosen = -math.inf, sides[finer]
+    for shift in torch.linspace(0, step - 1, min(step, _MOST_SHIFTS)).round().long().tolist():
+        places = (ticks % step == shift).nonzero()[:, 0]
+        if len(places):
+            part = frame_map.index_select(finer, places)
+            similarity = float(part.amax(1).mean())
+            if similarity > best:
+                best, chosen = similarity, places
+    sides[finer] = chosen
+    return sides[0], sides[1]

@@ -1,0 +1,134 @@
+"""The scorer of a trained comparator: calibration, direction, clocks and segments, with a comparator done by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.similarity import (
+    FrameFeatures,
+    LearnedScorer,
+    frame_similarity,
+    open_scorer,
+    scorer_of,
+    temporal_chamfer,
+)
+from vidkin.similarity.scorers import available_scorers
+
+
+class ChamferComparator:
+    """Compares as Chamfer similarity does, without a network."""
+
+    reduction = 1
+
+    def weigh(self, values: torch.Tensor) -> torch.Tensor:
+        return values
+
+    def frame_map(self, query: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return frame_similarity(query, target)
+
+    def learned_map(self, frame_map: torch.Tensor) -> torch.Tensor:
+        return frame_map.clamp(-1, 1)
+
+    def video_score(self, learned_map: torch.Tensor) -> float:
+        return float(temporal_chamfer(learned_map))
+
+
+SCORER = LearnedScorer(ChamferComparator(), (0.0, 0.5), identity="chamfer")
+
+
+def moments(first: int, last: int, *, noise: int | None = None) -> torch.Tensor:
+    """[T, 1, 64] unit vectors of the moments first to last of one video; of another one with other noise."""
+    generator = torch.Generator().manual_seed(9 if noise is None else noise)
+    every = torch.nn.functional.normalize(torch.randn(400, 64, generator=generator), dim=-1)
+    return every[first:last, None]
+
+
+def video(
+    values: torch.Tensor, period: float = 1.0, information: torch.Tensor | None = None
+) -> FrameFeatures:
+    times = torch.arange(len(values), dtype=torch.float64) * period
+    return FrameFeatures.of_whole(values, times, information, end=len(values) * period)
+
+
+def test_a_video_scores_one_with_itself_and_strangers_score_low() -> None:
+    one, other = video(moments(0, 20)), video(moments(0, 20, noise=3))
+    same, strange = SCORER.score(one, [one, other])
+    assert same.score == 1.0
+    assert strange.score < 0.2
+    assert strange.segments == ()
+    assert (SCORER.name, SCORER.needs_background, SCORER.has_segments) == ("learned", True, True)
+
+
+def test_scores_are_calibrated_between_strangers_and_the_video_itself() -> None:
+    query, half = torch.zeros(1, 1, 2), torch.zeros(1, 1, 2)
+    query[..., 0] = 1
+    for cosine, expected in ((0.75, 0.6), (0.5, 0.2), (0.25, 0.1), (0.0, 0.0), (-1.0, 0.0)):
+        half[..., 0], half[..., 1] = cosine, math.sqrt(1 - cosine**2)
+        assert SCORER.score(video(query), [video(half.clone())])[0].score == pytest.approx(expected, abs=1e-6)
+
+
+def test_an_excerpt_is_found_whichever_side_it_is() -> None:
+    long, clip = video(moments(0, 60)), video(moments(20, 35))
+    result, swapped = SCORER.score(clip, [long])[0], SCORER.score(long, [clip])[0]
+    assert result.score == swapped.score == 1.0
+    (segment,) = result.segments
+    assert (segment.query_start, segment.query_end) == pytest.approx((0, 15))
+    assert (segment.target_start, segment.target_end) == pytest.approx((20, 35))
+    assert swapped.segments[0].query_start == pytest.approx(20)
+    assert swapped.map.shape == (60, 15)
+    torch.testing.assert_close(swapped.map, result.map.T)
+
+
+def test_a_query_is_compared_at_the_rate_of_the_target() -> None:
+    target = video(moments(0, 24))
+    # Four samples a second, of which the third of each second is the one that the target has.
+    finer = moments(0, 96, noise=5)
+    finer[2::4] = moments(0, 24)
+    result = SCORER.score(video(finer, 0.25), [target])[0]
+    assert result.score == 1.0
+    assert result.map.shape == (96, 24)
+
+
+def test_frames_without_information_are_left_out() -> None:
+    dark = torch.ones(1, 1, 64) / 8
+    clip, other = moments(0, 10), moments(0, 10, noise=2)
+    information = torch.cat([torch.ones(10), torch.zeros(10)])
+    one, another = (
+        video(torch.cat([part, dark.repeat(10, 1, 1)]), information=information) for part in (clip, other)
+    )
+    assert SCORER.score(one, [another])[0].score < 0.2
+    assert SCORER.score(one, [video(clip)])[0].score == 1.0
+    empty = video(clip, information=torch.zeros(10))
+    nothing = SCORER.score(empty, [video(clip)])[0]
+    assert (nothing.score, nothing.segments, nothing.map.shape) == (0.0, (), (10, 10))
+
+
+def test_mirrored_is_recorded() -> None:
+    clip = video(moments(0, 10))
+    assert SCORER.score(clip, [clip], mirrored=True)[0].segments[0].mirrored
+
+
+def test_scorers_by_name_and_of_an_extractor() -> None:
+    class Brings:
+        scorer = "learned"
+
+        def open_scorer(self) -> LearnedScorer:
+            return SCORER
+
+    class Declares:
+        scorer = "kinds"
+
+    assert scorer_of(Brings()) is SCORER
+    assert scorer_of(Declares()).name == "kinds"
+    assert available_scorers() == ("copies", "kinds", "learned")
+    with pytest.raises(InvalidArgumentError, match="scorer 'learned' is part of a trained comparator"):
+        open_scorer("learned")
+
+
+def test_its_text_names_weights_and_settings_alone() -> None:
+    assert repr(SCORER) == repr(LearnedScorer(ChamferComparator(), (0.0, 0.5), identity="chamfer"))
+    assert "chamfer" in repr(SCORER)
