@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from vidkin.similarity import CopyScorer, FrameFeatures
-from vidkin.similarity.view_pairs import pair_maps
+from vidkin.similarity.copies.view_pairs import pair_maps
 
 HALF = (0.0, 0.0, 0.5, 1.0)
 

@@ -1,0 +1,161 @@
+"""Do two stretches change together? What tells copies from other moments before the same fixed camera.
+
+Shapes: Tq, Tt frames; n matched pairs of frames; R regions; D dimension.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from vidkin.similarity.alignment import align
+from vidkin.similarity.copies.evidence import match_frames
+from vidkin.similarity.copies.settings import ScoreSettings
+from vidkin.similarity.frame_features import FrameFeatures
+from vidkin.similarity.segment import Segment
+
+__all__ = ["change_agreement", "split_by_changes"]
+
+# A segment with less agreement may be pieces in another order.
+_DISAGREEMENT = 0.5
+# How much more the pieces must explain than the segment.
+_GAIN = 1.2
+# Correlation and energy of changes from which a piece is one: two still stretches say nothing about their order.
+_PIECE_CORRELATION = 0.7
+_PIECE_ENERGY = 2.0
+_PIECE_THRESHOLD = 0.5
+# Frames that a segment must have to be divided, and cells beyond which it is not looked at.
+_FEWEST_FRAMES = 5
+_MOST_CELLS = 1 << 23
+
+
+def change_agreement(
+    query: FrameFeatures,
+    target: FrameFeatures,
+    rows: torch.Tensor,
+    columns: torch.Tensor,
+    settings: ScoreSettings,
+) -> float:
+    """In [0, 1]: do two stretches change together?
+
+    With r the descriptors less their mean over the stretch, ``rho = <r_q, r_t> / (|r_q| |r_t|)`` over all regions
+    and frames, less what so few frames reach by chance, and brought to [0, 1] between ``change_least`` and
+    ``change_full``. Two moments before a fixed camera look alike, but their changes are not correlated. The less
+    changes (energy e of the calmer side), the less this says:
+    ``1 - change_share * e / (e + change_energy) * (1 - rho)``.
+
+    Args:
+        query, target: The videos.
+        rows: [n] frames of the query.
+        columns: [n] frames of the target beside them, in order.
+        settings: Constants.
+    """
+    energy, correlation = _change(query.whole[rows], target.whole[columns])
+    if energy <= 0:
+        return 1.0
+    correlation -= settings.change_chance / math.sqrt(max(_count_different(columns) - 1, 1))
+    related = (correlation - settings.change_least) / (settings.change_full - settings.change_least)
+    trust = energy / (energy + settings.change_energy)
+    return 1.0 - settings.change_share * trust * (1.0 - min(1.0, max(0.0, related)))
+
+
+def split_by_changes(
+    query: FrameFeatures,
+    target: FrameFeatures,
+    frame_map: torch.Tensor,
+    segments: Sequence[Segment],
+    settings: ScoreSettings,
+) -> list[Segment]:
+    """Segments, those divided whose pieces come in another order.
+
+    Before a fixed camera all frames look alike, so one line through all of them explains more than the pieces. Only
+    what changes tells where each piece is: the segment's part of the map is replaced by the correlation of changes
+    and aligned again.
+    """
+    result: list[Segment] = []
+    for segment in segments:
+        pieces = _find_pieces(query, target, frame_map, segment, settings)
+        result += pieces or [segment]
+    return result
+
+
+def _find_pieces(
+    query: FrameFeatures,
+    target: FrameFeatures,
+    frame_map: torch.Tensor,
+    segment: Segment,
+    settings: ScoreSettings,
+) -> list[Segment]:
+    rows, columns = match_frames(query, target, segment)
+    if _count_different(columns) < _FEWEST_FRAMES:
+        return []
+    explained, agreement = _explained(query, target, frame_map, segment, settings)
+    if agreement >= _DISAGREEMENT:
+        return []
+    stretch = torch.arange(int(columns.min()), int(columns.max()) + 1)
+    if len(rows) * len(stretch) > _MOST_CELLS:
+        return []
+    changes = [_unit_changes(values) for values in (query.whole[rows], target.whole[stretch])]
+    similar = frame_map[rows][:, stretch] > settings.threshold
+    found = align(
+        (changes[0] @ changes[1].T).clamp(0, 1) * similar,
+        query.timestamps[rows],
+        target.timestamps[stretch],
+        query_weights=query.information[rows],
+        target_weights=target.information[stretch],
+        threshold=_PIECE_THRESHOLD,
+        maximum_segments=settings.maximum_segments,
+        mirrored=segment.mirrored,
+    )
+    pieces = []
+    for piece in found:
+        rows, columns = match_frames(query, target, piece)
+        energy, correlation = _change(query.whole[rows], target.whole[columns])
+        if correlation >= _PIECE_CORRELATION and energy >= _PIECE_ENERGY * settings.change_energy:
+            weights = torch.minimum(query.information[rows], target.information[columns])
+            mean = float((weights * frame_map[rows, columns]).sum() / weights.sum())
+            pieces.append(replace(piece, score=min(1.0, mean)))
+    gained = sum(_explained(query, target, frame_map, piece, settings)[0] for piece in pieces)
+    return pieces if gained > _GAIN * explained else []
+
+
+def _explained(
+    query: FrameFeatures,
+    target: FrameFeatures,
+    frame_map: torch.Tensor,
+    segment: Segment,
+    settings: ScoreSettings,
+) -> tuple[float, float]:
+    """Informative similarity along a segment as far as its changes agree, and how far that is."""
+    rows, columns = match_frames(query, target, segment)
+    agreement = change_agreement(query, target, rows, columns, settings)
+    return agreement * float((query.information[rows] * frame_map[rows, columns]).sum()), agreement
+
+
+def _change(query: torch.Tensor, target: torch.Tensor) -> tuple[float, float]:
+    """Energy of change of the calmer of two stretches [n, R, D], and the correlation of their changes."""
+    if len(query) < 2:
+        return 0.0, 0.0
+    query_change = query.float() - query.float().mean(0, keepdim=True)
+    target_change = target.float() - target.float().mean(0, keepdim=True)
+    query_energy = float(query_change.square().sum())
+    target_energy = float(target_change.square().sum())
+    energy = min(query_energy, target_energy)
+    if energy <= 0:
+        return 0.0, 0.0
+    correlation = float((query_change * target_change).sum()) / math.sqrt(query_energy * target_energy)
+    return energy / (query.shape[0] * query.shape[1]), correlation
+
+
+def _count_different(frames: torch.Tensor) -> int:
+    """Number of different ones among frames [n] in order."""
+    return int((frames.diff() != 0).sum()) + 1 if len(frames) else 0
+
+
+def _unit_changes(values: torch.Tensor) -> torch.Tensor:
+    """Descriptors [n, R, D] less their mean, as unit vectors [n, R * D]."""
+    flat = values.float().flatten(1)
+    return torch.nn.functional.normalize(flat - flat.mean(0), dim=1)

@@ -1,0 +1,151 @@
+"""What the matching frames of two videos amount to: how similar they are, how much they cover, how much is new.
+
+Shapes: Tq, Tt frames of query and target; n matched pairs of frames.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+
+from vidkin.similarity.copies.settings import ScoreSettings
+from vidkin.similarity.frame_features import FrameFeatures
+from vidkin.similarity.segment import Segment
+
+__all__ = ["Evidence", "find_news", "match_frames", "spread"]
+
+# Seconds: a time that was computed may be off by rounding.
+_ROUNDING = 1e-6
+# What lasts less than half a second of informative frames covers nothing worth the word.
+_SHORTEST = 0.5
+# A segment repeats another one if more than this share of its frames is in that one, on either side.
+_REPEATED = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Sums over the matched frames of one or more segments.
+
+    Attributes:
+        similarity: Of weight * seconds * map.
+        seconds: Of weight * seconds, on the query's clock.
+        news: Of weight * seconds that differ from the second before.
+        query_seen: [Tq] bool, frames of the query that are matched.
+        target_seen: [Tt] bool likewise.
+        query, target: The videos.
+    """
+
+    similarity: float
+    seconds: float
+    news: float
+    query_seen: torch.Tensor
+    target_seen: torch.Tensor
+    query: FrameFeatures
+    target: FrameFeatures
+
+    @classmethod
+    def none(cls, query: FrameFeatures, target: FrameFeatures) -> Evidence:
+        """Nothing matches."""
+        unseen = [torch.zeros(len(side), dtype=torch.bool) for side in (query, target)]
+        return cls(0.0, 0.0, 0.0, unseen[0], unseen[1], query, target)
+
+    @classmethod
+    def of(
+        cls,
+        frame_map: torch.Tensor,
+        query: FrameFeatures,
+        target: FrameFeatures,
+        rows: torch.Tensor,
+        columns: torch.Tensor,
+        news: tuple[torch.Tensor, torch.Tensor],
+    ) -> Evidence:
+        """Of one segment: frames [n] of the query and those of the target beside them; news [Tq] and [Tt]."""
+        weights = torch.minimum(query.information[rows], target.information[columns]).float()
+        seconds = query.period * weights
+        new = torch.maximum(news[0][rows], news[1][columns])
+        # The first matching frame is news however still the video is.
+        first = float(weights[0]) * (1.0 - query.period * float(new[0])) if len(rows) else 0.0
+        evidence = cls.none(query, target)
+        evidence.query_seen[rows] = True
+        if len(columns):
+            evidence.target_seen[int(columns.min()) : int(columns.max()) + 1] = True
+        return replace(
+            evidence,
+            similarity=float((seconds * frame_map[rows, columns]).sum()),
+            seconds=float(seconds.sum()),
+            news=float((seconds * new).sum()) + max(0.0, first),
+        )
+
+    def plus(self, other: Evidence, agreement: float) -> Evidence:
+        """With another segment, unless that only repeats what is there: no second is counted twice.
+
+        An empty street matches an empty street any number of times.
+        """
+        repeated = max(_share(self.query_seen, other.query_seen), _share(self.target_seen, other.target_seen))
+        if repeated > _REPEATED:
+            return self
+        return replace(
+            self,
+            similarity=self.similarity + other.similarity * agreement,
+            seconds=self.seconds + other.seconds,
+            news=self.news + other.news,
+            query_seen=self.query_seen | other.query_seen,
+            target_seen=self.target_seen | other.target_seen,
+        )
+
+    def score(self, agreement: float, settings: ScoreSettings) -> float:
+        """In [0, 1]; see :class:`vidkin.similarity.CopyScorer`."""
+        if self.seconds <= 0:
+            return 0.0
+        covered = max(
+            _covered(self.query.information, self.query_seen),
+            _covered(self.target.information, self.target_seen),
+        )
+        covered *= min(1.0, self.seconds / min(_SHORTEST, self.query.period * len(self.query)))
+        believed = max(covered, 1.0 - math.exp(-self.news / settings.evidence))
+        return spread(self.similarity / self.seconds * believed * agreement)
+
+
+def match_frames(
+    query: FrameFeatures, target: FrameFeatures, segment: Segment
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Indices [n] of the query's frames in a segment, and of the nearest frames of the target."""
+    inside = (query.timestamps >= segment.query_start - _ROUNDING) & (
+        query.timestamps <= segment.query_end + _ROUNDING
+    )
+    rows = inside.nonzero()[:, 0]
+    wanted = segment.target_start + segment.speed * (query.timestamps[rows] - segment.query_start)
+    after = torch.searchsorted(target.timestamps, wanted).clamp(max=len(target) - 1)
+    before = (after - 1).clamp(min=0)
+    nearer = (target.timestamps[after] - wanted).abs() < (wanted - target.timestamps[before]).abs()
+    return rows, torch.where(nearer, after, before)
+
+
+def find_news(frames: FrameFeatures, still: float) -> torch.Tensor:
+    """How much each frame differs from the one before, [T] in [0, 1]; 1 for the first."""
+    news = torch.ones(len(frames))
+    if len(frames) > 1:
+        values = frames.whole.float()
+        empty = (values == 0).all(-1)
+        alike = (values[1:] * values[:-1]).sum(-1) + (empty[1:] & empty[:-1])
+        difference = 1.0 - alike.mean(1)
+        allowed = still * frames.timestamps.diff().clamp(0.25, 1.0).float()
+        news[1:] = (difference / allowed).clamp(0, 1)
+    return news
+
+
+def spread(value: float) -> float:
+    """Monotone, 0 to 0 and 1 to 1: puts good copies of heavy edits into the upper half of the range."""
+    return 1.0 - (1.0 - min(1.0, max(0.0, value))) ** 2
+
+
+def _covered(weights: torch.Tensor, seen: torch.Tensor) -> float:
+    whole = float(weights.sum())
+    return float(weights[seen].sum()) / whole if whole > 0 else 0.0
+
+
+def _share(seen: torch.Tensor, frames: torch.Tensor) -> float:
+    """How many of these frames were seen."""
+    return float((seen & frames).sum()) / max(1, int(frames.sum()))

@@ -1,0 +1,198 @@
+"""From two videos' descriptors to one number that means the same for every pair, and to segments.
+
+Shapes: Tq, Tt frames of query and target; P pairs of views.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from vidkin.similarity.alignment import align
+from vidkin.similarity.copies.changes import change_agreement, split_by_changes
+from vidkin.similarity.copies.evidence import Evidence, find_news, match_frames, spread
+from vidkin.similarity.copies.settings import ScoreSettings
+from vidkin.similarity.copies.view_pairs import PairMaps, pair_maps
+from vidkin.similarity.frame_features import FrameFeatures
+from vidkin.similarity.scorer import PairScore
+from vidkin.similarity.segment import WHOLE, Segment
+
+__all__ = ["CopyScorer"]
+
+_UNRELATED = 0.2
+# From this ratio of periods on the coarser side leads the alignment.
+_DENSER = 1.5
+# Pairs of views that are aligned beside that of the whole pictures.
+_PARTS_ALIGNED = 3
+# Seconds of similarity above the threshold, below which a pair of views is not looked at.
+_LEAST_PROMISE = 0.05
+# How much more a part of a picture must score than the whole.
+_PART_MARGIN = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class CopyScorer:
+    """Scores how certain it is that two videos contain the same material, and finds where.
+
+    Per pair: symmetric TopK-Chamfer map, calibrated by both sides' baselines, aligned to segments. Along the
+    segments, with w the frames' information: ``s`` = weighted mean of the map; ``g = max(coverage of the query,
+    coverage of the target, 1 - exp(-news / evidence))`` where ``news`` is the weighted number of
+    seconds that differ from the second before; ``c`` = agreement of what changes in both (1 where too little
+    changes to tell). Segments whose changes disagree are divided where their pieces come in another order.
+    ``score = 1 - (1 - s g c)^2``.
+
+    Attributes:
+        settings: Constants of the score.
+    """
+
+    settings: ScoreSettings = field(default_factory=ScoreSettings)
+
+    @property
+    def name(self) -> str:
+        """``copies``."""
+        return "copies"
+
+    @property
+    def needs_background(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def has_segments(self) -> bool:
+        """True."""
+        return True
+
+    def score(
+        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
+    ) -> list[PairScore]:
+        """Scores, segments and calibrated maps; see :class:`vidkin.similarity.Scorer`."""
+        maps = pair_maps(query, targets, spatial_share=self.settings.spatial_share)
+        return [
+            self._best_views(query, target, pairs, mirrored)
+            for target, pairs in zip(targets, maps, strict=True)
+        ]
+
+    def _best_views(
+        self, query: FrameFeatures, target: FrameFeatures, pairs: PairMaps, mirrored: bool
+    ) -> PairScore:
+        """The score of the best pair of views; parts of a picture must score higher than the whole."""
+        best: PairScore | None = None
+        for place in _promising(pairs, query, target, self.settings):
+            first, second = pairs.views[place]
+            # Parts are described in some frames only; the others say nothing about them.
+            rows = query.described_parts if first else torch.ones(len(query), dtype=torch.bool)
+            columns = target.described_parts if second else torch.ones(len(target), dtype=torch.bool)
+            result = self._one_pair_of_views(
+                query.frames(rows).views([first]),
+                target.frames(columns).views([second]),
+                pairs.maps[place][rows][:, columns],
+                mirrored,
+            )
+            if best is None or result.score > best.score + _PART_MARGIN:
+                best = result
+        assert best is not None  # the pair of whole pictures is always looked at
+        return best
+
+    def _one_pair_of_views(
+        self, query: FrameFeatures, target: FrameFeatures, frame_map: torch.Tensor, mirrored: bool
+    ) -> PairScore:
+        if query.period * _DENSER < target.period:
+            # Between two frames of a coarse target nothing is known: each of its frames looks for the nearest frame
+            # of the query.
+            result = _score(target, query, frame_map.T.contiguous(), mirrored, self.settings)
+            segments = tuple(segment.swapped() for segment in result.segments)
+        else:
+            result = _score(query, target, frame_map, mirrored, self.settings)
+            segments = result.segments
+        placed = tuple(
+            _placed(_inside(segment, query.end, target.end), query, target) for segment in segments
+        )
+        return PairScore(result.score, placed, frame_map)
+
+
+def _promising(
+    pairs: PairMaps, query: FrameFeatures, target: FrameFeatures, settings: ScoreSettings
+) -> list[int]:
+    """Indices of the maps [P, Tq, Tt] worth aligning: the first, and the best of those that look more promising."""
+    if len(pairs.maps) == 1:
+        return [0]
+    excess = (pairs.maps - settings.threshold).clamp(min=0)
+    excess *= torch.minimum(query.information[:, None], target.information[None, :])
+    promise = torch.minimum(excess.amax(2).sum(1) * query.period, excess.amax(1).sum(1) * target.period)
+    # Where parts were described in every second frame, each of these stands for two.
+    of_query, of_target = query.frames_a_part, target.frames_a_part
+    promise *= torch.tensor([of_query if i else of_target if j else 1.0 for i, j in pairs.views])
+    ranked = promise[1:].argsort(descending=True)[:_PARTS_ALIGNED] + 1
+    return [
+        0,
+        *(int(place) for place in ranked if float(promise[place]) > max(float(promise[0]), _LEAST_PROMISE)),
+    ]
+
+
+def _placed(segment: Segment, query: FrameFeatures, target: FrameFeatures) -> Segment:
+    """The segments with the boxes of the views that were compared, each over the frames of its segment."""
+    rows = (query.timestamps >= segment.query_start - 1e-6) & (query.timestamps <= segment.query_end + 1e-6)
+    columns = (target.timestamps >= segment.target_start - 1e-6) & (
+        target.timestamps <= segment.target_end + 1e-6
+    )
+    return replace(
+        segment,
+        query_box=query.box(0, rows.nonzero()[:, 0]) if bool(rows.any()) else WHOLE,
+        target_box=target.box(0, columns.nonzero()[:, 0]) if bool(columns.any()) else WHOLE,
+    )
+
+
+def _inside(segment: Segment, query_end: float | None, target_end: float | None) -> Segment:
+    """The segments cut where the videos end: the last frame stands for a whole sampling period, which may end later."""
+    query_end = math.inf if query_end is None else query_end
+    target_end = math.inf if target_end is None else target_end
+    return replace(
+        segment,
+        query_start=min(segment.query_start, query_end),
+        query_end=min(segment.query_end, query_end),
+        target_start=min(segment.target_start, target_end),
+        target_end=min(segment.target_end, target_end),
+    )
+
+
+def _score(
+    query: FrameFeatures,
+    target: FrameFeatures,
+    frame_map: torch.Tensor,
+    mirrored: bool,
+    settings: ScoreSettings,
+) -> PairScore:
+    segments = align(
+        frame_map,
+        query.timestamps,
+        target.timestamps,
+        query_weights=query.information,
+        target_weights=target.information,
+        threshold=settings.threshold,
+        maximum_segments=settings.maximum_segments,
+        mirrored=mirrored,
+    )
+    if not segments:
+        return PairScore(0.0, (), frame_map)
+    news = find_news(query, settings.still), find_news(target, settings.still)
+    scored = []
+    total = Evidence.none(query, target)
+    best = 0.0
+    for segment in split_by_changes(query, target, frame_map, segments, settings):
+        rows, columns = match_frames(query, target, segment)
+        agreement = change_agreement(query, target, rows, columns, settings)
+        part = Evidence.of(frame_map, query, target, rows, columns, news)
+        total = total.plus(part, agreement)
+        best = max(best, part.score(agreement, settings), total.score(1.0, settings))
+        scored.append(replace(segment, score=spread(min(1.0, segment.score * agreement))))
+    # Long segments count more than short ones that are a little surer.
+    ranked = sorted(
+        (segment for segment in scored if segment.score > 0),
+        key=lambda segment: -segment.score * (segment.query_end - segment.query_start + 1.0),
+    )
+    # Beside the best one a segment that says no more than unrelated videos do is noise.
+    kept = [s for place, s in enumerate(ranked) if place == 0 or s.score >= _UNRELATED]
+    return PairScore(best if kept else 0.0, tuple(kept[: settings.maximum_segments]), frame_map)

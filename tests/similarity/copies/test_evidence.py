@@ -1,0 +1,53 @@
+"""Sums over matched frames, worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from vidkin.similarity import FrameFeatures, ScoreSettings, Segment
+from vidkin.similarity.copies.evidence import Evidence, find_news, match_frames, spread
+
+
+def video(frames: int, *, period: float = 1.0) -> FrameFeatures:
+    values = torch.nn.functional.one_hot(torch.arange(frames), 32).float()[:, None]
+    return FrameFeatures.of_whole(values, torch.arange(frames, dtype=torch.float64) * period)
+
+
+def evidence(query: FrameFeatures, target: FrameFeatures, rows: range, columns: range) -> Evidence:
+    frame_map = torch.full((len(query), len(target)), 0.5)
+    news = torch.ones(len(query)), torch.ones(len(target))
+    return Evidence.of(frame_map, query, target, torch.tensor(rows), torch.tensor(columns), news)
+
+
+def test_a_segment_is_summed_by_seconds() -> None:
+    part = evidence(video(10), video(20), range(2, 7), range(5))
+    assert (part.similarity, part.seconds, part.news) == (2.5, 5.0, 5.0)
+    assert part.query_seen.nonzero()[:, 0].tolist() == [2, 3, 4, 5, 6]
+    # Half of the query is covered; five seconds of news say more.
+    assert part.score(1.0, ScoreSettings()) == pytest.approx(spread(0.5 * (1 - math.exp(-5 / 2))))
+    assert Evidence.none(video(3), video(3)).score(1.0, ScoreSettings()) == 0.0
+
+
+def test_what_repeats_a_stretch_adds_nothing() -> None:
+    query, target = video(10), video(10)
+    first = evidence(query, target, range(6), range(6))
+    again = evidence(query, target, range(6, 10), range(1, 5))
+    assert first.plus(again, 1.0) is first
+    rest = first.plus(evidence(query, target, range(6, 10), range(6, 10)), 0.5)
+    assert (rest.similarity, rest.seconds) == (3.0 + 0.5 * 2.0, 10.0)
+    assert bool(rest.query_seen.all())
+    assert bool(rest.target_seen.all())
+
+
+def test_frames_are_matched_along_the_line() -> None:
+    rows, columns = match_frames(video(6), video(13, period=0.5), Segment(1.0, 4.0, 0.5, 3.5, 0.9))
+    assert (rows.tolist(), columns.tolist()) == ([1, 2, 3, 4], [1, 3, 5, 7])
+
+
+def test_news_is_what_differs_from_the_second_before() -> None:
+    values = torch.nn.functional.one_hot(torch.tensor([0, 0, 1, 1]), 4).float()[:, None]
+    still = FrameFeatures.of_whole(values, torch.arange(4, dtype=torch.float64))
+    assert find_news(still, 0.15).tolist() == [1.0, 0.0, 1.0, 0.0]
