@@ -75,6 +75,10 @@ class _Commands(LazyGroup):
             "vidkin.cli.models.evaluate:evaluate",
             "Measure how well MODEL orders labeled data: same thing, same kind of thing, something else.",
         ),
+        "import-model": LazyCommand(
+            "vidkin.cli.models.import_model:import_model",
+            "Turn a public checkpoint (ViSiL, DnS, S2VS, HAP-VR) into a model folder.",
+        ),
         "export": LazyCommand(
             "vidkin.cli.models.export:export",
             "Write MODEL as one file that runs without vidkin: images or clips in, unit vectors out.",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Protocol
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["add_weights", "load_weights"]
+__all__ = ["add_weights", "fit_state", "load_weights"]
 
 _LISTED = 5
 
@@ -37,10 +39,27 @@ def load_weights(module: nn.Module, path: str | os.PathLike[str], *, label: str)
         state = load_file(os.fspath(path))
     except (OSError, SafetensorError) as error:
         raise InvalidArgumentError(f"{os.fspath(path)}: cannot be read as weights: {error}") from error
+    fit_state(module, state, source=path, label=label)
+
+
+def fit_state(
+    module: nn.Module, state: Mapping[str, torch.Tensor], *, source: str | os.PathLike[str], label: str
+) -> None:
+    """Load weights that were read already into a module; all names and shapes must match.
+
+    Args:
+        module: Changed in place.
+        state: Names to weights.
+        source: Where they come from, for messages.
+        label: What the module is, for messages.
+
+    Raises:
+        InvalidArgumentError: The weights are not finite or belong to another network.
+    """
     for name, tensor in state.items():
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
             raise InvalidArgumentError(
-                f"{os.fspath(path)}: {name} has values that are not finite; train it again"
+                f"{os.fspath(source)}: {name} has values that are not finite; train it again"
             )
     own = module.state_dict()
     problems = [
@@ -54,7 +73,7 @@ def load_weights(module: nn.Module, path: str | os.PathLike[str], *, label: str)
     ]
     if problems:
         raise InvalidArgumentError(
-            f"{os.fspath(path)}: these are not the weights of {label}: {'; '.join(problems)}"
+            f"{os.fspath(source)}: these are not the weights of {label}: {'; '.join(problems)}"
         )
     module.load_state_dict(state)
 
