@@ -98,7 +98,7 @@ def check_output_file(output: Path | None) -> None:
         ) from error
 
 
-def write_figures(report: Report, output: Path | None) -> None:
+def write_figures(report: object, output: Path | None) -> None:
     """Write a report as JSON, if a file is named.
 
     Raises:

@@ -10,6 +10,7 @@ import torch
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.measures import (
     SegmentScores,
+    segment_average_precision,
     segment_f_score,
     segment_precision_recall,
     segment_scores,
@@ -111,3 +112,30 @@ def test_input_without_meaning_is_refused() -> None:
         segment_scores([box], [box, box])
     with pytest.raises(InvalidArgumentError, match="average must be one of 'micro', 'macro', got 'pair'"):
         segment_scores([box], [box], average="pair")  # type: ignore[arg-type]
+
+
+def test_segment_average_precision_by_hand() -> None:
+    truth = [
+        torch.tensor([[0.0, 0.0, 10.0, 10.0]]),
+        torch.tensor([[0.0, 0.0, 10.0, 10.0]]),
+        torch.zeros(0, 4),
+    ]
+    exact, half = torch.tensor([[0.0, 0.0, 10.0, 10.0]]), torch.tensor([[0.0, 0.0, 5.0, 5.0]])
+    sure, less, least = torch.tensor([0.9]), torch.tensor([0.5]), torch.tensor([0.1])
+    nothing, none = torch.zeros(0, 4), torch.zeros(0)
+    # All of the first pair, then half of the second: recall 1/2 and 3/4, both at precision 1.
+    assert segment_average_precision([exact, half, nothing], [sure, less, none], truth) == pytest.approx(0.75)
+    # A wrong one in between: the second step has 15 right of 20 seconds.
+    found = segment_average_precision([exact, half, half], [sure, least, less], truth)
+    assert found == pytest.approx(0.5 + 0.25 * 15 / 20)
+    # Equal scores are one step.
+    together = segment_average_precision([exact, half, half], [sure, sure, sure], truth)
+    assert together == pytest.approx(0.75 * 15 / 20)
+    # What is found twice counts once; what meets no true box on both axes is wrong.
+    twice = segment_average_precision([torch.cat([exact, exact])], [torch.tensor([0.9, 0.8])], truth[:1])
+    assert twice == pytest.approx(1.0)
+    beside = torch.tensor([[0.0, 20.0, 10.0, 30.0]])
+    assert segment_average_precision([beside], [sure], truth[:1]) == 0.0
+    assert math.isnan(segment_average_precision([half], [sure], [nothing]))
+    with pytest.raises(InvalidArgumentError, match=r"scores must be \[1\], one a box, got \[0\]"):
+        segment_average_precision([half], [none], [nothing])

@@ -20,6 +20,10 @@ class _Benchmarks(LazyGroup):
             "vidkin.cli.benchmark.retrieval:fgir",
             "Compare retrieval losses on labeled images: QP, NDCG, TP and MAP.",
         ),
+        "retrieval": LazyCommand(
+            "vidkin.cli.benchmark.public:retrieval",
+            "Measure retrieval on a public benchmark, with published figures beside.",
+        ),
         "copies": LazyCommand(
             "vidkin.cli.benchmark.copies:copies",
             "Edit your videos in every way, search for the copies, and say what is found.",

@@ -31,6 +31,7 @@ from vidkin.metric.measures.recall import RecallForm, map_at_r, r_precision, rec
 from vidkin.metric.measures.relevance import graded_relevance
 from vidkin.metric.measures.segments import (
     SegmentScores,
+    segment_average_precision,
     segment_f_score,
     segment_precision_recall,
     segment_scores,
@@ -70,6 +71,7 @@ __all__ = [
     "quadlet_precision",
     "r_precision",
     "recall_at_k",
+    "segment_average_precision",
     "segment_f_score",
     "segment_precision_recall",
     "segment_scores",

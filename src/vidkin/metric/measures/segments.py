@@ -11,7 +11,13 @@ import torch
 from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["SegmentScores", "segment_f_score", "segment_precision_recall", "segment_scores"]
+__all__ = [
+    "SegmentScores",
+    "segment_average_precision",
+    "segment_f_score",
+    "segment_precision_recall",
+    "segment_scores",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,78 @@ def segment_f_score(
 ) -> float:
     """Harmonic mean of segment precision and recall in [0, 1]; arguments as for `segment_scores`."""
     return segment_scores(predicted, truth, average=average, groups=groups).f_score
+
+
+def segment_average_precision(
+    predicted: Sequence[torch.Tensor], scores: Sequence[torch.Tensor], truth: Sequence[torch.Tensor]
+) -> float:
+    """Average precision of copied segments over many video pairs (VSC2022; Pizzi et al., CVIU 2024).
+
+    Boxes of all pairs stand in one list of falling score. After each group of equal scores, on each axis: ``P`` =
+    length of what the boxes so far cover of the true boxes that they meet / length that they cover, ``R`` = the same
+    length / length of all true boxes, lengths being those of unions within a pair, summed over pairs. ``AP = sum of
+    sqrt(P_q P_r)`` times the growth of ``sqrt(R_q R_r)``.
+
+    Args:
+        predicted: For each pair its predicted boxes [N, 4] in seconds, see `segment_precision_recall`.
+        scores: For each pair the scores [N] of its boxes, higher is surer.
+        truth: For each pair its true boxes [M, 4].
+
+    Returns:
+        A float in [0, 1]; nan when there is no true box.
+
+    Raises:
+        InvalidArgumentError: Lengths differ, or a box is invalid.
+    """
+    if not len(predicted) == len(scores) == len(truth):
+        raise InvalidArgumentError(
+            f"predicted, scores and truth must have the same length, got {len(predicted)}, {len(scores)} and "
+            f"{len(truth)}"
+        )
+    found = [_boxes("predicted", boxes) for boxes in predicted]
+    wanted = [_boxes("truth", boxes) for boxes in truth]
+    for boxes, sure in zip(found, scores, strict=True):
+        if tuple(sure.shape) != (len(boxes),):
+            raise InvalidArgumentError(f"scores must be [{len(boxes)}], one a box, got {list(sure.shape)}")
+    lengths = [sum(_union_of(boxes, axis) for boxes in wanted) for axis in (0, 1)]
+    if min(lengths, default=0) <= 0:
+        return float("nan")
+    ranked = sorted(
+        ((float(value), pair, row) for pair, sure in enumerate(scores) for row, value in enumerate(sure)),
+        key=lambda item: -item[0],
+    )
+    rows: dict[int, list[int]] = {}
+    covered: dict[int, list[tuple[float, float]]] = {}
+    total, recall = 0.0, 0.0
+    sums = [(0.0, 0.0), (0.0, 0.0)]
+    for place, (score, pair, row) in enumerate(ranked):
+        rows.setdefault(pair, []).append(row)
+        before = covered.get(pair, [(0.0, 0.0), (0.0, 0.0)])
+        covered[pair] = [_met(found[pair][rows[pair]], wanted[pair], axis) for axis in (0, 1)]
+        sums = [
+            (held[0] + new[0] - old[0], held[1] + new[1] - old[1])
+            for held, new, old in zip(sums, covered[pair], before, strict=True)
+        ]
+        if place + 1 < len(ranked) and ranked[place + 1][0] == score:
+            continue
+        (met_query, all_query), (met_reference, all_reference) = sums
+        reached = (met_query / lengths[0] * met_reference / lengths[1]) ** 0.5
+        total += (met_query / all_query * met_reference / all_reference) ** 0.5 * (reached - recall)
+        recall = reached
+    return total
+
+
+def _met(boxes: torch.Tensor, truth: torch.Tensor, axis: int) -> tuple[float, float]:
+    """Length that boxes cover of the true boxes which any of them meets, and length that they cover."""
+    low = torch.maximum(boxes[:, None, :2], truth[None, :, :2])
+    high = torch.minimum(boxes[:, None, 2:], truth[None, :, 2:])
+    real = truth[(high > low).all(dim=2).any(dim=0)]
+    own, others = _union_of(boxes, axis), _union_of(real, axis)
+    return own + others - _union_of(torch.cat([boxes, real]), axis), own
+
+
+def _union_of(boxes: torch.Tensor, axis: int) -> float:
+    return _union_length(boxes[:, axis].tolist(), boxes[:, 2 + axis].tolist())
 
 
 def _mean(values: list[float]) -> float:

@@ -1,0 +1,1 @@
+"""Public benchmarks of video retrieval: describe the videos, score all pairs, and print published rows beside."""

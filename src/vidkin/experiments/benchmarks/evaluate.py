@@ -1,0 +1,155 @@
+"""From the scores of all pairs to the figures that a benchmark publishes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from vidkin.datasets.benchmarks.benchmark import RetrievalBenchmark, RetrievalTask, VideoPair
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric import measures
+from vidkin.similarity import Segment
+
+__all__ = ["BenchmarkScores", "Figure", "evaluate_benchmark", "evaluate_segments"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of a benchmark.
+
+    Attributes:
+        name: As the benchmark calls it: ``DSVR``, ``segment F``.
+        value: In [0, 1]; nan where nothing could be measured.
+        queries: Queries that it is the mean over; for lists over all pairs those that are in them.
+        skipped: Queries that are missing, or whose relevant videos all are.
+    """
+
+    name: str
+    value: float
+    queries: int
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BenchmarkScores:
+    """Scores of the videos that are there.
+
+    Attributes:
+        queries: Ids of the rows.
+        database: Ids of the columns.
+        scores: [Q, G], higher is more similar.
+    """
+
+    queries: Sequence[str]
+    database: Sequence[str]
+    scores: torch.Tensor
+
+    def __post_init__(self) -> None:
+        if tuple(self.scores.shape) != (len(self.queries), len(self.database)):
+            raise InvalidArgumentError(
+                f"scores must be [{len(self.queries)}, {len(self.database)}], got {list(self.scores.shape)}"
+            )
+
+
+def evaluate_benchmark(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -> list[Figure]:
+    """Figures of all tasks, as the benchmarks' own programs compute them.
+
+    Videos that are missing are relevant to no query, and queries that are missing are left out; both are counted by the
+    caller. A query is not ranked in its own list.
+
+    Args:
+        benchmark: What is right.
+        scores: Of a subset of its videos, in any order.
+    """
+    figures = []
+    for task in benchmark.tasks:
+        relevance, valid = _truth(task, scores)
+        if benchmark.has_trapezoids:
+            values = _trapezoids(scores.scores, relevance, valid)
+        else:
+            values = measures.average_precision(scores.scores, relevance, valid=valid)
+        there = ~values.isnan()
+        queries, skipped = int(there.sum()), len(benchmark.queries) - int(there.sum())
+        figures.append(Figure(task.name, float(values[there].mean()), queries, skipped))
+        if benchmark.groups:
+            means = [
+                float(values[rows].mean())
+                for rows in _members(benchmark.groups, scores.queries, there).values()
+            ]
+            mean = sum(means) / len(means) if means else float("nan")
+            figures.append(Figure(f"{task.name}, mean of {len(means)} groups", mean, queries, skipped))
+        micro = measures.micro_average_precision(scores.scores, relevance, valid=valid)
+        figures.append(Figure(task.detection, micro, queries, skipped))
+    return figures
+
+
+def evaluate_segments(
+    benchmark: RetrievalBenchmark, found: Mapping[VideoPair, Sequence[Segment]]
+) -> list[Figure]:
+    """Segment F (VCSL) over the labeled pairs, and segment AP (VSC2022) over all pairs that were compared.
+
+    Args:
+        benchmark: What is right.
+        found: Segments of the pairs that were compared. A labeled pair that is not among them is left out.
+    """
+    pairs = [pair for pair in found if found[pair] or pair in benchmark.segments]
+    predicted = [
+        torch.tensor(
+            [[s.query_start, s.target_start, s.query_end, s.target_end] for s in found[pair]]
+        ).reshape(-1, 4)
+        for pair in pairs
+    ]
+    # A segment of a single frame has no length.
+    real = [(boxes[:, 2:] > boxes[:, :2]).all(dim=1) for boxes in predicted]
+    sure = [torch.tensor([segment.score for segment in found[pair]]) for pair in pairs]
+    predicted = [boxes[kept] for boxes, kept in zip(predicted, real, strict=True)]
+    sure = [values[kept] for values, kept in zip(sure, real, strict=True)]
+    truth = [torch.tensor(benchmark.segments.get(pair, ())).reshape(-1, 4) for pair in pairs]
+    labeled = [place for place, pair in enumerate(pairs) if pair in benchmark.segments]
+    scores = measures.segment_scores([predicted[p] for p in labeled], [truth[p] for p in labeled])
+    count, skipped = len(labeled), len(benchmark.segments) - len(labeled)
+    return [
+        Figure("segment F", scores.f_score, count, skipped),
+        Figure("segment precision", scores.precision, count, skipped),
+        Figure("segment recall", scores.recall, count, skipped),
+        Figure("segment AP", measures.segment_average_precision(predicted, sure, truth), count, skipped),
+    ]
+
+
+def _truth(task: RetrievalTask, scores: BenchmarkScores) -> tuple[torch.Tensor, torch.Tensor]:
+    """Relevance and validity of all pairs, [Q, G] bool."""
+    columns = {video: column for column, video in enumerate(scores.database)}
+    relevance = torch.zeros(scores.scores.shape, dtype=torch.bool)
+    valid = torch.full_like(relevance, task.candidates is None)
+    for row, query in enumerate(scores.queries):
+        for pairs, videos in (
+            (relevance, task.positives.get(query, frozenset())),
+            (valid, frozenset() if task.candidates is None else task.candidates.get(query, frozenset())),
+        ):
+            places = [columns[video] for video in videos if video in columns]
+            pairs[row, places] = True
+        if query in columns:
+            valid[row, columns[query]] = False
+    return relevance & valid, valid
+
+
+def _trapezoids(scores: torch.Tensor, relevance: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
+    """[Q] areas below straight lines between the points of the precision-recall curve; nan without a positive."""
+    order = scores.masked_fill(~valid, -torch.inf).argsort(dim=1, descending=True, stable=True)
+    hits = relevance.gather(1, order).double()
+    place = torch.arange(1, scores.shape[1] + 1, dtype=torch.float64)
+    after = hits.cumsum(1) / place
+    before = (hits.cumsum(1) - hits) / (place - 1).clamp(min=1)
+    before[:, 0] = 1.0
+    return (hits * (after + before) / 2).sum(1) / relevance.sum(1)
+
+
+def _members(groups: Mapping[str, str], queries: Sequence[str], there: torch.Tensor) -> dict[str, list[int]]:
+    """Group -> rows of its queries that have a figure."""
+    members: dict[str, list[int]] = {}
+    for row, query in enumerate(queries):
+        if query in groups and bool(there[row]):
+            members.setdefault(groups[query], []).append(row)
+    return members

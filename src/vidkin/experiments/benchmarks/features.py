@@ -1,0 +1,162 @@
+"""Features of the videos of a benchmark, by their ids: from files, or described and kept."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+
+from vidkin._base.atomic import write_bytes
+from vidkin._base.extensions import VIDEO_EXTENSIONS
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.features import FrameExtractor, describe_file
+from vidkin.index.sampling_rate import sampling_rate
+from vidkin.media import probe
+from vidkin.similarity import FrameFeatures
+
+__all__ = ["StoredFeatures", "describe_videos", "find_videos"]
+
+Place = tuple[Path, tuple[int, int] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFeatures:
+    """Features in the safetensors files of a folder, each read when it is asked for.
+
+    A file holds ``values`` [T, R, D], and if they are known ``timestamps`` [T] seconds (default one frame a second) and
+    ``information`` [T]. Its name is the id of the video; a file of ``vidkin embed`` holds several videos, whose ids are
+    the names of their files.
+
+    Attributes:
+        places: Id -> file, first frame and number of frames; None for all of the file.
+    """
+
+    places: Mapping[str, Place] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, folder: Path) -> StoredFeatures:
+        """What the files of a folder hold, at any depth.
+
+        Raises:
+            InvalidArgumentError: There is no safetensors file, one is damaged, or two hold the same video.
+        """
+        places: dict[str, Place] = {}
+        files = sorted(folder.rglob("*.safetensors"))
+        if not files:
+            raise InvalidArgumentError(
+                f"{folder}: has no safetensors files; make them with `vidkin embed`, or name the videos (--videos)"
+            )
+        for file in files:
+            try:
+                with safe_open(os.fspath(file), framework="pt") as stored:
+                    paths = json.loads((stored.metadata() or {}).get("paths", "null"))
+                    if paths is None:
+                        _add(places, file.stem, (file, None))
+                        continue
+                    first = 0
+                    for path, length in zip(paths, stored.get_tensor("lengths").tolist(), strict=True):
+                        _add(places, Path(path).stem, (file, (first, length)))
+                        first += length
+            except (SafetensorError, ValueError, TypeError) as error:
+                raise InvalidArgumentError(f"{file}: cannot be read as features: {error}") from error
+        return cls(places)
+
+    def __contains__(self, video: str) -> bool:
+        return video in self.places
+
+    def read(self, video: str) -> FrameFeatures:
+        """Features of a video that is there.
+
+        Raises:
+            InvalidArgumentError: The file is damaged.
+        """
+        file, place = self.places[video]
+        try:
+            with safe_open(os.fspath(file), framework="pt") as stored:
+                names = set(stored.keys())
+                first, length = place or (0, stored.get_slice("values").get_shape()[0])
+                parts = {
+                    name: stored.get_slice(name)[first : first + length]
+                    for name in ("values", "timestamps", "information")
+                    if name in names
+                }
+            values = parts["values"].float()
+            times = parts.get("timestamps", torch.arange(length)).double()
+            return FrameFeatures.of_whole(values, times, parts.get("information"))
+        except (SafetensorError, KeyError, IndexError, InvalidArgumentError) as error:
+            raise InvalidArgumentError(f"{file}: must hold values [T, R, D] of {video}: {error}") from error
+
+
+def find_videos(folder: Path, ids: Iterable[str]) -> dict[str, Path]:
+    """Id -> file of the videos of a folder, at any depth; the id is the name of the file, or that of its folder."""
+    wanted = set(ids)
+    found: dict[str, Path] = {}
+    for file in sorted(folder.rglob("*")):
+        if file.suffix.lower() not in VIDEO_EXTENSIONS:
+            continue
+        for name in (file.stem, file.parent.name):
+            if name in wanted and name not in found and file.is_file():
+                found[name] = file
+                break
+    return found
+
+
+def describe_videos(
+    videos: Mapping[str, Path],
+    extractor: FrameExtractor,
+    folder: Path,
+    *,
+    on_progress: Callable[[int, int, str], None] | None = None,
+) -> tuple[StoredFeatures, dict[str, str]]:
+    """Describe videos as an index does, whole pictures alone, and keep the features for the next time.
+
+    Args:
+        videos: Id -> file.
+        extractor: Makes the features.
+        folder: Where they are kept, in a folder for each extractor and its weights.
+        on_progress: Called with the videos done, all videos, and the id of the next one.
+
+    Returns:
+        The features, and id -> cause for videos that cannot be read.
+    """
+    kept = folder / "".join(
+        letter if letter.isalnum() or letter in "-_." else "_" for letter in extractor.fingerprint
+    )
+    kept.mkdir(parents=True, exist_ok=True)
+    broken: dict[str, str] = {}
+    places: dict[str, Place] = {}
+    for done, (video, path) in enumerate(videos.items()):
+        if on_progress is not None:
+            on_progress(done, len(videos), video)
+        target = kept / f"{video}.safetensors"
+        if not target.is_file():
+            try:
+                duration = probe(path).duration
+                rate = sampling_rate(duration, 1.0)
+                parts = describe_file(path, extractor, duration=duration, rate=rate)
+                features = FrameFeatures.concatenate([part for (part,) in parts])
+            except (MediaError, InvalidArgumentError) as error:
+                broken[video] = str(error)
+                continue
+            tensors = {
+                "values": features.whole.float().contiguous(),
+                "timestamps": features.timestamps.double(),
+                "information": features.information.float(),
+            }
+            write_bytes(target, save(tensors, {"fingerprint": extractor.fingerprint}))
+        places[video] = (target, None)
+    return StoredFeatures(places), broken
+
+
+def _add(places: dict[str, Place], video: str, place: Place) -> None:
+    if video in places:
+        raise InvalidArgumentError(
+            f"{video} is in {places[video][0]} and in {place[0]}; name a folder with features of one extractor"
+        )
+    places[video] = place
