@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -179,3 +180,23 @@ def test_classification_beside_another_term_takes_its_items() -> None:
     batch, _ = batch_for(objective, features())
     terms = objective(model, batch)
     assert torch.allclose(terms["loss"], terms["classification"] + terms["all_quadlets"])
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        # Cosines of the two views: .6 and .8 for the images themselves, 0 between them.
+        ("mae", (0.4 + 0.2) / 4),
+        ("mse", (0.16 + 0.04) / 4),
+        ("score_triplet", 0.0),
+        ("self_hard_negative", -(math.log(0.6) + math.log(0.8)) / 2),
+    ],
+)
+def test_losses_of_scores_on_two_views(name: str, expected: float) -> None:
+    plain = torch.eye(8)[:2]
+    heavy = torch.zeros(2, 8)
+    heavy[0, 0], heavy[0, 4], heavy[1, 1], heavy[1, 5] = 0.6, 0.8, 0.8, 0.6
+    items = DrawnItems(torch.cat([plain, heavy]), None, torch.zeros(4, 2, dtype=torch.int64), True)
+    model: Any = Table()
+    objective = build_objective([made(name)], model, classes=0)
+    assert float(objective(model, Batch({"views": items}))["loss"]) == pytest.approx(expected, abs=1e-6)

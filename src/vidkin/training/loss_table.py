@@ -71,6 +71,10 @@ _ENTRIES: dict[str, LossEntry] = {
     "info_nce": LossEntry("batches", "fine_scores", losses.InfoNCELoss),
     "contrastive": LossEntry("batches", "fine_scores", losses.ContrastiveLoss),
     "circle": LossEntry("batches", "fine_scores", losses.CircleLoss),
+    "mae": LossEntry("batches", "fine_scores", losses.MAELoss),
+    "mse": LossEntry("batches", "fine_scores", losses.MSELoss),
+    "score_triplet": LossEntry("batches", "fine_scores", losses.ScoreTripletLoss),
+    "self_hard_negative": LossEntry("batches", "fine_scores", losses.SelfHardNegativeLoss),
     "classification": LossEntry("uniform", "classes", Classification),
 }
 _REGISTRY: Registry[LossEntry] = Registry("objective", _ENTRIES, group="vidkin.objectives")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -13,7 +14,7 @@ from vidkin.metric.measures import graded_relevance
 from vidkin.models import Encoder
 from vidkin.training.classification import Classification
 from vidkin.training.data.batch import Batch, Draw
-from vidkin.training.loss_table import LossCall, available_objectives, find_loss, make_loss
+from vidkin.training.loss_table import LossCall, LossEntry, available_objectives, find_loss, make_loss
 from vidkin.training.recipe import ObjectiveRecipe
 
 __all__ = ["Objective", "WeightedObjective", "build_objective"]
@@ -73,9 +74,8 @@ class WeightedObjective(nn.Module):
                         "which needs labels"
                     )
         # The two views of an image are different images that belong together: the diagonal counts.
-        own = {} if classes else {"include_self": True}
         self.losses = nn.ModuleList(
-            make_loss(part.name, {**part.parameters, **(own if entry.call == "fine_scores" else {})})
+            make_loss(part.name, {**part.parameters, **({} if classes else _with_diagonal(entry))})
             for part, entry in zip(self._parts, self._entries, strict=True)
         )
         for loss in self.losses:
@@ -125,6 +125,12 @@ def build_objective(
 ) -> WeightedObjective:
     """The objective of a recipe; arguments as of :class:`WeightedObjective`."""
     return WeightedObjective(parts, model, classes=classes, seed=seed)
+
+
+def _with_diagonal(entry: LossEntry) -> dict[str, bool]:
+    """The option that keeps pairs of one number, for losses that leave them out otherwise."""
+    has_option = "include_self" in inspect.signature(entry.make).parameters
+    return {"include_self": True} if entry.call == "fine_scores" and has_option else {}
 
 
 def _compare(loss: nn.Module, call: LossCall, draw: Draw, embeddings: Tensor, labels: Tensor) -> Tensor:
