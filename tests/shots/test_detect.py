@@ -63,6 +63,39 @@ def test_cuts_in_frames_become_shots_in_seconds(tmp_path: Path) -> None:
     assert (dissolve.start_frame, dissolve.end_frame) == (43, 47)
 
 
+@pytest.mark.parametrize("name", ["shotdetect", "band"])
+def test_a_part_of_a_video_has_the_frames_and_times_of_the_whole(tmp_path: Path, name: str) -> None:
+    """Cuts at 2.0 and 4.5 s; from 1.45 to 5.05 s there are frames 15 to 50."""
+    film = cut_video(tmp_path / "film.mp4")
+    part = detect(film, name, start=1.45, end=5.05)
+    assert [(shot.start_frame, shot.end_frame) for shot in part.shots] == [(15, 20), (20, 45), (45, 51)]
+    assert [(shot.start, shot.end) for shot in part.shots] == [
+        (1.5, 2.0),
+        (2.0, 4.5),
+        (4.5, pytest.approx(5.1)),
+    ]
+    assert [(cut.frame, cut.time) for cut in part.cuts] == [(20, 2.0), (45, 4.5)]
+    assert part.frame_times == pytest.approx(np.arange(51) / 10)
+    assert part.curve is not None
+    assert 1.5 <= part.curve.times[0] <= 1.6
+    assert part.curve.times[-1] == pytest.approx(5.0)
+
+
+def test_a_detector_sees_a_video_that_begins_with_the_part(tmp_path: Path) -> None:
+    detector = Watcher()
+    detect(cut_video(tmp_path / "film.mp4"), detector, start=2.0, end=3.0)
+    assert [frame.index for frame in detector.frames] == list(range(10))
+    assert [frame.time for frame in detector.frames] == pytest.approx([k / 10 for k in range(10)])
+
+
+def test_parts_that_are_none(tmp_path: Path) -> None:
+    film = cut_video(tmp_path / "film.mp4")
+    with pytest.raises(MediaError, match=r"film.mp4: no frame begins between start, 60 s, and its end"):
+        detect(film, "shotdetect", start=60.0)
+    with pytest.raises(InvalidArgumentError, match=r"end must be after start, .* got 3.0 and 2.0"):
+        detect(film, "shotdetect", start=3.0, end=2.0)
+
+
 def test_shots_without_the_rest(tmp_path: Path) -> None:
     shots = detect_shots(cut_video(tmp_path / "film.mp4"), "shotdetect")
     assert [(shot.start, shot.kind) for shot in shots] == [(0.0, "start"), (2.0, "hard"), (4.5, "hard")]

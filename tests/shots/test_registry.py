@@ -14,6 +14,7 @@ from vidkin.shots import (
     available_detectors,
     open_detector,
     register_detector,
+    with_threshold,
 )
 from vidkin.shots import registry as registry_module
 
@@ -126,3 +127,14 @@ def test_a_detector_of_an_installed_package(plugin: Path) -> None:
 def test_names_of_no_detector(name: str, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         open_detector(name)
+
+
+def test_a_threshold_is_a_setting_of_the_detector() -> None:
+    assert with_threshold("shotdetect", 75.0) == "shotdetect?threshold=75"
+    assert with_threshold("shotdetect?min_scene_len=3", 7.5) == "shotdetect?min_scene_len=3&threshold=7.5"
+    assert with_threshold("band", 0.25) == "band?hard=0.25&gradual=0.25"
+    open_detector(with_threshold("band", 0.25))
+    with pytest.raises(InvalidArgumentError, match="detector 'svd' has no threshold"):
+        with_threshold("svd", 1.0)
+    with pytest.raises(InvalidArgumentError, match="'canny' is not a shot detector"):
+        with_threshold("canny", 1.0)

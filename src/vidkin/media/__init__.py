@@ -1,6 +1,6 @@
 """Room media: probe, decode, encode, thumbnails, edits."""
 
-from vidkin.media.decode import iter_frames, read_frames, thumbnail
+from vidkin.media.decode import iter_frames, iter_frames_at, read_frames, thumbnail
 from vidkin.media.editing.apply import apply_edit
 from vidkin.media.editing.edits import (
     Edit,
@@ -17,7 +17,9 @@ from vidkin.media.encode import write_clip, write_thumbnail, write_video
 from vidkin.media.frames import Frames
 from vidkin.media.planes import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes, iter_planes
 from vidkin.media.probe import VideoInfo, probe
-from vidkin.media.split import Piece, SplitReport, split_video
+from vidkin.media.splitting.at_keys import split_video
+from vidkin.media.splitting.exact import Span, split_exactly
+from vidkin.media.splitting.pieces import Piece, SplitReport
 
 __all__ = [
     "EDITS",
@@ -32,14 +34,17 @@ __all__ = [
     "FramePlanes",
     "Frames",
     "Piece",
+    "Span",
     "SplitReport",
     "TimeMap",
     "VideoInfo",
     "apply_edit",
     "iter_frames",
+    "iter_frames_at",
     "iter_planes",
     "probe",
     "read_frames",
+    "split_exactly",
     "split_video",
     "steady_frames",
     "thumbnail",

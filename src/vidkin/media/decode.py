@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,14 +18,14 @@ from vidkin.media.decoding.container import open_video
 from vidkin.media.decoding.convert import Converter, clean_aspect
 from vidkin.media.decoding.orientation import Orienter
 from vidkin.media.decoding.reader import PictureReader
-from vidkin.media.decoding.sampler import Sampler
+from vidkin.media.decoding.sampler import ChosenSampler, Sampler
 from vidkin.media.decoding.skipping import SkippingDecoder
 from vidkin.media.frames import Frames
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
 
-__all__ = ["iter_frames", "read_frames", "thumbnail"]
+__all__ = ["iter_frames", "iter_frames_at", "read_frames", "thumbnail"]
 
 # Samples a second: enough for excerpts of some milliseconds; more would only fill the memory.
 _MOST_SAMPLES = 100_000
@@ -89,7 +91,38 @@ def iter_frames(
         raise InvalidArgumentError(f"end must be after start, {start} s, got {end}")
     check_at_least(1, short_side=1 if short_side is None else short_side, batch=batch)
     check_at_least(0, threads=threads)
-    return _batches(os.fspath(path), rate, start, end, short_side, batch, threads, on_read, on_damage)
+    make = partial(Sampler, rate, start, end)
+    return _batches(os.fspath(path), make, rate is None, short_side, batch, threads, on_read, on_damage)
+
+
+def iter_frames_at(
+    path: str | os.PathLike[str],
+    times: Sequence[float],
+    *,
+    short_side: int | None = None,
+    batch: int = 32,
+    threads: int = 0,
+) -> Iterator[Frames]:
+    """Read the frames on screen at given times, in one pass that decodes only what they need.
+
+    Args:
+        path: As for `iter_frames`.
+        times: Seconds from the first frame, increasing.
+        short_side: As for `iter_frames`.
+        batch: As for `iter_frames`.
+        threads: As for `iter_frames`.
+
+    Yields:
+        `Frames` with the times of the frames themselves; no frame comes twice, and none for times after the end.
+
+    Raises:
+        InvalidArgumentError: ``times`` is empty or does not increase from 0 on.
+        MediaError: As for `iter_frames`.
+    """
+    if not times or times[0] < 0 or any(late <= early for early, late in pairwise(times)):
+        raise InvalidArgumentError("times must be at least one, at least 0 s, and increase")
+    make = partial(ChosenSampler, times)
+    return _batches(os.fspath(path), make, False, short_side, batch, threads, lambda: None, None)
 
 
 def read_frames(
@@ -132,9 +165,8 @@ def thumbnail(
 
 def _batches(
     name: str,
-    rate: float | None,
-    start: float,
-    end: float | None,
+    make_sampler: Callable[..., Sampler | ChosenSampler],
+    every: bool,
     short_side: int | None,
     batch: int,
     threads: int,
@@ -147,7 +179,7 @@ def _batches(
         images: list[NDArray[np.uint8]] = []
         times: list[float] = []
         reader = PictureReader(name, container, stream, on_read=on_read, on_damage=on_damage)
-        for seconds, frame in _sampled(reader, rate, start, end):
+        for seconds, frame in _sampled(reader, make_sampler, every):
             images.append(convert(frame))
             times.append(seconds)
             if len(images) >= batch or len(images) * images[0].nbytes >= BATCH_BYTES:
@@ -158,19 +190,19 @@ def _batches(
 
 
 def _sampled(
-    reader: PictureReader, rate: float | None, start: float, end: float | None
+    reader: PictureReader, make_sampler: Callable[..., Sampler | ChosenSampler], every: bool
 ) -> Iterator[tuple[float, VideoFrame]]:
     """(seconds, picture) of every sample."""
-    sampler: Sampler | None = None
+    sampler: Sampler | ChosenSampler | None = None
 
-    def samples() -> Sampler:
+    def samples() -> Sampler | ChosenSampler:
         assert sampler is not None  # the decoder asks after the first picture
         return sampler
 
     is_empty = True
-    for picture in SkippingDecoder(reader, samples, every=rate is None).pictures():
+    for picture in SkippingDecoder(reader, samples, every=every).pictures():
         if sampler is None:
-            sampler = Sampler(rate, start, end, tick=reader.tick, base=reader.base or 0)
+            sampler = make_sampler(tick=reader.tick, base=reader.base or 0)
         for time, frame in sampler.push(picture):
             is_empty = False
             yield (time - (reader.base or 0)) * reader.tick, frame
@@ -182,4 +214,5 @@ def _sampled(
         is_empty = False
         yield (time - (reader.base or 0)) * reader.tick, frame
     if is_empty:
-        raise MediaError(reader.name, f"start {start:.1f} s is beyond the end ({reader.length:.1f} s)")
+        first = ((sampler.limit_of(0) or 0) - (reader.base or 0)) * reader.tick
+        raise MediaError(reader.name, f"start {first:.1f} s is beyond the end ({reader.length:.1f} s)")

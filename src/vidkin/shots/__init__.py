@@ -15,20 +15,31 @@ from vidkin.shots.critical import (
 )
 from vidkin.shots.detect import build_detection, detect, detect_shots
 from vidkin.shots.export.edit import write_chapters, write_edl
-from vidkin.shots.export.exporter import SHOT_FORMATS, ExportedShots, ShotExporter, ShotFormat
-from vidkin.shots.export.files import split_shots, write_thumbnails
+from vidkin.shots.export.exporter import (
+    SHOT_FORMATS,
+    ExportedShots,
+    ExportSettings,
+    ShotExporter,
+    ShotFormat,
+)
 from vidkin.shots.export.html import write_contact_sheet
+from vidkin.shots.export.images import IMAGE_FORMATS, ImageFormat, write_thumbnails
 from vidkin.shots.export.lists import detection_as_dict, write_shots_csv, write_stats_csv
+from vidkin.shots.export.names import NAME_FIELDS, NameTemplate
 from vidkin.shots.export.otio import import_otio, write_otio
+from vidkin.shots.export.splitting import copy_shots, split_shots
 from vidkin.shots.export.timecode import timecode, timeline_rate
 from vidkin.shots.fitted_rule import FittedRule, fit_rule
 from vidkin.shots.known_cuts import KnownCutsDetector
 from vidkin.shots.parallel import detect_many
-from vidkin.shots.registry import available_detectors, open_detector, register_detector
+from vidkin.shots.registry import available_detectors, open_detector, register_detector, with_threshold
+from vidkin.shots.short_shots import drop_short_shots, merge_short_shots
 from vidkin.shots.shot import TRANSITIONS, Curve, Cut, Shot, ShotDetection, Transition
 from vidkin.shots.trend import MannKendall, end_rise, mann_kendall, theil_sen
 
 __all__ = [
+    "IMAGE_FORMATS",
+    "NAME_FIELDS",
     "SHOT_FORMATS",
     "TRANSITIONS",
     "TREND_TESTS",
@@ -36,10 +47,13 @@ __all__ = [
     "Cut",
     "DetectedCut",
     "DetectedCuts",
+    "ExportSettings",
     "ExportedShots",
     "FittedRule",
+    "ImageFormat",
     "KnownCutsDetector",
     "MannKendall",
+    "NameTemplate",
     "PlanesDetector",
     "RgbFrame",
     "Shot",
@@ -51,16 +65,19 @@ __all__ = [
     "TrendTest",
     "available_detectors",
     "build_detection",
+    "copy_shots",
     "critical_score",
     "detect",
     "detect_many",
     "detect_shots",
     "detection_as_dict",
+    "drop_short_shots",
     "end_rise",
     "fit_rule",
     "fit_trend",
     "import_otio",
     "mann_kendall",
+    "merge_short_shots",
     "open_detector",
     "register_detector",
     "rise_moment",
@@ -69,6 +86,7 @@ __all__ = [
     "timecode",
     "timeline_rate",
     "trend_numbers",
+    "with_threshold",
     "write_chapters",
     "write_contact_sheet",
     "write_edl",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.checks import check_choice
-from vidkin.errors import InvalidArgumentError
-from vidkin.media import iter_frames, iter_planes, probe
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.media import FramePlanes, Frames, iter_frames, iter_planes, probe
 from vidkin.shots.contract import DetectedCuts, PlanesDetector, RgbFrame, ShotDetector
 from vidkin.shots.registry import open_detector
 from vidkin.shots.shot import TRANSITIONS, Cut, Opening, Shot, ShotDetection, Transition
@@ -21,6 +24,8 @@ PathLike = str | os.PathLike[str]
 
 # Seconds for which the only frame of a video is shown, if the file does not tell.
 _SINGLE_FRAME = 1.0 / 25.0
+# Times nearer than this, in seconds, are the same.
+_TOLERANCE = 1e-6
 
 
 def detect(
@@ -28,21 +33,30 @@ def detect(
     detector: str | ShotDetector | PlanesDetector = "default",
     *,
     types: Collection[Transition] = TRANSITIONS,
+    start: float = 0.0,
+    end: float | None = None,
     on_progress: Callable[[float, float | None], None] | None = None,
 ) -> ShotDetection:
-    """The cuts and the shots of a video.
+    """The cuts and the shots of a video, or of a part of it.
+
+    Frames and times are those of the whole video in any case. The detector sees a video that begins at ``start``.
 
     Args:
         path: The video.
         detector: A name for `open_detector`, or a fresh detector.
         types: Kinds of transitions to report. One whose detector does not tell its kind, ``gradual``, is reported with
             any of the gradual kinds.
+        start: Frames from this time on, in seconds.
+        end: Frames before this time; None reads to the end.
         on_progress: Called with (frames done, frames in all as far as the file tells).
 
     Raises:
-        MediaError: The file cannot be read as video.
-        InvalidArgumentError: No detector has this name, it reports cuts after the end, or a type is unknown.
+        MediaError: The file cannot be read as video, or has no frame between start and end.
+        InvalidArgumentError: No detector has this name, it reports cuts after the end, a type is unknown, or end is
+            not after start.
     """
+    if not (0 <= start < math.inf and (end is None or end > start)):
+        raise InvalidArgumentError(f"end must be after start, and start at least 0 s, got {start} and {end}")
     for kind in types:
         check_choice("types", kind, TRANSITIONS)
     name = os.fspath(path)
@@ -50,15 +64,25 @@ def detect(
     expected = 0
     if on_progress is not None:
         info = probe(name)
-        expected = max(1, round(info.duration * info.frame_rate))
+        expected = max(1, round(min(info.duration, math.inf if end is None else end) * info.frame_rate))
     times: list[float] = []
-    end = 0.0
-    for pushed, known_end in _push_frames(name, worker):
-        times += pushed
-        end = known_end
+    skipped, known_end = 0, 0.0
+    is_cut_short = False
+    limits = start - _TOLERANCE, math.inf if end is None else end - _TOLERANCE
+    for batch in _push_frames(name, worker, *limits):
+        times += batch.times
+        skipped += batch.skipped
+        known_end, is_cut_short = batch.end, batch.is_last
         if on_progress is not None:
             on_progress(len(times), max(expected, len(times)))
-    return build_detection(name, worker.name, worker.finish().select(types), np.array(times), end=end)
+    if skipped == len(times):
+        raise MediaError(name, f"no frame begins between start, {start:g} s, and its end or that of the part")
+    found = worker.finish().select(types)
+    if skipped:
+        found = _shift(found, skipped, times[skipped])
+    return build_detection(
+        name, worker.name, found, np.array(times), end=known_end, first=skipped, is_cut_short=is_cut_short
+    )
 
 
 def detect_shots(path: PathLike, detector: str | ShotDetector | PlanesDetector = "default") -> list[Shot]:
@@ -67,7 +91,14 @@ def detect_shots(path: PathLike, detector: str | ShotDetector | PlanesDetector =
 
 
 def build_detection(
-    path: str, detector: str, detected: DetectedCuts, frame_times: NDArray[np.float64], *, end: float = 0.0
+    path: str,
+    detector: str,
+    detected: DetectedCuts,
+    frame_times: NDArray[np.float64],
+    *,
+    end: float = 0.0,
+    first: int = 0,
+    is_cut_short: bool = False,
 ) -> ShotDetection:
     """Cuts in frames with their times, and the shots between them.
 
@@ -78,15 +109,19 @@ def build_detection(
         frame_times: [T] seconds of every frame, at least one.
         end: End of the video in seconds, as far as it is known. The last frame is shown for at least the median
             distance of two frames.
+        first: The frame at which the first shot begins.
+        is_cut_short: The video goes on at ``end``.
 
     Raises:
         InvalidArgumentError: A cut lies after the last frame.
     """
     times = frame_times.tolist()
-    end = max(end, times[-1] + (float(np.median(np.diff(frame_times))) if len(times) > 1 else _SINGLE_FRAME))
+    if not is_cut_short:
+        usual = float(np.median(np.diff(frame_times))) if len(times) > 1 else _SINGLE_FRAME
+        end = max(end, times[-1] + usual)
     cuts = []
     for cut in detected.cuts:
-        first = cut.frame if cut.start_frame is None else cut.start_frame
+        opening = cut.frame if cut.start_frame is None else cut.start_frame
         last = cut.frame if cut.end_frame is None else cut.end_frame
         if max(cut.frame, last) >= len(times):
             raise InvalidArgumentError(
@@ -99,15 +134,15 @@ def build_detection(
                 frame=cut.frame,
                 kind=cut.kind,
                 confidence=cut.confidence,
-                start=times[first],
+                start=times[opening],
                 end=times[last],
-                start_frame=first,
+                start_frame=opening,
                 end_frame=last,
             )
         )
     openings: list[tuple[Opening, float]] = [("start", 1.0), *((cut.kind, cut.confidence) for cut in cuts)]
-    frames = [0, *(cut.frame for cut in cuts), len(times)]
-    moments = [times[0], *(cut.time for cut in cuts), end]
+    frames = [first, *(cut.frame for cut in cuts), len(times)]
+    moments = [times[first], *(cut.time for cut in cuts), end]
     shots = tuple(
         Shot(
             start=moments[place],
@@ -130,19 +165,77 @@ def build_detection(
     )
 
 
-def _push_frames(name: str, worker: ShotDetector | PlanesDetector) -> Iterator[tuple[list[float], float]]:
-    """Push all frames of a video; yields the times of each batch, and the end of the video as far as it is known."""
+class _Pushed(NamedTuple):
+    """Frames that were read.
+
+    Attributes:
+        times: Of all of them, in seconds.
+        skipped: How many of them come before the part that was asked for.
+        end: The end of the video as far as it is known, or of the part if this is its last batch.
+        is_last: The part ends before the video does.
+    """
+
+    times: list[float]
+    skipped: int
+    end: float
+    is_last: bool
+
+
+def _push_frames(
+    name: str, worker: ShotDetector | PlanesDetector, start: float, end: float
+) -> Iterator[_Pushed]:
+    """Push the frames of a part of a video."""
+    offset: float | None = 0.0 if start <= 0 else None
+    count = 0
+    stated_end = 0.0 if isinstance(worker, PlanesDetector) else probe(name).duration
+    for batch in _read(name, worker):
+        times: NDArray[np.float64] = batch.timestamps
+        first, last = (int(place) for place in np.searchsorted(times, [start, end]))
+        if first < last:
+            offset = float(times[first]) if offset is None else offset
+            shown = times[first:last] - offset
+            if isinstance(worker, PlanesDetector):
+                assert isinstance(batch, FramePlanes)
+                worker.push_planes(
+                    FramePlanes(batch.luma[first:last], batch.chroma[first:last], shown, batch.end)
+                )
+            else:
+                assert isinstance(batch, Frames)
+                for image, time in zip(batch.images[first:last], shown.tolist(), strict=True):
+                    worker.push(RgbFrame(count, time, image))
+                    count += 1
+        if isinstance(batch, FramePlanes):
+            stated_end = batch.end or 0.0
+        is_last = last < len(times)
+        known_end = float(times[last]) if is_last else stated_end
+        yield _Pushed(times[:last].tolist(), min(first, last), known_end, is_last)
+        if is_last:
+            return
+
+
+def _read(name: str, worker: ShotDetector | PlanesDetector) -> Iterator[FramePlanes | Frames]:
     if isinstance(worker, PlanesDetector):
         height, width = worker.grid
-        for planes in iter_planes(name, height=height, width=width):
-            worker.push_planes(planes)
-            yield planes.timestamps.tolist(), planes.end or 0.0
-        return
-    count = 0
-    end = probe(name).duration
-    for batch in iter_frames(name, rate=None, short_side=worker.short_side):
-        times = batch.timestamps.tolist()
-        for image, time in zip(batch.images, times, strict=True):
-            worker.push(RgbFrame(count, time, image))
-            count += 1
-        yield times, end
+        return iter_planes(name, height=height, width=width)
+    return iter_frames(name, rate=None, short_side=worker.short_side)
+
+
+def _shift(found: DetectedCuts, frames: int, seconds: float) -> DetectedCuts:
+    """What was found in a part, with the frames and times of the whole video."""
+
+    def moved(frame: int | None) -> int | None:
+        return None if frame is None else frame + frames
+
+    cuts = tuple(
+        replace(
+            cut,
+            frame=cut.frame + frames,
+            start_frame=moved(cut.start_frame),
+            end_frame=moved(cut.end_frame),
+        )
+        for cut in found.cuts
+    )
+    curve = found.curve
+    if curve is not None:
+        curve = replace(curve, times=curve.times + seconds)
+    return replace(found, cuts=cuts, curve=curve)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.shots.detect import detect
@@ -21,6 +22,8 @@ def detect_many(
     detector: str = "default",
     *,
     types: Collection[Transition] = TRANSITIONS,
+    start: float = 0.0,
+    end: float | None = None,
     workers: int | None = None,
 ) -> Iterator[ShotDetection | MediaError]:
     """Find the shots of many videos, several at a time.
@@ -29,6 +32,8 @@ def detect_many(
         paths: The videos.
         detector: A name for `open_detector`; every process opens its own.
         types: As for `detect`.
+        start: As for `detect`.
+        end: As for `detect`.
         workers: Processes; None is one a core. They are started afresh (``spawn``), so a script that calls this needs
             ``if __name__ == "__main__"``. With one, everything runs in this process.
 
@@ -44,17 +49,17 @@ def detect_many(
     open_detector(detector)  # A wrong name is told before any process starts.
     names = [os.fspath(path) for path in paths]
     count = min(workers or os.cpu_count() or 1, len(names))
-    wanted = tuple(types)
+    one = partial(_detect_one, detector=detector, types=tuple(types), start=start, end=end)
     if count <= 1:
-        yield from (_detect_one(name, detector, wanted) for name in names)
+        yield from map(one, names)
         return
     with _pool(count) as pool:
-        futures = [pool.submit(_detect_one, name, detector, wanted) for name in names]
+        futures = [pool.submit(one, name) for name in names]
         for name, future in zip(names, futures, strict=True):
             try:
                 yield future.result()
             except BrokenProcessPool:
-                yield _detect_alone(name, detector, wanted)
+                yield _detect_alone(name, one)
 
 
 def _pool(count: int) -> ProcessPoolExecutor:
@@ -70,17 +75,19 @@ def _use_one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def _detect_one(name: str, detector: str, types: tuple[Transition, ...]) -> ShotDetection | MediaError:
+def _detect_one(
+    name: str, *, detector: str, types: tuple[Transition, ...], start: float, end: float | None
+) -> ShotDetection | MediaError:
     try:
-        return detect(name, detector, types=types)
+        return detect(name, detector, types=types, start=start, end=end)
     except MediaError as error:
         return error
 
 
-def _detect_alone(name: str, detector: str, types: tuple[Transition, ...]) -> ShotDetection | MediaError:
+def _detect_alone(name: str, one: Callable[[str], ShotDetection | MediaError]) -> ShotDetection | MediaError:
     """One process died, and with it the pool: each video that is left gets a pool of one process."""
     with _pool(1) as pool:
-        future: Future[ShotDetection | MediaError] = pool.submit(_detect_one, name, detector, types)
+        future: Future[ShotDetection | MediaError] = pool.submit(one, name)
         try:
             return future.result()
         except BrokenProcessPool:

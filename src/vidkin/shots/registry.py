@@ -12,7 +12,13 @@ from vidkin._base.registry import Registry
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.contract import PlanesDetector, ShotDetector
 
-__all__ = ["DetectorFactory", "available_detectors", "open_detector", "register_detector"]
+__all__ = [
+    "DetectorFactory",
+    "available_detectors",
+    "open_detector",
+    "register_detector",
+    "with_threshold",
+]
 
 DetectorFactory = Callable[..., ShotDetector | PlanesDetector]
 """Makes a detector, mostly the class itself.
@@ -58,19 +64,7 @@ def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
         MissingPartError: It needs a package that is not installed.
     """
     parsed = parse_name(name)
-    prefix, folder = parsed.prefix, parsed.address
-    factory = _DETECTORS.find(prefix)
-    if factory is None and parsed.path and (Path(parsed.path) / _MODEL_FILE).is_file():
-        from vidkin.models import read_model_info
-
-        prefix, folder = "learned", parsed.path
-        if read_model_info(folder).config.kind == "deep_sbd":
-            prefix = "deepsbd"
-        factory = _DETECTORS.find(prefix)
-    if factory is None:
-        raise InvalidArgumentError(
-            f"{_DETECTORS.unknown(name)}, or name the folder of a trained model (`vidkin train-shots` makes one)"
-        )
+    factory, prefix, folder = _find(name)
     parameters = dict(inspect.signature(factory, eval_str=True).parameters)
     model = parameters.pop("model", None)
     if folder is not None and model is None:
@@ -79,16 +73,29 @@ def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
         raise InvalidArgumentError(
             f"{prefix} must be named with the folder of a model, {prefix}:FOLDER, got {name!r}"
         )
-    settings = parsed.typed_settings(
-        {
-            parameter.name: _setting_type(parameter.annotation)
-            for parameter in parameters.values()
-            if parameter.kind is parameter.KEYWORD_ONLY
-        }
-    )
+    settings = parsed.typed_settings(_setting_types(factory))
     detector = factory(**settings) if folder is None else factory(model=Path(folder), **settings)
     detector.name = name
     return detector
+
+
+def with_threshold(name: str, threshold: float) -> str:
+    """The name of the same detector with another threshold: a higher one finds fewer transitions.
+
+    What it means is up to the detector: for ``default``, ``cuts`` and ``band`` it is the probability, in (0, 1), from
+    which on a transition counts, hard or gradual; for ``content``, ``adaptive`` and ``shotdetect`` a difference.
+
+    Raises:
+        InvalidArgumentError: No detector has this name, or it has no threshold.
+    """
+    known = _setting_types(_find(name)[0])
+    for settings in (("threshold",), ("hard", "gradual")):
+        if known.keys() >= set(settings):
+            joint = "&" if "?" in name else "?"
+            return name + joint + "&".join(f"{setting}={threshold:g}" for setting in settings)
+    raise InvalidArgumentError(
+        f"detector {name!r} has no threshold; its settings are {', '.join(known) or 'none'}"
+    )
 
 
 def available_detectors() -> tuple[str, ...]:
@@ -108,6 +115,35 @@ def register_detector(prefix: str, factory: DetectorFactory, *, usage: str | Non
         InvalidArgumentError: The prefix is malformed or in use.
     """
     _DETECTORS.register(prefix, factory, usage=usage)
+
+
+def _find(name: str) -> tuple[DetectorFactory, str, str | None]:
+    """What makes the detector of this name, its prefix, and the folder of its model."""
+    parsed = parse_name(name)
+    prefix, folder = parsed.prefix, parsed.address
+    factory = _DETECTORS.find(prefix)
+    if factory is None and parsed.path and (Path(parsed.path) / _MODEL_FILE).is_file():
+        from vidkin.models import read_model_info
+
+        prefix, folder = "learned", parsed.path
+        if read_model_info(folder).config.kind == "deep_sbd":
+            prefix = "deepsbd"
+        factory = _DETECTORS.find(prefix)
+    if factory is None:
+        raise InvalidArgumentError(
+            f"{_DETECTORS.unknown(name)}, or name the folder of a trained model (`vidkin train-shots` makes one)"
+        )
+    return factory, prefix, folder
+
+
+def _setting_types(factory: DetectorFactory) -> dict[str, type]:
+    """The settings that a factory takes, and what their texts are converted to."""
+    parameters = inspect.signature(factory, eval_str=True).parameters.values()
+    return {
+        parameter.name: _setting_type(parameter.annotation)
+        for parameter in parameters
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "model"
+    }
 
 
 def _setting_type(annotation: object) -> type:

@@ -89,7 +89,7 @@ def test_every_kind_of_file(film: Path, tmp_path: Path) -> None:
     assert (tmp_path / "chapters.txt").read_text().startswith(";FFMETADATA1\n")
     assert len((tmp_path / "stats.csv").read_text().splitlines()) == 61
     assert [path.name for path in sorted((tmp_path / "pictures").iterdir())] == [
-        f"día 山 [2]-000{number}.jpg" for number in (1, 2, 3)
+        f"día 山 [2]-00{number}.jpg" for number in (1, 2, 3)
     ]
     for words in (
         "edit decision list",
@@ -140,10 +140,10 @@ def test_pieces_hold_every_packet_and_tell_their_begin(tmp_path: Path) -> None:
     """Key frames every 8 frames, cuts at 20 and 45: pieces begin at 16 and 40, 0.4 and 0.5 s early."""
     images = [*pan("coffee", 20), *pan("rocket", 25), *pan("chelsea", 15)]
     film = encode(tmp_path / "film.mp4", images, options={"x264-params": "keyint=8:min-keyint=8:scenecut=0"})
-    outcome = run(film, "--split", tmp_path / "pieces")
+    outcome = run(film, "--split", tmp_path / "pieces", "--copy")
     assert "0.40 s" in outcome.out
     assert "0.50 s" in outcome.out
-    split = run(film, "--split", tmp_path / "pieces", "--json").json["videos"][0]["split"]
+    split = run(film, "--split", tmp_path / "pieces", "--copy", "--json").json["videos"][0]["split"]
     assert [(piece["start"], piece["end"], piece["parts"]) for piece in split["pieces"]] == [
         (0.0, pytest.approx(1.6), [0]),
         (pytest.approx(1.6), pytest.approx(4.0), [1]),
@@ -223,6 +223,7 @@ def test_what_cannot_be_written_is_told_and_the_rest_is_done(tmp_path: Path) -> 
         film,
         "--split",
         tmp_path / "pieces",
+        "--copy",
         "--edl",
         tmp_path / "film.edl",
         "--drop-frame",
@@ -333,7 +334,7 @@ def test_a_table_that_cannot_be_written_leaves_the_rest(film: Path, tmp_path: Pa
 
 def test_every_failure_names_its_file_once(tmp_path: Path) -> None:
     film = encode(tmp_path / "film.h264", pan("coffee", 20))
-    outcome = run(film, "--split", tmp_path / "pieces", status=1)
+    outcome = run(film, "--split", tmp_path / "pieces", "--copy", status=1)
     assert outcome.err.count(str(film)) == 1
 
 
@@ -370,3 +371,68 @@ def test_types_and_a_contact_sheet(film: Path, tmp_path: Path) -> None:
     assert "Shots: 1, transitions: 0" in (tmp_path / "sheet.html").read_text()
     wrong = run(film, "--types", "zoom", status=2)
     assert "--types must be among hard, gradual, dissolve, fade, wipe, got 'zoom'" in wrong.err
+
+
+def test_pieces_images_and_lists_carry_the_same_numbers(film: Path, tmp_path: Path) -> None:
+    """Shots take 2, 2.5 and 1.5 s: without the last one there are two, in every list."""
+    words = [
+        "--min-length",
+        "1.8",
+        "--template",
+        "{shot:02d} of {shots} {start_frame}",
+        "--image-format",
+        "png",
+    ]
+    for option in ("split", "thumbnails"):
+        words += [f"--{option}", str(tmp_path / option)]
+    for option in ("csv", "edl"):
+        words += [f"--{option}", str(tmp_path / option)]
+    outcome = run(film, *words, "--images", "2")
+    assert [path.name for path in sorted((tmp_path / "split").iterdir())] == [
+        "01 of 2 0.mp4",
+        "02 of 2 20.mp4",
+    ]
+    assert [path.name for path in sorted((tmp_path / "thumbnails").iterdir())] == [
+        f"0{shot} of 2 {frame}-{image}.png" for shot, frame in ((1, 0), (2, 20)) for image in (1, 2)
+    ]
+    assert "2 shots" in outcome.out
+    with (tmp_path / "csv").open(newline="") as file:
+        assert [(row["shot"], row["start_frame"]) for row in csv.DictReader(file)] == [
+            ("1", "0"),
+            ("2", "20"),
+        ]
+    assert [line[:3] for line in (tmp_path / "edl").read_text().splitlines() if " V " in line] == [
+        "001",
+        "002",
+    ]
+    merged = run(film, "--min-length", "1.8", "--merge-short", "--json").json["videos"][0]["shots"]
+    assert [(shot["start"], shot["end"]) for shot in merged] == [(0.0, 2.0), (2.0, 6.0)]
+
+
+def test_a_part_is_split_exactly(film: Path, tmp_path: Path) -> None:
+    """From 1.5 to 5.0 s: frames 15 to 49, with key frames every 5 frames."""
+    outcome = run(film, "--start", "1.5", "--end", "0:05", "--split", tmp_path, "--quality", "30", "--json")
+    pieces = outcome.json["videos"][0]["split"]["pieces"]
+    assert [(piece["start"], piece["end"]) for piece in pieces] == [(1.5, 2.0), (2.0, 4.5), (4.5, 5.0)]
+    for piece, count in zip(pieces, (5, 25, 5), strict=True):
+        with av.open(piece["path"]) as container:
+            assert sum(1 for _ in container.decode(video=0)) == count
+
+
+def test_options_that_mean_nothing(film: Path) -> None:
+    assert "--merge-short needs --min-length SECONDS" in run(film, "--merge-short", status=2).err
+    assert "template has no field 'foo'; choose from name" in run(film, "--template", "{foo}", status=2).err
+    wrong = run(film, "--image-format", "tiff", status=2)
+    assert "image format must be one of 'jpg', 'png', 'webp', got 'tiff'" in wrong.err
+    assert "end must be after start" in run(film, "--start", "3", "--end", "2", status=2).err
+    assert "invalid time 'x'" in run(film, "--start", "x", status=2).err
+    assert "has no threshold" in run(film, "--threshold", "3", detector="svd", status=2).err
+    assert run(film, "--threshold", "400", "--json").json["videos"][0]["cuts"] == []
+
+
+def test_videos_of_one_name_pattern_get_folders(film: Path, tmp_path: Path) -> None:
+    """Without the name of the video in the template pieces would overwrite each other."""
+    second = cut_video(tmp_path / "second.mp4", seed=1)
+    run(film, second, "--split", tmp_path / "out", "--template", "{shot}")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [film.stem, "second"]
+    assert len(list((tmp_path / "out" / "second").iterdir())) == 3

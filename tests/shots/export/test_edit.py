@@ -74,7 +74,7 @@ def test_another_timeline_rate(tmp_path: Path) -> None:
 def test_shots_without_a_frame_on_the_timeline_are_left_out(tmp_path: Path) -> None:
     write_edl(detection(rate=100.0), tmp_path / "film.edl", rate=Fraction(2))
     # 0, 0.2, 0.45 and 0.6 s are nearest to frames 0, 0, 1 and 1: the second shot alone has a frame.
-    assert [event[:3] for event in events(tmp_path / "film.edl")] == [("001", "00:00:00:00", "00:00:00:01")]
+    assert [event[:3] for event in events(tmp_path / "film.edl")] == [("002", "00:00:00:00", "00:00:00:01")]
 
 
 def test_line_breaks_in_a_name_start_no_statement(tmp_path: Path) -> None:

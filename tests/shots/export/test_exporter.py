@@ -23,9 +23,9 @@ def test_with_one_video_a_target_is_the_file(tmp_path: Path) -> None:
     exported = exporter.export(detection("film.mp4"))
     assert exported.files == (("edl", tmp_path / "a.edl"),)
     assert (exported.thumbnails, exported.split, exported.failures) == ((), None, ())
-    assert exporter.export_table([detection("film.mp4")]) == (tmp_path / "a.csv", ())
+    assert exporter.export_table() == (tmp_path / "a.csv", ())
     assert len((tmp_path / "a.csv").read_text().splitlines()) == 4
-    assert exporter.export_table([]) == (None, ())
+    assert ShotExporter({"csv": tmp_path / "b.csv"}, ["film.mp4"]).export_table() == (None, ())
 
 
 def test_with_several_videos_a_target_is_a_folder_and_files_are_named_after_them(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_thumbnails_and_pieces(tmp_path: Path) -> None:
     source = cut_video(tmp_path / "film.mp4")
     exporter = ShotExporter({"thumbnails": tmp_path / "images", "split": tmp_path / "pieces"}, [str(source)])
     exported = exporter.export(detection(source))
-    assert [path.name for path in exported.thumbnails] == [f"film-000{number}.jpg" for number in (1, 2, 3)]
+    assert [path.name for path in exported.thumbnails] == [f"film-00{number}.jpg" for number in (1, 2, 3)]
     assert exported.split is not None
     assert [Path(piece.path).name for piece in exported.split.pieces] == [
         f"film-00{number}.mp4" for number in (1, 2, 3)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -107,4 +109,43 @@ class Sampler:
         if self._held is None or self._held[0] == self._given:
             return []
         self._given = self._held[0]
+        return [self._held]
+
+
+class ChosenSampler:
+    """Receives pictures in order and returns those on screen at given times.
+
+    Args:
+        times: Seconds from the first picture, increasing.
+        tick: Seconds of one unit of time.
+        base: Time of the first picture in units.
+    """
+
+    def __init__(self, times: Sequence[float], *, tick: float, base: int) -> None:
+        self._limits = [base + math.floor((time + TOLERANCE) / tick) for time in times]
+        self._index = 0
+        self._held: Picture | None = None
+        self.done = False
+
+    def limit_of(self, index: int) -> int | None:
+        """The latest time, in units, of a picture that is on screen at a sample; None if there is no such sample."""
+        return self._limits[index] if index < len(self._limits) else None
+
+    def index_after(self, index: int, time: int) -> int:
+        """Number of the first sample, at or after this one, at which a picture of this time may be on screen."""
+        return max(index, bisect_left(self._limits, time))
+
+    def push(self, picture: Picture) -> list[Picture]:
+        """The sampled picture that is certain with this one; after the last, ``done`` is set."""
+        before, self._held = self._held, picture
+        if before is None or self.done or self._limits[self._index] >= picture[0]:
+            return []
+        self._index = self.index_after(self._index, picture[0])
+        self.done = self._index >= len(self._limits)
+        return [before]
+
+    def finish(self, video_end: int) -> list[Picture]:
+        """The last picture, if a sample falls on it before the video ends (in units)."""
+        if self._held is None or self.done or self._limits[self._index] >= video_end:
+            return []
         return [self._held]

@@ -27,7 +27,7 @@ def write_edl(
 
     Positions are wall-clock times rounded to the frames of the timeline, so what an editing system shows lies within
     half a frame of the shot. Gradual transitions are already in the footage, so they become comments, not dissolves.
-    Shots without a frame at the timeline's rate are omitted.
+    Events have the numbers of their shots; shots without a frame at the timeline's rate are omitted.
 
     Args:
         detection: The shots.
@@ -46,12 +46,11 @@ def write_edl(
     source = _one_line(Path(detection.path).name)
     lines = [f"TITLE: {_one_line(Path(detection.path).stem)}"]
     lines += [f"FCM: {'DROP FRAME' if drop_frame else 'NON-DROP FRAME'}", ""]
-    record, number = 0, 0
-    for shot in detection.shots:
+    record = 0
+    for number, shot in enumerate(detection.shots, start=1):
         first, last = frame_at(shot.start, rate), frame_at(shot.end, rate)
         if last <= first:
             continue
-        number += 1
         places = (first, last, record, record + last - first)
         codes = " ".join(timecode(place, rate, drop_frame=drop_frame) for place in places)
         lines += [f"{number:03d}  AX       V     C        {codes}", f"* FROM CLIP NAME: {source}"]

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vidkin._base.checks import check_at_least, check_choice
 from vidkin._base.outputs import create_folder
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.shots.export.edit import write_chapters, write_edl
-from vidkin.shots.export.files import split_shots, write_thumbnails
 from vidkin.shots.export.html import write_contact_sheet
-from vidkin.shots.export.lists import write_shots_csv, write_stats_csv
+from vidkin.shots.export.images import IMAGE_FORMATS, ImageFormat, write_thumbnails
+from vidkin.shots.export.lists import ShotTable, write_stats_csv
+from vidkin.shots.export.names import NameTemplate
 from vidkin.shots.export.otio import import_otio, write_otio
+from vidkin.shots.export.splitting import copy_shots, split_shots
 
 if TYPE_CHECKING:
     from vidkin.media import SplitReport
     from vidkin.shots.shot import ShotDetection
 
-__all__ = ["SHOT_FORMATS", "ExportedShots", "ShotExporter", "ShotFormat"]
+__all__ = ["SHOT_FORMATS", "ExportSettings", "ExportedShots", "ShotExporter", "ShotFormat"]
 
 _TABLE = "csv"
 _FOLDERS = ("thumbnails", "split")
+_WORST = 51
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +59,40 @@ SHOT_FORMATS: Mapping[str, ShotFormat] = {
 
 
 @dataclass(frozen=True, slots=True)
+class ExportSettings:
+    """How pieces and images are made.
+
+    Attributes:
+        template: Of their names, see `NameTemplate`; None numbers them.
+        image_format: ``jpg``, ``png`` or ``webp``.
+        image_size: Pixels at the shorter side of images, never more than the video has; None keeps its size.
+        images: Images of each shot.
+        copies: Pieces begin at key frames and nothing is encoded, see `copy_shots`.
+        quality: Of frames that are encoded, from 1 (best) to 51.
+    """
+
+    template: str | None = None
+    image_format: ImageFormat = "jpg"
+    image_size: int | None = 160
+    images: int = 1
+    copies: bool = False
+    quality: int = 18
+
+    def __post_init__(self) -> None:
+        NameTemplate(self.template)
+        check_choice("image format", self.image_format, IMAGE_FORMATS)
+        check_at_least(1, images=self.images, image_size=1 if self.image_size is None else self.image_size)
+        if not 1 <= self.quality <= _WORST:
+            raise InvalidArgumentError(f"quality must be from 1 (best) to {_WORST}, got {self.quality}")
+
+
+@dataclass(frozen=True, slots=True)
 class ExportedShots:
     """What was written for one video.
 
     Attributes:
         files: Name of the format and file, in order of writing.
-        thumbnails: Images, one a shot.
+        thumbnails: Images, in order of the shots.
         split: Pieces of the video; None if it was not to be split, or could not be.
         failures: File and cause of what could not be written.
     """
@@ -70,6 +101,9 @@ class ExportedShots:
     thumbnails: tuple[Path, ...] = ()
     split: SplitReport | None = None
     failures: tuple[tuple[str, str], ...] = ()
+
+
+_DEFAULTS = ExportSettings()
 
 
 class ShotExporter:
@@ -84,6 +118,7 @@ class ShotExporter:
             ``thumbnails`` and ``split`` (folders of images and of pieces of the video).
         sources: The videos.
         formats: By name.
+        settings: How pieces and images are made.
 
     Raises:
         InvalidArgumentError: A folder does not exist or is a file, a file is one of the videos or is named twice, or a
@@ -97,19 +132,33 @@ class ShotExporter:
         sources: Sequence[str],
         *,
         formats: Mapping[str, ShotFormat] = SHOT_FORMATS,
+        settings: ExportSettings = _DEFAULTS,
     ) -> None:
         self._targets = dict(targets)
         self._sources = tuple(sources)
         self._formats = dict(formats)
+        self._settings = settings
+        self._template = NameTemplate(settings.template)
+        self._table = ShotTable()
         self._names: set[str] = set()
         # Real path -> what it is.
         self._owners = {os.path.realpath(source): "one of the videos" for source in sources}
         for name, target in targets.items():
             self._check(name, target)
 
-    def export(self, detection: ShotDetection) -> ExportedShots:
+    def export(
+        self,
+        detection: ShotDetection,
+        *,
+        on_progress: Callable[[float, float | None], None] | None = None,
+    ) -> ExportedShots:
         """Write all files of one video; what fails (a full disk, a file without times to split by, ...) is reported,
-        the rest is written."""
+        the rest is written.
+
+        Args:
+            detection: The shots.
+            on_progress: Called while the video is split, with (frames read, frames in all).
+        """
         stem = Path(detection.path).stem
         name, count = stem, 1
         # Names that differ only in case are one name on many disks.
@@ -117,7 +166,11 @@ class ShotExporter:
             count += 1
             name = f"{stem}-{count}"
         self._names.add(name.casefold())
-        own_folder = "" if name == stem else name
+        # Names that say nothing of the video are told apart by folders.
+        shared = len(self._sources) > 1 and not self._template.uses("name")
+        own_folder = name if shared or name != stem else ""
+        if _TABLE in self._targets:
+            self._table.add(detection)
         files: list[tuple[str, Path]] = []
         failures: list[tuple[str, str]] = []
         for key, form in self._formats.items():
@@ -133,28 +186,32 @@ class ShotExporter:
         thumbnails: tuple[Path, ...] = ()
         if (folder := self._targets.get("thumbnails")) is not None:
             with _collect(failures, detection.path):
-                thumbnails = write_thumbnails(detection, folder / own_folder)
+                thumbnails = write_thumbnails(
+                    detection,
+                    folder / own_folder,
+                    short_side=self._settings.image_size,
+                    count=self._settings.images,
+                    form=self._settings.image_format,
+                    template=self._template,
+                )
         report = None
         if (folder := self._targets.get("split")) is not None:
             with _collect(failures, detection.path):
-                self._check_pieces(folder / own_folder, stem)
-                report = split_shots(detection, folder / own_folder)
+                report = self._split(detection, folder / own_folder, on_progress)
         return ExportedShots(tuple(files), thumbnails, report, tuple(failures))
 
-    def export_table(
-        self, detections: Sequence[ShotDetection]
-    ) -> tuple[Path | None, tuple[tuple[str, str], ...]]:
-        """Write the table of the shots of all videos.
+    def export_table(self) -> tuple[Path | None, tuple[tuple[str, str], ...]]:
+        """Write the table of the shots of all videos that were exported.
 
         Returns:
             Its path, or None if no table is requested, there are no videos or it fails; and (file, cause) of a failure.
         """
         path = self._targets.get(_TABLE)
-        if path is None or not detections:
+        if path is None or not len(self._table):
             return None, ()
         failures: list[tuple[str, str]] = []
         with _collect(failures, os.fspath(path)):
-            write_shots_csv(detections, path)
+            self._table.write(path)
         return None if failures else path, tuple(failures)
 
     def _check(self, name: str, target: Path) -> None:
@@ -192,15 +249,30 @@ class ShotExporter:
                 f"{name} would overwrite {os.fspath(path)!r}, which is {owner}; choose another name"
             )
 
-    def _check_pieces(self, folder: Path, stem: str) -> None:
-        """Raise InvalidArgumentError if an input video has the name of a piece."""
+    def _split(
+        self,
+        detection: ShotDetection,
+        folder: Path,
+        on_progress: Callable[[float, float | None], None] | None,
+    ) -> SplitReport:
+        """Split a video, unless an input video has the name of a piece."""
         here = os.path.realpath(folder)
+        names = {self._template.format(detection, place + 1) for place in range(len(detection.shots))}
         for source in self._sources:
             place, name = os.path.split(os.path.realpath(source))
-            if place == here and re.fullmatch(rf"{re.escape(stem)}-\d{{3,}}", Path(name).stem):
+            if place == here and Path(name).stem in names:
                 raise InvalidArgumentError(
                     f"split would overwrite {source!r}, which is one of the videos; choose another folder"
                 )
+        if self._settings.copies:
+            return copy_shots(detection, folder, template=self._template)
+        return split_shots(
+            detection,
+            folder,
+            quality=self._settings.quality,
+            template=self._template,
+            on_progress=on_progress,
+        )
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vidkin._base.outputs import open_output
-from vidkin.shots.export.files import iter_shot_images
+from vidkin.shots.export.images import iter_shot_images
 
 if TYPE_CHECKING:
     from vidkin.shots.shot import ShotDetection
@@ -53,7 +53,7 @@ def write_contact_sheet(
             f"<p>Shots: {len(detection.shots)}, transitions: {len(detection.cuts)}, "
             f"detector: {html.escape(detection.detector)}</p>\n<ol>\n"
         )
-        for number, image in iter_shot_images(detection, short_side=short_side):
+        for number, _, _, image in iter_shot_images(detection, short_side=short_side):
             shot = detection.shots[number - 1]
             transition = opening.get(shot.start_frame)
             begins = "" if transition is None else f" · {transition.kind} {transition.confidence:.2f}"

@@ -18,7 +18,7 @@ from vidkin.shots.export.timecode import frame_at, timecode, timeline_rate
 if TYPE_CHECKING:
     from vidkin.shots.shot import ShotDetection
 
-__all__ = ["detection_as_dict", "write_shots_csv", "write_stats_csv"]
+__all__ = ["ShotTable", "detection_as_dict", "write_shots_csv", "write_stats_csv"]
 
 PathLike = str | os.PathLike[str]
 
@@ -75,36 +75,61 @@ def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None
     Raises:
         MediaError: The file cannot be written.
     """
-    with (
-        open_output(path) as partial,
-        partial.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file,
-    ):
-        rows = csv.writer(file)
-        rows.writerow(_CSV_COLUMNS)
-        for detection in detections:
-            rate = timeline_rate(np.asarray(detection.frame_times))
-            opening = {cut.frame: cut for cut in detection.cuts}
-            for number, shot in enumerate(detection.shots, start=1):
-                cut = opening.get(shot.start_frame)
-                if cut is not None and not cut.is_gradual:
-                    cut = None
-                rows.writerow(
-                    [
-                        replace_controls(detection.path),
-                        number,
-                        _seconds(shot.start),
-                        _seconds(shot.end),
-                        shot.start_frame,
-                        shot.end_frame,
-                        timecode(frame_at(shot.start, rate), rate),
-                        timecode(frame_at(shot.end, rate), rate),
-                        shot.kind,
-                        _score(shot.confidence),
-                        "" if cut is None else _seconds(cut.start),
-                        "" if cut is None else _seconds(cut.end),
-                        _score(shot.critical),
-                    ]
-                )
+    table = ShotTable()
+    for detection in detections:
+        table.add(detection)
+    table.write(path)
+
+
+class ShotTable:
+    """The lines of `write_shots_csv`, gathered video by video; nothing else of a detection is held."""
+
+    def __init__(self) -> None:
+        self._rows: list[list[str]] = []
+        self._videos = 0
+
+    def __len__(self) -> int:
+        """Videos that were added."""
+        return self._videos
+
+    def add(self, detection: ShotDetection) -> None:
+        """Add the shots of a video."""
+        self._videos += 1
+        rate = timeline_rate(np.asarray(detection.frame_times))
+        opening = {cut.frame: cut for cut in detection.cuts if cut.is_gradual}
+        for number, shot in enumerate(detection.shots, start=1):
+            cut = opening.get(shot.start_frame)
+            self._rows.append(
+                [
+                    replace_controls(detection.path),
+                    str(number),
+                    _seconds(shot.start),
+                    _seconds(shot.end),
+                    str(shot.start_frame),
+                    str(shot.end_frame),
+                    timecode(frame_at(shot.start, rate), rate),
+                    timecode(frame_at(shot.end, rate), rate),
+                    shot.kind,
+                    _score(shot.confidence),
+                    "" if cut is None else _seconds(cut.start),
+                    "" if cut is None else _seconds(cut.end),
+                    _score(shot.critical),
+                ]
+            )
+
+    def write(self, path: PathLike) -> None:
+        """Write what was added.
+
+        Raises:
+            MediaError: The file cannot be written.
+        """
+        with (
+            open_output(path) as partial,
+            partial.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file,
+        ):
+            rows = csv.writer(file)
+            rows.writerow(_CSV_COLUMNS)
+            rows.writerows(self._rows)
 
 
 def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -47,7 +48,12 @@ class SplitPlan:
 
 
 def plan_split(
-    name: str, container: InputContainer, main: VideoStream, kept: set[int], starts: Sequence[float]
+    name: str,
+    container: InputContainer,
+    main: VideoStream,
+    kept: AbstractSet[int],
+    starts: Sequence[float],
+    unwanted: Collection[int] = (),
 ) -> SplitPlan:
     """Read all packets once, choose a key frame for each start, and assign every packet to a piece.
 
@@ -57,6 +63,7 @@ def plan_split(
         main: Its video.
         kept: Numbers of the streams that the pieces hold.
         starts: Seconds from the first picture, increasing.
+        unwanted: Parts that are in no piece, as far as they need not be in that of a neighbor.
 
     Raises:
         MediaError: The pictures have no times, or there are none.
@@ -91,6 +98,11 @@ def plan_split(
     # Half a unit of tolerance, as times in seconds are rounded.
     units = [Fraction(start) / tick + base + Fraction(1, 2) for start in starts]
     places = [max(0, bisect_right(serving, (unit, math.inf)) - 1) for unit in units]
+    for part in sorted(unwanted, reverse=True):
+        # The part before is whole if this one begins at the key frame after its start, if there is one for it.
+        later = bisect_left(serving, (units[part] - 1, 0))
+        following = places[part + 1] if part + 1 < len(places) else len(serving)
+        places[part] = later if later < following else places[max(0, part - 1)]
     chosen = sorted({0, *places})
     entries = [serving[place] for place in chosen]
     pieces = _pieces(container, main.index, stamps, entries, tick)
@@ -98,7 +110,7 @@ def plan_split(
     return SplitPlan(tick, base, end, [time for time, _ in entries], owners, pieces)
 
 
-def iter_packets(container: InputContainer, kept: set[int]) -> Iterator[Packet[Any]]:
+def iter_packets(container: InputContainer, kept: AbstractSet[int]) -> Iterator[Packet[Any]]:
     """The packets of the kept streams that have content, in the order of the file."""
     for packet in container.demux([stream for stream in container.streams if stream.index in kept]):
         if packet.size:

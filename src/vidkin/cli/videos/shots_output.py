@@ -1,0 +1,127 @@
+"""What ``vidkin shots`` prints: tables of shots and pieces, and what was written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from vidkin.cli.console import note, path_text, say, table
+from vidkin.rendering.json_values import as_json
+from vidkin.rendering.text import clock, number
+
+if TYPE_CHECKING:
+    from vidkin.media import SplitReport
+    from vidkin.shots import ExportedShots, ShotDetection
+
+__all__ = ["print_shots", "shots_as_json"]
+
+# Seconds by which a piece begins before its first shot are shown from here on.
+_MIN_EARLY = 0.05
+
+
+def shots_as_json(detection: ShotDetection, exported: ExportedShots) -> dict[str, Any]:
+    """The shots of a video and the files made of them as plain values."""
+    from vidkin.shots import detection_as_dict
+
+    return {
+        **detection_as_dict(detection),
+        "files": {name: as_json(path) for name, path in exported.files},
+        "thumbnails": as_json(exported.thumbnails),
+        "split": as_json(exported.split),
+    }
+
+
+def print_shots(detection: ShotDetection, exported: ExportedShots, limit: int | None) -> None:
+    """Print the shots of a video, at most ``limit``, and the files made of them."""
+    gradual = sum(cut.is_gradual for cut in detection.cuts)
+    counts = [
+        number(len(detection.shots), "shot"),
+        number(len(detection.cuts) - gradual, "hard cut"),
+        *([number(gradual, "gradual transition")] if gradual else []),
+    ]
+    length = clock(detection.shots[-1].end - detection.shots[0].start) if detection.shots else clock(0)
+    say(path_text(detection.path).append(f": {', '.join(counts)} in {length} ({detection.detector})"))
+    rows: list[list[str | Text]] = []
+    for place, shot in enumerate(detection.shots[:limit], start=1):
+        first = shot.kind == "start"
+        rows.append(
+            [
+                str(place),
+                _precise(shot.start),
+                _precise(shot.end),
+                f"{shot.end - shot.start:.2f}",
+                str(shot.start_frame),
+                "" if first else shot.kind,
+                "" if first else f"{shot.confidence:.2f}",
+                "" if shot.critical is None else f"{shot.critical:.2f}",
+            ]
+        )
+    table(None, _COLUMNS, rows)
+    if len(rows) < len(detection.shots):
+        note(f"{number(len(detection.shots) - len(rows), 'more shot')} not shown.")
+    for name, path in exported.files:
+        say(path_text(path).append(f": {_DESCRIPTIONS[name]}"))
+    if exported.thumbnails:
+        say(path_text(exported.thumbnails[0].parent).append(f": {number(len(exported.thumbnails), 'image')}"))
+    if exported.split is not None:
+        _print_pieces(detection, exported.split)
+
+
+def _print_pieces(detection: ShotDetection, report: SplitReport) -> None:
+    """Each piece, the shots in it, and by how much it begins before its first shot."""
+    rows: list[list[str | Text]] = []
+    for piece in report.pieces:
+        parts = [part + 1 for part in piece.parts]
+        numbers = "" if not parts else str(parts[0]) if len(parts) == 1 else f"{parts[0]} - {parts[-1]}"
+        early = detection.shots[piece.parts[0]].start - piece.start if piece.parts else 0.0
+        rows.append(
+            [
+                path_text(piece.path),
+                numbers,
+                _precise(piece.start),
+                _precise(piece.end),
+                f"{early:.2f} s" if early >= _MIN_EARLY else "",
+                str(piece.encoded) if piece.encoded else "",
+            ]
+        )
+    table(None, _PIECE_COLUMNS, rows)
+    for stream in report.left_out:
+        note(f"Not in any piece: {stream}", style="yellow")
+
+
+def _precise(seconds: float) -> str:
+    """Seconds as ``m:ss.ss``: two frames of any usual rate never look the same."""
+    hundredths = int(seconds * 100 + 0.5 + 1e-9)
+    minutes, rest = divmod(hundredths, 6000)
+    hours, minutes = divmod(minutes, 60)
+    tail = f"{rest // 100:02d}.{rest % 100:02d}"
+    return f"{hours}:{minutes:02d}:{tail}" if hours else f"{minutes}:{tail}"
+
+
+_COLUMNS = (
+    ("#", "right"),
+    ("start", "right"),
+    ("end", "right"),
+    ("seconds", "right"),
+    ("frame", "right"),
+    ("cut in by", "left"),
+    ("confidence", "right"),
+    ("critical", "right"),
+)
+_PIECE_COLUMNS = (
+    ("piece", "left"),
+    ("shots", "right"),
+    ("begins", "right"),
+    ("ends", "right"),
+    ("before its shot", "right"),
+    ("encoded frames", "right"),
+)
+_DESCRIPTIONS = {
+    "edl": "edit decision list",
+    "otio": "OpenTimelineIO timeline",
+    "chapters": "chapters",
+    "stats": "the curve as a table",
+    "plot": "the curve as an image",
+    "html": "contact sheet",
+}

@@ -1,0 +1,97 @@
+"""Which streams of a video go into its pieces, and the format of the files."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import av
+
+from vidkin.errors import MediaError
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.stream import Stream
+    from av.video.stream import VideoStream
+
+__all__ = ["PieceForm", "choose_form"]
+
+# Used if the format of the source cannot be written; it holds nearly everything.
+_FALLBACK = ".mkv"
+_KEPT_KINDS = ("video", "audio", "subtitle")
+
+
+class PieceForm(NamedTuple):
+    """The form of all pieces of a video.
+
+    Attributes:
+        suffix: Extension of the files.
+        kept: Numbers of the streams that they hold.
+        left_out: The other streams in words.
+    """
+
+    suffix: str
+    kept: frozenset[int]
+    left_out: tuple[str, ...]
+
+
+def choose_form(
+    name: str, container: InputContainer, main: VideoStream, *, codec: str | None = None
+) -> PieceForm:
+    """The format of the source, or Matroska if that cannot be written, and the streams that it can hold.
+
+    Args:
+        name: The file.
+        container: The open file.
+        main: Its video; other videos than this one are left out if it is encoded with another codec.
+        codec: FFmpeg's name of the codec that the video is encoded with; None keeps its own. MP4 is tried first then.
+
+    Raises:
+        MediaError: No format can hold the video.
+    """
+    candidates: list[Stream] = []
+    left_out = []
+    for stream in container.streams:
+        cover = bool(stream.disposition & av.stream.Disposition.attached_pic)
+        if stream.index == main.index or (stream.type in _KEPT_KINDS and not cover):
+            candidates.append(stream)
+        else:
+            left_out.append(f"stream {stream.index}: {'cover picture' if cover else stream.type}")
+    first = Path(name).suffix.lower() if codec is None else ".mp4"
+    # A trial is the only way to ask a muxer; it writes only an empty file.
+    with tempfile.TemporaryDirectory() as trials:
+        for suffix in dict.fromkeys((first, _FALLBACK)):
+            fit = _holdable(f"file:{trials}/trial{suffix}", candidates, main.index, codec)
+            # Sound is worth more than a format that was not the source's anyway.
+            silent = codec is not None and any(
+                stream.type == "audio" and stream.index not in fit for stream in candidates
+            )
+            if main.index in fit and not (silent and suffix != _FALLBACK):
+                left_out += [
+                    f"stream {stream.index}: {stream.type}, which {suffix} files cannot hold"
+                    for stream in candidates
+                    if stream.index not in fit
+                ]
+                return PieceForm(suffix, frozenset(fit), tuple(left_out))
+    raise MediaError(name, f"its {main.codec_context.name} video cannot be written to a file of pieces")
+
+
+def _holdable(trial: str, streams: Sequence[Stream], main: int, codec: str | None) -> set[int]:
+    """Numbers of the streams that a file of this name can hold."""
+    fit = set()
+    try:
+        with av.open(trial, "w") as output:
+            for stream in streams:
+                with suppress(ValueError):  # from PyAV, if the format cannot hold it
+                    if stream.index == main and codec is not None:
+                        output.add_mux_stream(codec)
+                    else:
+                        # Opaque: the codec's name is enough, as a decoder may have no encoder of the same name.
+                        output.add_stream_from_template(stream, opaque=True)
+                    fit.add(stream.index)
+    except ValueError:  # from PyAV, if the extension is of no format
+        return set()
+    return fit

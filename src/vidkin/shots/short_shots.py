@@ -1,0 +1,56 @@
+"""Shots that are too short to be of use: left out, or joined to their neighbors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from vidkin._base.checks import check_not_negative
+from vidkin.shots.shot import Shot, ShotDetection
+
+__all__ = ["drop_short_shots", "merge_short_shots"]
+
+# Lengths nearer than this, in seconds, are the same.
+_TOLERANCE = 1e-6
+
+
+def drop_short_shots(detection: ShotDetection, min_length: float) -> ShotDetection:
+    """The detection without shots of less than ``min_length`` seconds; the transitions stay.
+
+    Raises:
+        InvalidArgumentError: The length is negative.
+    """
+    check_not_negative(min_length=min_length)
+    shots = tuple(shot for shot in detection.shots if not _is_short(shot, min_length))
+    return replace(detection, shots=shots)
+
+
+def merge_short_shots(detection: ShotDetection, min_length: float) -> ShotDetection:
+    """The detection with shots of less than ``min_length`` seconds joined to a neighbor, the shortest first.
+
+    Of the two transitions around such a shot the less certain one is given up. A joined shot is as critical as its last
+    part. One shot remains, however short.
+
+    Raises:
+        InvalidArgumentError: The length is negative.
+    """
+    check_not_negative(min_length=min_length)
+    shots = list(detection.shots)
+    while len(shots) > 1:
+        place = min(range(len(shots)), key=lambda place: shots[place].end - shots[place].start)
+        if not _is_short(shots[place], min_length):
+            break
+        is_first, is_last = place == 0, place == len(shots) - 1
+        goes_back = is_last or (not is_first and shots[place].confidence <= shots[place + 1].confidence)
+        first = place - 1 if goes_back else place
+        shots[first : first + 2] = [_join(shots[first], shots[first + 1])]
+    opened = {shot.start_frame for shot in shots}
+    cuts = tuple(cut for cut in detection.cuts if cut.frame in opened)
+    return replace(detection, shots=tuple(shots), cuts=cuts)
+
+
+def _is_short(shot: Shot, min_length: float) -> bool:
+    return shot.end - shot.start < min_length - _TOLERANCE
+
+
+def _join(first: Shot, second: Shot) -> Shot:
+    return replace(first, end=second.end, end_frame=second.end_frame, critical=second.critical)

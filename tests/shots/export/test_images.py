@@ -1,0 +1,88 @@
+"""Images of shots: which frames they are, how many, in what form and under which names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.support.detections import cut_video, detection
+from tests.support.videos import encode, pan
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.media import read_frames
+from vidkin.shots import NameTemplate, write_thumbnails
+
+
+def test_a_thumbnail_is_the_middle_frame_of_its_shot(tmp_path: Path) -> None:
+    source = cut_video(tmp_path / "film 山.mp4")
+    paths = write_thumbnails(detection(source), tmp_path / "pictures", short_side=128)
+    assert [path.name for path in paths] == ["film 山-001.jpg", "film 山-002.jpg", "film 山-003.jpg"]
+    assert frames_shown(source, paths) == [9, 32, 52]
+
+
+def test_several_images_are_spread_over_a_shot(tmp_path: Path) -> None:
+    """Of 20, 25 and 15 frames: the middles of their halves."""
+    source = cut_video(tmp_path / "film.mp4")
+    paths = write_thumbnails(detection(source), tmp_path / "pictures", short_side=None, count=2, form="png")
+    assert [path.name for path in paths] == [
+        f"film-00{shot}-{image}.png" for shot in (1, 2, 3) for image in (1, 2)
+    ]
+    assert frames_shown(source, paths) == [4, 14, 25, 38, 48, 55]
+
+
+def test_a_middle_frame_that_is_black_is_passed_over(tmp_path: Path) -> None:
+    """The first shot is black but for frames 3 to 6, a quarter of the way; the second is black all through."""
+    coffee, black = list(pan("coffee", 60)), np.zeros((128, 192, 3), np.uint8)
+    images = [image if 3 <= place < 7 or place >= 45 else black for place, image in enumerate(coffee)]
+    images[22] = black + np.uint8(25)
+    source = encode(tmp_path / "film.mp4", images, options={"crf": "4"})
+    paths = write_thumbnails(detection(source), tmp_path / "pictures", form="png", short_side=128)
+    assert frames_shown(source, [paths[0]]) == [4]
+    with Image.open(paths[1]) as picture:
+        assert np.asarray(picture).mean() < 30
+    assert len(paths) == 3
+
+
+def test_a_shot_of_few_frames_has_few_images(tmp_path: Path) -> None:
+    source = cut_video(tmp_path / "film.mp4")
+    given = detection(source)
+    short = replace(given, shots=(replace(given.shots[0], end_frame=2, end=0.2),))
+    assert len(write_thumbnails(short, tmp_path / "pictures", count=5)) == 2
+
+
+def test_names_of_ones_own(tmp_path: Path) -> None:
+    source = cut_video(tmp_path / "film.mp4")
+    template = NameTemplate("{shot:02d} {kind}")
+    paths = write_thumbnails(detection(source), tmp_path / "pictures", template=template, count=2)
+    assert [path.name for path in paths][:3] == ["01 start-1.jpg", "01 start-2.jpg", "02 hard-1.jpg"]
+
+
+def test_thumbnails_are_scaled(tmp_path: Path) -> None:
+    source = cut_video(tmp_path / "film.mp4")
+    for path in write_thumbnails(detection(source), tmp_path, short_side=64, form="webp"):
+        with Image.open(path) as picture:
+            assert (picture.size, picture.format) == ((96, 64), "WEBP")
+
+
+def test_what_cannot_be_done(tmp_path: Path) -> None:
+    source = cut_video(tmp_path / "film.mp4")
+    with pytest.raises(MediaError, match=r"film.mp4: the folder cannot be created"):
+        write_thumbnails(detection(source), source)
+    with pytest.raises(InvalidArgumentError, match=r"image format must be one of .*got 'tiff'"):
+        write_thumbnails(detection(source), tmp_path, form="tiff")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match=r"count must be at least 1, got 0"):
+        write_thumbnails(detection(source), tmp_path, count=0)
+
+
+def frames_shown(source: Path, paths: tuple[Path, ...] | list[Path]) -> list[int]:
+    """Which frames the images show."""
+    images = read_frames(source, rate=None).images.astype(int)
+    found = []
+    for path in paths:
+        with Image.open(path) as picture:
+            shown = np.asarray(picture).astype(int)
+        found.append(int(np.abs(images - shown).mean((1, 2, 3)).argmin()))
+    return found
