@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 
 from vidkin._version import __version__
+from vidkin.cli.config import config_path, option_defaults, read_sections
 from vidkin.cli.exit import Status, status_of
 from vidkin.cli.lazy import LazyCommand, LazyGroup, new_app
 from vidkin.errors import VidkinError
@@ -101,6 +102,14 @@ class _Commands(LazyGroup):
         options = args[: args.index("--")] if "--" in args else args
         ctx.meta[_WANTS_JSON] = "--json" in options
         return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """The command, with the defaults that the user's configuration gives to its options."""
+        name, command, rest = super().resolve_command(ctx, args)
+        path = config_path()
+        if name is not None and command is not None and (section := read_sections(path).get(name)):
+            ctx.default_map = {name: option_defaults(path, name, section, command.params)}
+        return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
         try:

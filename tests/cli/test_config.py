@@ -1,0 +1,64 @@
+"""The configuration file: defaults for options, and what is wrong in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import run
+from tests.support.detections import cut_video
+from vidkin.cli.config import config_path
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "my settings.toml"
+    monkeypatch.setenv("VIDKIN_CONFIG", str(path))
+    return path
+
+
+def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("VIDKIN_CONFIG", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert config_path() == tmp_path / ".config" / "vidkin" / "config.toml"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "x"))
+    assert config_path() == tmp_path / "x" / "vidkin" / "config.toml"
+
+
+def test_a_section_gives_defaults_and_options_win(config: Path, tmp_path: Path) -> None:
+    film = cut_video(tmp_path / "film.mp4")
+    config.write_text('[shots]\ndetector = "shotdetect"\nlimit = 1\ntypes = "hard"\nmin-length = 2.2\n')
+    outcome = run("shots", film)
+    assert "film.mp4: 1 shot, 2 hard cuts" in outcome.out
+    assert "(shotdetect)" in outcome.out
+    outcome = run("shots", film, "--min-length", "0")
+    assert "3 shots" in outcome.out
+    assert outcome.err == "2 more shots not shown.\n"
+    assert "[default: shotdetect]" in " ".join(run("shots", "--help").out.split())
+
+
+def test_no_file_is_no_mistake(config: Path) -> None:
+    assert not config.exists()
+    assert "there is no such file" in run("shots", "gone.mp4", status=3).err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[shots]\nmin_lenght = 3\n", "[shots] has no option 'min_lenght'; choose from chapters, copy, csv"),
+        ("limit = 3\n", "limit must be in the section of a command, for example below [shots]"),
+        ("[shots\n", "the configuration is not TOML"),
+        ("[shots]\nlimit = [1, 2]\n", "limit in [shots] must be a single value, got [1, 2]"),
+        ("[shots]\nlimit = 0\n", "Invalid value for '--limit' / '-n'"),
+    ],
+)
+def test_what_is_wrong_is_told(config: Path, text: str, message: str) -> None:
+    config.write_text(text)
+    assert message in run("shots", "film.mp4", status=2).err
+
+
+def test_a_file_that_cannot_be_read(config: Path) -> None:
+    config.mkdir()
+    assert "the configuration cannot be read" in run("shots", "film.mp4", status=2).err
