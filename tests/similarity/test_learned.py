@@ -33,8 +33,8 @@ class ChamferComparator:
     def learned_map(self, frame_map: torch.Tensor) -> torch.Tensor:
         return frame_map.clamp(-1, 1)
 
-    def video_score(self, learned_map: torch.Tensor) -> float:
-        return float(temporal_chamfer(learned_map))
+    def video_score(self, learned_map: torch.Tensor) -> torch.Tensor:
+        return temporal_chamfer(learned_map)
 
 
 SCORER = LearnedScorer(ChamferComparator(), (0.0, 0.5), identity="chamfer")
@@ -81,6 +81,19 @@ def test_an_excerpt_is_found_whichever_side_it_is() -> None:
     assert swapped.segments[0].query_start == pytest.approx(20)
     assert swapped.map.shape == (60, 15)
     torch.testing.assert_close(swapped.map, result.map.T)
+
+
+def test_moments_that_are_scattered_over_a_long_video_are_no_match() -> None:
+    clip, long = moments(0, 10), moments(0, 200, noise=8)
+    scattered = long.clone()
+    scattered[::20] = clip  # each of the ten moments is there, 20 s after the one before
+    together = long.clone()
+    together[117:127] = clip
+    apart, contained = SCORER.score(video(clip), [video(scattered), video(together)])
+    # At most two of ten lie in a stretch of 30 s.
+    assert apart.score < 0.2
+    assert contained.score == 1.0
+    assert contained.segments[0].target_start == pytest.approx(117)
 
 
 def test_a_query_is_compared_at_the_rate_of_the_target() -> None:

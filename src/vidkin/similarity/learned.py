@@ -52,8 +52,8 @@ class VideoComparator(Protocol):
         """[Tq', Tt'] in [-1, 1] of a map of any size."""
         ...
 
-    def video_score(self, learned_map: torch.Tensor) -> float:
-        """In [-1, 1]."""
+    def video_score(self, learned_map: torch.Tensor) -> torch.Tensor:
+        """[...] in [-1, 1] of learned maps [..., Tq', Tt']."""
         ...
 
 
@@ -61,9 +61,10 @@ class VideoComparator(Protocol):
 class LearnedScorer:
     """Scores how certain a trained comparator is that two videos show the same, and finds where.
 
-    The shorter video is looked for in the longer one. Frames without information are left out, and the more densely
-    sampled side is thinned to the period of the other. With s the comparator's score of the pair, s0 that of the
-    shorter video with itself, and (m, u) the median and the 99th percentile of unrelated videos:
+    The shorter video is looked for in the longer one, in stretches of three times its length. Frames without
+    information are left out, and the more densely sampled side is thinned to the period of the other. With s the
+    comparator's score of the pair, s0 that of the shorter video with itself, and (m, u) the median and the 99th
+    percentile of unrelated videos:
     ``score = .2 + .8 (s - u) / (s0 - u)`` above u, ``.2 (s - m) / (u - m)`` below, cut to [0, 1]. So a video scores 1
     with itself, and unrelated videos score below .2.
 
@@ -148,7 +149,7 @@ class LearnedScorer:
         frame_map = self.comparator.frame_map(shorter.values, longer.values)
         rows, columns = _common_clock(shorter, longer, frame_map)
         learned = self.comparator.learned_map(frame_map[rows][:, columns])
-        raw = self.comparator.video_score(learned)
+        raw = self._best_window(learned)
         spread = (learned / 2 + 0.5).float()
         for axis, (side, places) in enumerate(((shorter, rows), (longer, columns))):
             # Each frame has the value of the compared frame before it, which stands for `reduction` of them.
@@ -157,6 +158,19 @@ class LearnedScorer:
             before = (torch.searchsorted(compared, times.contiguous(), right=True) - 1).clamp(min=0)
             spread = spread.index_select(axis, before // self.comparator.reduction)
         return raw, spread
+
+    def _best_window(self, learned: torch.Tensor) -> float:
+        """The highest score of the shorter video in any stretch of the longer one that is three times as long.
+
+        In all of a long video every moment finds something similar somewhere, which is no match.
+        """
+        rows, columns = learned.shape
+        width = 3 * rows
+        if columns <= width:
+            return float(self.comparator.video_score(learned))
+        starts = torch.arange(0, columns - width + rows, rows).clamp(max=columns - width)
+        windows = learned[:, starts[:, None] + torch.arange(width)]
+        return float(self.comparator.video_score(windows.transpose(0, 1)).max())
 
     def _calibrate(self, raw: float, itself: float) -> float:
         median, high = self.unrelated

@@ -30,7 +30,7 @@ def random_videos(count: int, frames: int, regions: int, dimension: int, seed: i
 def score(comparator: Comparator, query: torch.Tensor, target: torch.Tensor) -> float:
     with torch.no_grad():
         frame_map = comparator.frame_map(comparator.weigh(query), comparator.weigh(target))
-        return comparator.video_score(comparator.learned_map(frame_map))
+        return float(comparator.video_score(comparator.learned_map(frame_map)))
 
 
 def test_a_score_by_hand() -> None:

@@ -119,7 +119,7 @@ def test_scores_are_those_of_the_published_code(layout: str, tmp_path: Path, whi
 def score(comparator: Comparator, query: torch.Tensor, target: torch.Tensor) -> float:
     with torch.no_grad():
         frame_map = comparator.frame_map(comparator.weigh(query), comparator.weigh(target))
-        return comparator.video_score(comparator.learned_map(frame_map))
+        return float(comparator.video_score(comparator.learned_map(frame_map)))
 
 
 def test_the_binary_student_of_dns(tmp_path: Path, whitening: Path) -> None:

@@ -97,15 +97,8 @@ class ComparatorSystem:
         if segments:
             return self._finder.compare(query, targets, segments=True)
         comparator, weighed = self._comparator, self._comparator.weigh(query.whole)
-        return [
-            (
-                comparator.video_score(
-                    comparator.learned_map(comparator.frame_map(weighed, comparator.weigh(target.whole)))
-                ),
-                (),
-            )
-            for target in targets
-        ]
+        maps = [comparator.frame_map(weighed, comparator.weigh(target.whole)) for target in targets]
+        return [(float(comparator.video_score(comparator.learned_map(found))), ()) for found in maps]
 
 
 class ScorerSystem:

@@ -82,15 +82,14 @@ class Comparator(nn.Module):
         learned = frame_map if self.visil_head is None else self.visil_head.in_blocks(frame_map)
         return learned.clamp(-1, 1)
 
-    def video_score(self, learned_map: torch.Tensor) -> float:
-        """In [-1, 1], from the learned map [Tq', Tt']."""
-        score = temporal_chamfer(
+    def video_score(self, learned_map: torch.Tensor) -> torch.Tensor:
+        """[...] in [-1, 1], from learned maps [..., Tq', Tt']."""
+        return temporal_chamfer(
             learned_map,
             temporal_share=self.config.temporal_share,
             symmetric=self.config.symmetric,
             longest=self.config.temporal_span or None,
         )
-        return float(score)
 
     @property
     def reduction(self) -> int:
