@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,9 @@ from typer.testing import CliRunner
 
 from tests.support.videos import encode, pan
 from vidkin.cli.app import app
+
+# What the person who runs the tests has configured is none of their business.
+os.environ["VIDKIN_CONFIG"] = os.devnull
 
 
 @dataclass(frozen=True)

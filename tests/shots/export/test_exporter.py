@@ -99,6 +99,18 @@ def test_targets_are_checked_before_any_work(tmp_path: Path, targets: dict[str, 
         )
 
 
+def test_a_folder_that_cannot_be_written_to_is_told_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For some users, tests in containers among them, there is no such folder: the system's answer is made up."""
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != locked)
+    with pytest.raises(InvalidArgumentError, match=r"split: '.*locked' cannot be written to; choose another"):
+        ShotExporter({"split": locked / "not yet" / "there"}, ["film.mp4"])
+    ShotExporter({"split": tmp_path / "not yet"}, ["film.mp4"])
+
+
 def test_formats_are_checked_before_any_work(tmp_path: Path) -> None:
     def missing() -> None:
         raise MissingPartError("install it")

@@ -159,10 +159,10 @@ def _finish(count: int, failures: Sequence[tuple[str, str]]) -> None:
 
 
 def _export(exporter: ShotExporter, detection: ShotDetection, *, show: bool) -> ExportedShots:
-    """All files of one video, with a progress bar where that takes long."""
+    """All files of one video, with a progress bar unless another one is on the screen."""
     if not show:
         return exporter.export(detection)
-    with meter(f"split {os.path.basename(detection.path)}") as bar:
+    with meter(f"writing {os.path.basename(detection.path)}") as bar:
         return exporter.export(detection, on_progress=bar.update)
 
 

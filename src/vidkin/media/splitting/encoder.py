@@ -30,6 +30,8 @@ _DEFAULT = "libx264"
 _WORST = 51
 # The scale of VP8 and VP9 ends here.
 _OTHER_WORST = 63
+# Bits a second, more than any video needs.
+_AMPLE_RATE = "200000000"
 # Frames from one key frame to the next.
 _GROUP = 240
 # Types of pictures, as FFmpeg numbers them.
@@ -143,7 +145,8 @@ def _options(name: str, quality: int, profile: str | None, number: int | None, d
             return {"crf": str(quality), "preset": "veryfast", "x265-params": "bframes=0:log-level=error"}
         case _:
             speed = {"deadline": "good", "cpu-used": "4", "auto-alt-ref": "0", "lag-in-frames": "0"}
-            return {"crf": other, "b": "0", **speed}
+            # VP8 takes the quality for the best within a bit rate; VP9 without one keeps to it.
+            return {"crf": other, "b": "0" if name == "libvpx-vp9" else _AMPLE_RATE, **speed}
 
 
 def _pixel_format(name: str, given: VideoCodecContext) -> str:

@@ -229,6 +229,12 @@ class ShotExporter:
                 raise InvalidArgumentError(
                     f"{name} must be a folder{'' if name in _FOLDERS else ' for several videos'}, got the file {shown}"
                 )
+            absolute = target.absolute()
+            parent = next(path for path in (absolute, *absolute.parents) if os.path.isdir(path))
+            if not os.access(parent, os.W_OK):
+                raise InvalidArgumentError(
+                    f"{name}: {os.fspath(parent)!r} cannot be written to; choose another folder"
+                )
             return
         if is_folder:
             if name == _TABLE:
