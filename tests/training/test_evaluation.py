@@ -63,6 +63,20 @@ class TestMeasures:
         assert measure_one("map", vectors, LABELS, on_circle(IN_ORDER), LABELS) == found["map"]
         assert found["recall_at_1"] == pytest.approx(0.75)
 
+    def test_gallery_quadlets_take_p_i_and_n_of_the_gallery(self) -> None:
+        # One query at 0; the gallery has p at 40, i at 30 and at 50, n at 60: only (p, i at 50, n) is in order.
+        labels = torch.tensor([[0, 0], [0, 1], [0, 1], [1, 2]])
+        found = measure_embeddings(
+            on_circle([0]), torch.tensor([[0, 0]]), on_circle([40, 30, 50, 60]), labels
+        )
+        assert found["qp_gallery"] == 0.5
+        assert found["tp_gallery"] == 1.0
+        assert math.isnan(found["qp"])
+        # With one split for both there is one protocol.
+        vectors = on_circle(IN_ORDER)
+        both = measure_embeddings(vectors, LABELS, None, None)
+        assert (both["qp_gallery"], both["tp_gallery"]) == (both["qp"], both["tp"])
+
     def test_without_a_gallery_no_item_ranks_itself(self) -> None:
         vectors = on_circle([0, 90, 1, 91, 180, 270, 181, 271])
         found = measure_embeddings(vectors, LABELS, None, None)

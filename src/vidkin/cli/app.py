@@ -86,7 +86,7 @@ class _Commands(LazyGroup):
         ),
         "benchmark": LazyCommand(
             "vidkin.cli.benchmark:app",
-            "Compare methods: each one with the same data, number of steps and seeds.",
+            "Compare methods on the same data; each page says what they have in common, and what is reduced.",
         ),
         "doctor": LazyCommand(
             "vidkin.cli.doctor:doctor",

@@ -111,7 +111,7 @@ def open_classical(
 
 @cache
 def shipped_whitening() -> Whitening:
-    """The whitening inside the package, fitted by ``benchmarks/fit_classical_whitening.py``."""
+    """The whitening inside the package, fitted by `vidkin whiten`; ``docs/decisions.md`` says on what."""
     with as_file(files("vidkin.features") / "data" / "classical.safetensors") as path:
         return Whitening.load(path)
 

@@ -1,4 +1,9 @@
-"""The figures of an embedding: one evaluator for validation, `vidkin evaluate` and the retrieval comparison."""
+"""The figures of an embedding: one evaluator for validation, `vidkin evaluate` and the retrieval comparison.
+
+There are two protocols for quadlets. *Test quadlets*, the published one: q, p, i and n are all of the query split
+(``qp``, ``tp``, and ``qp_sampled``, ``tp_sampled`` of drawn ones). *Gallery quadlets*: q is of the query split, and
+p, i and n are of the gallery (``qp_gallery``, ``tp_gallery``).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +37,7 @@ RANKED = tuple(_RANKED)
 """Figures of a gallery that is ranked for every query."""
 
 TUPLES = ("qp", "qp_sampled", "tp", "tp_sampled")
-"""Figures of quadlets and triplets."""
+"""Figures of test quadlets, and of the triplets of these."""
 
 
 def measure_scores(
@@ -94,6 +99,10 @@ def measure_embeddings(
     ranked: tuple[Tensor, Tensor, Tensor | None] = among
     if gallery is not None and gallery_labels is not None:
         ranked = queries @ gallery.T, measures.graded_relevance(query_labels, gallery_labels), None
+    # The gallery protocol: the same figures with p, i and n of the gallery.
+    figures |= {
+        f"{name}_gallery": value for name, value in measure_scores(*ranked, names=("qp", "tp")).items()
+    }
     return figures | measure_scores(*ranked, names=RANKED)
 
 

@@ -27,8 +27,9 @@ CACHE_FOLDER = "features"
 class Evaluation:
     """Figures in [0, 1], higher is better; nan if the splits allow none.
 
-    QP and TP are over quadlets *inside the query split* (15,000 drawn from the test split in the sources); all
-    other figures rank the gallery split for every query.
+    ``qp`` and ``tp`` are over *test quadlets*, all four items of which are of the query split, as in the paper;
+    ``qp_gallery`` and ``tp_gallery`` over *gallery quadlets*, whose p, i and n are of the gallery split. All other
+    figures rank the gallery split for every query. `vidkin benchmark` means the same by the same names.
 
     Attributes:
         data: Name of the collection.
@@ -37,10 +38,12 @@ class Evaluation:
         queries: Q, number of queries.
         gallery: G, number of gallery items.
         qp: Quadlet precision over all quadlets: d(q,p) < d(q,i) < d(q,n).
-        qp_sampled: The same over 15,000 drawn ones.
+        qp_sampled: The same over 15,000 drawn ones, as published.
         tp: Triplet precision over all triplets of all quadlets.
         tp_sampled: The same over those of the drawn quadlets.
-        quadlets: Number of all quadlets.
+        quadlets: Number of all test quadlets.
+        qp_gallery: Quadlet precision over all gallery quadlets; ``qp`` if the splits are the same.
+        tp_gallery: Triplet precision over all triplets of gallery quadlets.
         ndcg: With gain 2^relevance - 1.
         map: Mean average precision, positives and intermediates are relevant.
         map_subcategory: The same, positives alone are relevant.
@@ -63,6 +66,8 @@ class Evaluation:
     tp: float
     tp_sampled: float
     quadlets: int
+    qp_gallery: float
+    tp_gallery: float
     ndcg: float
     map: float
     map_subcategory: float

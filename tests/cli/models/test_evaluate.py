@@ -43,9 +43,15 @@ def test_without_data_those_of_the_recipe_are_taken_divided_as_in_training(
 
 def test_the_table_names_every_measure_and_says_what_was_ranked(model: Path) -> None:
     outcome = run("evaluate", model)
-    for title in ("quadlet precision, all quadlets", "quadlet precision, 15,000 drawn", "NDCG", "recall@1"):
+    for title in (
+        "QP, all test quadlets",
+        "QP, 15,000 test quadlets",
+        "QP, all gallery quadlets",
+        "NDCG",
+        "recall@1",
+    ):
         assert title in outcome.out
-    assert "12 queries (test), 24 items in the gallery (train), 192 quadlets among the queries" in outcome.err
+    assert "12 queries (test), 24 items in the gallery (train), 192 test quadlets" in outcome.err
 
 
 def test_one_split_can_rank_itself(model: Path) -> None:

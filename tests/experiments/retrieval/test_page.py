@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -24,7 +25,7 @@ QP = {
 def run_of(
     method: str, seed: int, qp: float, *, rate: float = 1e-3, validation: float | None = None
 ) -> ComparisonRun:
-    names = ("qp", "qp_sampled", "qp_inside", "ndcg", "tp", "map", "map_subcategory", "recall_at_1")
+    names = ("qp", "qp_sampled", "tp", "ndcg", "map", "map_subcategory", "recall_at_1")
     geometry = {
         "order_inside": 90.0,
         "order_across": 80.0,
@@ -39,7 +40,7 @@ def run_of(
         seed=seed,
         learning_rate=0.0 if method == "backbone" else rate,
         validation={"qp": qp if validation is None else validation},
-        test=dict.fromkeys(names, qp) | geometry,
+        test=dict.fromkeys(names, qp) | {"qp_gallery": qp - 5.0, "tp_gallery": qp - 4.0} | geometry,
         training={"distance": 0.1, "seconds": 2.0},
         collapsed=method == "radial",
         ranked={},
@@ -123,4 +124,21 @@ def test_the_page_says_what_was_found(plan: ComparisonPlan, summary: Summary) ->
     assert "Collapse warning: Radial, published gradient at rate 0.001, 3 of 3 runs; mean distance" in page
     assert "| Triplet | 62.0 | 90.0 | 80.0 | 0.25 | 0.50 | 1.50 | 7 |" in page  # what lies behind QP
     assert "A machine." in page
+    # Both protocols have a name and a column, and the headline is that of test quadlets.
+    assert "*Test quadlets*, the protocol of the paper" in page
+    assert "| MAP subcategory | R@1 | QP gallery | TP gallery | validation QP |" in page
+    assert "| 62.0 +- 2.0 | 57.0 +- 2.0 | 58.0 +- 2.0 | 62.0 |" in page
+    assert "3D-CNN is reduced" in page
+    assert "0.125 of the published width, 32 pixels a side, 16 items a step (the other methods: 128)" in page
     assert "500 steps of 32 quadlets" in page
+
+
+def test_what_is_reduced_is_not_said_of_a_comparison_without_it(summary: Summary) -> None:
+    plan = ComparisonPlan(sets=("fruit",), methods=("triplet",))
+    assert "3D-CNN is reduced" not in as_page([summary], plan, title="T", machine="M")
+
+
+def test_without_test_quadlets_in_the_validation_part_gallery_quadlets_choose() -> None:
+    run = run_of("triplet", 0, 60.0)
+    assert run.choice == 60.0
+    assert replace(run, validation={"qp": math.nan, "qp_gallery": 40.0}).choice == 40.0

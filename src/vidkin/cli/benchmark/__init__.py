@@ -44,4 +44,4 @@ app = new_app("benchmark", _Benchmarks)
 
 @app.callback()
 def benchmark() -> None:
-    """Compare methods: each one with the same data, number of steps and seeds."""
+    """Compare methods on the same data; each page says what they have in common, and what is reduced."""

@@ -22,7 +22,7 @@ _Command = Literal["fgvr", "fgir"]
 _SETS = {"fgvr": ("fruit", "strokes"), "fgir": ("omniglot", "grocery")}
 _TITLES = {"fgvr": "Fine-grained video retrieval", "fgir": "Fine-grained image retrieval"}
 _QUICK_SEEDS, _QUICK_STEPS, _QUICK_RATES = 2, 150, (1e-3,)
-_COLUMNS = {"qp": "QP", "ndcg": "NDCG", "tp": "TP", "map": "MAP"}
+_COLUMNS = {"qp": "QP", "tp": "TP", "ndcg": "NDCG", "map": "MAP", "qp_gallery": "QP gallery"}
 
 DataOption = Annotated[
     Path,
@@ -184,6 +184,9 @@ def _compare(
             titles = (*_COLUMNS.values(), "rate", "collapsed")
             columns = [("method", "left"), *((title, "right") for title in titles)]
             table(f"{summary.set}: {summary.about}", columns, rows)
+            note(
+                "QP and TP: all four items of the test part (the paper); QP gallery: p, i and n of the train part."
+            )
             verdict = summary.verdict
             if verdict.radial_over_triplet is not None and verdict.needed is not None:
                 note(

@@ -18,10 +18,12 @@ from vidkin.rendering.text import number
 __all__ = ["evaluate"]
 
 _TITLES = {
-    "qp": "quadlet precision, all quadlets",
-    "qp_sampled": "quadlet precision, 15,000 drawn",
-    "tp": "triplet precision, all triplets",
-    "tp_sampled": "triplet precision, those of the drawn quadlets",
+    "qp": "QP, all test quadlets",
+    "qp_sampled": "QP, 15,000 test quadlets",
+    "tp": "TP, all test quadlets",
+    "tp_sampled": "TP, 15,000 test quadlets",
+    "qp_gallery": "QP, all gallery quadlets",
+    "tp_gallery": "TP, all gallery quadlets",
     "ndcg": "NDCG",
     "map": "mAP, category",
     "map_subcategory": "mAP, subcategory",
@@ -60,7 +62,8 @@ def evaluate(
 ) -> None:
     """Measure how well MODEL orders labeled data: same thing, same kind of thing, something else.
 
-    Quadlets are taken from the split of the queries; all other measures rank the gallery for each query.
+    Test quadlets are taken from the split of the queries, as in the paper; of gallery quadlets p, i and n are of the
+    gallery. All other measures rank the gallery for each query.
     """
     from vidkin.training import evaluate as evaluate_model
     from vidkin.training import open_evaluation_set
@@ -104,7 +107,7 @@ def evaluate(
         note(
             f"{number(evaluation.queries, 'query', 'queries')} ({evaluation.query_split}), "
             f"{number(evaluation.gallery, 'item')} in the gallery ({evaluation.gallery_split}), "
-            f"{number(evaluation.quadlets, 'quadlet')} among the queries"
+            f"{number(evaluation.quadlets, 'test quadlet')}"
         )
     for file, cause in evaluation.broken:
         error_line(f"{file}: {cause}")

@@ -21,23 +21,28 @@ _QUADLETS = 5_000
 def order_and_distances(
     queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor
 ) -> dict[str, float]:
-    """The parts of quadlet precision, and squared distances, of unit vectors [Q, D] against a gallery [G, D].
+    """The parts of QP over test quadlets, and squared distances, of unit vectors [Q, D]; of a gallery [G, D] one figure.
 
     Returns:
         ``order_inside``: percent of the (q, p, i) with d(q, p) < d(q, i). ``order_across``: percent of the (q, i, n)
         with d(q, i) < d(q, n). ``distance_positive``, ``distance_intermediate``, ``distance_negative``: mean squared
-        distance to p, i and n, in [0, 4]. ``unreachable``: percent of 5,000 drawn (q, p, i) of the gallery for which
-        no unit vector n satisfies the constraint of the Radial loss, ``(3R)^2 <= ||n - X||^2 <= (1 + ||X||)^2``; NaN
-        if the gallery has no such triplets.
+        distance of q to p, i and n, in [0, 4]; all of them queries. ``unreachable``: percent of 5,000 drawn (q, p, i)
+        of the gallery for which no unit vector n satisfies the constraint of the Radial loss,
+        ``(3R)^2 <= ||n - X||^2 <= (1 + ||X||)^2``; NaN if the gallery has no such triplets.
     """
-    squared = torch.cdist(queries, gallery).square()
-    relevance = measures.graded_relevance(query_labels, labels)
-    kinds = {"positive": relevance == 2, "intermediate": relevance == 1, "negative": relevance == 0}
+    squared = torch.cdist(queries, queries).square()
+    relevance = measures.graded_relevance(query_labels, query_labels)
+    others = ~torch.eye(len(queries), dtype=torch.bool)
+    kinds = {
+        "positive": others & (relevance == 2),
+        "intermediate": relevance == 1,
+        "negative": relevance == 0,
+    }
     inside = measures.triplet_precision(
-        -squared, 2 * kinds["positive"].long(), weighting="triplets", valid=~kinds["negative"]
+        -squared, 2 * kinds["positive"].long(), weighting="triplets", valid=others & ~kinds["negative"]
     )
     across = measures.triplet_precision(
-        -squared, 2 * kinds["intermediate"].long(), weighting="triplets", valid=~kinds["positive"]
+        -squared, 2 * kinds["intermediate"].long(), weighting="triplets", valid=others & ~kinds["positive"]
     )
     figures = {"order_inside": 100.0 * float(inside), "order_across": 100.0 * float(across)}
     for name, kind in kinds.items():

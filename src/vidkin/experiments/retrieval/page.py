@@ -11,15 +11,20 @@ from vidkin._base.atomic import write_text
 from vidkin.errors import MediaError
 from vidkin.experiments.retrieval.methods import method_named
 from vidkin.experiments.retrieval.plan import ComparisonPlan, ComparisonRun
+from vidkin.experiments.retrieval.prepared import VOLUME_SIZE, VOLUME_WIDTH
 from vidkin.experiments.retrieval.sets import comparison_set, open_set
 from vidkin.experiments.retrieval.summary import GEOMETRY, MEASURES, Row, Summary
+from vidkin.experiments.retrieval.training import volume_items
 from vidkin.rendering.json_values import as_json
 from vidkin.rendering.machine import describe_machine
 from vidkin.rendering.retrieval_picture import draw_retrieval
 
 __all__ = ["as_page", "write_report"]
 
-_HEADINGS = ("QP", "QP 15,000", "QP inside", "NDCG", "TP", "MAP", "MAP subcategory", "R@1")
+_HEADINGS = (
+    *("QP", "QP 15,000", "TP", "NDCG", "MAP", "MAP subcategory", "R@1"),
+    *("QP gallery", "TP gallery"),
+)
 # Methods that the picture shows beside the one of ours that validation chose.
 _PICTURED = ("triplet", "quadlet", "radial_detached")
 
@@ -82,10 +87,14 @@ def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, m
         f"all. Learning rates tried for every method: {rates}. Frozen `{plan.backbone}`, fully connected "
         f"{plan.hidden}, then {plan.units} units (LSTM over {plan.frames} frames; for images a second layer), L2.",
         "",
-        "Queries are items of the test part; p, i and n are items of the train part, which shows other recordings. QP "
-        "and TP count every such quadlet; QP 15,000 draws that many, QP inside takes all four from the "
-        "test part. MAP takes positives and intermediates as relevant, MAP subcategory and "
-        f"R@1 positives only. {machine}",
+        "Two protocols for quadlets, named as in `vidkin evaluate`. *Test quadlets*, the protocol of the paper: all "
+        "four items are of the test part; QP and TP count all of them, QP 15,000 draws that many, as the paper does. "
+        "*Gallery quadlets*: q is of the test part, p, i and n are of the train part, which shows other "
+        "recordings; columns QP gallery and TP gallery. NDCG, MAP and R@1 rank the train part for every item of the "
+        "test part: MAP takes positives and intermediates as relevant, MAP subcategory and R@1 positives only. "
+        f"{machine}",
+        "",
+        *(_reduced(plan) if any(summary.video for summary in summaries) else []),
         "",
     ]
     for summary in summaries:
@@ -97,6 +106,19 @@ def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, m
             lines += _table(summary.chosen)
         lines += ["", *_sentences(summary), "", *_geometry(summary.chosen or summary.common), ""]
     return "\n".join(lines)
+
+
+def _reduced(plan: ComparisonPlan) -> list[str]:
+    """What 3D-CNN does not have in common with the other methods."""
+    if not any(method_named(name).input == "pixels" for name in plan.methods):
+        return []
+    return [
+        "3D-CNN is reduced so that it trains on a CPU, and is no measurement of the published network: "
+        f"{VOLUME_WIDTH:g} of the published width, {VOLUME_SIZE} pixels a side, "
+        f"{volume_items(plan.schedule)} items a step (the other methods: {4 * plan.schedule.quadlets}). It learns from "
+        "pixels, from random weights.",
+        "",
+    ]
 
 
 def _sentences(summary: Summary) -> list[str]:
@@ -153,7 +175,7 @@ def _table(rows: Sequence[Row]) -> list[str]:
 
 def _geometry(rows: Sequence[Row]) -> list[str]:
     lines = [
-        "What lies behind QP (test part; the same runs as the last table): how often each of its two orders holds, "
+        "What lies behind QP (test quadlets; the same runs as the last table): how often each of its two orders holds, "
         "mean squared distances, and the share of (q, p, i) in the train part for which no n on the unit sphere "
         "can satisfy Radial's (3R)^2 <= d(n, X).",
         "",

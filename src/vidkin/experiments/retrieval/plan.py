@@ -15,12 +15,16 @@ from vidkin.experiments.retrieval.training import RunSchedule
 __all__ = ["ComparisonPlan", "ComparisonRun"]
 
 # Part of the protocol: a run that was stored before something was measured has to be made again.
-_MEASURED = "orders and distances"
+_MEASURED = "test and gallery quadlets"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonPlan:
-    """What is compared. Every method gets the same frozen features, head, steps, items per step and learning rates.
+    """What is compared.
+
+    Every method gets the same steps and learning rates, and every method but 3D-CNN the same frozen features, head and
+    number of items a step. 3D-CNN learns from pixels (`vidkin.experiments.retrieval.prepared`): at an eighth of its
+    width, from 32 pixels a side and an eighth of the items a step, because a clip costs it some forty times as much.
 
     Attributes:
         sets: Names of collections, see `COMPARISON_SETS`.
@@ -96,3 +100,12 @@ class ComparisonRun:
     training: dict[str, float | None]
     collapsed: bool
     ranked: dict[str, list[int]]
+
+    @property
+    def choice(self) -> float:
+        """What learning rates and methods are chosen by: QP on the validation part.
+
+        Over test quadlets, all four items of the validation part; if there is none, over gallery quadlets.
+        """
+        figure = self.validation["qp"]
+        return self.validation["qp_gallery"] if math.isnan(figure) else figure

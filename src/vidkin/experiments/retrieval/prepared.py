@@ -16,10 +16,12 @@ from vidkin.experiments.retrieval.sets import ComparisonSet, PathLike
 from vidkin.experiments.retrieval.training import Labelled
 from vidkin.models import Encoder, EncoderConfig, build_model
 
-__all__ = ["PreparedSet"]
+__all__ = ["VOLUME_SIZE", "VOLUME_WIDTH", "PreparedSet"]
 
-_VOLUME_SIZE = 32
-_VOLUME_WIDTH = 0.125
+VOLUME_SIZE = 32
+"""Pixels along each side of what 3D-CNN sees; 112 as published."""
+VOLUME_WIDTH = 0.125
+"""Width of 3D-CNN here as a share of the published one."""
 
 
 class PreparedSet:
@@ -70,7 +72,7 @@ class PreparedSet:
         if inputs is None and pixels:
             inputs = self._pixels = read_pixels(
                 self.labelled,
-                size=_VOLUME_SIZE,
+                size=VOLUME_SIZE,
                 frames=self.plan.frames,
                 on_item=lambda done, count: self.report("frames", done / count),
             )
@@ -94,11 +96,11 @@ class PreparedSet:
         if method.input == "pixels":
             config = EncoderConfig(
                 kind="c3d",
-                width=_VOLUME_WIDTH,
+                width=VOLUME_WIDTH,
                 batch_norm=True,
                 classes=len(self.labelled.subcategories()),
                 frames=self.plan.frames,
-                size=_VOLUME_SIZE,
+                size=VOLUME_SIZE,
             )
             return build_model(config, seed=seed)
         # Fresh weights for the head, as `build_model` makes them.

@@ -1,4 +1,4 @@
-"""What embeddings are worth: measures of queries against a gallery, and the nearest items of each query."""
+"""What embeddings are worth: the measures of `vidkin evaluate` in percent, and the nearest items of each query."""
 
 from __future__ import annotations
 
@@ -6,20 +6,15 @@ import torch
 from torch import Tensor
 
 from vidkin.experiments.retrieval.geometry import order_and_distances
-from vidkin.metric import measures
-from vidkin.training.embedding_measures import measure_scores
+from vidkin.training.embedding_measures import measure_embeddings
 
 __all__ = ["nearest_items", "score_retrieval"]
-
-_FIGURES = ("qp", "qp_sampled", "ndcg", "tp", "tp_sampled", "map", "map_subcategory", "recall_at_1")
 
 
 def score_retrieval(
     queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor
 ) -> dict[str, float]:
-    """QP, NDCG, TP, MAP and more of queries [Q, D] against a gallery [G, D], in percent.
-
-    q is a query; p, i and n are of the gallery, which holds other recordings than the queries.
+    """The figures of `vidkin.training.Evaluation` in percent, and what `order_and_distances` returns.
 
     Args:
         queries: Unit vectors [Q, D].
@@ -28,21 +23,14 @@ def score_retrieval(
         labels: [G, 2] of the gallery.
 
     Returns:
-        ``qp``, ``tp``: over all such quadlets. ``qp_sampled``, ``tp_sampled``: over 15,000 drawn ones. ``qp_inside``:
-        over the quadlets that lie in the queries altogether. ``ndcg``. ``map``: positives and intermediates are
-        relevant. ``map_subcategory``: positives alone are. ``recall_at_1``: the first item has the same subcategory.
-        And what `order_and_distances` returns; its distances are not percentages.
+        ``qp``, ``tp`` and their sampled forms are over test quadlets, ``qp_gallery`` and ``tp_gallery`` over gallery
+        quadlets (`vidkin.training.embedding_measures`). The distances and ``quadlets`` are no percentages. Figures
+        that have nothing to count are NaN.
     """
-    scores = -torch.cdist(queries, gallery)
-    relevance = measures.graded_relevance(query_labels, labels)
-    figures = measure_scores(scores, relevance, names=_FIGURES)
-    others = ~torch.eye(len(queries), dtype=torch.bool)
-    inside = measures.quadlet_precision(
-        -torch.cdist(queries, queries), measures.graded_relevance(query_labels, query_labels), valid=others
-    )
-    shares = {**figures, "qp_inside": inside}
-    percent = {name: 100.0 * float(value) for name, value in shares.items()}
-    return percent | order_and_distances(queries, query_labels, gallery, labels)
+    figures = measure_embeddings(queries, query_labels, gallery, labels)
+    quadlets = figures.pop("quadlets")
+    percent = {name: 100.0 * value for name, value in figures.items()}
+    return percent | {"quadlets": quadlets} | order_and_distances(queries, query_labels, gallery, labels)
 
 
 def nearest_items(queries: Tensor, gallery: Tensor, *, count: int) -> list[list[int]]:

@@ -50,7 +50,8 @@ COMPARISON_SETS: tuple[ComparisonSet, ...] = (
         folder="labelled/fruit",
         reader="fruit",
         about="turntable videos of 67 varieties of apple, cherry and tomato, three excerpts of ten frames a video; "
-        "the first axis of rotation is train and gallery, the second test, a third validation",
+        "the first axis of rotation is train and gallery, the second test, a third validation. The positives of test "
+        "quadlets are other excerpts of the query's own video, those of gallery quadlets are of another axis",
     ),
     ComparisonSet(
         name="strokes",

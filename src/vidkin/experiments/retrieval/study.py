@@ -87,7 +87,7 @@ def choose_rate(runs: Sequence[ComparisonRun], plan: ComparisonPlan) -> float:
     """The learning rate with the best QP of the first seed on the validation part; the earlier one on a tie."""
     order = {rate: place for place, rate in enumerate(plan.learning_rates)}
     trials = [run for run in runs if run.seed == plan.seeds[0]]
-    best = max(trials, key=lambda run: (run.validation["qp"], -order.get(run.learning_rate, 0)))
+    best = max(trials, key=lambda run: (run.choice, -order.get(run.learning_rate, 0)))
     return best.learning_rate
 
 

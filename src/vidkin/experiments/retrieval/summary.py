@@ -13,8 +13,11 @@ from vidkin.experiments.retrieval.study import choose_rate
 
 __all__ = ["GEOMETRY", "MEASURES", "Row", "Summary", "Verdict", "summarize"]
 
-MEASURES = ("qp", "qp_sampled", "qp_inside", "ndcg", "tp", "map", "map_subcategory", "recall_at_1")
-"""Measures in percent, in the order of the tables."""
+MEASURES = (
+    *("qp", "qp_sampled", "tp", "ndcg", "map", "map_subcategory", "recall_at_1"),
+    *("qp_gallery", "tp_gallery"),
+)
+"""Measures in percent, in the order of the tables; `vidkin.training.Evaluation` says what they are."""
 GEOMETRY = (
     "order_inside",
     "order_across",
@@ -37,7 +40,7 @@ class Row:
         seeds: Number of runs.
         mean: Mean of every measure on the test part, in percent.
         deviation: Standard deviation over the seeds (n - 1); 0 for one run.
-        validation: Mean QP on the validation part.
+        validation: Mean of `ComparisonRun.choice`, QP on the validation part.
         collapsed: Runs that ended with nearly all embeddings at one place.
         distance: Mean distance of two embeddings at the end.
         seconds: Mean processor time of a training.
@@ -144,7 +147,7 @@ def _row(runs: list[ComparisonRun]) -> Row:
         seeds=len(runs),
         mean={name: mean(column) for name, column in values.items()},
         deviation={name: stdev(column) if len(column) > 1 else 0.0 for name, column in values.items()},
-        validation=mean(run.validation["qp"] for run in runs),
+        validation=mean(run.choice for run in runs),
         collapsed=sum(run.collapsed for run in runs),
         distance=mean(run.training["distance"] or 0.0 for run in runs),
         seconds=mean(run.training["seconds"] or 0.0 for run in runs),
