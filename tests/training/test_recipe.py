@@ -29,7 +29,7 @@ def test_recipes_of_the_package_are_shown_with_every_default_and_read_back(name:
     recipe = load_recipe(name)
     shown = show_recipe(recipe)
     assert load_recipe(tomllib.loads(shown)) == recipe
-    for word in ("momentum = 0.9", "collapse_below", "# rate is not set", "patience"):
+    for word in ("momentum = 0.9", "collapse_below", "# seconds is not set", "patience"):
         assert word in shown
 
 
@@ -168,7 +168,8 @@ def test_a_network_that_classifies_gets_its_classes_from_the_data() -> None:
     ("changes", "same"),
     [
         ({"schedule": {"log_every": 3, "checkpoint_every": 9, "tensorboard": True, "device": "cpu"}}, True),
-        ({"data": {"source": "folder", "threads": 7, "cache": "memory"}}, True),
+        ({"data": {"source": "folder", "threads": 7, "cache": "memory", "memory": 0.5}}, True),
+        ({"data": {"source": "folder", "moving": True}, "model": {"rate": 4}}, False),
         ({"name": "another"}, True),
         ({"schedule": {"steps": 3}}, False),
         ({"objective": {"name": "quadlet", "g1": 0.8}}, False),
@@ -186,7 +187,12 @@ def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
 
 
 def test_recipes_of_vidkin_0_1_keep_their_digests_so_that_their_runs_can_be_resumed() -> None:
-    digests = {name: load_recipe(name).digest()[:16] for name in ("clips", "images", "photographs")}
+    digests = {name: load_recipe(name).digest()[:16] for name in ("images", "photographs")}
+    # The clips of that version did not move.
+    document = tomllib.loads(show_recipe(load_recipe("clips")))
+    document["data"]["moving"] = False
+    del document["model"]["rate"]
+    digests["clips"] = load_recipe(document).digest()[:16]
     assert digests == {
         "clips": "c6cd67b298080b70",
         "images": "33bd4c2693003943",

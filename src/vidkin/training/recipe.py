@@ -27,10 +27,10 @@ AUGMENTATIONS = ("flip", "crop", "color")
 Measure = Literal["qp", "tp", "ndcg", "map", "hap", "asi", "recall_at_1"]
 
 # Settings that cannot change the weights.
-_WITHOUT_EFFECT = ("cache", "threads", "log_every", "checkpoint_every", "tensorboard", "device")
+_WITHOUT_EFFECT = ("cache", "memory", "threads", "log_every", "checkpoint_every", "tensorboard", "device")
 # Settings of later versions, which recipes of vidkin 0.1 did not have, and names as that version spelled them: its
 # recipes keep their digests, so that a run that it began can be resumed.
-_LATER = ("kind", "folders", "frames_per_video", "pairs", "decay_biases")
+_LATER = ("kind", "folders", "frames_per_video", "moving", "pairs", "decay_biases")
 _SPELLED = {"optimizer": "optimiser", "color": "colour"}
 
 
@@ -54,6 +54,10 @@ class DataRecipe:
         excerpts: Clips cut out of every training video, evenly spaced, each an item of its own; 1 takes the whole
             video. For collections with one video per subcategory: excerpts of one video are then positives.
         excerpt_share: Length of an excerpt as a share of its video.
+        moving: Training clips move: each step takes new consecutive frames at a random position of the item, at
+            ``model.rate`` frames a second. Otherwise a clip shows the same frames at every step.
+        memory: GiB of decoded frames, or of features of moving clips, that are kept; what does not fit is decoded again
+            whenever it is drawn.
         augmentation: Random changes of labeled training items: ``flip``, ``crop``, ``color``. With any of them,
             features of a frozen backbone are not cached.
         folders: Further folders of unlabeled data.
@@ -74,6 +78,8 @@ class DataRecipe:
     split_seed: int = 0
     excerpts: int = 1
     excerpt_share: float = 0.5
+    moving: bool = False
+    memory: float = 4.0
     augmentation: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     frames_per_video: int = 4
@@ -93,6 +99,9 @@ class DataRecipe:
             raise InvalidArgumentError(
                 f"data.excerpt_share must be above 0 and at most 1, got {self.excerpt_share}"
             )
+        _check_least("data.memory", self.memory, 0)
+        if self.kind == "unlabeled" and self.moving:
+            raise InvalidArgumentError("data.moving must be false for unlabeled data, whose items are images")
         if self.kind == "labeled" and self.folders:
             raise InvalidArgumentError(
                 "data.folders must be empty for labeled data; use data.kind = 'unlabeled'"

@@ -154,6 +154,10 @@ def _check_together(recipe: Recipe, config: EncoderConfig) -> None:
         raise InvalidArgumentError(
             f"the objective must be 'classification' for a model of kind {config.kind!r}, which is trained to classify"
         )
+    if recipe.data.moving and not (config.takes_clips and config.rate is not None):
+        raise InvalidArgumentError(
+            "data.moving needs a model that takes clips (kind 'clip' or 'c3d') and model.rate, their frames a second"
+        )
     if recipe.data.kind == "unlabeled":
         if config.takes_clips:
             raise InvalidArgumentError(

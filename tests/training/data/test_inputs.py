@@ -196,12 +196,9 @@ def test_threads_change_nothing(pictures: LabelledSet) -> None:
     assert torch.equal(found[0].stored, found[1].stored)
 
 
-def test_what_is_too_large_to_be_kept_is_read_when_it_is_drawn(
-    pictures: LabelledSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_too_large_to_be_kept_is_read_when_it_is_drawn(pictures: LabelledSet) -> None:
     kept = prepare_inputs(image_model(), pictures, features=False)
-    monkeypatch.setattr("vidkin.training.data.inputs._MOST_BYTES", 0)
-    found = prepare_inputs(image_model(), pictures, features=False)
+    found = prepare_inputs(image_model(), pictures, features=False, most_bytes=0)
     assert found.stored is None
     indices = torch.tensor([5, 2])
     assert torch.equal(found.take(indices, device=CPU)[0], kept.take(indices, device=CPU)[0])

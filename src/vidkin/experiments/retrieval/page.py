@@ -99,6 +99,13 @@ def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, m
     ]
     for summary in summaries:
         lines += [f"## {summary.set}", "", f"{summary.about[0].upper()}{summary.about[1:]}.", ""]
+        rate = comparison_set(summary.set).rate
+        if rate is not None:
+            lines += [
+                f"Training clips move: each step takes {plan.frames} consecutive frames at {rate:g} a second, at a new "
+                "random position of the video. What is measured stays the same.",
+                "",
+            ]
         lines += [f"Every method at learning rate {plan.learning_rates[0]:g}:", ""]
         lines += _table(summary.common)
         if summary.chosen:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from vidkin.datasets import LabelledSet
+from vidkin.datasets import LabelledItem, LabelledSet
 from vidkin.experiments.retrieval.inputs import collection_key, read_pixels, stored_frame_features
 from vidkin.experiments.retrieval.methods import Method
 from vidkin.experiments.retrieval.plan import ComparisonPlan
 from vidkin.experiments.retrieval.sets import ComparisonSet, PathLike
 from vidkin.experiments.retrieval.training import Labelled
 from vidkin.models import Encoder, EncoderConfig, build_model
+from vidkin.training.data.inputs import Inputs, prepare_inputs
 
 __all__ = ["VOLUME_SIZE", "VOLUME_WIDTH", "PreparedSet"]
 
@@ -55,19 +57,26 @@ class PreparedSet:
             lstm=plan.units,
             embedding=0 if chosen.video else plan.units,
             frames=plan.frames,
+            rate=chosen.rate,
             size=chosen.size,
         )
         # One frozen backbone serves all runs; each gets only a new head.
         self._encoder = build_model(config, weights=weights)
         self.key = collection_key(self._encoder, labelled)
+        if chosen.rate is not None:
+            self.key += f"-moving-{chosen.rate:g}"
         coarse, fine = labelled.labels()
         self._labels = torch.stack([torch.from_numpy(coarse), torch.from_numpy(fine)], dim=1)
         self._splits = [item.split for item in labelled.items]
         self._features: Tensor | None = None
         self._pixels: Tensor | None = None
+        self._moving: dict[bool, Inputs] = {}
 
     def parts(self, *, pixels: bool = False) -> dict[str, Labelled]:
-        """Inputs and labels of train, validation and test: frozen features, or pixels for C3D."""
+        """Inputs and labels of train, validation and test: frozen features, or pixels for C3D.
+
+        Of a collection with a rate the train part also holds whole videos, of which training takes moving clips.
+        """
         inputs = self._pixels if pixels else self._features
         if inputs is None and pixels:
             inputs = self._pixels = read_pixels(
@@ -84,25 +93,21 @@ class PreparedSet:
                 on_item=lambda done, count: self.report("frame features", done / count),
             )
         everything = Labelled(inputs, self._labels)
-        return {
+        parts = {
             split: everything.part(
                 torch.tensor([place for place, own in enumerate(self._splits) if own == split])
             )
             for split in ("train", "validation", "test")
         }
+        if self.chosen.rate is not None:
+            moving, sources = self._whole_videos(pixels)
+            parts["train"] = replace(parts["train"], moving=moving, sources=sources)
+        return parts
 
     def new_encoder(self, method: Method, seed: int) -> Encoder:
         """A fresh C3D, or the shared backbone with a fresh head."""
         if method.input == "pixels":
-            config = EncoderConfig(
-                kind="c3d",
-                width=VOLUME_WIDTH,
-                batch_norm=True,
-                classes=len(self.labelled.subcategories()),
-                frames=self.plan.frames,
-                size=VOLUME_SIZE,
-            )
-            return build_model(config, seed=seed)
+            return self._new_volume(seed)
         # Fresh weights for the head, as `build_model` makes them.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -118,3 +123,33 @@ class PreparedSet:
         """Report what is being done, and the share of it that is done."""
         if self._on_progress is not None:
             self._on_progress(f"{self.chosen.name}: {text}", share)
+
+    def _whole_videos(self, pixels: bool) -> tuple[Inputs, Tensor]:
+        """The videos of the train part, each once, and the number of the video of each train item."""
+        items = self.labelled.part("train").items
+        videos: dict[Path, LabelledItem] = {}
+        for item in items:
+            videos.setdefault(item.path, replace(item, start=0.0, end=None))
+        numbers = {path: number for number, path in enumerate(videos)}
+        if pixels not in self._moving:
+            self._moving[pixels] = prepare_inputs(
+                self._new_volume(0) if pixels else self._encoder,
+                self.labelled.with_items(videos.values()),
+                features=not pixels,
+                cache=None if pixels else self.folder / "features",
+                moving=True,
+                on_item=lambda done, count: self.report("whole videos", done / count),
+            )
+        return self._moving[pixels], torch.tensor([numbers[item.path] for item in items])
+
+    def _new_volume(self, seed: int) -> Encoder:
+        config = EncoderConfig(
+            kind="c3d",
+            width=VOLUME_WIDTH,
+            batch_norm=True,
+            classes=len(self.labelled.subcategories()),
+            frames=self.plan.frames,
+            rate=self.chosen.rate,
+            size=VOLUME_SIZE,
+        )
+        return build_model(config, seed=seed)

@@ -31,6 +31,9 @@ class ComparisonSet:
         reader: Reader of :func:`vidkin.datasets.open_labelled`.
         options: Options of the reader.
         size: Pixels along each side of what the frame network sees.
+        rate: Frames a second of training clips, which then move: each step takes consecutive frames at a random
+            position of the whole video. None: a clip is spread evenly over its item and shows the same frames at
+            every step.
         about: Categories, subcategories and split in one sentence.
     """
 
@@ -40,6 +43,7 @@ class ComparisonSet:
     reader: str
     options: dict[str, Any] = field(default_factory=dict)
     size: int = 128
+    rate: float | None = None
     about: str
 
 
@@ -49,6 +53,7 @@ COMPARISON_SETS: tuple[ComparisonSet, ...] = (
         video=True,
         folder="labelled/fruit",
         reader="fruit",
+        rate=8.0,
         about="turntable videos of 67 varieties of apple, cherry and tomato, three excerpts of ten frames a video; "
         "the first axis of rotation is train and gallery, the second test, a third validation. The positives of test "
         "quadlets are other excerpts of the query's own video, those of gallery quadlets are of another axis",

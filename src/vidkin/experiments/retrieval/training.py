@@ -15,6 +15,7 @@ from vidkin.models import Encoder
 from vidkin.models.collapse import collapse_threshold
 from vidkin.models.engine import read_terms, take_steps
 from vidkin.training.data.batch import Batch, DrawnItems
+from vidkin.training.data.inputs import Inputs
 from vidkin.training.data.streams import balanced_sizes, index_stream
 from vidkin.training.objectives import WeightedObjective, build_objective
 
@@ -54,10 +55,14 @@ class Labelled:
     Attributes:
         inputs: [N, T, F] or [N, F] frame features; for C3D [N, T, 3, S, S] uint8.
         labels: [N, 2] int64 (category, subcategory); subcategory numbers are unique across categories.
+        moving: Whole items, of which training takes clips at random positions instead of ``inputs``.
+        sources: [N] int64 number of the whole item that each input is from.
     """
 
     inputs: Tensor
     labels: Tensor
+    moving: Inputs | None = None
+    sources: Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.labels.shape != (len(self.inputs), 2):
@@ -66,8 +71,15 @@ class Labelled:
             )
 
     def part(self, indices: Tensor) -> Labelled:
-        """The inputs and labels at these places."""
+        """The inputs and labels at these places, none of which moves."""
         return Labelled(self.inputs[indices], self.labels[indices])
+
+    def draw(self, places: Tensor, generator: torch.Generator) -> Tensor:
+        """What a training step gets of these places: features, or images from 0 to 1."""
+        if self.moving is not None and self.sources is not None:
+            return self.moving.take(self.sources[places], device=torch.device("cpu"), generator=generator)[0]
+        inputs = self.inputs[places]
+        return inputs.float() / 255.0 if inputs.dtype == torch.uint8 else inputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,15 +186,12 @@ def _batches(
         )
         for draw in objective.draws
     }
-    for drawn in zip(*streams.values(), strict=True):
+    for step, drawn in enumerate(zip(*streams.values(), strict=True)):
+        generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
         batch = {}
         for draw, places in zip(streams, drawn, strict=True):
-            inputs = train.inputs[places]
             batch[draw] = DrawnItems(
-                inputs.float() / 255.0 if pixels else inputs,
-                None,
-                train.labels[places],
-                are_features=not pixels,
+                train.draw(places, generator), None, train.labels[places], are_features=not pixels
             )
         yield Batch(batch)
 

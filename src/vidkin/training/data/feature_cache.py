@@ -32,22 +32,33 @@ class ItemRows:
     """Items of a set that could be read, a row each.
 
     Attributes:
-        values: [N, T, F] or [N, F] float32 features, or [N, (T,) S, S, 3] uint8 images; None: not kept.
+        values: [N, T, F] or [N, F] float32 features, or [N, (T,) S, S, 3] uint8 images; None: not kept. Of whole items
+            [R, F] or [R, S, S, 3], all frames of the items that are kept, one item after another.
         lengths: [N] frames of each item.
         places: [N] place of each row's item in the set; items that cannot be read have no row.
         broken: Why the others cannot be read.
+        kept: [N] bool, of whole items: which of them are among the values; None: all.
     """
 
     values: Tensor | None
     lengths: Tensor
     places: Tensor
     broken: tuple[MediaError, ...]
+    kept: Tensor | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Every item that could be read is among the values."""
+        return self.values is not None and (self.kept is None or bool(self.kept.all()))
 
 
-def feature_key(model: Encoder, labelled: LabelledSet) -> str:
-    """A name for everything that the features depend on: backbone with its weights, its input, the files."""
+def feature_key(model: Encoder, labelled: LabelledSet, *, whole: bool = False) -> str:
+    """A name for everything that the features depend on: backbone with its weights, its input, the files.
+
+    ``whole``: of all frames of the items, not of clips.
+    """
     config = model.config
-    digest = hashlib.sha256(f"{_VERSION} {labelled.kind}".encode())
+    digest = hashlib.sha256(f"{_VERSION} {labelled.kind}{' whole' if whole else ''}".encode())
     settings = (config.kind, config.backbone, config.frames, config.rate, config.seconds, config.size)
     digest.update(repr((*settings, config.fit, config.mean, config.std)).encode())
     add_weights(digest, model.get_submodule("backbone"))

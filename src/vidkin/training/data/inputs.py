@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,17 +17,19 @@ from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.models import Encoder, EncoderConfig
 from vidkin.training.data.feature_cache import ItemRows, feature_key, load_features, store_features
 from vidkin.training.data.item_inputs import read_input, read_inputs
+from vidkin.training.data.moving_clips import MovingClips
 from vidkin.training.data.random_changes import augment
 
-__all__ = ["Inputs", "OnItem", "prepare_inputs", "prepare_parts"]
+__all__ = ["MOST_BYTES", "Inputs", "OnItem", "prepare_inputs", "prepare_parts"]
 
 logger = logging.getLogger(__name__)
 
 OnItem = Callable[[int, int], None]
 """Called with (items done, items in all); may raise to stop."""
 
-# Images up to this size in all are decoded once and kept; a larger collection is decoded whenever an item is drawn.
-_MOST_BYTES = 4 * 2**30
+MOST_BYTES = 4 * 2**30
+"""Frames of up to this size in all are decoded once and kept; others are decoded whenever they are drawn."""
+
 _CHUNK = 32
 
 
@@ -45,6 +48,7 @@ class Inputs:
         are_features: Whether ``stored`` are features.
         config: Of the encoder that they are for.
         augmentation: Random changes of images taken for training.
+        moving: Whole items, of which training takes clips at random positions; ``stored`` is None then.
     """
 
     labelled: LabelledSet
@@ -55,6 +59,7 @@ class Inputs:
     are_features: bool
     config: EncoderConfig
     augmentation: tuple[str, ...] = ()
+    moving: MovingClips | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -67,10 +72,13 @@ class Inputs:
         Args:
             indices: [B] int64.
             device: Device of the result.
-            generator: Source of the augmentation's random numbers; None changes nothing.
+            generator: Source of the random positions of moving clips, and of the augmentation's random numbers; None
+                takes every clip where its item begins, and changes nothing.
         """
         lengths = None if self.lengths is None else self.lengths[indices]
-        if self.stored is not None:
+        if self.moving is not None:
+            inputs, _ = self.moving.cut(indices, generator)
+        elif self.stored is not None:
             inputs = self.stored[indices]
         else:
             items = [self.labelled.items[place] for place in indices.tolist()]
@@ -104,12 +112,14 @@ def prepare_parts(
     *,
     cache: Path | None = None,
     augmentation: Sequence[str] = (),
+    moving: bool = False,
+    most_bytes: int = MOST_BYTES,
     threads: int = 1,
     on_item: OnItem | None = None,
 ) -> list[Inputs]:
     """:func:`prepare_inputs` of several sets with one count of items; features are kept if the backbone is frozen.
 
-    ``augmentation`` is of the first set, the training items, which it needs as images.
+    ``augmentation`` and ``moving`` are of the first set, the training items; augmentation needs them as images.
     """
     total, before = sum(len(part) for part in parts), 0
     prepared: list[Inputs] = []
@@ -122,6 +132,8 @@ def prepare_parts(
                 features=model.config.has_fixed_features and not augmentation,
                 cache=cache,
                 augmentation=changes,
+                moving=moving and not prepared,
+                most_bytes=most_bytes,
                 threads=threads,
                 on_item=None if on_item is None else _Shifted(on_item, before, total),
             )
@@ -138,6 +150,8 @@ def prepare_inputs(
     features: bool,
     cache: Path | None = None,
     augmentation: Sequence[str] = (),
+    moving: bool = False,
+    most_bytes: int = MOST_BYTES,
     threads: int = 1,
     on_item: OnItem | None = None,
 ) -> Inputs:
@@ -150,12 +164,14 @@ def prepare_inputs(
         features: Keep features of the backbone, which must then stay as it is, and not images.
         cache: Folder of stored features; None: in memory only.
         augmentation: See :class:`vidkin.training.DataRecipe`; of images only.
+        moving: Keep whole items at the rate of the configuration, of which training takes clips at random positions.
+        most_bytes: Frames of up to this size in all are kept, the others decoded again whenever they are drawn.
         threads: Number of files decoded at the same time.
         on_item: Called after each item.
 
     Raises:
         DatasetError: Not one item can be read.
-        InvalidArgumentError: The model cannot take such items.
+        InvalidArgumentError: The model cannot take such items, or has no rate for moving clips.
     """
     config = model.config
     if config.takes_clips and labelled.kind == "image":
@@ -164,39 +180,70 @@ def prepare_inputs(
         )
     if features and config.kind not in ("clip", "image"):
         raise InvalidArgumentError(f"a model of kind {config.kind!r} has no features that could be cached")
-    path = cache / f"{feature_key(model, labelled)}.safetensors" if features and cache is not None else None
+    if moving and not (config.takes_clips and config.rate is not None):
+        raise InvalidArgumentError(
+            "moving clips need a model that takes clips, with a rate in frames a second"
+        )
+    path = None
+    if features and cache is not None:
+        path = cache / f"{feature_key(model, labelled, whole=moving)}.safetensors"
     rows = None if path is None else load_features(path)
     if rows is None:
-        rows = _read_all(model, labelled, features, threads, on_item)
-        if path is not None:
+        rows = _read_all(model, labelled, features, threads, on_item, moving=moving, most_bytes=most_bytes)
+        if path is not None and rows.is_complete:
             store_features(path, rows)
     elif on_item is not None:
         on_item(len(labelled), len(labelled))
     chosen = labelled.with_items(labelled.items[place] for place in rows.places.tolist())
     coarse, fine = chosen.labels(names=names)
-    full = not config.takes_clips or bool((rows.lengths == config.frames).all())
+    clips = rows.lengths.clamp(max=config.frames)
+    full = not config.takes_clips or bool((clips == config.frames).all())
+    whole = None
+    if moving:
+        assert rows.values is not None
+        kept = rows.kept if rows.kept is not None else torch.ones(len(rows.lengths), dtype=torch.bool)
+        ends = (rows.lengths * kept).cumsum(0)
+        whole = MovingClips(
+            labelled=chosen,
+            config=config,
+            frames=rows.values,
+            first=torch.where(kept, ends - rows.lengths, -1),
+            lengths=rows.lengths,
+            describe=partial(_backbone_features, model) if features else _as_they_are,
+        )
     return Inputs(
         labelled=chosen,
         labels=torch.stack([torch.from_numpy(coarse), torch.from_numpy(fine)], dim=1),
         broken=rows.broken,
-        stored=rows.values,
-        lengths=None if full else rows.lengths,
+        stored=None if moving else rows.values,
+        lengths=None if full else clips,
         are_features=features,
         config=config,
         augmentation=tuple(augmentation),
+        moving=whole,
     )
 
 
 def _read_all(
-    model: Encoder, labelled: LabelledSet, features: bool, threads: int, on_item: OnItem | None
+    model: Encoder,
+    labelled: LabelledSet,
+    features: bool,
+    threads: int,
+    on_item: OnItem | None,
+    *,
+    moving: bool,
+    most_bytes: int,
 ) -> ItemRows:
+    """Every item once; whole items as far as they fit into memory, clips all of them or none."""
     config = model.config
     size = len(labelled) * config.size**2 * 3 * (config.frames if config.takes_clips else 1)
     places: list[int] = []
     broken: list[MediaError] = []
     rows: list[Tensor] = []
     lengths: list[int] = []
-    for place, result in enumerate(read_inputs(labelled, config, threads=threads)):
+    kept: list[bool] = []
+    left = most_bytes
+    for place, result in enumerate(read_inputs(labelled, config, threads=threads, whole=moving)):
         if isinstance(result, MediaError):
             broken.append(result)
             logger.warning("left out: %s", result)
@@ -204,10 +251,13 @@ def _read_all(
             images, length = result
             places.append(place)
             lengths.append(length)
-            if features:
-                rows.append(_backbone_features(model, torch.tensor(images)))
-            elif size <= _MOST_BYTES:
-                rows.append(torch.tensor(images))
+            row = _backbone_features(model, torch.tensor(images)) if features else torch.tensor(images)
+            kept.append(row.nbytes <= left if moving else features or size <= most_bytes)
+            if kept[-1]:
+                rows.append(row)
+                left -= row.nbytes
+            elif moving and not rows:
+                rows.append(row[:0])  # its shape, for a collection of which nothing is kept
         if on_item is not None:
             on_item(place + 1, len(labelled))
     if not places:
@@ -216,8 +266,26 @@ def _read_all(
             if broken
             else f"{labelled.name} has no items"
         )
-    values = torch.stack(rows) if rows else None
-    return ItemRows(values, torch.tensor(lengths), torch.tensor(places), tuple(broken))
+    values = (torch.cat(rows) if moving else torch.stack(rows)) if rows else None
+    if moving and not all(kept):
+        logger.warning(
+            "%d of the %d items of %s do not fit into %.1f GiB and are decoded again whenever they are drawn",
+            kept.count(False),
+            len(kept),
+            labelled.name,
+            most_bytes / 2**30,
+        )
+    return ItemRows(
+        values,
+        torch.tensor(lengths),
+        torch.tensor(places),
+        tuple(broken),
+        kept=torch.tensor(kept) if moving else None,
+    )
+
+
+def _as_they_are(images: Tensor) -> Tensor:
+    return images
 
 
 @torch.no_grad()

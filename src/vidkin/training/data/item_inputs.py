@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -12,7 +12,7 @@ from vidkin.datasets import LabelledItem, LabelledSet, middle_excerpt, read_item
 from vidkin.errors import MediaError
 from vidkin.models import EncoderConfig
 
-__all__ = ["read_input", "read_inputs"]
+__all__ = ["read_frames_at_rate", "read_input", "read_inputs"]
 
 
 def read_input(item: LabelledItem, kind: str, config: EncoderConfig) -> tuple[NDArray[np.uint8], int]:
@@ -40,14 +40,37 @@ def read_input(item: LabelledItem, kind: str, config: EncoderConfig) -> tuple[ND
     return np.concatenate([images, missing]), len(images)
 
 
+def read_frames_at_rate(
+    item: LabelledItem, kind: str, config: EncoderConfig, *, most: int | None = None
+) -> NDArray[np.uint8]:
+    """Frames [T, S, S, 3] of an item at ``config.rate``, from its start to its end, or the first ``most`` of them.
+
+    Raises:
+        MediaError: The file cannot be read.
+    """
+    return read_item(item, kind, size=config.size, frames=most, rate=config.rate, fit=config.fit)  # type: ignore[arg-type]
+
+
 def read_inputs(
-    labelled: LabelledSet, config: EncoderConfig, *, threads: int
+    labelled: LabelledSet, config: EncoderConfig, *, threads: int, whole: bool = False
 ) -> Iterator[tuple[NDArray[np.uint8], int] | MediaError]:
-    """For every item in order what :func:`read_input` returns, or the error that it raised."""
+    """For every item in order what :func:`read_input` returns, or the error that it raised.
+
+    With ``whole`` it is all frames of the item at the rate, and their number.
+    """
+
+    def read_whole(item: LabelledItem) -> tuple[NDArray[np.uint8], int]:
+        images = read_frames_at_rate(item, labelled.kind, config)
+        return images, len(images)
+
+    def read_clip(item: LabelledItem) -> tuple[NDArray[np.uint8], int]:
+        return read_input(item, labelled.kind, config)
+
+    read_one: Callable[[LabelledItem], tuple[NDArray[np.uint8], int]] = read_whole if whole else read_clip
 
     def read(item: LabelledItem) -> tuple[NDArray[np.uint8], int] | MediaError:
         try:
-            return read_input(item, labelled.kind, config)
+            return read_one(item)
         except MediaError as error:
             return error
 

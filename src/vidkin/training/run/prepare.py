@@ -118,6 +118,8 @@ def _read_labeled(
         [train, labelled.part("validation")] if recipe.validation.every else [train],
         cache=folder / CACHE_FOLDER if data.cache == "disk" else None,
         augmentation=data.augmentation,
+        moving=data.moving,
+        most_bytes=round(data.memory * 2**30),
         threads=data.threads,
         on_item=on_item,
     )
