@@ -72,6 +72,10 @@ class _Commands(LazyGroup):
             "vidkin.cli.models.train_shots:train_shots",
             "Train a metric on labeled shots and fit what counts as a cut and as critical.",
         ),
+        "labels": LazyCommand(
+            "vidkin.cli.labels:app",
+            "Make labels of shots for `vidkin train-shots`: from SoccerNet-v2, or from several annotators.",
+        ),
         "evaluate": LazyCommand(
             "vidkin.cli.models.evaluate:evaluate",
             "Measure how well MODEL orders labeled data: same thing, same kind of thing, something else.",

@@ -17,23 +17,29 @@ from vidkin.datasets.made.sequences import Composition, compose
 from vidkin.datasets.readers.aerial import read_aerial
 from vidkin.datasets.readers.fruit import read_fruit
 from vidkin.datasets.readers.grocery import read_grocery
-from vidkin.datasets.readers.head_pose import POINTING_04, read_head_pose
+from vidkin.datasets.readers.head_pose import NCKU, POINTING_04, read_head_pose
 from vidkin.datasets.readers.listing import read_manifest
 from vidkin.datasets.readers.omniglot import read_omniglot
 from vidkin.datasets.readers.pet import read_pet
-from vidkin.datasets.readers.shot_labels import (
-    SOCCERNET_EVENTS,
-    ShotAnnotation,
-    VideoAnnotation,
-    read_shot_annotations,
-    read_soccernet,
-    write_shot_annotations,
-)
 from vidkin.datasets.readers.strokes import Drawing, draw_strokes, parse_strokes
 from vidkin.datasets.readers.tree import read_tree
 from vidkin.datasets.readers.vb100 import read_vb100
 from vidkin.datasets.readers.zappos import read_zappos
 from vidkin.datasets.reading import Fit, read_item
+from vidkin.datasets.shot_labels.annotations import (
+    ShotAnnotation,
+    VideoAnnotation,
+    read_shot_annotations,
+    write_shot_annotations,
+)
+from vidkin.datasets.shot_labels.annotators import merge_annotators, merge_critical
+from vidkin.datasets.shot_labels.soccernet import (
+    SOCCERNET_EVENTS,
+    SoccerNetHalf,
+    find_soccernet_halves,
+    read_soccernet,
+    read_soccernet_half,
+)
 from vidkin.datasets.splits import check_split, make_split, read_split, write_split
 
 __all__ = [
@@ -41,6 +47,7 @@ __all__ = [
     "COMPOSED_LABELS",
     "HIGHLIGHT_PLACES",
     "LABELLED_PHOTOGRAPHS",
+    "NCKU",
     "PHOTOGRAPHS",
     "POINTING_04",
     "SOCCERNET_EVENTS",
@@ -58,6 +65,7 @@ __all__ = [
     "SampleCollection",
     "SampleCopy",
     "ShotAnnotation",
+    "SoccerNetHalf",
     "VideoAnnotation",
     "available_readers",
     "build_composed",
@@ -68,9 +76,12 @@ __all__ = [
     "check_split",
     "compose",
     "draw_strokes",
+    "find_soccernet_halves",
     "make_excerpts",
     "make_frame_excerpts",
     "make_split",
+    "merge_annotators",
+    "merge_critical",
     "middle_excerpt",
     "open_labelled",
     "parse_strokes",
@@ -87,6 +98,7 @@ __all__ = [
     "read_photographs",
     "read_shot_annotations",
     "read_soccernet",
+    "read_soccernet_half",
     "read_split",
     "read_tree",
     "read_vb100",

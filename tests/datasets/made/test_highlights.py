@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.videos import encode
 from vidkin.datasets.made.highlights import ACTIVITIES, HIGHLIGHT_PLACES, build_highlights
-from vidkin.datasets.readers.shot_labels import VideoAnnotation, read_shot_annotations
+from vidkin.datasets.shot_labels.annotations import VideoAnnotation, read_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import read_frames
 

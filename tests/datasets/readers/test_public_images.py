@@ -140,6 +140,23 @@ class TestHeadPose:
         labelled = open_labelled(pointing, reader="head_pose", front=0, negative="right", validation=0.0)
         assert Counter(item.category for item in labelled.items) == {"front": 4, "left": 8, "right": 8}
 
+    def test_the_set_of_the_paper(self, tmp_path: Path) -> None:
+        for subject in (1, 2, 90):
+            for pan in range(-90, 91, 5):
+                angle = f"{pan:+03d}" if pan else "0"
+                picture(tmp_path / f"Subject{subject:02d}" / f"A_{subject:02d}_{angle}.jpg")
+                picture(tmp_path / f"Subject{subject:02d}" / f"B_{subject:02d}_{angle}.jpg")
+        labelled = open_labelled(tmp_path, reader="head_pose")
+        # 21 photographs of each subject, as in the paper (1,890 of 90), seven of each pose; no mirror images.
+        assert Counter(item.label for item in labelled.items) == {
+            f"{pose}/{subject}": 7 for pose in ("front", "left", "right") for subject in ("01", "02", "90")
+        }
+        assert all(item.path.name.startswith("A_") for item in labelled.items)
+        assert set(labelled.split_counts()) == {"train", "validation", "test"}
+        whole = open_labelled(tmp_path, reader="head_pose", widest=90.0)
+        assert len(whole) == 3 * 37
+        assert {item.category for item in whole.items if "-90" in item.path.name} == {"left"}
+
     def test_names_of_your_own(self, tmp_path: Path) -> None:
         for person in range(3):
             for pan in range(-60, 61, 10):
@@ -162,12 +179,13 @@ class TestHeadPose:
     def test_what_is_wrong_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "front").mkdir()
         with pytest.raises(
-            DatasetError, match=r"has front but lacks left, right; get the Head Pose Image Database"
+            DatasetError, match=r"has front but lacks left, right; get the set of the paper, robotics"
         ):
             open_labelled(tmp_path, reader="head_pose")
         for options, message in (
             ({"pattern": "("}, r"pattern '\(' is no regular expression"),
             ({"pattern": "x"}, r"pattern 'x' lacks the groups pan, subject; write them as \(\?P<subject>"),
+            ({"widest": 5.0}, r"widest must be at least front, 15 degrees, got 5"),
             ({"front": -1.0}, r"front must be from 0 to below 180 degrees, got -1\.0"),
             ({"negative": "up"}, r"negative is 'up', allowed are left and right"),
         ):

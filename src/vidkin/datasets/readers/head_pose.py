@@ -14,13 +14,22 @@ from vidkin.datasets.readers.folders import iter_files, list_folders, require_fo
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError, InvalidArgumentError
 
-__all__ = ["POINTING_04", "read_head_pose"]
+__all__ = ["NCKU", "POINTING_04", "read_head_pose"]
 
 _WHERE = (
-    "the Head Pose Image Database of Pointing'04, crowley-coutaz.fr/Head%20Pose%20Image%20Database.html; or any set "
-    "sorted into front/subject, left/subject and right/subject"
+    "the set of the paper, robotics.csie.ncku.edu.tw/Databases/FaceDetect_PoseEstimate.htm; or the Head Pose Image "
+    "Database of Pointing'04, crowley-coutaz.fr/Head%20Pose%20Image%20Database.html; or any set sorted into "
+    "front/subject, left/subject and right/subject"
 )
 _POSES = ("front", "left", "right")
+
+NCKU = r"^A_(?P<subject>\d{2})_(?P<pan>[+-]?\d{1,2})$"
+"""Names of the set of the Robotics Lab of NCKU, which the paper used: ``Subject01/A_01_+15.jpg``, person and pan.
+
+Photographs begin with A; those that begin with B are mirror images of them and are left out.
+"""
+
+_WIDEST_NCKU = 50.0
 
 POINTING_04 = r"person(?:ne)?(?P<subject>\d{2})(?P<series>\d)\d{2}[+-]\d+(?P<pan>[+-]\d+)$"
 """Names of Pointing'04: person, subject, series, number, tilt, pan."""
@@ -29,8 +38,9 @@ POINTING_04 = r"person(?:ne)?(?P<subject>\d{2})(?P<series>\d)\d{2}[+-]\d+(?P<pan
 def read_head_pose(
     source: str | os.PathLike[str],
     *,
-    pattern: str = POINTING_04,
+    pattern: str | None = None,
     front: float = 15.0,
+    widest: float | None = None,
     negative: Literal["left", "right"] = "left",
     test: float = 0.3,
     validation: float = 0.1,
@@ -43,11 +53,18 @@ def read_head_pose(
     person is the test and the others train; else photographs are divided one by one. Which side is called left
     changes names only, no measure.
 
+    The paper used the set of NCKU (90 subjects, 37 photographs each, one every 5 degrees), of which it took 1,890, so
+    21 of each subject. It does not say which; here they are the 21 from -50 to 50 degrees: with up to 15 degrees as the
+    front, seven of each pose.
+
     Args:
         source: The folder.
         pattern: Regular expression, searched in the names without ending, with the groups ``subject`` and ``pan``
-            (degrees with sign), and ``series`` if there is one.
+            (degrees with sign), and ``series`` if there is one. None: that of `NCKU` if any file has such a name, else
+            that of `POINTING_04`.
         front: Up to this many degrees to either side is the front.
+        widest: Photographs of heads that are turned farther are left out. None: 50 degrees of the set of NCKU, and all
+            photographs of others.
         negative: Where a negative pan looks.
         test: Share of the photographs of each subcategory for the test, where there are no series.
         validation: Share for validation; with series taken from train.
@@ -56,6 +73,13 @@ def read_head_pose(
     Raises:
         DatasetError: The folder is in neither layout.
     """
+    folder = require_folder(source, "photographs of heads", _WHERE)
+    if pattern is None:
+        is_ncku = any(
+            re.search(NCKU, path.stem, re.I) for path in iter_files(folder, IMAGE_EXTENSIONS, deep=True)
+        )
+        pattern = NCKU if is_ncku else POINTING_04
+        widest = _WIDEST_NCKU if is_ncku and widest is None else widest
     try:
         names = re.compile(pattern, re.IGNORECASE)
     except re.error as error:
@@ -70,12 +94,13 @@ def read_head_pose(
         raise InvalidArgumentError(f"front must be from 0 to below 180 degrees, got {front}")
     if negative not in ("left", "right"):
         raise InvalidArgumentError(f"negative is {negative!r}, allowed are left and right")
-    folder = require_folder(source, "photographs of heads", _WHERE)
+    if widest is not None and not widest >= front:
+        raise InvalidArgumentError(f"widest must be at least front, {front:g} degrees, got {widest:g}")
     there = sorted({path.name for path in list_folders(folder)} & set(_POSES))
     if there and len(there) < len(_POSES):
         missing = sorted(set(_POSES) - set(there))
         raise DatasetError(f"{folder}: has {', '.join(there)} but lacks {', '.join(missing)}; get {_WHERE}")
-    items = list(_sorted_by_hand(folder) if there else _by_angle(folder, names, front, negative))
+    items = list(_sorted_by_hand(folder) if there else _by_angle(folder, names, front, widest, negative))
     if not items:
         raise DatasetError(
             f"{folder}: has neither {', '.join(_POSES)} folders nor photographs with names like {pattern}; get {_WHERE}"
@@ -97,13 +122,17 @@ def _sorted_by_hand(folder: Path) -> Iterator[LabelledItem]:
                 yield LabelledItem(path=path, category=pose, subcategory=subject.name, group=group)
 
 
-def _by_angle(folder: Path, names: re.Pattern[str], front: float, negative: str) -> Iterator[LabelledItem]:
+def _by_angle(
+    folder: Path, names: re.Pattern[str], front: float, widest: float | None, negative: str
+) -> Iterator[LabelledItem]:
     found = []
     latest: dict[str, str] = {}
     for path in iter_files(folder, IMAGE_EXTENSIONS, deep=True):
         match = names.search(path.stem)
         # Pointing'04 repeats its frontal photographs in a folder of their own.
         if match is None or path.parent.name.lower() == "front":
+            continue
+        if widest is not None and abs(float(match["pan"])) > widest:
             continue
         subject, series = match["subject"], match.groupdict().get("series") or ""
         latest[subject] = max(latest.get(subject, ""), series)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from vidkin.datasets.readers.shot_labels import (
+from vidkin.datasets.shot_labels.annotations import (
     ShotAnnotation,
     VideoAnnotation,
     read_shot_annotations,
-    read_soccernet,
     write_shot_annotations,
 )
+from vidkin.datasets.shot_labels.soccernet import read_soccernet
 from vidkin.errors import InvalidArgumentError
 
 

@@ -1,4 +1,4 @@
-"""Labels of shots and of critical moments: vidkin's JSON format, and SoccerNet-v2 labels read into it."""
+"""Labels of shots and of critical moments, and vidkin's JSON format of them."""
 
 from __future__ import annotations
 
@@ -12,36 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from vidkin._base.atomic import write_text
-from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError
 
 __all__ = [
-    "SOCCERNET_EVENTS",
     "ShotAnnotation",
     "VideoAnnotation",
+    "read_json_object",
     "read_shot_annotations",
-    "read_soccernet",
     "write_shot_annotations",
 ]
 
 PathLike = str | os.PathLike[str]
-
-SOCCERNET_EVENTS = ("Goal", "Penalty", "Shots off target", "Shots on target")
-"""SoccerNet-v2 actions in which the ball is hit toward the goal: the sources' notion of a critical event."""
-
-_SOCCERNET_ACTIONS = (
-    *SOCCERNET_EVENTS,
-    *(
-        "Ball out of play",
-        "Clearance",
-        "Corner",
-        "Direct free-kick",
-        "Foul",
-        "Indirect free-kick",
-        "Kick-off",
-    ),
-    *("Offside", "Red card", "Substitution", "Throw-in", "Yellow card", "Yellow->red card"),
-)
 
 _FORMAT = "vidkin-shots-1"
 
@@ -147,7 +128,7 @@ def read_shot_annotations(path: PathLike) -> list[VideoAnnotation]:
             message names the video and the shot.
     """
     source = Path(path)
-    document = _load(source)
+    document = read_json_object(source)
     videos = [document] if "shots" in document else document.get("videos")
     if not isinstance(videos, list) or document.get("format", _FORMAT) != _FORMAT:
         raise InvalidArgumentError(
@@ -156,110 +137,12 @@ def read_shot_annotations(path: PathLike) -> list[VideoAnnotation]:
     return [_video(item, number, source) for number, item in enumerate(videos)]
 
 
-def read_soccernet(
-    labels: PathLike,
-    video: PathLike,
-    *,
-    fps: float,
-    frames: int,
-    half: int = 1,
-    cameras: PathLike | None = None,
-    shots: Sequence[tuple[int, int]] | None = None,
-    events: Sequence[str] = SOCCERNET_EVENTS,
-    before: float | None = None,
-) -> VideoAnnotation:
-    """Labels of one half of a game from SoccerNet-v2's ``Labels-v2.json``.
-
-    An event makes the shot that contains it critical; the frames of that shot before the event, up to and with the
-    frame of the event, are critical. Events that the broadcast does not show are left out.
-
-    Args:
-        labels: ``Labels-v2.json`` of the game.
-        video: The video of this half.
-        fps: Its frames a second.
-        frames: How many frames it has.
-        half: 1 or 2: which half the video shows.
-        cameras: ``Labels-cameras.json`` of the same game, whose camera changes are the cuts. Not every game has
-            complete ones, so shots can be given instead.
-        shots: [start, end) frames of the shots, for example from a detector. Exactly one of both is needed.
-        events: Labels of the actions that count, of the 17 that SoccerNet-v2 has.
-        before: Seconds before the event that are critical at most; default all of the shot up to the event. Set
-            it (the windows of the sources last 2 s) to draw quadlets, which also need non-critical frames.
+def read_json_object(path: Path) -> dict[str, Any]:
+    """The object of a JSON file.
 
     Raises:
-        InvalidArgumentError: A file is not as SoccerNet writes it, or an argument is out of range.
+        InvalidArgumentError: The file cannot be read, or holds something else.
     """
-    check_choice("half", half, (1, 2))
-    if (cameras is None) == (shots is None):
-        raise InvalidArgumentError("either cameras (Labels-cameras.json) or shots must be given, not both")
-    if not 0 < fps < math.inf or frames < 1:
-        raise InvalidArgumentError(f"fps and frames must be above 0, got {fps} and {frames}")
-    if before is not None and not 0 < before < math.inf:
-        raise InvalidArgumentError(f"before must be above 0 s, or None, got {before}")
-    unknown = [event for event in events if event not in _SOCCERNET_ACTIONS]
-    if unknown:
-        raise InvalidArgumentError(
-            f"events must be among {', '.join(sorted(_SOCCERNET_ACTIONS))}, got {unknown[0]!r}"
-        )
-    if cameras is not None:
-        changes = {round(time * fps) for time, _ in _soccernet_moments(Path(cameras), half)}
-        edges = [0, *sorted(frame for frame in changes if 0 < frame < frames), frames]
-        shots = list(pairwise(edges))
-    assert shots is not None
-    behind = [(start, end) for start, end in shots if end > frames]
-    if behind:
-        raise InvalidArgumentError(
-            f"shots must be within the {frames} frames of the video, got [{behind[0][0]}, {behind[0][1]})"
-        )
-    moments = sorted(
-        int(time * fps + 1e-6)
-        for time, item in _soccernet_moments(Path(labels), half)
-        if item.get("label") in events and item.get("visibility", "visible") == "visible"
-    )
-    annotations = tuple(
-        ShotAnnotation(start, end, _critical_part(start, end, moments, fps, before)) for start, end in shots
-    )
-    return VideoAnnotation(Path(video), fps, annotations)
-
-
-def _critical_part(
-    start: int, end: int, moments: Sequence[int], fps: float, before: float | None
-) -> tuple[int, int] | None:
-    """Frames up to the last event of the shot [start, end)."""
-    inside = [moment for moment in moments if start <= moment < end]
-    if not inside:
-        return None
-    # With several events in one shot (a shot, then the goal) all frames up to the last are critical.
-    first = start if before is None else max(start, min(inside) + 1 - round(before * fps))
-    return first, inside[-1] + 1
-
-
-def _soccernet_moments(path: Path, half: int) -> list[tuple[float, Mapping[str, Any]]]:
-    """(seconds from the start of the half, annotation) of this half."""
-    items = _load(path).get("annotations")
-    if not isinstance(items, list):
-        raise InvalidArgumentError(
-            f"{path}: has no list 'annotations', so it is not a label file of SoccerNet-v2"
-        )
-    found = []
-    for item in items:
-        try:
-            clock = str(item["gameTime"]).split(" - ")
-            number = int(clock[0])
-            # `position` is in milliseconds and finer than the clock of the game; some files lack it.
-            minutes, seconds = clock[1].split(":")
-            time = int(item["position"]) / 1000 if "position" in item else int(minutes) * 60 + int(seconds)
-        except (KeyError, ValueError, IndexError, TypeError, AttributeError, OverflowError):
-            raise InvalidArgumentError(
-                f"{path}: the annotation {item!r} has no 'gameTime' as '1 - 12:34' (half - minutes:seconds) "
-                "with a 'position' in milliseconds"
-            ) from None
-        if number == half:
-            found.append((float(time), item))
-    return found
-
-
-def _load(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
