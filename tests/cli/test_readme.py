@@ -51,7 +51,7 @@ def test_every_command_and_option_exists() -> None:
     missing = []
     for words in command_lines():
         # `vidkin benchmark shots`: the options are those of the second word.
-        command = words[:2] if words[0] == "benchmark" and words[1].islower() else words[:1]
+        command = words[:2] if words[0] in ("benchmark", "labels") and words[1].islower() else words[:1]
         key = " ".join(command)
         if key not in helps:
             helps[key] = run(*command, "--help").out

@@ -78,6 +78,7 @@ def measure_embeddings(
     gallery: Tensor | None,
     gallery_labels: Tensor | None,
     *,
+    ranked: Sequence[str] = RANKED,
     samples: int = SAMPLES,
     seed: int = 0,
 ) -> dict[str, float]:
@@ -88,6 +89,7 @@ def measure_embeddings(
         query_labels: [Q, 2] (category, subcategory).
         gallery: [G, D]; None: the queries, none of which ranks itself.
         gallery_labels: [G, 2]; None likewise.
+        ranked: Those of `RANKED` that are wanted; they take most of the time.
         samples: Quadlets of the sampled forms.
         seed: Seed of their draw.
     """
@@ -96,14 +98,14 @@ def measure_embeddings(
     assert isinstance(exact, measures.CountedMean)
     figures = {"qp": float(exact), "quadlets": float(exact.count)}
     figures |= measure_scores(*among, names=TUPLES[1:], samples=samples, seed=seed)
-    ranked: tuple[Tensor, Tensor, Tensor | None] = among
+    crossed: tuple[Tensor, Tensor, Tensor | None] = among
     if gallery is not None and gallery_labels is not None:
-        ranked = queries @ gallery.T, measures.graded_relevance(query_labels, gallery_labels), None
+        crossed = queries @ gallery.T, measures.graded_relevance(query_labels, gallery_labels), None
     # The gallery protocol: the same figures with p, i and n of the gallery.
     figures |= {
-        f"{name}_gallery": value for name, value in measure_scores(*ranked, names=("qp", "tp")).items()
+        f"{name}_gallery": value for name, value in measure_scores(*crossed, names=("qp", "tp")).items()
     }
-    return figures | measure_scores(*ranked, names=RANKED)
+    return figures | measure_scores(*crossed, names=ranked)
 
 
 def measure_one(

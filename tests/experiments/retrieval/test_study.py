@@ -72,7 +72,7 @@ def test_every_method_runs_and_is_stored(plan: ComparisonPlan, pictures: Path, t
         assert {run.seed for run in own if run.learning_rate == choose_rate(own, plan)} == {0, 1}
     for run in runs:
         assert 0 <= run.test["qp"] <= 100
-        assert 0 <= run.validation["map"] <= 100
+        assert 0 <= run.validation["qp_gallery"] <= 100
         assert len(run.ranked) == 4
         assert all(len(row) == 10 for row in run.ranked.values())
     assert any("Triplet, seed 1" in text for text, _ in told)

@@ -84,8 +84,8 @@ class ComparisonRun:
         method: Name of the method.
         seed: Seed of weights and draws.
         learning_rate: Learning rate of the training; 0 for a method that is not trained.
-        validation: Measures of validation items against the train part; the only ones that choices are made by.
-        test: Measures of test items against the train part.
+        validation: ``qp`` and ``qp_gallery`` of the validation part, all that choices are made by.
+        test: Measures of the test part, from `score_retrieval`.
         training: The fields of `Training`.
         collapsed: Nearly all embeddings ended at one place.
         ranked: Number of a test item -> numbers of the nearest train items, for the picture.

@@ -6,15 +6,18 @@ import torch
 from torch import Tensor
 
 from vidkin.experiments.retrieval.geometry import order_and_distances
-from vidkin.training.embedding_measures import measure_embeddings
+from vidkin.metric import measures
+from vidkin.training.embedding_measures import measure_embeddings, measure_one, measure_scores
 
-__all__ = ["nearest_items", "score_retrieval"]
+__all__ = ["nearest_items", "score_retrieval", "score_validation"]
+
+_RANKED = ("ndcg", "map", "map_subcategory", "recall_at_1")
 
 
 def score_retrieval(
     queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor
 ) -> dict[str, float]:
-    """The figures of `vidkin.training.Evaluation` in percent, and what `order_and_distances` returns.
+    """Figures of `vidkin.training.Evaluation` in percent, and what `order_and_distances` returns.
 
     Args:
         queries: Unit vectors [Q, D].
@@ -24,13 +27,24 @@ def score_retrieval(
 
     Returns:
         ``qp``, ``tp`` and their sampled forms are over test quadlets, ``qp_gallery`` and ``tp_gallery`` over gallery
-        quadlets (`vidkin.training.embedding_measures`). The distances and ``quadlets`` are no percentages. Figures
+        quadlets (`vidkin.training.embedding_measures`); of the figures that rank the gallery ``ndcg``, ``map``,
+        ``map_subcategory`` and ``recall_at_1``. The distances and ``quadlets`` are no percentages. Figures
         that have nothing to count are NaN.
     """
-    figures = measure_embeddings(queries, query_labels, gallery, labels)
+    figures = measure_embeddings(queries, query_labels, gallery, labels, ranked=_RANKED)
     quadlets = figures.pop("quadlets")
     percent = {name: 100.0 * value for name, value in figures.items()}
     return percent | {"quadlets": quadlets} | order_and_distances(queries, query_labels, gallery, labels)
+
+
+def score_validation(
+    queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor
+) -> dict[str, float]:
+    """``qp`` and ``qp_gallery`` in percent, which learning rates are chosen by; arguments as of `score_retrieval`."""
+    inside = measure_one("qp", queries, query_labels, gallery, labels)
+    relevance = measures.graded_relevance(query_labels, labels)
+    crossed = measure_scores(queries @ gallery.T, relevance, names=["qp"])["qp"]
+    return {"qp": 100.0 * inside, "qp_gallery": 100.0 * crossed}
 
 
 def nearest_items(queries: Tensor, gallery: Tensor, *, count: int) -> list[list[int]]:

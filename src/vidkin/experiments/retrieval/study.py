@@ -17,7 +17,7 @@ from vidkin.errors import MediaError
 from vidkin.experiments.retrieval.methods import Method, method_named
 from vidkin.experiments.retrieval.plan import ComparisonPlan, ComparisonRun
 from vidkin.experiments.retrieval.prepared import PreparedSet
-from vidkin.experiments.retrieval.scores import nearest_items, score_retrieval
+from vidkin.experiments.retrieval.scores import nearest_items, score_retrieval, score_validation
 from vidkin.experiments.retrieval.sets import PathLike, comparison_set, open_set
 from vidkin.experiments.retrieval.training import embed_inputs, train_method
 from vidkin.experiments.runs import load_or_run
@@ -166,12 +166,7 @@ def _run(prepared: PreparedSet, method: Method, seed: int, rate: float) -> Compa
         }
     else:
         embeddings = {split: embed_inputs(model, part.inputs) for split, part in parts.items()}
-    scores = {
-        split: score_retrieval(
-            embeddings[split], parts[split].labels, embeddings["train"], parts["train"].labels
-        )
-        for split in ("validation", "test")
-    }
+    gallery = embeddings["train"], parts["train"].labels
     shown = picture_queries(prepared.labelled)
     nearest = nearest_items(embeddings["test"][shown], embeddings["train"], count=_PICTURE_RESULTS)
     return ComparisonRun(
@@ -179,8 +174,8 @@ def _run(prepared: PreparedSet, method: Method, seed: int, rate: float) -> Compa
         method=method.name,
         seed=seed,
         learning_rate=rate,
-        validation=scores["validation"],
-        test=scores["test"],
+        validation=score_validation(embeddings["validation"], parts["validation"].labels, *gallery),
+        test=score_retrieval(embeddings["test"], parts["test"].labels, *gallery),
         training=asdict(training),
         collapsed=training.collapsed and not is_frozen,
         ranked={str(number): row for number, row in zip(shown, nearest, strict=True)},

@@ -16,17 +16,17 @@ from vidkin.models import Encoder, save_model
 from vidkin.models.collapse import CollapseWatch
 from vidkin.models.engine import Step, take_steps
 from vidkin.models.randomness import random_state, restore_random_state
-from vidkin.models.schedules import Schedule
-from vidkin.training.data.source import TrainingData
-from vidkin.training.objectives import WeightedObjective
-from vidkin.training.recipe import Recipe
-from vidkin.training.run.checkpoint import (
+from vidkin.models.resume.checkpoint import (
     CHECKPOINT_FILE,
     Checkpoint,
     load_optimizer,
     optimizer_tensors,
     trained_state,
 )
+from vidkin.models.schedules import Schedule
+from vidkin.training.data.source import TrainingData
+from vidkin.training.objectives import WeightedObjective
+from vidkin.training.recipe import Recipe
 
 __all__ = ["SPLIT_FILE", "TrainingRun"]
 

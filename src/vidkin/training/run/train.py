@@ -20,11 +20,11 @@ from vidkin._base.outputs import create_output_folder
 from vidkin.errors import InvalidArgumentError, VidkinError
 from vidkin.models.engine import Step, check_finite, read_terms
 from vidkin.models.randomness import seeded
+from vidkin.models.resume.checkpoint import CHECKPOINT_FILE
+from vidkin.models.resume.interrupt import Interrupt, deferred_interrupt
 from vidkin.training.recipe import Recipe
 from vidkin.training.recipe_file import load_recipe, show_recipe
 from vidkin.training.report import OnProgress, TrainingInterrupted, TrainingProgress, TrainingReport
-from vidkin.training.run.checkpoint import CHECKPOINT_FILE
-from vidkin.training.run.interrupt import Interrupt, deferred_interrupt
 from vidkin.training.run.log import RunLog
 from vidkin.training.run.prepare import prepare_run
 from vidkin.training.run.state import TrainingRun

@@ -14,8 +14,8 @@ import torch
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.randomness import random_state, restore_random_state, seeded
-from vidkin.training.run.checkpoint import Checkpoint, load_optimizer, optimizer_tensors
-from vidkin.training.run.interrupt import deferred_interrupt
+from vidkin.models.resume.checkpoint import Checkpoint, load_optimizer, optimizer_tensors
+from vidkin.models.resume.interrupt import deferred_interrupt
 
 
 class TestCheckpoint:
