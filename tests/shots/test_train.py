@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import vidkin
 from tests.support.videos import encode, pan
 from vidkin.datasets import ShotAnnotation, VideoAnnotation, write_shot_annotations
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.learned import ShotRules, load_shot_recipe
+from vidkin.shots.learned import ShotPlan, ShotRules
 from vidkin.shots.train import ShotTrainingProgress, train_shots
+from vidkin.shots.training_recipes import load_shot_recipe
 
-RECIPE = {
+RECIPE: dict[str, dict[str, Any]] = {
     "shots": {
         "loss": "quadlet",
         "window": 6,
@@ -85,7 +89,9 @@ def test_a_file_of_labels_and_a_plan_give_the_same_detector(
 ) -> None:
     write_shot_annotations(tmp_path / "labels.json", annotations)
     first = train_shots(annotations, RECIPE, output=tmp_path / "a")
-    second = train_shots(tmp_path / "labels.json", load_shot_recipe(RECIPE), output=tmp_path / "b")
+    plan = load_shot_recipe(RECIPE)
+    assert isinstance(plan, ShotPlan)
+    second = train_shots(tmp_path / "labels.json", plan, output=tmp_path / "b")
     assert (first.loss, first.distance) == (second.loss, second.distance)
     for name in ("model.safetensors", "shots.json"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
@@ -142,3 +148,76 @@ def test_labels_are_checked_before_any_video_is_read(
     assert not output.exists()
     with pytest.raises(InvalidArgumentError, match=r"labels\.json"):
         train_shots(tmp_path / "labels.json", RECIPE, output=output)
+
+
+PUBLISHED: dict[str, dict[str, Any]] = {
+    "shots": {
+        **RECIPE["shots"],
+        "loss": "radial",
+        "rule": "slope",
+        "rate": 12.5,
+        "quadlets": 2,
+        "triplets": 2,
+        "window": 4,
+    },
+    "model": {**RECIPE["model"], "trainable": "all"},
+}
+"""The published recipe in small: every second frame, the slope alone, the frame network learns too."""
+
+
+def test_the_published_rule_is_a_detector_too(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
+    report = train_shots(annotations, PUBLISHED, output=tmp_path / "model")
+    assert (report.has_gradual, report.has_critical) == (False, True)
+    rules = ShotRules.load(tmp_path / "model")
+    assert (rules.method, rules.rate, rules.window) == ("slope", 12.5, 4)
+    assert set(rules.cut.weights) == {"jump"}
+    found = vidkin.detect_shots(annotations[0].video, str(tmp_path / "model"))
+    # At half the rate a new shot begins in a frame with an even number.
+    assert all(shot.start_frame % 2 == 0 for shot in found)
+    untrained = train_shots(
+        annotations, {**PUBLISHED, "shots": {**PUBLISHED["shots"], "steps": 0}}, output=tmp_path / "untrained"
+    )
+    one, two = (load_file(folder / "model.safetensors") for folder in (report.output, untrained.output))
+    changed = {name for name in one if not torch.equal(one[name], two[name])}
+    assert any(name.startswith("backbone.") for name in changed)
+    # Frames that are not kept are decoded again, and the weights are the same.
+    less = {**PUBLISHED, "shots": {**PUBLISHED["shots"], "memory": 0.0}}
+    train_shots(annotations, less, output=tmp_path / "less")
+    assert (tmp_path / "less" / "model.safetensors").read_bytes() == (
+        tmp_path / "model" / "model.safetensors"
+    ).read_bytes()
+
+
+def test_an_interrupted_training_resumes_with_the_same_weights(
+    annotations: list[VideoAnnotation], tmp_path: Path
+) -> None:
+    def press(progress: ShotTrainingProgress) -> None:
+        if progress.phase == "training" and progress.done == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train_shots(annotations, RECIPE, output=tmp_path / "model", on_progress=press)
+    assert [path.name for path in (tmp_path / "model").iterdir()] == ["checkpoint.safetensors"]
+    other = {**RECIPE, "shots": {**RECIPE["shots"], "learning_rate": 1e-3}}
+    with pytest.raises(InvalidArgumentError, match=r"unfinished training with another recipe.*--restart"):
+        train_shots(annotations, other, output=tmp_path / "model")
+    steps: list[int] = []
+    report = train_shots(
+        annotations,
+        RECIPE,
+        output=tmp_path / "model",
+        on_progress=lambda progress: steps.append(progress.done) if progress.phase == "training" else None,
+    )
+    assert steps == [3, 4]
+    whole = train_shots(annotations, RECIPE, output=tmp_path / "whole")
+    assert report.loss == whole.loss
+    for name in ("model.safetensors", "shots.json"):
+        assert (tmp_path / "model" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert not (tmp_path / "model" / "checkpoint.safetensors").exists()
+
+
+def test_a_training_can_start_over(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.safetensors").write_bytes(b"of something else")
+    with pytest.raises(InvalidArgumentError, match="the checkpoint is damaged"):
+        train_shots(annotations, RECIPE, output=tmp_path)
+    assert train_shots(annotations, RECIPE, output=tmp_path, resume=False).loss > 0

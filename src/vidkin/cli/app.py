@@ -19,7 +19,7 @@ __all__ = ["app", "run"]
 
 _WANTS_JSON = "vidkin.json"
 # Commands that cannot resume, although the files they have finished stay.
-_START_OVER = ("shots", "train-shots")
+_START_OVER = ("shots",)
 
 
 class _Commands(LazyGroup):
@@ -70,7 +70,7 @@ class _Commands(LazyGroup):
         ),
         "train-shots": LazyCommand(
             "vidkin.cli.models.train_shots:train_shots",
-            "Train a metric on labeled shots and fit what counts as a cut and as critical.",
+            "Train a detector on labeled shots: a metric with a rule on its curve, or DeepSBD.",
         ),
         "labels": LazyCommand(
             "vidkin.cli.labels:app",

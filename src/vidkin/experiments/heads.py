@@ -77,7 +77,7 @@ class HeadStore:
             digest = hashlib.sha256(path.read_bytes() + self._key.encode()).hexdigest()[:24]
             stored = self._folder / f"{digest}.npy"
             if not stored.is_file():
-                rows, _ = video_features(network, path, size=self._config.size)
+                rows = video_features(network, path, size=self._config.size).rows
                 self._folder.mkdir(parents=True, exist_ok=True)
                 with replace_file(stored) as temporary, temporary.open("wb") as file:
                     np.save(file, rows, allow_pickle=False)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -18,11 +19,16 @@ from vidkin._base.outputs import create_output_folder
 from vidkin.datasets import VideoAnnotation, read_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import ClipEncoder, build_model, save_model
+from vidkin.models.randomness import seeded
+from vidkin.models.resume.steps import StepStore
+from vidkin.models.weights import add_weights
 from vidkin.shots.learned.clips import ShotClips, check_labels_fit
 from vidkin.shots.learned.encoding import encode_with, video_features
-from vidkin.shots.learned.recipes import ShotPlan, load_shot_recipe
+from vidkin.shots.learned.recipes import ShotPlan
 from vidkin.shots.learned.rules import ShotRules, fit_shot_rules
 from vidkin.shots.learned.training import ShotTraining, train_on_shots
+from vidkin.shots.learned.video_frames import VideoFrames, count_in, read_video_frames
+from vidkin.shots.training_recipes import load_shot_recipe
 
 __all__ = ["ShotTrainingProgress", "ShotTrainingReport", "train_shots"]
 
@@ -85,29 +91,33 @@ class ShotTrainingReport:
 
 def train_shots(
     labels: PathLike | Sequence[VideoAnnotation],
-    recipe: PathLike | Mapping[str, Any] | ShotPlan,
+    recipe: PathLike | Mapping[str, Any] | ShotPlan | None = None,
     *,
     output: PathLike = "shots-model",
+    resume: bool = True,
     on_progress: Callable[[ShotTrainingProgress], None] | None = None,
 ) -> ShotTrainingReport:
     """Train a metric on labeled shots, fit what counts as a cut and as critical, and store both as a detector.
 
     Every fourth video is held out from training, and the thresholds are fitted on these. The folder is a detector for
-    `vidkin.detect_shots` and ``vidkin shots --detector``. It is written at the end: an interrupted training leaves it
-    as it was, and starts from the beginning the next time.
+    `vidkin.detect_shots` and ``vidkin shots --detector``. It is written at the end: an interrupted training leaves only
+    a checkpoint there, from which the same call resumes; it ends with the same weights.
 
     Args:
         labels: At least four videos with their shots, or a JSON file of them (`vidkin.datasets.read_shot_annotations`).
-        recipe: A TOML file or its content, see `vidkin.shots.learned.load_shot_recipe`.
+        recipe: A TOML file, the name of a recipe that comes with the package (``extended``, ``published``), or its
+            content; None: ``extended``. See `vidkin.shots.training_recipes.load_shot_recipe`.
         output: Folder of the detector; created if it does not exist.
+        resume: Continue from the folder's checkpoint; False starts over.
         on_progress: Called before each video and after each step.
 
     Raises:
-        InvalidArgumentError: The recipe or the labels cannot be used, or the output cannot be written to.
+        InvalidArgumentError: The recipe or the labels cannot be used, the output cannot be written to, or holds an
+            unfinished training with other settings.
         MediaError: A video cannot be read.
         TrainingError: The loss is no longer a finite number.
     """
-    plan = recipe if isinstance(recipe, ShotPlan) else load_shot_recipe(recipe)
+    plan = recipe if isinstance(recipe, ShotPlan) else _load(recipe)
     source = os.path.basename(labels) if isinstance(labels, str | os.PathLike) else ""
     annotations = list(read_shot_annotations(labels) if isinstance(labels, str | os.PathLike) else labels)
     held_out = annotations[_FIT_EVERY - 1 :: _FIT_EVERY]
@@ -117,25 +127,28 @@ def train_shots(
     assert isinstance(model, ClipEncoder)
     model.eval()
     notify = on_progress or (lambda _: None)
-    features: list[NDArray[np.float32]] = []
-    for done, annotation in enumerate(annotations):
-        name = annotation.video.name
-        notify(ShotTrainingProgress(phase="reading", done=done, total=len(annotations), video=name))
-        rows, _ = video_features(model, annotation.video, size=plan.model.size, fit=plan.model.fit)
-        check_labels_fit(annotation, len(rows))
-        features.append(rows)
-    training = _train(model, plan, annotations, features, notify)
+    videos = _read(model, plan, annotations, notify)
+    labeled = [video.annotation for video in videos]
+    store = StepStore(folder, _fingerprint(plan, model, annotations))
+    if not resume:
+        store.finish()
+    with seeded(plan.shots.seed):
+        training = _train(model, plan, videos, store, notify)
+    fitted = range(_FIT_EVERY - 1, len(videos), _FIT_EVERY)
     rules = fit_shot_rules(
-        features[_FIT_EVERY - 1 :: _FIT_EVERY],
-        [[(shot.start, shot.end) for shot in one.shots] for one in held_out],
+        [_features(model, plan, videos[place]) for place in fitted],
+        [[(shot.start, shot.end) for shot in labeled[place].shots] for place in fitted],
         encode_with(model),
         window=plan.shots.window,
-        critical=[[shot.critical is not None for shot in one.shots] for one in held_out]
+        rate=plan.shots.rate,
+        method=plan.shots.rule,
+        critical=[[shot.critical is not None for shot in labeled[place].shots] for place in fitted]
         if judges_critical
         else None,
         fitted_on=f"{len(held_out)} video{'s' if len(held_out) > 1 else ''} kept from training",
     )
     _store(model, rules, folder, notes={"loss": plan.shots.loss, "seed": plan.shots.seed, "labels": source})
+    store.finish()
     last = training.losses[-_LAST_STEPS:]
     return ShotTrainingReport(
         output=folder,
@@ -181,28 +194,97 @@ def _check_labels(annotations: Sequence[VideoAnnotation], held_out: Sequence[Vid
     return judges_critical
 
 
-def _train(
+@dataclass(frozen=True, slots=True)
+class _Video:
+    """What is read of a labeled video: features, or frames if the frame network is trained; labels counted in them."""
+
+    annotation: VideoAnnotation
+    features: NDArray[np.float32] | None
+    frames: VideoFrames | None
+
+
+def _load(recipe: PathLike | Mapping[str, Any] | None) -> ShotPlan:
+    plan = load_shot_recipe(recipe, method="learned")
+    assert isinstance(plan, ShotPlan)
+    return plan
+
+
+def _read(
     model: ClipEncoder,
     plan: ShotPlan,
     annotations: Sequence[VideoAnnotation],
-    features: Sequence[NDArray[np.float32]],
+    notify: Callable[[ShotTrainingProgress], None],
+) -> list[_Video]:
+    size, fit, rate = plan.model.size, plan.model.fit, plan.shots.rate
+    left = round(plan.shots.memory * 2**30)
+    videos = []
+    for done, annotation in enumerate(annotations):
+        name = annotation.video.name
+        notify(ShotTrainingProgress(phase="reading", done=done, total=len(annotations), video=name))
+        if plan.model.trainable == "all":
+            frames, count = read_video_frames(
+                annotation.video, size=size, fit=fit, rate=rate, most_bytes=left
+            )
+            left -= frames.nbytes
+            features, numbers = None, frames.numbers
+        else:
+            described = video_features(model, annotation.video, size=size, fit=fit, rate=rate)
+            features, frames = described.rows, None
+            numbers, count = described.numbers, described.frames
+        check_labels_fit(annotation, count)
+        if rate is not None:
+            annotation = count_in(annotation, numbers, fps=min(rate, annotation.fps))
+        videos.append(_Video(annotation, features, frames))
+    return videos
+
+
+def _features(model: ClipEncoder, plan: ShotPlan, video: _Video) -> NDArray[np.float32]:
+    """Features of the frames of a video by the model as it is now."""
+    if video.features is not None:
+        return video.features
+    return video_features(
+        model,
+        video.annotation.video,
+        size=plan.model.size,
+        fit=plan.model.fit,
+        rate=plan.shots.rate,
+    ).rows
+
+
+def _train(
+    model: ClipEncoder,
+    plan: ShotPlan,
+    videos: Sequence[_Video],
+    store: StepStore,
     notify: Callable[[ShotTrainingProgress], None],
 ) -> ShotTraining:
     """Train on all videos that are not held out."""
-    places = [place for place in range(len(annotations)) if place % _FIT_EVERY != _FIT_EVERY - 1]
-    clips = ShotClips(
-        [torch.from_numpy(features[place]) for place in places],
-        [annotations[place] for place in places],
-        window=plan.shots.window,
-    )
+    chosen = [video for place, video in enumerate(videos) if place % _FIT_EVERY != _FIT_EVERY - 1]
+    sources: list[torch.Tensor | VideoFrames] = []
+    for video in chosen:
+        if video.features is not None:
+            sources.append(torch.from_numpy(video.features))
+        elif video.frames is not None:
+            sources.append(video.frames)
+    clips = ShotClips(sources, [video.annotation for video in chosen], window=plan.shots.window)
     return train_on_shots(
         model,
         clips,
         plan.shots,
+        store=store,
         on_progress=lambda step, terms: notify(
             ShotTrainingProgress(phase="training", done=step, total=plan.shots.steps, terms=terms)
         ),
     )
+
+
+def _fingerprint(plan: ShotPlan, model: ClipEncoder, annotations: Sequence[VideoAnnotation]) -> str:
+    """Of everything that decides the weights: recipe, labels and the weights at the start."""
+    labels = [(annotation.video.name, annotation.shots) for annotation in annotations]
+    deciding = replace(plan, weights="", shots=replace(plan.shots, memory=0.0))
+    digest = hashlib.sha256(repr((deciding, labels)).encode())
+    add_weights(digest, model)
+    return digest.hexdigest()
 
 
 def _store(model: ClipEncoder, rules: ShotRules, folder: Path, *, notes: Mapping[str, Any]) -> None:

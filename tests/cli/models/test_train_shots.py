@@ -128,5 +128,56 @@ def test_what_cannot_be_fitted_is_told_before_training(labels: Path, tmp_path: P
     assert "shots will get no critical score" in run(calm, *recipe).stderr
 
 
+def test_without_labels_the_recipes_are_listed() -> None:
+    printed = run().stdout
+    for name in ("extended", "published", "deepsbd", "deepsbd-svm"):
+        assert name in printed
+    assert json.loads(run("--json").stdout) == {
+        "recipes": ["deepsbd", "deepsbd-svm", "extended", "published"]
+    }
+
+
+def test_recipes_have_a_default_and_settings_can_be_overridden(labels: Path) -> None:
+    assert 'rule = "extended"' in run("--show").stdout
+    shown = run("--show", "--recipe", "published", "--rate", "10", "--set", "shots.steps=7").stdout
+    assert 'rule = "slope"' in shown
+    assert "rate = 10.0" in shown
+    assert "steps = 7" in shown
+    assert "width = 1.0" in run("--show", "--method", "deepsbd").stdout
+    refused = run("--show", "--set", "steps=7", status=2)
+    assert "the recipe has the tables shots, model; write it as shots.steps=100" in refused.stderr
+    assert (
+        "has no setting rate"
+        in run("--show", "--method", "deepsbd", "--set", "segments.rate=9", status=2).stderr
+    )
+    assert "got method 'learned'" in run(labels, "--method", "learned", "-r", "deepsbd", status=2).stderr
+
+
+def test_the_published_rule_and_deepsbd_make_detectors(labels: Path, tmp_path: Path) -> None:
+    small = ("--set", "shots.steps=3", "--set", "shots.quadlets=2", "--set", "shots.triplets=2")
+    small += ("--set", "shots.window=5", "--set", "model.frames=5", "--set", "model.backbone=small")
+    small += (
+        "--set",
+        "model.size=32",
+        "--set",
+        "model.width=0.34",
+        "--set",
+        "model.hidden=8",
+        "--set",
+        "model.lstm=8",
+    )
+    told = json.loads(run(labels, "--recipe", "published", *small, "-o", tmp_path / "slope", "--json").stdout)
+    assert told["gradual"] is False
+    rules = ShotRules.load(tmp_path / "slope")
+    assert (rules.method, rules.rate) == ("slope", 20.0)
+    assert detect(labels.parent / "0.mp4", str(tmp_path / "slope")).curve is not None
+    tiny = ("--set", "model.width=0.05", "--set", "model.size=16", "--set", "segments.steps=2")
+    tiny += ("--set", "segments.batch=4", "--set", "segments.classifier=svm")
+    printed = run(labels, "--method", "deepsbd", *tiny, "-o", tmp_path / "deep").stdout
+    assert "svm" in printed
+    assert "use it with vidkin shots --detector" in printed
+    assert detect(labels.parent / "0.mp4", str(tmp_path / "deep")).curve is not None
+
+
 def test_help_names_the_tables_of_a_recipe() -> None:
     assert "[shots]" in run("--help").stdout

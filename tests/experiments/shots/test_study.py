@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.experiments.shots import ShotStudy, run_shot_study
+from vidkin.experiments.shots import PublishedDetector, ShotStudy, run_shot_study
+from vidkin.shots import detect
 from vidkin.shots.learned import ShotRules
 
 pytest.importorskip("scenedetect")
@@ -28,7 +29,9 @@ SMALL = ShotStudy(
     segment_size=16,
     highlight_videos=2,
     network="small",
+    published=PublishedDetector(network="small", size=16, units=8, steps=2, window=6),
 )
+PUBLISHED = "published rule, radial, small of 16 px trained along, 2 steps of 2 + 2 tuples"
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +44,8 @@ def test_every_detector_is_judged_and_a_second_call_trains_nothing(
 ) -> None:
     work = tmp_path / "work"
     report = run_shot_study(SMALL, edited, videos=clips, work=work, save=tmp_path / "model")
-    names = ["content", "default", "learned, triplet", "learned, quadlet", "DeepSBD, 1/8 width"]
+    names = ["content", "default", "extended rule (ours), triplet", "extended rule (ours), quadlet"]
+    names += ["DeepSBD, 1/8 width, 16 px", PUBLISHED]
     assert [line["detector"] for line in report.summary if line["set"] == "composed"] == names
     assert report.settings["sets"]["edited"] == {"videos": 1, "hard": 1, "gradual": 0}
     assert report.settings["sets"]["composed"]["hard"] > 0
@@ -49,6 +53,10 @@ def test_every_detector_is_judged_and_a_second_call_trains_nothing(
     assert content["nearest"]["0"]["all"]["f1"] == 1.0
     assert content["overlap"]["2"]["hard"]["right"] == 1
     assert ShotRules.load(tmp_path / "model").window == SMALL.window
+    # The published rule has a folder of its own, and is a detector like any other.
+    rules = ShotRules.load(tmp_path / "model-published")
+    assert (rules.method, rules.window, rules.rate, rules.gradual) == ("slope", 6, 20.0, None)
+    assert detect(edited / "two.mp4", str(tmp_path / "model-published")).curve is not None
 
     stored = {path: path.stat().st_mtime_ns for path in (work / "runs").iterdir()}
     again = run_shot_study(SMALL, edited, videos=clips, work=work)

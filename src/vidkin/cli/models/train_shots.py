@@ -2,51 +2,101 @@
 
 from __future__ import annotations
 
+import tomllib
+from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from vidkin.cli.console import meter, note, path_text, say, table
-from vidkin.cli.options import JsonOption
-from vidkin.rendering.json_values import print_json
+from vidkin.cli.models.train import toml_or_text
+from vidkin.cli.options import JsonOption, parse_setting
+from vidkin.errors import InvalidArgumentError
+from vidkin.rendering.json_values import as_json, print_json
 from vidkin.rendering.text import number
 
 if TYPE_CHECKING:
     from vidkin.cli.console import Meter
+    from vidkin.shots.baselines.deep_sbd.recipe import SegmentPlan
     from vidkin.shots.train import ShotTrainingProgress
 
 __all__ = ["train_shots"]
 
+# As `vidkin.shots.training_recipes.ShotMethod`, which would import torch.
+ShotMethodChoice = Literal["learned", "deepsbd"]
+
+_EXAMPLE = "shots.steps=100"
+
 
 def train_shots(
     labels: Annotated[
-        Path,
-        typer.Argument(help="Labeled shots: JSON with video, fps, shots, critical.", metavar="LABELS.json"),
-    ],
-    recipe: Annotated[Path, typer.Option("--recipe", "-r", help="A TOML file with [shots] and [model].")],
+        Path | None,
+        typer.Argument(help="Labeled shots: JSON with video, fps, shots, critical.", metavar="[LABELS.json]"),
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            "--recipe",
+            "-r",
+            help="A TOML file with [shots] or [segments] and [model], or the name of a recipe that comes with vidkin.",
+            show_default="extended; deepsbd for that method",
+        ),
+    ] = None,
+    method: Annotated[
+        ShotMethodChoice | None,
+        typer.Option("--method", "-m", help="What is trained.", show_default="that of the recipe"),
+    ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of the model.", file_okay=False)
     ] = Path("shots-model"),
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", help="Frames a second that are looked at.", show_default="that of the recipe"),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Override a setting, for example shots.steps=100; repeatable."
+        ),
+    ] = None,
     show: Annotated[
         bool, typer.Option("--show", help="Print the recipe with every default and exit.")
     ] = False,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume/--restart", help="Resume from the checkpoint in the folder, or start over."),
+    ] = True,
     json: JsonOption = False,
 ) -> None:
-    """Train a metric on labeled shots and fit what counts as a cut and as critical.
+    """Train a detector on labeled shots: a metric with a rule on its curve, or DeepSBD.
 
-    Every fourth video is held out from training, and the thresholds are fitted on these. The folder is a detector for
-    `vidkin shots VIDEO --detector FOLDER`.
+    The folder is a detector for `vidkin shots VIDEO --detector FOLDER`. Of a metric every fourth video is held out from
+    training, and the thresholds are fitted on these. Run the same command again to resume after an interruption.
+    Without LABELS.json the recipes that come with vidkin are listed.
     """
-    from vidkin.shots.learned import load_shot_recipe, show_shot_recipe
-    from vidkin.shots.train import train_shots as train
+    from vidkin.shots.baselines.deep_sbd.recipe import SegmentPlan
+    from vidkin.shots.training_recipes import load_shot_recipe, show_shot_recipe
 
-    plan = load_shot_recipe(recipe)
-    if show:
+    if labels is None and not show:
+        _list(json)
+        return
+    plan = load_shot_recipe(recipe, method=method)
+    changes = [*(settings or []), *([f"shots.rate={rate}"] if rate is not None else [])]
+    if changes:
+        plan = load_shot_recipe(_changed(show_shot_recipe(plan), changes), method=method)
+    if show or labels is None:
         say(show_shot_recipe(plan).rstrip("\n"))
         return
+    if isinstance(plan, SegmentPlan):
+        _train_segments(labels, plan, output, resume, json)
+        return
+    from vidkin.shots.train import train_shots as train
+
     with meter("training") as bar:
-        report = train(labels, plan, output=output, on_progress=lambda progress: _show(bar, progress))
+        report = train(
+            labels, plan, output=output, resume=resume, on_progress=lambda progress: _show(bar, progress)
+        )
     if report.collapsed:
         note(
             "All embeddings are nearly equal, so the model is of no use: choose another loss (radial_detached, "
@@ -78,6 +128,63 @@ def train_shots(
     columns += [(title, "left") for title in ("gradual", "critical")]
     table(None, columns, [row])
     say(path_text(report.output).append(": use it with vidkin shots --detector"))
+
+
+def _train_segments(labels: Path, plan: SegmentPlan, output: Path, resume: bool, json: bool) -> None:
+    from vidkin.shots.baselines.deep_sbd.train import train_deep_sbd
+
+    with meter("training DeepSBD") as bar:
+        report = train_deep_sbd(
+            labels,
+            plan,
+            output=output,
+            resume=resume,
+            on_progress=lambda what, done, total: bar.update(done, total, detail=what),
+        )
+    if json:
+        facts: dict[str, Any] = as_json(report)
+        print_json({"model": facts.pop("output"), **facts})
+        return
+    columns = [("trained on", "right"), ("loss", "right"), ("classifier", "left"), ("right", "right")]
+    row = [
+        number(report.trained_videos, "video"),
+        f"{report.loss:.4f}",
+        report.classifier,
+        f"{100 * report.right:.1f} %",
+    ]
+    table(None, columns, [row])
+    say(path_text(report.output).append(": use it with vidkin shots --detector"))
+
+
+def _changed(shown: str, settings: list[str]) -> dict[str, Any]:
+    """The content of a recipe with some settings overridden."""
+    content = tomllib.loads(shown)
+    for setting in settings:
+        name, value = parse_setting(setting, "--set", _EXAMPLE)
+        where, _, field = name.partition(".")
+        if not field or where not in content:
+            raise InvalidArgumentError(
+                f"--set {setting}: the recipe has the tables {', '.join(content)}; write it as {_EXAMPLE}"
+            )
+        content[where][field] = toml_or_text(value)
+    return content
+
+
+def _list(json: bool) -> None:
+    from vidkin.shots.training_recipes import available_shot_recipes
+
+    names = available_shot_recipes()
+    if json:
+        print_json({"recipes": list(names)})
+        return
+    files = resources.files("vidkin.shots") / "data"
+    # The first line of a recipe is a comment that describes it.
+    firsts = [(files / f"{name}.toml").read_text("utf-8").splitlines()[0] for name in names]
+    rows = [[name, first.removeprefix("# ")] for name, first in zip(names, firsts, strict=True)]
+    table("Recipes that come with vidkin", [("name", "left"), ("", "left")], rows)
+    note(
+        "`vidkin train-shots LABELS.json --recipe NAME` trains one; with `--show` it is printed as a file to edit."
+    )
 
 
 def _show(bar: Meter, progress: ShotTrainingProgress) -> None:

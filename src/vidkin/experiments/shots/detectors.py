@@ -23,7 +23,12 @@ from vidkin.shots.learned import encode_with, find_shots, fit_shot_rules, fit_to
 from vidkin.shots.learned.clips import ShotClips
 from vidkin.shots.learned.training import ShotRecipe, train_on_shots
 
-__all__ = ["TrainedCuts", "detect_by_name", "train_and_detect", "train_and_detect_segments"]
+__all__ = [
+    "TrainedCuts",
+    "detect_by_name",
+    "train_and_detect",
+    "train_and_detect_segments",
+]
 
 # Peers that merge cuts closer than half a second would miss the composed ones on purpose.
 _KEEP_SHORT_SHOTS = "min_scene_len=1"
@@ -54,8 +59,7 @@ def train_and_detect(
     save: Path | None,
     on_progress: OnProgress,
 ) -> TrainedCuts:
-    """Cuts of ``videos`` by a detector that is trained on composed and highlight videos, with rules fitted on the
-    composed ones.
+    """Cuts of ``videos`` by the extended rule, trained on composed and highlight videos, fitted on the composed ones.
 
     Args:
         store: Makes features and heads.

@@ -14,6 +14,7 @@ from vidkin.experiments.heads import FRAME_NETWORK, HeadStore
 from vidkin.experiments.runs import OnProgress, Report, check_same_data, load_or_run, run_path
 from vidkin.experiments.shots.detectors import detect_by_name, train_and_detect, train_and_detect_segments
 from vidkin.experiments.shots.material import LabelledVideo, composed_part, edited_videos
+from vidkin.experiments.shots.published import PublishedDetector, train_and_detect_published
 from vidkin.experiments.shots.scores import count_labels, score_detector, summarize_shots
 from vidkin.rendering.json_values import as_json
 from vidkin.rendering.machine import describe_machine
@@ -24,7 +25,7 @@ __all__ = ["ShotStudy", "run_shot_study"]
 
 _DEEP_SBD = "DeepSBD, 1/8 width"
 _DEEP_SBD_WIDTH = 0.125
-_LEARNED = "learned, "
+_LEARNED = "extended rule (ours), "
 _SAVED_LOSS = "quadlet"
 
 
@@ -45,7 +46,9 @@ class ShotStudy:
         size: Height and width of composed videos.
         segment_size: Pixels along each side of what DeepSBD sees.
         highlight_videos: Highlight videos that are trained on as well.
-        network: The frozen frame network.
+        network: The frame network, frozen in the rows of the extended rule.
+        published: The published rule and training, reduced; None leaves its row out.
+        published_seeds: Trainings of it.
     """
 
     detectors: tuple[str, ...] = (
@@ -63,6 +66,8 @@ class ShotStudy:
     segment_size: int = 48
     highlight_videos: int = 12
     network: str = FRAME_NETWORK
+    published: PublishedDetector | None = PublishedDetector(network=FRAME_NETWORK)  # noqa: RUF009 - frozen
+    published_seeds: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,8 @@ def run_shot_study(
         photographs: Folder of photographs that add scenes to the composed videos.
         weights: Weights of the frame network, a safetensors file; None takes those of the hub.
         work: Folder of composed videos, features and runs.
-        save: Folder for the model trained with quadlets by the first seed, unless that run was stored.
+        save: Folder for the model of the extended rule trained with quadlets by the first seed, and beside it, with
+            ``-published`` behind its name, for that of the published rule; unless these runs were stored.
         output: File that the caller writes the figures to: data may lie in the same folder.
         on_progress: Called with the steps done, all steps (0 where unknown) and what is being done.
 
@@ -176,16 +182,43 @@ def _train_all(
     store = HeadStore(weights, work / "features", window=study.window, network=study.network)
     rows: list[dict[str, Any]] = []
     fixed = (study.window, study.train_videos, study.test_videos, study.frames, study.segment_size)
-    for name in (*(f"{_LEARNED}{loss}" for loss in study.losses), _DEEP_SBD):
+    deep_sbd = f"{_DEEP_SBD}, {study.segment_size} px"
+    for name in (*(f"{_LEARNED}{loss}" for loss in study.losses), deep_sbd):
         for seed in range(study.seeds):
             on_progress(len(rows), 0, f"{name}, seed {seed}")
             settings: tuple[object, ...] = (name, seed, study.steps, study.segment_steps, *fixed)
-            if name != _DEEP_SBD:
+            if name != deep_sbd:
                 settings += CUT_NUMBERS
             keep = save if (name, seed) == (f"{_LEARNED}{_SAVED_LOSS}", 0) else None
             run = partial(_train_and_score, study, store, material, name, seed, keep, on_progress)
             rows += load_or_run(run_path(work / "runs", settings), run)
+    if study.published is not None:
+        for seed in range(min(study.published_seeds, study.seeds)):
+            on_progress(len(rows), 0, f"{study.published.title}, seed {seed}")
+            run = partial(_train_published, study.published, material, weights, seed, save, on_progress)
+            rows += load_or_run(run_path(work / "runs", (study.published, seed, *fixed)), run)
     return rows
+
+
+def _train_published(
+    detector: PublishedDetector,
+    material: _Material,
+    weights: Path | None,
+    seed: int,
+    save: Path | None,
+    on_progress: OnProgress,
+) -> Any:
+    trained = train_and_detect_published(
+        detector,
+        weights,
+        material.composed,
+        material.highlights,
+        material.videos,
+        seed=seed,
+        save=save.with_name(f"{save.name}-published") if save is not None and seed == 0 else None,
+        on_progress=on_progress,
+    )
+    return as_json(list(score_detector(detector.title, seed, material.sets, trained.cuts, trained.training)))
 
 
 def _train_and_score(
@@ -198,7 +231,7 @@ def _train_and_score(
     on_progress: OnProgress,
 ) -> Any:
     videos = material.videos
-    if name == _DEEP_SBD:
+    if name.startswith(_DEEP_SBD):
         trained = train_and_detect_segments(
             material.composed,
             videos,

@@ -14,6 +14,7 @@ from vidkin.shots.learned.gradual import GradualTransition, find_gradual
 from vidkin.shots.learned.hard_cuts import find_cuts
 from vidkin.shots.learned.rules import ShotRules
 from vidkin.shots.learned.shot_windows import Encode, ShotWindows
+from vidkin.shots.learned.slope_cuts import find_slope_cuts
 from vidkin.shots.shot import Curve
 
 __all__ = ["ShotAnalysis", "find_shots"]
@@ -69,7 +70,8 @@ def find_shots(features: NDArray[np.float32], encode: Encode, rules: ShotRules) 
         rules: Fitted for this encoder.
     """
     windows = ShotWindows(features, rules.window, encode)
-    cuts = find_cuts(windows, rules.cut)
+    find = find_slope_cuts if rules.method == "slope" else find_cuts
+    cuts = find(windows, rules.cut)
     starts = [cut.frame for cut in cuts]
     gradual = [] if rules.gradual is None else find_gradual(windows, starts, rules.gradual)
     # [start, end) of what lies before, between and after transitions; one more than these, some empty.

@@ -18,6 +18,7 @@ from vidkin.metric.sampling import (
     sample_critical_quadlets,
     sample_shot_triplets,
 )
+from vidkin.shots.learned.video_frames import VideoFrames
 
 __all__ = ["ShotBatch", "ShotClips", "check_labels_fit"]
 
@@ -29,11 +30,11 @@ _TRIPLET = ("query", "positive", "negative")
 
 @dataclass(frozen=True, slots=True)
 class ShotBatch:
-    """Tuples of one training step.
+    """Tuples of one training step: features of frames [..., F], or images [..., S, S, 3] uint8.
 
     Attributes:
-        quadlets: [4, B, W, F] query, positive, intermediate, negative; None if none were drawn.
-        triplets: [3, B, W, F] query, positive, negative; None if none were drawn.
+        quadlets: [4, B, W, ...] query, positive, intermediate, negative; None if none were drawn.
+        triplets: [3, B, W, ...] query, positive, negative; None if none were drawn.
     """
 
     quadlets: Tensor | None
@@ -41,14 +42,16 @@ class ShotBatch:
 
 
 class ShotClips:
-    """Videos as features of their frames with their labeled shots, from which tuples are drawn.
+    """Videos as features or images of their frames with their labeled shots, from which tuples are drawn.
+
+    Every clip of a tuple is ``window`` consecutive frames at a random position of its stretch.
 
     Critical shots give quadlets (query and positive from their calm frames, intermediate from their critical ones,
     negative from the next shot), the others triplets (query and positive from the shot, negative from the next), as in
     the sources.
 
     Args:
-        features: For each video [T, F], one row a frame.
+        features: For each video [T, F], one row a frame; or its frames, for a frame network that is trained as well.
         annotations: The labels of each, in the same order.
         window: W, frames a clip.
         minimum: Stretches shorter than W but of this many frames still give a clip, whose first frame is repeated in
@@ -60,7 +63,7 @@ class ShotClips:
 
     def __init__(
         self,
-        features: Sequence[Tensor],
+        features: Sequence[Tensor | VideoFrames],
         annotations: Sequence[VideoAnnotation],
         *,
         window: int,
@@ -87,6 +90,11 @@ class ShotClips:
     def has_critical(self) -> bool:
         """Whether any shot is labeled critical."""
         return any(shot.critical is not None for shot in self._labeled)
+
+    @property
+    def has_images(self) -> bool:
+        """Clips are images of frames, not features."""
+        return isinstance(self._features[0], VideoFrames)
 
     def draw(
         self, *, quadlets: int, triplets: int, generator: torch.Generator, critical_triplets: bool = False
@@ -119,14 +127,16 @@ class ShotClips:
         return batch
 
     def _stack(self, drawn: Sequence[ClipQuadlet] | Sequence[ClipTriplet], parts: Sequence[str]) -> Tensor:
-        """Features [K, B, W, F] of the K parts of B tuples; short windows repeat their first frame in front."""
+        """[K, B, W, ...] of the K parts of B tuples; short windows repeat their first frame in front."""
         clips = []
         for part in parts:
             for one in drawn:
                 window: ClipWindow = getattr(one, part)
-                rows = self._features[window.video][window.start : window.end]
+                found = self._features[window.video][window.start : window.end]
+                rows = found if isinstance(found, Tensor) else torch.from_numpy(found)
                 missing = self.window - len(rows)
-                clips.append(torch.cat([rows[:1].expand(missing, -1), rows]) if missing else rows)
+                filling = rows[:1].expand(missing, *rows.shape[1:])
+                clips.append(torch.cat([filling, rows]) if missing else rows)
         return torch.stack(clips).view(len(parts), len(drawn), *clips[0].shape)
 
 

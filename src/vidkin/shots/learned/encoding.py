@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.media import iter_frames
+from vidkin.shots.learned.video_frames import iter_squares
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
     from vidkin.models.config import Fit
     from vidkin.shots.learned.shot_windows import Encode
 
-__all__ = ["HasHead", "ShotModel", "encode_with", "fit_to_square", "frame_features", "video_features"]
-
-_BATCH = 16
+__all__ = ["HasHead", "ShotModel", "VideoFeatures", "encode_with", "frame_features", "video_features"]
 
 
 class HasHead(Protocol):
@@ -35,26 +34,51 @@ class ShotModel(HasHead, Protocol):
         """Frames [N, 3, S, S] in 0..1 to features [N, F]."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class VideoFeatures:
+    """Features of the frames of a video that a detector looks at.
+
+    Attributes:
+        rows: [T, F] float32.
+        numbers: [T] int64 of these frames in the video.
+        times: [T] float64 seconds.
+        frames: All frames of the video.
+    """
+
+    rows: NDArray[np.float32]
+    numbers: NDArray[np.int64]
+    times: NDArray[np.float64]
+    frames: int
+
+
 def video_features(
-    model: ShotModel, path: str | os.PathLike[str], *, size: int, fit: Fit = "stretch"
-) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """Features [T, F] of all frames of a video and their times [T]: what rules are fitted on.
+    model: ShotModel,
+    path: str | os.PathLike[str],
+    *,
+    size: int,
+    fit: Fit = "stretch",
+    rate: float | None = None,
+) -> VideoFeatures:
+    """Features of the frames of a video: what rules are fitted on.
 
     Args:
         model: In eval mode.
         path: The video.
         size: S, side of the square images that the model takes.
         fit: How frames become square, see `fit_to_square`.
+        rate: Frames a second at most, see `iter_squares`; None: all frames.
 
     Raises:
         MediaError: The file cannot be read as video.
     """
-    parts, times = [], []
-    for batch in iter_frames(path, rate=None, short_side=size, batch=_BATCH):
-        squares = np.stack([fit_to_square(image, size, fit) for image in batch.images])
-        parts.append(frame_features(model, squares))
-        times.append(batch.timestamps)
-    return np.concatenate(parts), np.concatenate(times)
+    rows, numbers, times = [], [], []
+    frames = 0
+    for squares in iter_squares(path, size=size, fit=fit, rate=rate):
+        rows.append(frame_features(model, squares.images))
+        numbers.append(squares.numbers)
+        times.append(squares.times)
+        frames = squares.read
+    return VideoFeatures(np.concatenate(rows), np.concatenate(numbers), np.concatenate(times), frames)
 
 
 def frame_features(model: ShotModel, images: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -77,29 +101,3 @@ def encode_with(model: HasHead) -> Encode:
         return embeddings
 
     return encode
-
-
-def fit_to_square(image: NDArray[np.uint8], size: int, fit: Fit = "stretch") -> NDArray[np.uint8]:
-    """An image [H, W, 3] as [size, size, 3].
-
-    ``stretch`` changes its proportions, ``crop`` cuts out the center, ``letterbox`` adds black bars.
-    """
-    from PIL import Image
-
-    height, width = image.shape[:2]
-    if (height, width) == (size, size):
-        return image
-    picture = Image.fromarray(image)
-    if fit == "stretch":
-        return np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR))
-    if fit == "crop":
-        side = min(height, width)
-        box = ((width - side) / 2, (height - side) / 2, (width + side) / 2, (height + side) / 2)
-        return np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR, box=box))
-    scale = size / max(height, width)
-    inner = picture.resize(
-        (max(1, round(width * scale)), max(1, round(height * scale))), Image.Resampling.BILINEAR
-    )
-    square = Image.new("RGB", (size, size))
-    square.paste(inner, ((size - inner.width) // 2, (size - inner.height) // 2))
-    return np.asarray(square)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+import torch
 from torch import Tensor
 
 from vidkin._base.checks import check_choice
@@ -13,7 +14,7 @@ from vidkin.metric.losses import quadlet_loss, radial_loss, triplet_loss
 from vidkin.shots.learned.clips import ShotBatch
 from vidkin.shots.learned.encoding import HasHead
 
-__all__ = ["SHOT_LOSSES", "ShotLoss", "ShotObjective"]
+__all__ = ["SHOT_LOSSES", "ShotLoss", "ShotObjective", "embed_tuples"]
 
 ShotLoss = Literal["triplet", "quadlet", "radial", "radial_detached"]
 
@@ -55,9 +56,9 @@ class ShotObjective:
         """
         terms: dict[str, Tensor] = {}
         if batch.quadlets is not None and self.uses_quadlets:
-            terms["quadlets"] = self._quadlet_term(*_embed(model, batch.quadlets))
+            terms["quadlets"] = self._quadlet_term(*embed_tuples(model, batch.quadlets))
         if batch.triplets is not None:
-            q, p, n = _embed(model, batch.triplets)
+            q, p, n = embed_tuples(model, batch.triplets)
             terms["triplets"] = triplet_loss(q, p, n, margin=self.margin)
         if not terms:
             raise InvalidArgumentError(
@@ -73,7 +74,17 @@ class ShotObjective:
         return radial_loss(q, p, i, n, c=self.c, margin=self.radial_margin, detach_radius=detached)
 
 
-def _embed(model: HasHead, clips: Tensor) -> tuple[Tensor, ...]:
-    """Embeddings of the K parts of tuples [K, B, W, F] in one pass: K times [B, D]."""
+def embed_tuples(model: HasHead, clips: Tensor) -> tuple[Tensor, ...]:
+    """Embeddings of the K parts of tuples in one pass: K times [B, D].
+
+    Args:
+        model: Takes features by ``head``, images by ``embed``.
+        clips: [K, B, W, F] features, or [K, B, W, S, S, 3] uint8 images.
+    """
     parts, batch = clips.shape[:2]
-    return model.head(clips.flatten(0, 1)).view(parts, batch, -1).unbind(0)
+    flat = clips.flatten(0, 1)
+    if flat.dtype == torch.uint8:
+        vectors: Tensor = model.embed(flat.movedim(-1, -3).float() / 255)  # type: ignore[attr-defined]
+    else:
+        vectors = model.head(flat)
+    return vectors.view(parts, batch, -1).unbind(0)

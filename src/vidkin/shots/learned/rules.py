@@ -7,22 +7,31 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.atomic import write_text
-from vidkin._base.checks import check_at_least, check_positive
+from vidkin._base.checks import check_at_least, check_choice, check_positive
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.critical import TrendTest, fit_trend
 from vidkin.shots.fitted_rule import FittedRule, fit_rule
 from vidkin.shots.learned.gradual import SIDE_NUMBERS, gradual_examples
 from vidkin.shots.learned.hard_cuts import CUT_NUMBERS, cut_examples
 from vidkin.shots.learned.shot_windows import Encode, ShotWindows
+from vidkin.shots.learned.slope_cuts import SLOPE_NUMBERS, slope_examples
 
-__all__ = ["RULES_FILE", "ShotRules", "fit_shot_rules"]
+__all__ = ["CUT_RULES", "RULES_FILE", "CutRule", "ShotRules", "fit_shot_rules"]
 
 PathLike = str | os.PathLike[str]
+
+CutRule = Literal["extended", "slope"]
+"""How cuts are found. ``slope``, the published rule: a sudden change of the slope of the curve, over full windows.
+``extended``, ours: the novelty of neighboring windows, the frames themselves and both sides count as well, shots
+shorter than a window have a curve, and gradual transitions are found."""
+
+CUT_RULES: tuple[CutRule, ...] = get_args(CutRule)
 
 RULES_FILE = "shots.json"
 """Name of the file of rules in a model's folder."""
@@ -37,7 +46,8 @@ class ShotRules:
     Attributes:
         window: Frames a window, at least 2; the sources take 40.
         rate: Frames a second to look at, above 0; None takes every frame.
-        cut: When the slope of the curve changes suddenly.
+        cut: What is a cut: when the slope of the curve changes suddenly.
+        method: How the rule is used.
         gradual: When two sides without a sudden change are two shots; None finds hard cuts only.
         critical: When the curve of a shot increases; None gives shots no critical score.
         fitted_on: What the rules were fitted on, in words.
@@ -45,6 +55,7 @@ class ShotRules:
 
     window: int
     cut: FittedRule
+    method: CutRule = "extended"
     rate: float | None = None
     gradual: FittedRule | None = None
     critical: FittedRule | None = None
@@ -52,6 +63,7 @@ class ShotRules:
 
     def __post_init__(self) -> None:
         check_at_least(2, window=self.window)
+        check_choice("method", self.method, CUT_RULES)
         if self.rate is not None:
             check_positive(rate=self.rate)
 
@@ -61,6 +73,7 @@ class ShotRules:
             "format": _FORMAT,
             "window": self.window,
             "rate": self.rate,
+            "method": self.method,
             "cut": self.cut.as_dict(),
             "gradual": None if self.gradual is None else self.gradual.as_dict(),
             "critical": None if self.critical is None else self.critical.as_dict(),
@@ -99,6 +112,7 @@ class ShotRules:
                 window=int(document["window"]),
                 rate=None if rate is None else float(rate),
                 cut=FittedRule.from_dict(document["cut"]),
+                method=document.get("method", "extended"),
                 gradual=gradual,
                 critical=critical,
                 fitted_on=str(document["fitted_on"]),
@@ -114,7 +128,7 @@ def fit_shot_rules(
     *,
     window: int,
     rate: float | None = None,
-    cut_numbers: Sequence[str] = CUT_NUMBERS,
+    method: CutRule = "extended",
     gradual: bool = True,
     critical: Sequence[Sequence[bool]] | None = None,
     trend: TrendTest = "combined",
@@ -128,8 +142,8 @@ def fit_shot_rules(
         encode: As for `find_shots`.
         window: Frames a window.
         rate: Stored in the rules.
-        cut_numbers: What the rule for cuts looks at; ``("jump",)`` is the slope of the curve alone, as published.
-        gradual: Fit a rule for gradual transitions too, if the labels have any.
+        method: ``slope`` is the published rule, which knows hard cuts only.
+        gradual: Fit a rule for gradual transitions too, if the labels have any and the method knows them.
         critical: For each video which of its shots are critical; None fits no rule for it.
         trend: The test for an increasing curve.
         fitted_on: Stored in the rules.
@@ -146,10 +160,17 @@ def fit_shot_rules(
     is_cut: list[bool] = []
     sides: list[Mapping[str, float]] = []
     is_gradual: list[bool] = []
-    missed = 0
+    missed = missed_cuts = 0
     curves: list[NDArray[np.float64]] = []
     for features, shots in zip(videos, labels, strict=True):
         windows = ShotWindows(features, window, encode)
+        curves += [windows.curve(start, end) for start, end in shots]
+        if method == "slope":
+            examples, answers, unreached = slope_examples(windows, shots)
+            cuts += examples
+            is_cut += answers
+            missed_cuts += unreached
+            continue
         examples, answers = cut_examples(windows, shots)
         cuts += examples
         is_cut += answers
@@ -157,8 +178,8 @@ def fit_shot_rules(
         sides += examples
         is_gradual += answers
         missed += without_candidate
-        curves += [windows.curve(start, end) for start, end in shots]
-    cut_rule = fit_rule(cuts, is_cut, names=cut_numbers)
+    names = SLOPE_NUMBERS if method == "slope" else CUT_NUMBERS
+    cut_rule = fit_rule(cuts, is_cut, names=names, missed=missed_cuts)
     gradual_rule = critical_rule = None
     if gradual and any(is_gradual):
         gradual_rule = fit_rule(sides, is_gradual, names=SIDE_NUMBERS, missed=missed)
@@ -167,6 +188,7 @@ def fit_shot_rules(
     return ShotRules(
         window=window,
         rate=rate,
+        method=method,
         cut=cut_rule,
         gradual=gradual_rule,
         critical=critical_rule,

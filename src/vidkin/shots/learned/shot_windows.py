@@ -121,6 +121,18 @@ class ShotWindows:
             )
             before = at
 
+    def slopes(self, start: int) -> Iterator[tuple[int, dict[str, float]]]:
+        """(frame t, ``jump``) for the full windows of a shot from ``start`` that end at t, from the second one on.
+
+        ``jump`` is about the slope c(t) - c(t - 1) alone, as published: log(1 + z) as in `numbers`.
+        """
+        origin = self.embeddings[min(start + self.window - 1, len(self.embeddings) - 1)]
+        slopes, before = _Recent(), 0.0
+        for frame in range(start + self.window, len(self)):
+            distance = _length(self.embeddings[frame] - origin)
+            yield frame, {"jump": slopes.surprise(distance - before)}
+            before = distance
+
     def change(self, frame: int) -> float:
         """Distance of the features of this frame and the one before, as unit vectors."""
         pair = self.features[frame - 1 : frame + 1]

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from vidkin._base.checks import check_choice, check_positive
 from vidkin._base.toml_tables import from_table
 from vidkin.errors import InvalidArgumentError
+from vidkin.models import ClipEncoder
 from vidkin.models.collapse import collapse_threshold
-from vidkin.models.engine import check_finite, read_terms, take_steps
-from vidkin.shots.learned.clips import ShotClips
-from vidkin.shots.learned.objectives import SHOT_LOSSES, ShotLoss, ShotObjective
+from vidkin.models.engine import take_steps
+from vidkin.models.resume.steps import StepStore
+from vidkin.shots.learned.clips import ShotBatch, ShotClips
+from vidkin.shots.learned.objectives import SHOT_LOSSES, ShotLoss, ShotObjective, embed_tuples
+from vidkin.shots.learned.rules import CUT_RULES, CutRule
 
 __all__ = ["ShotRecipe", "ShotTraining", "train_on_shots"]
 
@@ -28,11 +32,15 @@ _COLLAPSED_SHARE = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class ShotRecipe:
-    """How a metric for shots is trained. The defaults are those of the published comparison.
+    """How a metric for shots is trained, and by which rule it finds cuts.
+
+    The defaults are those of the recipe ``extended``; the recipe ``published`` has the settings of the paper.
 
     Attributes:
         loss: ``triplet``, ``quadlet``, ``radial`` (published gradient) or ``radial_detached``.
-        window: Frames a clip, at least 2; the sources take 40 (at 20 frames a second).
+        window: Frames a clip, at least 2; the paper takes 40 (at 20 frames a second).
+        rate: Frames a second at most that are looked at, above 0; None: every frame.
+        rule: How cuts are found: ``slope`` is the published rule, ``extended`` ours (`vidkin.shots.learned.CutRule`).
         steps: Number of optimizer steps.
         quadlets: Quadlets a step, from critical shots; a loss on triplets alone draws as many triplets instead.
         triplets: Triplets a step, from the other shots.
@@ -40,11 +48,16 @@ class ShotRecipe:
         weight_decay: Of AdamW, at least 0.
         clip: Largest norm of the gradient, above 0.
         margin: Of the triplet loss.
+        head_factor: If the frame network is trained as well, what follows it learns so many times as fast, above 0.
+        memory: GiB of images that are kept while the frame network is trained; others are decoded again whenever
+            they are drawn.
         seed: Decides initial weights and which clips are drawn.
     """
 
     loss: ShotLoss
     window: int = 10
+    rate: float | None = None
+    rule: CutRule = "extended"
     steps: int = 250
     quadlets: int = 16
     triplets: int = 16
@@ -52,10 +65,16 @@ class ShotRecipe:
     weight_decay: float = 1e-3
     clip: float = 5.0
     margin: float = 0.7
+    head_factor: float = 10.0
+    memory: float = 4.0
     seed: int = 0
 
     def __post_init__(self) -> None:
         ShotObjective(loss=self.loss, margin=self.margin)
+        check_choice("rule", self.rule, CUT_RULES)
+        check_positive(rate=1.0 if self.rate is None else self.rate, head_factor=self.head_factor)
+        if not (self.memory >= 0 and math.isfinite(self.memory)):
+            raise InvalidArgumentError(f"memory must be at least 0 GiB, got {self.memory}")
         if self.window < 2 or self.steps < 0 or self.quadlets < 0 or self.triplets < 0:
             raise InvalidArgumentError(
                 "window must be at least 2, and steps, quadlets and triplets at least 0, "
@@ -106,20 +125,25 @@ def train_on_shots(
     clips: ShotClips,
     recipe: ShotRecipe,
     *,
+    store: StepStore | None = None,
     on_progress: Callable[[int, Mapping[str, float]], None] | None = None,
 ) -> ShotTraining:
-    """Train the head of a clip encoder; its frame network stays as it is, since features are given.
+    """Train the head of a clip encoder on features, or the whole encoder on images of frames.
 
-    Deterministic: the same model, clips and recipe give the same weights on the same machine.
+    On features the frame network stays as it is. Deterministic: the same model, clips and recipe give the same weights
+    on the same machine, also if the training was interrupted in between.
 
     Args:
-        model: With ``head(features [B, T, F]) -> [B, D]`` (`models.ClipEncoder`); trained in place, left in eval mode.
-        clips: Labeled features, with the window of the recipe.
+        model: With ``head(features [B, T, F]) -> [B, D]`` (`models.ClipEncoder`), for images with ``embed``; trained in
+            place, left in eval mode.
+        clips: Labeled features or frames, with the window of the recipe.
         recipe: Loss, batches and number of steps.
+        store: Stores the state now and then, and continues from what it stored; None stores nothing.
         on_progress: Called after every step with its number (from 1) and the terms of the loss.
 
     Raises:
-        InvalidArgumentError: The windows differ, or the labels cannot give the tuples that the loss needs.
+        InvalidArgumentError: The windows differ, the labels cannot give the tuples that the loss needs, or what was
+            stored is of another training.
         TrainingError: The loss is not a finite number any more.
     """
     if clips.window != recipe.window:
@@ -133,39 +157,46 @@ def train_on_shots(
             "label some, or train with the loss 'triplet'"
         )
     generator = torch.Generator().manual_seed(recipe.seed)
-    # Cached features bypass the frame network, so its weights do not learn.
+    optimizer = torch.optim.AdamW(
+        _parameter_groups(model, clips, recipe), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
+    )
+    start = _mean_distance(model, clips, torch.Generator().manual_seed(recipe.seed))
+    began = time.monotonic()
+    store = store or StepStore()
+    first = store.restore(model, optimizer, generator)
+
+    def batches() -> Iterator[ShotBatch]:
+        for _ in range(first, recipe.steps):
+            yield clips.draw(
+                quadlets=recipe.quadlets if objective.uses_quadlets else 0,
+                triplets=recipe.triplets + (0 if objective.uses_quadlets else recipe.quadlets),
+                generator=generator,
+                critical_triplets=not objective.uses_quadlets,
+            )
+
+    steps = take_steps(model, objective, optimizer, batches(), clip=recipe.clip, first=first)  # type: ignore[arg-type]
+    store.follow(steps, model, optimizer, generator, on_step=on_progress)
+    model.eval()
+    distance = _mean_distance(model, clips, generator)
+    return ShotTraining(
+        losses=tuple(terms["loss"] for terms in store.terms),
+        distance=distance,
+        collapsed=distance < collapse_threshold(start, _COLLAPSED_SHARE),
+        seconds=time.monotonic() - began,
+    )
+
+
+def _parameter_groups(model: nn.Module, clips: ShotClips, recipe: ShotRecipe) -> list[dict[str, Any]]:
+    if clips.has_images:
+        assert isinstance(model, ClipEncoder)
+        return model.parameter_groups(recipe.learning_rate, head_factor=recipe.head_factor)
+    # Features bypass the frame network, so its weights do not learn.
     weights = [
         weight
         for name, weight in model.named_parameters()
         if weight.requires_grad and not name.startswith("backbone.")
     ]
-    optimizer = torch.optim.AdamW(weights, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
-    batches = (
-        clips.draw(
-            quadlets=recipe.quadlets if objective.uses_quadlets else 0,
-            triplets=recipe.triplets + (0 if objective.uses_quadlets else recipe.quadlets),
-            generator=generator,
-            critical_triplets=not objective.uses_quadlets,
-        )
-        for _ in range(recipe.steps)
-    )
-    start = _mean_distance(model, clips, torch.Generator().manual_seed(recipe.seed))
-    losses = []
-    began = time.monotonic()
-    for step in take_steps(model, objective, optimizer, batches, clip=recipe.clip):  # type: ignore[arg-type]
-        (terms,) = read_terms([step])
-        check_finite(step.number, terms)
-        losses.append(terms["loss"])
-        if on_progress is not None:
-            on_progress(step.number, terms)
-    model.eval()
-    distance = _mean_distance(model, clips, generator)
-    return ShotTraining(
-        losses=tuple(losses),
-        distance=distance,
-        collapsed=distance < collapse_threshold(start, _COLLAPSED_SHARE),
-        seconds=time.monotonic() - began,
-    )
+    return [{"params": weights}]
 
 
 @torch.no_grad()
@@ -173,5 +204,5 @@ def _mean_distance(model: nn.Module, clips: ShotClips, generator: torch.Generato
     batch = clips.draw(quadlets=0, triplets=_WATCHED, generator=generator, critical_triplets=True)
     assert batch.triplets is not None
     model.eval()
-    embeddings: Tensor = model.head(batch.triplets[0])  # type: ignore[operator]
+    (embeddings,) = embed_tuples(model, batch.triplets[:1])  # type: ignore[arg-type]
     return float(torch.pdist(embeddings).mean())

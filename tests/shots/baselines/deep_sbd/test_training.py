@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
+from tests.support.detections import cut_video
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model
+from vidkin.shots.baselines.deep_sbd.svm import fit_svm
 from vidkin.shots.baselines.deep_sbd.training import LabeledFrames, segment_class, train_on_segments
+from vidkin.shots.learned.video_frames import read_video_frames
 
 CONFIG = EncoderConfig(
     kind="deep_sbd", width=0.1, size=16, frames=16, classes=3, batch_norm=True, fit="stretch"
@@ -86,10 +91,53 @@ def test_the_same_seed_gives_the_same_weights() -> None:
     assert torch.equal(models[0].classifier.weight, models[1].classifier.weight)
 
 
+def test_labels_without_gradual_transitions_are_enough() -> None:
+    hard = LabeledFrames(film(1).images[:80], (40,))
+    assert train_on_segments(network(), [hard], steps=2, batch=4).losses[1] > 0
+
+
+def test_frames_may_be_decoded_again(tmp_path: Path) -> None:
+    path = cut_video(tmp_path / "film.mp4")
+    kept, lazy = (read_video_frames(path, size=16, most_bytes=most)[0] for most in (None, 0))
+    models = [network(), network()]
+    for model, frames in zip(models, (kept, lazy), strict=True):
+        train_on_segments(model, [LabeledFrames(frames, (20, 45))], steps=2, batch=4, seed=5)
+    assert torch.equal(models[0].classifier.weight, models[1].classifier.weight)
+
+
+def test_a_linear_svm_takes_the_place_of_the_classifier() -> None:
+    model = network()
+    films = [film(seed) for seed in range(6)]
+    train_on_segments(model, films, steps=40, batch=18)
+    before = model.classifier.weight.clone()
+    hidden = model.fully_connected.state_dict()["0.weight"].clone()
+    right = fit_svm(model, films, segments=40)
+    assert right > 0.8
+    assert not torch.equal(model.classifier.weight, before)
+    assert torch.equal(model.fully_connected.state_dict()["0.weight"], hidden)
+    # A segment across the cut of a video that it was not fitted on.
+    other = film(77)
+    segments = torch.from_numpy(np.stack([other.images[first : first + 16] for first in (0, 33)]))
+    with torch.no_grad():
+        classes = model(segments.permute(0, 4, 1, 2, 3).float() / 255).argmax(dim=1)
+    assert classes.tolist() == [0, 2]
+
+
+def test_an_svm_of_two_classes_never_says_the_third() -> None:
+    model = network()
+    films = [LabeledFrames(film(seed).images[:80], (40,)) for seed in range(4)]
+    train_on_segments(model, films, steps=20, batch=12)
+    assert fit_svm(model, films, segments=40) > 0.8
+    assert float(model.classifier.bias.detach()[1]) < -100
+
+
 def test_mistakes_are_told() -> None:
     video = film(0)
-    with pytest.raises(InvalidArgumentError, match="frames of every class, got none of gradual; add videos"):
-        train_on_segments(network(), [LabeledFrames(video.images, (40,))])
+    calm = LabeledFrames(video.images[:40], ())
+    with pytest.raises(
+        InvalidArgumentError, match="a cut and without one, got 25 none, 0 gradual, 0 sharp; add videos"
+    ):
+        train_on_segments(network(), [calm])
     wide = LabeledFrames(np.zeros((30, 16, 20, 3), dtype=np.uint8), ())
     with pytest.raises(
         InvalidArgumentError, match=r"images of video 0 must be \[T, 16, 16, 3\], got \[30, 16, 20, 3\]"

@@ -21,7 +21,7 @@ from vidkin.shots.baselines.deep_sbd.rules import (
 )
 from vidkin.shots.baselines.histograms import HistogramStore
 from vidkin.shots.contract import DetectedCut, DetectedCuts, RgbFrame
-from vidkin.shots.learned.encoding import fit_to_square
+from vidkin.shots.learned.video_frames import fit_to_square
 from vidkin.shots.shot import Curve
 
 if TYPE_CHECKING:

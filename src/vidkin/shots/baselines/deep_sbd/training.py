@@ -13,11 +13,13 @@ from torch import Tensor, nn
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import DeepSBDNetwork
-from vidkin.models.engine import read_terms, take_steps
+from vidkin.models.engine import take_steps
+from vidkin.models.resume.steps import StepStore
 from vidkin.models.schedules import OneCycle
 from vidkin.shots.baselines.deep_sbd.rules import CLASSES
+from vidkin.shots.learned.video_frames import VideoFrames
 
-__all__ = ["LabeledFrames", "SegmentTraining", "segment_class", "train_on_segments"]
+__all__ = ["LabeledFrames", "SegmentTraining", "segment_class", "segments_by_class", "train_on_segments"]
 
 # A segment is gradual if it contains this many frames of a transition.
 _MIN_GRADUAL = 4
@@ -28,12 +30,12 @@ class LabeledFrames:
     """Small images of all frames of a video, with its cuts.
 
     Attributes:
-        images: [T, S, S, 3] uint8.
+        images: [T, S, S, 3] uint8, or frames that are decoded again when they are drawn.
         hard: First frames of new shots.
         gradual: First and last frames of gradual transitions.
     """
 
-    images: NDArray[np.uint8]
+    images: NDArray[np.uint8] | VideoFrames
     hard: tuple[int, ...]
     gradual: tuple[tuple[int, int], ...] = ()
 
@@ -77,11 +79,13 @@ def train_on_segments(
     learning_rate: float = 1e-3,
     weight_decay: float = 5e-4,
     seed: int = 0,
+    store: StepStore | None = None,
     on_progress: Callable[[int, float], None] | None = None,
 ) -> SegmentTraining:
     """Train on segments drawn evenly from the classes, half of them mirrored, with random brightness and contrast.
 
-    AdamW with one cycle of the learning rate, cross entropy. Deterministic under the seed on one machine.
+    AdamW with one cycle of the learning rate, cross entropy. Deterministic under the seed on one machine, also if the
+    training was interrupted in between: the segments of a step depend on the seed and the step alone.
 
     Args:
         network: Trained in place, left in eval mode.
@@ -91,48 +95,63 @@ def train_on_segments(
         learning_rate: The highest of the cycle.
         weight_decay: Of AdamW.
         seed: Decides which segments are drawn and how they are changed.
+        store: Stores the state now and then, and continues from what it stored; None stores nothing.
         on_progress: Called after each step with its number (from 1) and the loss.
 
     Raises:
-        InvalidArgumentError: A class has no segment, or images have another size.
+        InvalidArgumentError: There are no segments without a cut, or none with one, images have another size, or what
+            was stored is of another training.
     """
     frames, size = network.config.frames, network.config.size
     for number, video in enumerate(videos):
-        if video.images.shape[1:] != (size, size, 3):
+        shape = video.images[:1].shape
+        if shape[1:] != (size, size, 3):
             raise InvalidArgumentError(
-                f"images of video {number} must be [T, {size}, {size}, 3], got {list(video.images.shape)}"
+                f"images of video {number} must be [T, {size}, {size}, 3], got {[len(video.images), *shape[1:]]}"
             )
-    places: list[list[tuple[int, int]]] = [
-        [] for _ in CLASSES
-    ]  # (video, first frame) of all segments, by class
-    for number, video in enumerate(videos):
-        for first in range(len(video.images) - frames + 1):
-            places[segment_class(first, frames, video.hard, video.gradual)].append((number, first))
-    missing = [name for name, segments in zip(CLASSES, places, strict=True) if not segments]
-    if missing:
-        raise InvalidArgumentError(
-            f"videos must have segments of {frames} frames of every class, got none of {', '.join(missing)}; add videos"
-        )
+    places = segments_by_class(videos, frames)
     optimizer = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
-    losses, right = [], []
     began = time.monotonic()
-    for step in take_steps(
+    store = store or StepStore()
+    first = store.restore(network, optimizer)
+    taken = take_steps(
         network,
         _classify,
         optimizer,
-        _segments(videos, places, frames, steps=steps, batch=batch, seed=seed),
+        _segments(videos, places, frames, steps=range(first, steps), batch=batch, seed=seed),
         schedule=OneCycle(max(steps, 1) + 1),
         clip=5.0,
-    ):
-        (terms,) = read_terms([step])
-        losses.append(terms["loss"])
-        right.append(terms["right"])
-        if on_progress is not None:
-            on_progress(step.number, losses[-1])
+        first=first,
+    )
+    store.follow(
+        taken,
+        network,
+        optimizer,
+        on_step=None if on_progress is None else lambda step, terms: on_progress(step, terms["loss"]),
+    )
     network.eval()
     network.class_names = CLASSES
-    tail = right[-max(1, steps // 10) :]
-    return SegmentTraining(tuple(losses), sum(tail) / max(1, len(tail)), time.monotonic() - began)
+    tail = [terms["right"] for terms in store.terms[-max(1, steps // 10) :]]
+    losses = tuple(terms["loss"] for terms in store.terms)
+    return SegmentTraining(losses, sum(tail) / max(1, len(tail)), time.monotonic() - began)
+
+
+def segments_by_class(videos: Sequence[LabeledFrames], frames: int) -> list[list[tuple[int, int]]]:
+    """(video, first frame) of all segments of ``frames`` frames, for each of `CLASSES`.
+
+    Raises:
+        InvalidArgumentError: There are no segments without a cut, or none with one.
+    """
+    places: list[list[tuple[int, int]]] = [[] for _ in CLASSES]
+    for number, video in enumerate(videos):
+        for first in range(len(video.images) - frames + 1):
+            places[segment_class(first, frames, video.hard, video.gradual)].append((number, first))
+    if not places[0] or not any(places[1:]):
+        found = ", ".join(f"{len(segments)} {name}" for name, segments in zip(CLASSES, places, strict=True))
+        raise InvalidArgumentError(
+            f"videos must have segments of {frames} frames with a cut and without one, got {found}; add videos"
+        )
+    return places
 
 
 def _segments(
@@ -140,14 +159,15 @@ def _segments(
     places: list[list[tuple[int, int]]],
     frames: int,
     *,
-    steps: int,
+    steps: range,
     batch: int,
     seed: int,
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Segments [batch, 3, frames, S, S] and their classes [batch] for each step, drawn evenly from the classes."""
-    random = np.random.default_rng(seed)
-    for _ in range(steps):
-        labels = random.integers(len(CLASSES), size=batch)
+    present = np.array([place for place, segments in enumerate(places) if segments])
+    for step in steps:
+        random = np.random.default_rng((seed, step))
+        labels = present[random.integers(len(present), size=batch)]
         chosen = [places[label][random.integers(len(places[label]))] for label in labels]
         inputs = torch.stack([_segment(videos[video], first, frames, random) for video, first in chosen])
         yield inputs, torch.from_numpy(labels.astype(np.int64))

@@ -1,0 +1,129 @@
+"""The state of a plain training between two steps: stored, restored, refused if it is of another training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn, optim
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.models.engine import Step, check_finite, read_terms
+from vidkin.models.randomness import random_state, restore_random_state
+from vidkin.models.resume.checkpoint import (
+    CHECKPOINT_FILE,
+    Checkpoint,
+    load_optimizer,
+    optimizer_tensors,
+    trained_state,
+)
+from vidkin.models.resume.interrupt import deferred_interrupt
+
+__all__ = ["StepStore"]
+
+_EVERY = 50
+
+
+@dataclass(eq=False)
+class StepStore:
+    """A checkpoint in a folder for a training without validation.
+
+    Attributes:
+        folder: Where the checkpoint is; None stores nothing.
+        fingerprint: Of everything that decides the weights: a checkpoint with another one belongs to another training.
+        every: Steps between two checkpoints.
+        terms: The terms of each step that was taken, those before a restart included.
+    """
+
+    folder: Path | None = None
+    fingerprint: str = ""
+    every: int = _EVERY
+    terms: list[dict[str, float]] = field(default_factory=list)
+
+    def restore(
+        self, model: nn.Module, optimizer: optim.Optimizer, generator: torch.Generator | None = None
+    ) -> int:
+        """Steps that were taken, with model, optimizer and generators as they were then; 0 without a checkpoint.
+
+        Raises:
+            InvalidArgumentError: The checkpoint is damaged, or belongs to another training.
+        """
+        path = self._path()
+        if path is None or not path.is_file():
+            return 0
+        stored = Checkpoint.read(path)
+        if stored.values.get("fingerprint") != self.fingerprint:
+            raise InvalidArgumentError(
+                f"{path.parent}: holds an unfinished training with another recipe, other labels or other weights; "
+                "choose another output folder, or start over without resuming (--restart)"
+            )
+        model.load_state_dict({**model.state_dict(), **stored.below("model.")})
+        load_optimizer(optimizer, stored.below("optimizer."))
+        restore_random_state(stored.tensors, stored.values["random"])
+        if generator is not None:
+            generator.set_state(stored.tensors["generator"])
+        self.terms = list(stored.values["terms"])
+        return stored.step
+
+    def follow(
+        self,
+        steps: Iterable[Step],
+        model: nn.Module,
+        optimizer: optim.Optimizer,
+        generator: torch.Generator | None = None,
+        *,
+        on_step: Callable[[int, Mapping[str, float]], None] | None = None,
+    ) -> None:
+        """Take all steps; store the state now and then, and when Ctrl-C was pressed, which then interrupts.
+
+        Raises:
+            TrainingError: The loss is not a finite number any more.
+        """
+        with deferred_interrupt() as interrupt:
+            for number, terms in _checked(steps):
+                self.terms.append(terms)
+                if on_step is not None:
+                    on_step(number, terms)
+                if interrupt or number % self.every == 0:
+                    self._write(number, model, optimizer, generator)
+                if interrupt:
+                    raise KeyboardInterrupt
+
+    def finish(self) -> None:
+        """Remove the checkpoint: the training is complete."""
+        path = self._path()
+        if path is not None:
+            path.unlink(missing_ok=True)
+
+    def _path(self) -> Path | None:
+        return None if self.folder is None else self.folder / CHECKPOINT_FILE
+
+    def _write(
+        self, step: int, model: nn.Module, optimizer: optim.Optimizer, generator: torch.Generator | None
+    ) -> None:
+        path = self._path()
+        if path is None:
+            return
+        generators, values = random_state()
+        learns = any(
+            weight.requires_grad for name, weight in model.named_parameters() if name.startswith("backbone.")
+        )
+        tensors = {
+            **{f"model.{name}": tensor for name, tensor in trained_state(model, frozen=not learns).items()},
+            **{f"optimizer.{name}": tensor for name, tensor in optimizer_tensors(optimizer).items()},
+            **generators,
+        }
+        if generator is not None:
+            tensors["generator"] = generator.get_state()
+        state: dict[str, Any] = {"fingerprint": self.fingerprint, "random": values, "terms": self.terms}
+        Checkpoint(step, tensors, state).write(path)
+
+
+def _checked(steps: Iterable[Step]) -> Iterator[tuple[int, dict[str, float]]]:
+    for step in steps:
+        (terms,) = read_terms([step])
+        check_finite(step.number, terms)
+        yield step.number, terms

@@ -1,0 +1,86 @@
+"""The SVM variant of DeepSBD: a linear SVM on the last hidden layer takes the place of the network's own classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vidkin.models import DeepSBDNetwork
+from vidkin.shots.baselines.deep_sbd.rules import CLASSES
+from vidkin.shots.baselines.deep_sbd.training import LabeledFrames, segments_by_class
+
+__all__ = ["fit_svm"]
+
+_BATCH = 16
+# Of a class that has no training segments: it never wins.
+_NEVER = -1e3
+
+
+def fit_svm(
+    network: DeepSBDNetwork,
+    videos: Sequence[LabeledFrames],
+    *,
+    segments: int = 600,
+    strength: float = 1.0,
+    seed: int = 0,
+) -> float:
+    """Replace the classifier of a trained network by a linear SVM on its second fully connected layer.
+
+    One SVM for each class against the others, classes weighted evenly. Its weights become those of the network's last
+    layer, so that the model is stored and used like any other: the class is the one with the largest margin, and the
+    softmax of the margins stands for probabilities.
+
+    Args:
+        network: Trained; in eval mode. Its last layer is replaced.
+        videos: As of `train_on_segments`.
+        segments: Segments of each class that are used at most.
+        strength: C of the SVM.
+        seed: Decides which segments are used.
+
+    Returns:
+        Share of these segments that the SVM classifies correctly, in [0, 1].
+
+    Raises:
+        InvalidArgumentError: There are no segments without a cut, or none with one.
+    """
+    from sklearn.svm import LinearSVC
+
+    random = np.random.default_rng(seed)
+    features: list[NDArray[np.float32]] = []
+    labels: list[int] = []
+    for label, places in enumerate(segments_by_class(videos, network.config.frames)):
+        chosen = random.permutation(len(places))[:segments]
+        labels += [label] * len(chosen)
+        for first in range(0, len(chosen), _BATCH):
+            part = [places[place] for place in chosen[first : first + _BATCH]]
+            features.append(_hidden(network, videos, part))
+    machine = LinearSVC(C=strength, class_weight="balanced", random_state=seed, max_iter=5000)
+    rows = np.concatenate(features)
+    machine.fit(rows, labels)
+    weights, biases = machine.coef_, machine.intercept_
+    if len(machine.classes_) == 2:  # one machine tells both
+        weights, biases = np.concatenate([-weights, weights]), np.concatenate([-biases, biases])
+    layer = network.classifier
+    with torch.no_grad():
+        layer.weight.zero_()
+        layer.bias.fill_(_NEVER)
+        for row, label in enumerate(machine.classes_.tolist()):
+            layer.weight[label] = torch.from_numpy(weights[row])
+            layer.bias[label] = float(biases[row])
+        logits = layer(torch.from_numpy(rows))
+    network.class_names = CLASSES
+    return float((logits.argmax(dim=1).numpy() == np.array(labels)).mean())
+
+
+@torch.inference_mode()
+def _hidden(
+    network: DeepSBDNetwork, videos: Sequence[LabeledFrames], places: Sequence[tuple[int, int]]
+) -> NDArray[np.float32]:
+    frames = network.config.frames
+    images = np.stack([videos[video].images[first : first + frames] for video, first in places])
+    volumes = torch.from_numpy(images).permute(0, 4, 1, 2, 3).float() / 255
+    hidden: NDArray[np.float32] = network.hidden_features(volumes).float().numpy()
+    return hidden

@@ -1,0 +1,209 @@
+"""The frames of a video that a detector looks at, as small squares, and labels counted in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.datasets import ShotAnnotation, VideoAnnotation
+from vidkin.errors import MediaError
+from vidkin.media import iter_frames
+
+if TYPE_CHECKING:
+    from vidkin.models.config import Fit
+
+__all__ = ["Squares", "VideoFrames", "count_in", "fit_to_square", "iter_squares", "read_video_frames"]
+
+_BATCH = 16
+# Seconds; times of frames nearer than this are the same.
+_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Squares:
+    """Some frames of a video.
+
+    Attributes:
+        images: [n, S, S, 3] uint8 RGB.
+        numbers: [n] int64 of these frames in the video, from 0 in the order of presentation.
+        times: [n] float64 seconds.
+        read: Frames of the video that were decoded so far.
+    """
+
+    images: NDArray[np.uint8]
+    numbers: NDArray[np.int64]
+    times: NDArray[np.float64]
+    read: int
+
+
+def iter_squares(
+    path: str | os.PathLike[str], *, size: int, fit: Fit = "stretch", rate: float | None = None
+) -> Iterator[Squares]:
+    """Frames of a video in pieces: all of them, or at most ``rate`` a second.
+
+    Frame k at a rate is the first one at or after k / rate seconds that was not taken before; so the learned detector
+    chooses them as well. A video with fewer frames a second gives all of them.
+
+    Raises:
+        MediaError: The file cannot be read as video.
+    """
+    read = taken = 0
+    for batch in iter_frames(path, rate=None, short_side=size, batch=_BATCH):
+        places = []
+        for place, time in enumerate(batch.timestamps.tolist()):
+            if rate is None or time + _TOLERANCE >= taken / rate:
+                places.append(place)
+                taken += 1
+        numbers = np.array([read + place for place in places], dtype=np.int64)
+        read += len(batch.images)
+        if places:
+            images = np.stack([fit_to_square(batch.images[place], size, fit) for place in places])
+            yield Squares(images, numbers, batch.timestamps[places], read)
+
+
+@dataclass(frozen=True, eq=False)
+class VideoFrames:
+    """The frames of a video at a rate: a sequence of images, kept in memory or decoded again when they are asked for.
+
+    Attributes:
+        path: The video.
+        numbers: [T] int64 of the frames in the video.
+        times: [T] float64 seconds.
+        size: S, side of the images.
+        fit: How frames become square.
+        images: [T, S, S, 3] uint8; None: decoded again for each slice.
+    """
+
+    path: Path
+    numbers: NDArray[np.int64]
+    times: NDArray[np.float64]
+    size: int
+    fit: Fit
+    images: NDArray[np.uint8] | None
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the images in memory."""
+        return 0 if self.images is None else self.images.nbytes
+
+    def __getitem__(self, part: slice) -> NDArray[np.uint8]:
+        """[n, S, S, 3] images of consecutive frames.
+
+        Raises:
+            MediaError: They are not kept, and the file can no longer be read, or has other frames now.
+        """
+        if self.images is not None:
+            return self.images[part]
+        times = self.times[part]
+        if len(times) == 0:
+            return np.zeros((0, self.size, self.size, 3), dtype=np.uint8)
+        images: list[NDArray[np.uint8]] = []
+        found = iter_frames(
+            self.path,
+            rate=None,
+            start=max(0.0, float(times[0]) - _TOLERANCE),
+            end=float(times[-1]) + 2 * _TOLERANCE,
+            short_side=self.size,
+            batch=_BATCH,
+        )
+        for batch in found:
+            for image, time in zip(batch.images, batch.timestamps.tolist(), strict=True):
+                if len(images) < len(times) and abs(time - times[len(images)]) <= 2 * _TOLERANCE:
+                    images.append(fit_to_square(image, self.size, self.fit))
+        if len(images) < len(times):
+            raise MediaError(self.path, "has other frames than when it was read first")
+        return np.stack(images)
+
+
+def read_video_frames(
+    path: str | os.PathLike[str],
+    *,
+    size: int,
+    fit: Fit = "stretch",
+    rate: float | None = None,
+    most_bytes: int | None = None,
+) -> tuple[VideoFrames, int]:
+    """The frames of a video at a rate, and how many frames it has in all.
+
+    Args:
+        path: The video.
+        size: S, side of the square images.
+        fit: How frames become square, see `fit_to_square`.
+        rate: Frames a second at most; None: all frames.
+        most_bytes: Images of up to this size are kept; None keeps them all.
+
+    Raises:
+        MediaError: The file cannot be read as video.
+    """
+    images, numbers, times = [], [], []
+    used = read = 0
+    for squares in iter_squares(path, size=size, fit=fit, rate=rate):
+        numbers.append(squares.numbers)
+        times.append(squares.times)
+        used += squares.images.nbytes
+        read = squares.read
+        if most_bytes is None or used <= most_bytes:
+            images.append(squares.images)
+        else:
+            images.clear()
+    kept = np.concatenate(images) if most_bytes is None or used <= most_bytes else None
+    return VideoFrames(Path(path), np.concatenate(numbers), np.concatenate(times), size, fit, kept), read
+
+
+def count_in(annotation: VideoAnnotation, numbers: NDArray[np.int64], *, fps: float) -> VideoAnnotation:
+    """Labels counted in some frames of the video instead of in all of them; shots without such a frame are left out.
+
+    Args:
+        annotation: The labels.
+        numbers: [T] of these frames, increasing.
+        fps: Rate of these frames.
+    """
+
+    def place(frame: int) -> int:
+        return int(np.searchsorted(numbers, frame))
+
+    shots = []
+    for shot in annotation.shots:
+        start, end = place(shot.start), place(shot.end)
+        if start == end:
+            continue
+        critical = None
+        if shot.critical is not None and place(shot.critical[0]) < place(shot.critical[1]):
+            critical = place(shot.critical[0]), place(shot.critical[1])
+        shots.append(ShotAnnotation(start, end, critical))
+    return replace(annotation, fps=fps, shots=tuple(shots))
+
+
+def fit_to_square(image: NDArray[np.uint8], size: int, fit: Fit = "stretch") -> NDArray[np.uint8]:
+    """An image [H, W, 3] as [size, size, 3].
+
+    ``stretch`` changes its proportions, ``crop`` cuts out the center, ``letterbox`` adds black bars.
+    """
+    from PIL import Image
+
+    height, width = image.shape[:2]
+    if (height, width) == (size, size):
+        return image
+    picture = Image.fromarray(image)
+    if fit == "stretch":
+        return np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR))
+    if fit == "crop":
+        side = min(height, width)
+        box = ((width - side) / 2, (height - side) / 2, (width + side) / 2, (height + side) / 2)
+        return np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR, box=box))
+    scale = size / max(height, width)
+    inner = picture.resize(
+        (max(1, round(width * scale)), max(1, round(height * scale))), Image.Resampling.BILINEAR
+    )
+    square = Image.new("RGB", (size, size))
+    square.paste(inner, ((size - inner.width) // 2, (size - inner.height) // 2))
+    return np.asarray(square)
