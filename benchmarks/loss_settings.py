@@ -15,10 +15,10 @@ from pathlib import Path
 
 import torch
 
-from vidkin.experiments.retrieval import ComparisonPlan, Schedule, comparison_set, open_set
-from vidkin.experiments.retrieval.inputs import frame_features
+from vidkin.experiments.retrieval import ComparisonPlan, RunSchedule, comparison_set, open_set
+from vidkin.experiments.retrieval.inputs import stored_frame_features
 from vidkin.experiments.retrieval.methods import Method
-from vidkin.experiments.retrieval.scores import score_retrieval
+from vidkin.experiments.retrieval.scores import score_validation
 from vidkin.experiments.retrieval.training import Labelled, embed_inputs, train_method
 from vidkin.models import EncoderConfig, build_model
 from vidkin.rendering.machine import describe_machine
@@ -53,14 +53,14 @@ SETTINGS: dict[str, dict[str, tuple[ObjectiveRecipe, ...]]] = {
 
 
 def measured(name: str, data: Path, weights: Path, work: Path) -> dict[str, list[float]]:
-    """QP of the validation part, of every setting and seed."""
+    """QP over gallery quadlets (p, i, n of the train part) of the validation part, of every setting and seed."""
     plan, known = ComparisonPlan(sets=(name,)), comparison_set(name)
     config = EncoderConfig(
         kind="image", backbone=plan.backbone, trainable="head", hidden=plan.hidden, lstm=plan.units,
         embedding=plan.units, frames=plan.frames, size=known.size,
     )  # fmt: skip
     labelled = open_set(known, data)
-    features = frame_features(build_model(config, weights=weights), labelled, cache=work)
+    features = stored_frame_features(build_model(config, weights=weights), labelled, cache=work)
     coarse, fine = labelled.labels()
     labels = torch.stack([torch.from_numpy(coarse), torch.from_numpy(fine)], dim=1)
     places = {
@@ -73,10 +73,10 @@ def measured(name: str, data: Path, weights: Path, work: Path) -> dict[str, list
         method = Method(name="setting", title=title, objectives=objectives)
         for seed in SEEDS:
             model = build_model(config, weights=weights, seed=seed)
-            train_method(model, method, train, Schedule(), seed=seed)
+            train_method(model, method, train, RunSchedule(), seed=seed)
             gallery, queries = embed_inputs(model, train.inputs), embed_inputs(model, kept.inputs)
-            qp = score_retrieval(queries, kept.labels, gallery, train.labels)["qp"]
-            found.setdefault(title, []).append(qp)
+            figures = score_validation(queries, kept.labels, gallery, train.labels)
+            found.setdefault(title, []).append(figures["qp_gallery"])
         print(f"{name}: {title}: {statistics.mean(found[title]):.1f}", flush=True)
     return found
 
@@ -94,7 +94,7 @@ def main() -> None:
     torch.set_num_threads(1)
     found = {name: measured(name, given.data, given.weights, given.work) for name in given.set}
     if given.output:
-        result = {"machine": describe_machine(), "seeds": SEEDS, "validation QP": found}
+        result = {"machine": describe_machine(), "seeds": SEEDS, "validation QP gallery": found}
         given.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 

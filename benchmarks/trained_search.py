@@ -9,9 +9,10 @@ query is seen before. Model: frozen MobileNetV2 (128 pixels), fully connected 25
 files' own eight a second; Radial loss without gradient through R, constants of the publication, nothing tuned. Trained
 on excerpts of half a video, as each variety has one.
 
-Every query file goes through `Index.search` with all videos of the gallery as candidates. From the scores: QP over all
-quadlets (query, same variety, same fruit, other fruit), and mAP with same variety and same fruit relevant. Beside
-the trained and the untrained model stand the same network in the pipeline for copies, and the classical features.
+Every query file goes through `Index.search` with all videos of the gallery as candidates. From the scores: QP gallery,
+over all quadlets (query; same variety, same fruit and other fruit of the gallery), and mAP with same variety and same
+fruit relevant. Beside the trained and the untrained model stand the same network in the pipeline for copies, and the
+classical features.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def recipe(source: Path, weights: Path, steps: int) -> dict[str, Any]:
 def measured(
     labelled: LabelledSet, folder: Path, extractor: str, weights: Path | None = None
 ) -> dict[str, Any]:
-    """QP, mAP and times of one extractor."""
+    """QP over gallery quadlets, mAP and times of one extractor."""
     gallery, queries = labelled.part("train"), labelled.part("test")
     place = {str(item.path): column for column, item in enumerate(gallery.items)}
     scores = torch.zeros(len(queries), len(gallery))
@@ -79,7 +80,7 @@ def measured(
     relevance = (asked_fine[:, None] == given_fine).int() + (asked[:, None] == given).int()
     return {
         "measure": measure,
-        "qp": round(100 * float(quadlet_precision(scores, relevance)), 2),
+        "qp_gallery": round(100 * float(quadlet_precision(scores, relevance)), 2),
         "map": round(100 * float(mean_average_precision(scores, relevance)), 2),
         "ranked": round(float((scores > 0).float().mean()), 4),
         "seconds to index": round(added, 1),

@@ -143,3 +143,9 @@ def test_without_test_quadlets_in_the_validation_part_gallery_quadlets_choose() 
     run = run_of("triplet", 0, 60.0)
     assert run.choice == 60.0
     assert replace(run, validation={"qp": math.nan, "qp_gallery": 40.0}).choice == 40.0
+
+
+def test_a_figure_that_has_nothing_to_count_is_left_out(plan: ComparisonPlan) -> None:
+    run = run_of("triplet", 0, 60.0)
+    (found,) = summarize([replace(run, test=run.test | {"tp": math.nan})], plan)
+    assert "| Triplet | 60.0 | 60.0 |  | 60.0 |" in as_page([found], plan, title="T", machine="M")

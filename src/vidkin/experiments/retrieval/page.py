@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,6 @@ def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, m
         "recordings; columns QP gallery and TP gallery. NDCG, MAP and R@1 rank the train part for every item of the "
         "test part: MAP takes positives and intermediates as relevant, MAP subcategory and R@1 positives only. "
         f"{machine}",
-        "",
         *(_reduced(plan) if any(summary.video for summary in summaries) else []),
         "",
     ]
@@ -120,11 +120,11 @@ def _reduced(plan: ComparisonPlan) -> list[str]:
     if not any(method_named(name).input == "pixels" for name in plan.methods):
         return []
     return [
+        "",
         "3D-CNN is reduced so that it trains on a CPU, and is no measurement of the published network: "
         f"{VOLUME_WIDTH:g} of the published width, {VOLUME_SIZE} pixels a side, "
         f"{volume_items(plan.schedule)} items a step (the other methods: {4 * plan.schedule.quadlets}). It learns from "
         "pixels, from random weights.",
-        "",
     ]
 
 
@@ -164,10 +164,7 @@ def _table(rows: Sequence[Row]) -> list[str]:
     ]
     best = max(row.mean["qp"] for row in rows)
     for row in rows:
-        cells = [
-            f"{row.mean[name]:.1f} +- {row.deviation[name]:.1f}" if row.seeds > 1 else f"{row.mean[name]:.1f}"
-            for name in MEASURES
-        ]
+        cells = [_cell(row, name) for name in MEASURES]
         if row.mean["qp"] == best:
             cells[0] = f"**{cells[0]}**"
         rate = f"{row.learning_rate:g}" if row.learning_rate else ""
@@ -178,6 +175,13 @@ def _table(rows: Sequence[Row]) -> list[str]:
             + f" | {row.validation:.1f} | {rate} | {collapsed} | {row.seconds:.0f} |"
         )
     return lines
+
+
+def _cell(row: Row, name: str) -> str:
+    if math.isnan(row.mean[name]):  # nothing to count
+        return ""
+    spread = f" +- {row.deviation[name]:.1f}" if row.seeds > 1 else ""
+    return f"{row.mean[name]:.1f}{spread}"
 
 
 def _geometry(rows: Sequence[Row]) -> list[str]:
