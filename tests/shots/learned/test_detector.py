@@ -18,9 +18,10 @@ from vidkin.shots.detect import detect
 from vidkin.shots.fitted_rule import FittedRule
 from vidkin.shots.learned.clips import ShotClips
 from vidkin.shots.learned.detector import LearnedDetector, open_learned
-from vidkin.shots.learned.encoding import encode_with, fit_to_square, video_features
+from vidkin.shots.learned.encoding import encode_with, video_features
 from vidkin.shots.learned.rules import ShotRules, fit_shot_rules
 from vidkin.shots.learned.training import ShotRecipe, train_on_shots
+from vidkin.shots.learned.video_frames import fit_to_square
 
 CONFIG = EncoderConfig(
     kind="clip", backbone="small", width=0.5, hidden=32, lstm=32, frames=6, size=32, fit="stretch"
@@ -49,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         names = NAMES[number % 3 :] + NAMES[: number % 3]
         shots = [(name, 16 + 3 * n) for n, name in enumerate(names)]
         labels.append(film(place / f"{number}.mp4", *shots, seed=number))
-        features.append(video_features(model, place / f"{number}.mp4", size=32)[0])
+        features.append(video_features(model, place / f"{number}.mp4", size=32).rows)
     annotations = [
         VideoAnnotation(place / f"{number}.mp4", 25.0, tuple(ShotAnnotation(*shot) for shot in shots))
         for number, shots in enumerate(labels)
