@@ -148,4 +148,4 @@ def test_without_test_quadlets_in_the_validation_part_gallery_quadlets_choose() 
 def test_a_figure_that_has_nothing_to_count_is_left_out(plan: ComparisonPlan) -> None:
     run = run_of("triplet", 0, 60.0)
     (found,) = summarize([replace(run, test=run.test | {"tp": math.nan})], plan)
-    assert "| Triplet | 60.0 | 60.0 |  | 60.0 |" in as_page([found], plan, title="T", machine="M")
+    assert "| Triplet | **60.0** | 60.0 |  | 60.0 |" in as_page([found], plan, title="T", machine="M")

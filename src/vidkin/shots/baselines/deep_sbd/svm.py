@@ -57,10 +57,14 @@ def fit_svm(
         for first in range(0, len(chosen), _BATCH):
             part = [places[place] for place in chosen[first : first + _BATCH]]
             features.append(_hidden(network, videos, part))
-    machine = LinearSVC(C=strength, class_weight="balanced", random_state=seed, max_iter=5000)
     rows = np.concatenate(features)
-    machine.fit(rows, labels)
-    weights, biases = machine.coef_, machine.intercept_
+    # On a common scale the solver converges; the primal one always does.
+    mean, scale = rows.mean(axis=0), rows.std(axis=0)
+    scale[scale == 0] = 1.0
+    machine = LinearSVC(C=strength, class_weight="balanced", dual=False, random_state=seed, max_iter=5000)
+    machine.fit((rows - mean) / scale, labels)
+    weights = machine.coef_ / scale
+    biases = machine.intercept_ - weights @ mean
     if len(machine.classes_) == 2:  # one machine tells both
         weights, biases = np.concatenate([-weights, weights]), np.concatenate([-biases, biases])
     layer = network.classifier
