@@ -29,7 +29,7 @@ IMAGE_FORMATS: tuple[ImageFormat, ...] = ("jpg", "png", "webp")
 
 _QUALITY = 88
 # Where to look in the stretch of an image, as shares of it; the first that is not nearly black is taken.
-_PLACES = (0.5, 0.25, 0.75, 0.125, 0.375, 0.625, 0.875)
+_PLACES = (0.5, 0.25, 0.75, 0.125, 0.375, 0.625, 0.875, 0.0625, 0.9375, 0.0, 1.0)
 # A frame is nearly black if not even this share of its pixels, in percent, is brighter than this level of 255.
 _BRIGHT_SHARE, _BLACK = 2, 40
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
