@@ -83,3 +83,27 @@ def test_deep_nesting_is_an_error_like_any_other() -> None:
     with pytest.raises(tomllib.TOMLDecodeError, match="nested too deeply"):
         parse_toml("a = " + "[" * 100_000)
     assert parse_toml("a = [[1]]") == {"a": [[1]]}
+
+
+def test_comments_stand_above_their_settings() -> None:
+    document = {"name": "a", "size": None, "part": [{"x": 1}, {"x": 2}], "inner": {"deep": {"y": 3}}}
+    comments = {
+        "name": "Its name.",
+        "size": "Its size.",
+        "part": [{"x": "The first."}, {"x": "The second."}],
+        "inner": {"deep": {"y": "word " * 30}},
+        "unknown": "Of nothing.",
+    }
+    text = format_toml(document, comments)
+    assert tomllib.loads(text) == {key: value for key, value in document.items() if value is not None}
+    for expected in (
+        '# Its name.\nname = "a"',
+        "# Its size.\n# size is not set",
+        "# The first.\nx = 1",
+        "# The second.\nx = 2",
+    ):
+        assert expected in text
+    assert "Of nothing" not in text
+    # A long one has several lines, all of them comments.
+    assert max(map(len, text.splitlines())) <= 100
+    assert text.count("# word") == 2

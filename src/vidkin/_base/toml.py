@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 import tomllib
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["format_toml", "parse_toml"]
+
+# Columns of comments.
+_WIDTH = 100
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -25,33 +29,41 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise tomllib.TOMLDecodeError("nested too deeply") from None
 
 
-def format_toml(document: Mapping[str, Any]) -> str:
+def format_toml(document: Mapping[str, Any], comments: Mapping[str, Any] | None = None) -> str:
     """A mapping as the text of a TOML document.
 
     Args:
         document: Names to values: text, numbers, booleans, and lists of these. A mapping becomes a table, a list of
             mappings an array of tables. None becomes a comment, because TOML cannot express it.
+        comments: Texts for the lines above settings, by the same names as in the document: a mapping for a table, a
+            list of mappings for an array of tables.
 
     Raises:
         InvalidArgumentError: A value has another type.
     """
-    return "\n".join(_lines(document, ())).lstrip("\n") + "\n"
+    return "\n".join(_lines(document, (), comments or {})).lstrip("\n") + "\n"
 
 
-def _lines(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
+def _lines(table: Mapping[str, Any], path: tuple[str, ...], comments: Mapping[str, Any]) -> list[str]:
     lines: list[str] = []
     # Plain values first: after a heading they would belong to the table below it.
     for name, value in table.items():
-        if value is None:
-            lines.append(f"# {_key(name)} is not set")
-        elif not _tables(value):
-            lines.append(f"{_key(name)} = {_value(name, value)}")
+        if not _tables(value):
+            lines += _comment(comments.get(name, ""))
+            unset = f"# {_key(name)} is not set"
+            lines.append(unset if value is None else f"{_key(name)} = {_value(name, value)}")
     for name, value in table.items():
         heading = ".".join(map(_key, (*path, name)))
         bracketed = f"[{heading}]" if isinstance(value, Mapping) else f"[[{heading}]]"
-        for part in _tables(value):
-            lines += ["", bracketed, *_lines(part, (*path, name))]
+        parts = _tables(value)
+        inner = _tables(comments.get(name)) or [{}] * len(parts)
+        for part, texts in zip(parts, inner, strict=True):
+            lines += ["", bracketed, *_lines(part, (*path, name), texts)]
     return lines
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
 
 
 def _tables(value: Any) -> list[Mapping[str, Any]]:

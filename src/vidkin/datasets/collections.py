@@ -12,7 +12,7 @@ from vidkin.datasets.labelled import LabelledSet
 from vidkin.datasets.splits import check_split
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["available_readers", "open_labelled"]
+__all__ = ["available_readers", "find_reader", "open_labelled"]
 
 _READERS: Registry[Callable[..., LabelledSet]] = Registry(
     "reader",
@@ -37,6 +37,18 @@ def available_readers() -> tuple[str, ...]:
     return _READERS.usages()
 
 
+def find_reader(name: str) -> Callable[..., LabelledSet]:
+    """The function of a reader, whose keyword-only parameters are its options.
+
+    Raises:
+        InvalidArgumentError: There is no such reader.
+    """
+    read = _READERS.find(name)
+    if read is None:
+        raise _READERS.unknown(name)
+    return read
+
+
 def open_labelled(source: str | os.PathLike[str], *, reader: str = "tree", **options: Any) -> LabelledSet:
     """Open a labeled collection from a local folder or file. Nothing is downloaded.
 
@@ -54,9 +66,7 @@ def open_labelled(source: str | os.PathLike[str], *, reader: str = "tree", **opt
         DatasetError: The folder does not have the layout of the reader; the message says what is missing and where to
             get it.
     """
-    read = _READERS.find(reader)
-    if read is None:
-        raise _READERS.unknown(reader)
+    read = find_reader(reader)
     accepted = [
         key
         for key, parameter in inspect.signature(read).parameters.items()

@@ -49,12 +49,13 @@ class EncoderConfig:
             ``c3d`` and ``deep_sbd`` (3-D convolutions, trained to classify), ``deep_ranking`` (three paths),
             ``frame_encoder`` (small, of depthwise-separable blocks, for views of frames).
         backbone: Frame network of ``clip``, ``image`` and ``deep_ranking``: ``small`` (trains on a CPU in minutes),
-            ``alexnet``, ``timm:<model>`` or ``torchvision:<model>``, with settings after a question mark
+            ``vidkin`` (the small encoder that comes with the package, trained without labels), ``alexnet``,
+            ``timm:<model>`` or ``torchvision:<model>``, with settings after a question mark
             (``timm:mobilenetv2_100?pad_type=same``). The other kinds have none.
         trainable: ``head``: the backbone keeps its weights and stays in eval mode; ``all``: it is trained as well.
         frozen_batch_norm: Batch norms of a trained backbone stay in eval mode, as they must if they are folded.
         hidden: Length of the fully connected layer's output.
-        activation: After the fully connected layer of ``clip``: ``relu`` or ``none``.
+        activation: What follows the fully connected layer of ``clip``: ``relu`` or ``none``.
         lstm: Units of the LSTM, the length of a ``clip`` embedding.
         embedding: Length of a further linear layer at the end of ``clip`` and ``image``; 0 leaves it out. For
             ``deep_ranking`` and ``frame_encoder`` the length of the embedding (0: ``hidden``, and 128).
@@ -65,15 +66,15 @@ class EncoderConfig:
         batch_norm: Put a batch norm after every convolution of ``c3d`` and ``deep_sbd``.
         classes: Outputs of ``c3d`` and ``deep_sbd``.
         frames: Frames of a clip.
-        rate: Frames per second of a clip; None spreads the frames of a clip evenly over the item (or over pieces
-            of ``seconds``).
-        seconds: Without a rate: length of a clip; None: the whole item.
+        rate: Frames per second of a clip; not set: the frames of a clip are spread evenly over the item (or over
+            pieces of ``seconds``).
+        seconds: Without a rate: length of a clip in seconds; not set: the whole item.
         size: Side of the square input, pixels.
         fit: How images that are not square become so: ``letterbox`` (black bars), ``crop`` (the middle) or
             ``stretch``.
-        mean: Of the input in units of full scale, three numbers; None: the backbone's own, else (.5, .5, .5).
-        std: Standard deviation likewise; None: the backbone's own, else (.25, .25, .25).
-        network: For ``frame_encoder``: widths, strides, grid and normalization; None: the defaults.
+        mean: Mean of the input in units of full scale, three numbers; not set: the backbone's own, else (.5, .5, .5).
+        std: Its standard deviation, three numbers above 0; not set: the backbone's own, else (.25, .25, .25).
+        network: For ``frame_encoder``: widths, strides, grid and normalization; not set: the defaults.
 
     Raises:
         InvalidArgumentError: A value is out of range, or does not go with the kind.

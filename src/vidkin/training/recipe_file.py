@@ -17,6 +17,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
 from vidkin.training.loss_table import settle_parameters
 from vidkin.training.recipe import DataRecipe, ObjectiveRecipe, Recipe, ScheduleRecipe, ValidationRecipe
+from vidkin.training.recipe_comments import describe_recipe
 
 __all__ = ["available_recipes", "load_recipe", "show_recipe"]
 
@@ -58,8 +59,13 @@ def load_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> Recipe:
         raise InvalidArgumentError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def show_recipe(recipe: Recipe) -> str:
-    """The recipe as TOML with every default visible; :func:`load_recipe` reads it back to an equal recipe."""
+def show_recipe(recipe: Recipe, *, comments: bool = True) -> str:
+    """The recipe as TOML with every default visible; :func:`load_recipe` reads it back to an equal recipe.
+
+    Args:
+        recipe: The recipe.
+        comments: Write the meaning of each setting above it.
+    """
     config = recipe.config()
     model = {entry.name: getattr(config, entry.name) for entry in fields(config) if entry.name != "classes"}
     document = {
@@ -72,7 +78,7 @@ def show_recipe(recipe: Recipe) -> str:
         "schedule": _values(recipe.schedule),
         "validation": _values(recipe.validation),
     }
-    return format_toml(document)
+    return format_toml(document, describe_recipe(recipe) if comments else None)
 
 
 def _values(part: DataRecipe | ScheduleRecipe | ValidationRecipe) -> dict[str, Any]:
@@ -164,7 +170,7 @@ def _check_together(recipe: Recipe, config: EncoderConfig) -> None:
                 f"unlabeled data need a model that takes images, got kind {config.kind!r}; use 'frame_encoder' or "
                 "'image'"
             )
-        if recipe.validation.every and recipe.validation.measure != "recall_at_1":
+        if recipe.validation.every and recipe.validation.measure not in ("auto", "recall_at_1"):
             raise InvalidArgumentError(
                 f"validation.measure must be 'recall_at_1' for unlabeled data, got {recipe.validation.measure!r}"
             )

@@ -1,0 +1,53 @@
+"""The meanings of settings, read from the docstrings that explain them: one text for programmers and for files."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+__all__ = ["describe_settings"]
+
+# "``batch``: text" of the sections that list names; several names may share a text.
+_ENTRY = re.compile(r"(\w+(?:, \w+)*): (.*)")
+_SECTIONS = ("Args:", "Attributes:")
+
+
+def describe_settings(source: Callable[..., Any]) -> dict[str, str]:
+    """The text of each attribute or argument that the docstring of a class or function lists, as plain sentences.
+
+    Markup of references and code is removed. Empty where Python runs without docstrings.
+
+    Args:
+        source: A class or a function; names are looked for under ``Args:`` and ``Attributes:``.
+
+    >>> describe_settings(describe_settings)
+    {'source': 'A class or a function; names are looked for under `Args:` and `Attributes:`.'}
+    """
+    texts: dict[str, str] = {}
+    names: list[str] = []
+    for line in _listed_lines(inspect.getdoc(source) or ""):
+        entry = _ENTRY.fullmatch(line)
+        if entry is not None:
+            names = entry[1].split(", ")
+            texts |= dict.fromkeys(names, entry[2])
+        elif line.startswith(" "):
+            texts |= {name: f"{texts[name]} {line.strip()}" for name in names}
+    return {name: _plain(text) for name, text in texts.items()}
+
+
+def _listed_lines(doc: str) -> Iterator[str]:
+    """Lines below the headings that list names, without their indentation."""
+    inside = False
+    for line in doc.splitlines():
+        if line and not line.startswith(" "):
+            inside = line in _SECTIONS
+        elif inside and line:
+            yield line.removeprefix("    ")
+
+
+def _plain(text: str) -> str:
+    # A reference is called by its last name.
+    without_roles = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text)
+    return without_roles.replace("``", "`")

@@ -1,0 +1,44 @@
+"""What each setting of a recipe means, for the comments of its file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from vidkin._base.docstrings import describe_settings
+from vidkin.datasets.augmentation import EditSettings, PairSettings, WarpSettings
+from vidkin.datasets.collections import find_reader
+from vidkin.models import EncoderConfig
+from vidkin.training.loss_table import find_loss
+from vidkin.training.recipe import DataRecipe, ObjectiveRecipe, Recipe, ScheduleRecipe, ValidationRecipe
+
+__all__ = ["describe_recipe"]
+
+
+def describe_recipe(recipe: Recipe) -> dict[str, Any]:
+    """The meaning of each setting by its name, in the tables of the recipe's file; they are from the docstrings."""
+    of_recipe = describe_settings(Recipe)
+    if recipe.data.kind == "unlabeled":
+        edits: Mapping[str, Any] = {
+            **describe_settings(EditSettings),
+            "warp": describe_settings(WarpSettings),
+        }
+        options: Mapping[str, Any] = {**describe_settings(PairSettings), "plain": edits, "heavy": edits}
+    else:
+        options = describe_settings(find_reader(recipe.data.reader))
+    return {
+        "name": of_recipe.get("name", ""),
+        "data": {**describe_settings(DataRecipe), "options": options},
+        "model": {**describe_settings(EncoderConfig), "weights": of_recipe.get("weights", "")},
+        "objective": [_describe_objective(part) for part in recipe.objectives],
+        "schedule": describe_settings(ScheduleRecipe),
+        "validation": describe_settings(ValidationRecipe),
+    }
+
+
+def _describe_objective(part: ObjectiveRecipe) -> Mapping[str, str]:
+    make = find_loss(part.name).make
+    # A loss class documents its options, or its function does.
+    computed: Callable[..., Any] | None = getattr(make, "compute", None)
+    options = {} if computed is None else describe_settings(computed)
+    return {**options, **describe_settings(make), **describe_settings(ObjectiveRecipe)}
