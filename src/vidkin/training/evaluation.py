@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from torch import Tensor
@@ -15,6 +16,7 @@ from vidkin.models import Encoder, load_model
 from vidkin.training.data.inputs import Inputs, OnItem, prepare_parts
 from vidkin.training.embedding_measures import SAMPLES, measure_embeddings
 from vidkin.training.evaluation_set import open_evaluation_set
+from vidkin.training.missing_figures import explain_missing
 
 __all__ = ["CACHE_FOLDER", "Evaluation", "embed_set", "evaluate"]
 
@@ -25,7 +27,7 @@ CACHE_FOLDER = "features"
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """Figures in [0, 1], higher is better; nan if the splits allow none.
+    """Figures in [0, 1], higher is better; nan if the splits allow none, for the reason in ``missing``.
 
     ``qp`` and ``tp`` are over *test quadlets*, all four items of which are of the query split, as in the paper;
     ``qp_gallery`` and ``tp_gallery`` over *gallery quadlets*, whose p, i and n are of the gallery split. All other
@@ -53,6 +55,7 @@ class Evaluation:
         recall_at_5: Share of queries with such a result among the first five.
         recall_at_10: Share of queries with such a result among the first ten.
         r_precision: Share of positives among the first R results, R the number of positives.
+        missing: Why a figure is nan, by its name: what the labels of the splits lack.
         broken: (file, cause) of items that could not be read.
     """
 
@@ -77,6 +80,7 @@ class Evaluation:
     recall_at_5: float
     recall_at_10: float
     r_precision: float
+    missing: Mapping[str, str] = field(default_factory=dict)
     broken: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -156,6 +160,12 @@ def evaluate(
         queries=len(embeddings[0]),
         gallery=len(embeddings[-1]),
         quadlets=int(figures.pop("quadlets")),
+        missing=explain_missing(
+            figures,
+            prepared[0].labels,
+            prepared[1].labels if len(prepared) > 1 else None,
+            names=(query_split, gallery_split),
+        ),
         broken=tuple((error.path, error.cause) for part in prepared for error in part.broken),
         **figures,
     )

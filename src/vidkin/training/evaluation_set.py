@@ -32,7 +32,8 @@ def open_evaluation_set(
     """The labeled items to evaluate a model on, with splits.
 
     Items that the model was trained on keep the split of the training, wherever they are now: another split would
-    test on what the model has learned. Other items without a split are divided by group, 30 % for the test.
+    test on what the model has learned. Other items without a split are divided by group, 30 % for the test; by item
+    if each subcategory is one group.
 
     Args:
         model: Folder of the model.
@@ -67,8 +68,14 @@ def open_evaluation_set(
     if stored:
         return read_split(labelled, stored)
     if "" in labelled.split_counts():
+        try:
+            divided = make_split(labelled, test=0.3, validation=0.0)
+        except InvalidArgumentError:
+            # Every subcategory is one group, such as one recording.
+            _LOG.warning("the data has no split and one group in each subcategory; it is divided by item")
+            return make_split(labelled, by="item", test=0.3, validation=0.0)
         _LOG.warning("the data has no split; it is divided by group, 30 % for the test")
-        return make_split(labelled, test=0.3, validation=0.0)
+        return divided
     return labelled
 
 

@@ -102,8 +102,15 @@ def evaluate(
         facts: dict[str, Any] = as_json(evaluation)
         print_json({"model": model, "picture": picture, **facts})
     else:
-        rows = [[title, f"{getattr(evaluation, name):.4f}"] for name, title in _TITLES.items()]
+        missing = evaluation.missing
+        rows = [
+            [title, "-" if name in missing else f"{getattr(evaluation, name):.4f}"]
+            for name, title in _TITLES.items()
+        ]
         table(evaluation.data, [("measure", "left"), ("", "right")], rows)
+        for reason in dict.fromkeys(missing.values()):
+            titles = ", ".join(title for name, title in _TITLES.items() if missing.get(name) == reason)
+            note(f"- {titles}: {reason}", style="yellow")
         note(
             f"{number(evaluation.queries, 'query', 'queries')} ({evaluation.query_split}), "
             f"{number(evaluation.gallery, 'item')} in the gallery ({evaluation.gallery_split}), "
