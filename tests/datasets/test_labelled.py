@@ -74,7 +74,7 @@ def test_labels_by_the_names_of_another_set(animals: LabelledSet) -> None:
 def test_a_part_that_is_empty_or_unknown_is_refused(animals: LabelledSet) -> None:
     with pytest.raises(
         InvalidArgumentError,
-        match="animals has no validation items, only: train 2, test 3; divide it with make_split, or use",
+        match="animals has no validation items, only: train 2, test 3; choose one of these, or divide it",
     ):
         animals.part("validation")
     with pytest.raises(

@@ -151,7 +151,7 @@ def test_bad_arguments_are_refused(arguments: dict[str, object], message: str) -
 def test_too_few_groups_are_refused() -> None:
     with pytest.raises(
         InvalidArgumentError,
-        match="made has 2 groups, too few for a test and a validation part; set their share to 0, or divide",
+        match=r"made has 2 groups, too few for a test and a validation part; set test and validation to 0",
     ):
         make_split(collection({"a/x": [5], "a/y": [5]}))
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.training import Recipe, available_recipes, load_recipe, show_recipe
+from vidkin.training import Recipe, available_objectives, available_recipes, load_recipe, show_recipe
+from vidkin.training.recipe_comments import describe_recipe
 
 
 def content(**changes: Any) -> dict[str, Any]:
@@ -31,6 +32,27 @@ def test_recipes_of_the_package_are_shown_with_every_default_and_read_back(name:
     assert load_recipe(tomllib.loads(shown)) == recipe
     for word in ("momentum = 0.9", "collapse_below", "# seconds is not set", "patience"):
         assert word in shown
+
+
+@pytest.mark.parametrize("name", available_recipes())
+def test_every_setting_that_is_shown_has_its_meaning_above_it(name: str) -> None:
+    lines = [line for line in show_recipe(load_recipe(name)).splitlines() if line]
+    # A setting, or the place of one that is not set; its comment may have several lines.
+    settings = [
+        place
+        for place, line in enumerate(lines)
+        if (" = " in line and not line.startswith("#")) or line.endswith(" is not set")
+    ]
+    assert len(settings) > 40
+    bare = [lines[place] for place in settings if not lines[place - 1].startswith("# ")]
+    assert bare == []
+
+
+@pytest.mark.parametrize("objective", available_objectives())
+def test_every_parameter_of_every_objective_has_a_meaning(objective: str) -> None:
+    recipe = load_recipe(content(objective={"name": objective}))
+    (meanings,) = describe_recipe(recipe)["objective"]
+    assert {"name", "weight", *recipe.objectives[0].parameters} <= set(meanings)
 
 
 def test_values_of_all_kinds_come_back_from_toml(tmp_path: Path) -> None:
@@ -130,7 +152,7 @@ def test_values_of_all_kinds_come_back_from_toml(tmp_path: Path) -> None:
         ),
         (
             content(validation={"measure": "luck"}),
-            r"validation.measure must be one of qp, tp, .*, got 'luck'",
+            r"validation.measure must be one of auto, qp, tp, .*, got 'luck'",
         ),
     ],
 )
@@ -187,12 +209,25 @@ def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
 
 
 def test_recipes_of_vidkin_0_1_keep_their_digests_so_that_their_runs_can_be_resumed() -> None:
-    digests = {name: load_recipe(name).digest()[:16] for name in ("images", "photographs")}
-    # The clips of that version did not move.
-    document = tomllib.loads(show_recipe(load_recipe("clips")))
-    document["data"]["moving"] = False
-    del document["model"]["rate"]
-    digests["clips"] = load_recipe(document).digest()[:16]
+    digests = {"photographs": load_recipe("photographs").digest()[:16]}
+    # As they were written then: other features, and the split and the measure that `auto` stands for now.
+    for name, kind, own in (("clips", "clip", {"lstm": 256, "frames": 10}), ("images", "image", {})):
+        model = {
+            "kind": kind,
+            "backbone": "timm:mobilenetv2_100",
+            "trainable": "head",
+            "hidden": 256,
+            "size": 128,
+        }
+        then = content(
+            name=name,
+            data={"source": name, "reader": "tree"},
+            model={**model, **own},
+            objective={"name": "radial_detached"},
+            schedule={"steps": 500, "quadlets": 32, "learning_rate": 1e-3},
+            validation={"every": 50, "measure": "qp"},
+        )
+        digests[name] = load_recipe(then).digest()[:16]
     assert digests == {
         "clips": "c6cd67b298080b70",
         "images": "33bd4c2693003943",

@@ -188,7 +188,7 @@ class LabelledSet:
             )
             raise InvalidArgumentError(
                 f"{self.name} has no {split or 'undecided'} items, only: {counts or 'none'}; "
-                "divide it with make_split, or use read_split"
+                "choose one of these, or divide it (make_split, read_split; in a recipe data.test and data.validation)"
             )
         return replace(self, items=items, names=self.label_names)
 

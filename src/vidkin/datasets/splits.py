@@ -88,8 +88,9 @@ def make_split(
     lacking = [name for name, share in shares.items() if share > 0 and name not in given]
     if lacking:
         raise InvalidArgumentError(
-            f"{labelled.name} has {len(chosen)} groups, too few for a {' and a '.join(lacking)} part; "
-            "set their share to 0, or divide by item if the items have nothing in common"
+            f"{labelled.name} has {len(chosen)} groups, too few for a {' and a '.join(lacking)} part; set "
+            f"{' and '.join(lacking)} to 0 (in a recipe {' and '.join(f'data.{name}' for name in lacking)}), or divide "
+            "by item if the items have nothing in common (data.split_by = 'item')"
         )
     return labelled.with_items(replace(item, split=chosen[item.group]) for item in items)
 

@@ -18,7 +18,8 @@ from vidkin.training.recipe import (
 )
 from vidkin.training.recipe_file import available_recipes, load_recipe, show_recipe
 from vidkin.training.report import OnProgress, TrainingInterrupted, TrainingProgress, TrainingReport
-from vidkin.training.run.prepare import open_data
+from vidkin.training.run.division import open_data
+from vidkin.training.run.preview import FirstBatch, LabelCount, RecipePreview, preview_recipe
 from vidkin.training.run.train import train
 
 __all__ = [
@@ -28,13 +29,16 @@ __all__ = [
     "Draw",
     "DrawnItems",
     "Evaluation",
+    "FirstBatch",
     "Inputs",
+    "LabelCount",
     "LossEntry",
     "Measure",
     "Objective",
     "ObjectiveRecipe",
     "OnProgress",
     "Recipe",
+    "RecipePreview",
     "ScheduleRecipe",
     "TrainingInterrupted",
     "TrainingProgress",
@@ -51,6 +55,7 @@ __all__ = [
     "open_data",
     "open_evaluation_set",
     "prepare_inputs",
+    "preview_recipe",
     "show_recipe",
     "train",
 ]

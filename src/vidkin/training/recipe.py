@@ -25,12 +25,14 @@ AUGMENTATIONS = ("flip", "crop", "color")
 """What ``data.augmentation`` may contain."""
 
 Measure = Literal["qp", "tp", "ndcg", "map", "hap", "asi", "recall_at_1"]
+_MeasureOrAuto = Literal["auto", "qp", "tp", "ndcg", "map", "hap", "asi", "recall_at_1"]
 
 # Settings that cannot change the weights.
 _WITHOUT_EFFECT = ("cache", "memory", "threads", "log_every", "checkpoint_every", "tensorboard", "device")
-# Settings of later versions, which recipes of vidkin 0.1 did not have, and names as that version spelled them: its
-# recipes keep their digests, so that a run that it began can be resumed.
+# Settings of later versions, which recipes of vidkin 0.1 did not have, what ``auto`` stands for if it can, and names as
+# that version spelled them: its recipes keep their digests, so that a run that it began can be resumed.
 _LATER = ("kind", "folders", "frames_per_video", "moving", "pairs", "decay_biases")
+_AUTO = {"split_by": "group", "measure": "qp"}
 _SPELLED = {"optimizer": "optimiser", "color": "colour"}
 
 
@@ -42,14 +44,18 @@ class DataRecipe:
         source: Folder or file of the collection; a relative path starts at the current folder.
         kind: ``labeled``: items with a category and a subcategory. ``unlabeled``: a folder of images and videos, from
             which pairs of edited views are made.
-        reader: One of :func:`vidkin.datasets.available_readers`, for labeled data.
+        reader: What reads labeled data: ``tree`` any folder ``category/subcategory/file``, ``manifest`` a CSV file,
+            others public collections (:func:`vidkin.datasets.available_readers`).
         options: Options of the reader; for unlabeled data settings of the edits, see
             :func:`vidkin.training.data.unlabeled.pair_settings`.
-        split: A split file to use (:func:`vidkin.datasets.write_split`). Empty: the collection's own split; if it has
-            none, one is made and written beside the model.
-        split_by: How a split is made: by ``group``, ``item`` or ``subcategory``.
-        test: Share of the test part in a split made here.
-        validation: Share of the validation part in a split made here, or of unlabeled images, if they are validated.
+        split: A stored split to use, such as the ``split.json`` of an earlier model. Empty: the collection's own split;
+            if it has none, one is made and written beside the model.
+        split_by: How a split is made: by ``group`` (what must not be separated, such as the files of one folder), by
+            ``item``, or by ``subcategory`` (the test has other ones than training). ``auto``: by group where groups
+            allow it, otherwise without a validation part, by item, or without a test part, with a message.
+        test: Share of the test part in a split made here; 0 makes none.
+        validation: Share of the validation part in a split made here, or of unlabeled images, if they are validated;
+            0 makes none.
         split_seed: Seed of a split made here.
         excerpts: Clips cut out of every training video, evenly spaced, each an item of its own; 1 takes the whole
             video. For collections with one video per subcategory: excerpts of one video are then positives.
@@ -72,7 +78,7 @@ class DataRecipe:
     reader: str = "tree"
     options: Mapping[str, Any] = field(default_factory=dict)
     split: str = ""
-    split_by: Literal["group", "item", "subcategory"] = "group"
+    split_by: Literal["auto", "group", "item", "subcategory"] = "auto"
     test: float = 0.3
     validation: float = 0.1
     split_seed: int = 0
@@ -114,7 +120,7 @@ class ObjectiveRecipe:
 
     Attributes:
         name: One of :func:`vidkin.training.available_objectives`.
-        weight: Factor of the term.
+        weight: Factor of this objective in the sum of all.
         parameters: All parameters of the loss.
     """
 
@@ -134,22 +140,22 @@ class ScheduleRecipe:
             up to 8, up to 4 items of a subcategory, and as many subcategories as ``quadlets`` allows.
         pairs: Images per step of unlabeled data; two views of each are embedded.
         optimizer: ``adamw`` or ``sgd``.
-        learning_rate: Of the head alone; if the backbone is trained as well, the rate of the backbone.
-        head_factor: In that case the head learns so many times as fast.
-        momentum: Of ``sgd``.
-        weight_decay: Of all weights (lambda of the sources); decoupled with ``adamw``.
+        learning_rate: Rate of the head alone; if the backbone is trained as well, the rate of the backbone.
+        head_factor: If the backbone is trained as well, the head learns so many times as fast.
+        momentum: Momentum of ``sgd``.
+        weight_decay: Decay of all weights (lambda of the sources); decoupled with ``adamw``.
         decay_biases: Whether biases and the parameters of norms decay as well.
         clip: Largest norm of the gradient; 0 does not clip.
         warm_up: Steps in which the rate rises from near 0.
         decay: ``constant``, ``cosine`` (down to ``final_factor`` at the last step), ``step`` (times ``step_factor``
             every ``step_every`` steps) or ``one_cycle`` (up for 30 % of the steps, then down to next to nothing; no
             warm-up).
-        final_factor: Of ``cosine``.
-        step_every: Of ``step``.
-        step_factor: Of ``step``.
+        final_factor: Share of the learning rate at the last step, with ``cosine``.
+        step_every: Steps between two changes of the rate, with ``step``.
+        step_factor: Factor of each change of the rate, with ``step``.
         precision: ``float32``, or ``bfloat16`` for automatic mixed precision.
         device: ``cpu``, ``cuda``, or ``auto`` for CUDA if it is available.
-        seed: Of weights, draws and augmentation.
+        seed: Seed of weights, draws and augmentation: the same seed gives the same model.
         log_every: Steps between lines of the log.
         checkpoint_every: Steps between checkpoints.
         tensorboard: Also write a TensorBoard log (needs the extra ``tensorboard``).
@@ -209,14 +215,15 @@ class ValidationRecipe:
     Attributes:
         every: Steps between validations; 0 never validates.
         measure: The figure that counts, higher is better: ``qp`` and ``tp`` among the validation items; ``ndcg``,
-            ``map``, ``hap``, ``asi`` and ``recall_at_1`` with validation as queries and train as gallery. For
-            unlabeled data ``recall_at_1``: the share of images whose edited view is nearest to their own plain one.
+            ``map``, ``hap``, ``asi`` and ``recall_at_1`` with validation as queries and train as gallery. ``auto``:
+            ``qp``, or ``map`` where the validation items have no quadlets. For unlabeled data ``recall_at_1``: the
+            share of images whose edited view is nearest to their own plain one.
         patience: Validations without improvement after which the training ends; 0 never ends early.
         keep: The weights that become the model: ``best`` by ``measure``, or ``last``.
     """
 
     every: int = 0
-    measure: Measure = "qp"
+    measure: _MeasureOrAuto = "auto"
     patience: int = 0
     keep: Literal["best", "last"] = "best"
 
@@ -228,16 +235,22 @@ class ValidationRecipe:
                 f"validation.patience must be 0 while validation.every is 0, got {self.patience}"
             )
 
+    @property
+    def figure(self) -> Measure:
+        """The measure; ``qp`` where the data have not been asked what ``auto`` can be."""
+        return "qp" if self.measure == "auto" else self.measure
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """A whole training run.
 
     Attributes:
-        name: Name of the recipe.
+        name: Name of the recipe; the model's folder is named after it.
         data: Training items.
         model: Settings of :class:`vidkin.models.EncoderConfig`, all but ``classes``, which the data decide.
-        weights: Of the backbone, see :func:`vidkin.models.build_model`; empty: from the hub, or random for ``small``.
+        weights: A safetensors file with weights of the backbone. Empty: those that come with ``vidkin``, those of the
+            hub for ``timm:`` and ``torchvision:``, random ones for all others.
         objectives: Terms of the loss.
         schedule: Steps.
         validation: Validation.
@@ -273,6 +286,8 @@ def _deciding(part: DataRecipe | ScheduleRecipe | ValidationRecipe) -> dict[str,
         default = entry.default if entry.default is not MISSING else None
         if entry.name in _WITHOUT_EFFECT or (entry.name in _LATER and value == default):
             continue
+        if value == "auto":
+            value = _AUTO[entry.name]
         if entry.name == "augmentation":
             value = tuple(_SPELLED.get(name, name) for name in value)
         values[_SPELLED.get(entry.name, entry.name)] = value

@@ -52,6 +52,7 @@ class TrainingReport:
         distance_end: The same at the end.
         collapsed_at: Step at which it fell below the threshold; None: never.
         recovered: It rose above the threshold again later.
+        notes: What was chosen otherwise than the recipe says, such as the split, and why.
         broken: (file, cause) of items that could not be read and were left out.
         seconds: Wall-clock time of this call.
     """
@@ -69,6 +70,7 @@ class TrainingReport:
     distance_end: float | None = None
     collapsed_at: int | None = None
     recovered: bool = False
+    notes: tuple[str, ...] = ()
     broken: tuple[tuple[str, str], ...] = ()
     seconds: float = 0.0
 

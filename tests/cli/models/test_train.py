@@ -48,7 +48,31 @@ class TestTrain:
         assert "steps = 7" in out
         assert 'source = "my folder"' in out
         assert "weight_decay = 0.001" in out
-        assert run("train", "--show").out.startswith('name = "')
+        assert 'name = "clips"' in run("train", "--show").out
+
+    def test_check_shows_what_would_be_trained_on_and_trains_nothing(self, work: Path) -> None:
+        found = run("train", work / "shades.toml", "--output", work / "checked", "--check")
+        assert "pictures: 48 items (image), 3 categories, 6 subcategories" in found.out
+        assert "24 train, 12 validation, 12 test" in found.out
+        assert "image on small" in found.out
+        assert "16 of the 16 items of the first batch" in found.out
+        assert "Nothing was trained" in found.err
+        assert [path.name for path in (work / "checked").iterdir()] == ["first-batch.png"]
+        facts = run("train", work / "shades.toml", "--output", work / "checked", "--check", "--json").json
+        assert facts["labels"][0] == {
+            "category": "blue", "subcategory": "dark", "train": 4, "validation": 2, "test": 2
+        }  # fmt: skip
+
+    def test_a_folder_of_three_clips_each_works_with_the_recipe_as_it_is_shown(self, tmp_path: Path) -> None:
+        source = write_pictures(tmp_path / "pictures", each=3)
+        (tmp_path / "my.toml").write_text(run("train", "--show", "clips").out)
+        words = ["train", tmp_path / "my.toml", "--data", source, "--set", "schedule.steps=2", "--no-picture"]
+        found = run(*words, "-o", tmp_path / "model")
+        assert "has the kind 'image'" in found.err
+        assert "too few items for a validation part" in found.err
+        evaluated = run("evaluate", tmp_path / "model")
+        assert "nan" not in evaluated.out
+        assert "no quadlets among the 6 test items: no subcategory has two of them" in evaluated.err
 
     def test_tells_the_terms_the_validation_and_what_comes_next(self, work: Path) -> None:
         found = run("train", work / "shades.toml", "--output", work / "another")

@@ -185,7 +185,7 @@ class TestRecipe:
                 "unlabeled data need a model that takes images, got kind 'clip'",
             ),
             (
-                {"validation": {"every": 2}},
+                {"validation": {"every": 2, "measure": "qp"}},
                 "validation.measure must be 'recall_at_1' for unlabeled data, got 'qp'",
             ),
             ({"schedule": {"pairs": 1}}, "schedule.pairs must be at least 2, got 1"),

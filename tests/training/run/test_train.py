@@ -37,7 +37,7 @@ def weights(folder: Path) -> bytes:
 class TestAWholeRun:
     def test_leaves_a_model_its_recipe_its_log_and_a_report(self, pictures: Path, tmp_path: Path) -> None:
         told: list[TrainingProgress] = []
-        recipe = recipe_for(pictures, validation={"every": 6})
+        recipe = recipe_for(pictures, validation={"every": 6, "measure": "qp"})
         report = train(recipe, output=tmp_path / "run", on_progress=told.append)
         assert (report.steps, report.planned, report.resumed_from) == (12, 12, 0)
         assert report.measure == "qp"

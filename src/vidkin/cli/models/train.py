@@ -59,6 +59,13 @@ def train(
     show: Annotated[
         bool, typer.Option("--show", help="Print the recipe with every default and exit.")
     ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Print items, labels and split, draw the first batch into first-batch.png, and exit.",
+        ),
+    ] = False,
     resume: Annotated[
         bool,
         typer.Option("--resume/--restart", help="Resume from the checkpoint in the folder, or start over."),
@@ -82,7 +89,13 @@ def train(
     if show:
         say(show_recipe(chosen).rstrip("\n"))
         return
-    folder = output or Path(f"{chosen.name}-model")
+    folder = (output or Path(f"{chosen.name}-model")).expanduser()
+    if check:
+        from vidkin.cli.models.check_recipe import check_recipe
+
+        if check_recipe(chosen, folder, json=json):
+            raise typer.Exit(Status.SOME_FAILED)
+        return
     from vidkin.training import train as train_model
 
     with meter(f"training {chosen.name}") as bar:

@@ -67,6 +67,7 @@ def infer_kind(paths: Iterable[Path], source: Path) -> Literal["image", "video"]
             )
     if images and videos:
         raise DatasetError(
-            f"{source}: has {images} images and {videos} videos; choose kind='image' or kind='video'"
+            f"{source}: has {images} images and {videos} videos; choose with the reader's option kind, 'image' or "
+            "'video' (in a recipe data.options.kind)"
         )
     return "image" if images else "video"

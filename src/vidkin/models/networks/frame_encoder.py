@@ -14,7 +14,7 @@ from torch.nn.utils import fuse_conv_bn_eval
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["FrameEncoder", "FrameEncoderSettings"]
+__all__ = ["FrameEncoder", "FrameEncoderFeatures", "FrameEncoderSettings"]
 
 NORMALIZATIONS = ("fixed", "image")
 
@@ -80,6 +80,24 @@ class FrameEncoderSettings:
         }
 
 
+class FrameEncoderFeatures(nn.Module):
+    """A `FrameEncoder` without its last layer, as a frame network: [N, 3, S, S] with values in 0..1 to [N, F].
+
+    Args:
+        encoder: It loses its last layer. F is ``widths[-1] * grid^2``, 3,072 by default; S may be any size.
+    """
+
+    def __init__(self, encoder: FrameEncoder) -> None:
+        super().__init__()
+        self.dimension = encoder.head.in_features
+        encoder.head = nn.Identity()  # type: ignore[assignment]  # its weights would be stored for nothing
+        self.encoder = encoder
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """[N, 3, S, S] to [N, F]."""
+        return self.encoder.features(images)
+
+
 class FrameEncoder(nn.Module):
     """Unit vectors [N, D] of squares [N, 3, side, side]: a stem, depthwise-separable blocks, one linear layer.
 
@@ -103,8 +121,13 @@ class FrameEncoder(nn.Module):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Vectors of unit length, [N, D], of images [N, 3, side, side] with values in 0..1."""
-        features = self.blocks(self.stem(self._normalize(images)))
-        return functional.normalize(self.head(self.pool(features).flatten(1)), dim=1)
+        return functional.normalize(self.head(self.features(images)), dim=1)
+
+    def features(self, images: torch.Tensor) -> torch.Tensor:
+        """What the last layer sees: the maps of the last block averaged over the grid, [N, widths[-1] * grid^2]."""
+        maps = self.blocks(self.stem(self._normalize(images)))
+        features: torch.Tensor = self.pool(maps).flatten(1)
+        return features
 
     def _normalize(self, images: torch.Tensor) -> torch.Tensor:
         if self.settings.normalization == "fixed":

@@ -12,6 +12,8 @@ from torch import nn
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import open_pooled_network
 from vidkin.models.config import PLAIN_MEAN, PLAIN_STD, EncoderConfig
+from vidkin.models.frame_extractor import load_frame_encoder
+from vidkin.models.networks.frame_encoder import FrameEncoder, FrameEncoderFeatures
 from vidkin.models.networks.small_network import SmallNetwork
 from vidkin.models.randomness import seeded
 from vidkin.models.weights import load_weights
@@ -49,7 +51,7 @@ def open_frame_network(
     Args:
         config: ``backbone``, ``width``, ``size`` and ``trainable`` are used.
         weights: As of :func:`vidkin.features.open_pooled_network`; ``small`` starts from random ones
-            unless a safetensors file is given.
+            unless a safetensors file is given, ``vidkin`` from those that come with the package.
         seed: Of random weights.
 
     Raises:
@@ -63,12 +65,14 @@ def open_frame_network(
         if weights is not None and weights != "random":
             load_weights(module, weights, label="backbone 'small'")
         network = FrameNetwork(module, module.dimension, PLAIN_MEAN, PLAIN_STD)
+    elif name == "vidkin":
+        network = _open_frame_encoder(weights, seed)
     elif name.startswith(("timm:", "torchvision:")):
         pooled = open_pooled_network(name, weights=weights, seed=seed)
         network = FrameNetwork(pooled.module, pooled.dimension, pooled.mean, pooled.std)
     else:
         raise InvalidArgumentError(
-            f"backbone must be small, alexnet, timm:<model> or torchvision:<model>, got {config.backbone!r}"
+            f"backbone must be small, vidkin, alexnet, timm:<model> or torchvision:<model>, got {config.backbone!r}"
         )
     # Raise now, and not in the middle of a training, if a network does not take this size.
     training = network.module.training
@@ -83,3 +87,14 @@ def open_frame_network(
         network.module.train(training)
     network.module.requires_grad_(config.trainable == "all")
     return network
+
+
+def _open_frame_encoder(weights: PathLike | Literal["random"] | None, seed: int) -> FrameNetwork:
+    """The network of the extractor ``vidkin`` without its last layer; it normalizes its input itself."""
+    if weights == "random":
+        with seeded(seed):
+            encoder = FrameEncoder()
+    else:
+        encoder = load_frame_encoder(weights)
+    module = FrameEncoderFeatures(encoder)
+    return FrameNetwork(module, module.dimension, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))

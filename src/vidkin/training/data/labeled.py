@@ -97,7 +97,8 @@ class LabeledData:
             )
             raise InvalidArgumentError(
                 f"validation.measure {measure!r} needs other validation items than these {len(self.validation)}: "
-                f"{reason}; choose another measure, for example 'map', which ranks the training items"
+                f"{reason}; choose another measure, for example 'map', which ranks the training items, or a larger "
+                "share (data.validation)"
             )
 
     def measure(self, model: Encoder, measure: Measure) -> float:

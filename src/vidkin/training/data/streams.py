@@ -77,15 +77,22 @@ def index_stream(
     return islice(quadruplets, start, None)
 
 
-def check_drawable(train: LabelledSet, draws: Sequence[Draw]) -> None:
+def check_drawable(train: LabelledSet, draws: Sequence[Draw], *, copies: int = 1) -> None:
     """Raise before any step, with the names of the labels, if no item can start a draw that needs an order.
+
+    Args:
+        train: Training items.
+        draws: Draws of the objectives.
+        copies: Items that each of them will become, such as excerpts of a video.
 
     Raises:
         InvalidArgumentError: There is no such item; the message says what the training items lack.
     """
     if all(draw == "uniform" for draw in draws):
         return
-    counts = Counter(item.label for item in train.items)
+    counts = Counter({
+        label: copies * count for label, count in Counter(item.label for item in train.items).items()
+    })  # fmt: skip
     inside: defaultdict[str, list[str]] = defaultdict(list)
     for item in {item.label: item for item in train.items}.values():
         inside[item.category].append(item.label)

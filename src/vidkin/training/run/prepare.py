@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import logging
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import nn, optim
 
-from vidkin.datasets import LabelledSet, make_excerpts, make_split, open_labelled, read_split
+from vidkin.datasets import LabelledSet, make_excerpts
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import Encoder, build_model
 from vidkin.models.collapse import CollapseWatch
@@ -21,9 +23,12 @@ from vidkin.training.data.unlabeled import UnlabeledData, pair_settings, split_i
 from vidkin.training.evaluation import CACHE_FOLDER
 from vidkin.training.objectives import build_objective
 from vidkin.training.recipe import Recipe, ScheduleRecipe
+from vidkin.training.run.division import divide_data
 from vidkin.training.run.state import TrainingRun
 
-__all__ = ["make_schedule", "open_data", "prepare_run"]
+__all__ = ["make_schedule", "prepare_run"]
+
+logger = logging.getLogger(__name__)
 
 # Side of the stored squares of unlabeled data as a multiple of the model's input: crops keep their detail.
 _STORED_SIDE = 1.5
@@ -43,43 +48,23 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
         )
     device = torch.device("cuda" if available and name != "cpu" else "cpu")
     if recipe.data.kind == "unlabeled":
+        recipe = replace(recipe, validation=replace(recipe.validation, measure="recall_at_1"))
         model = _build(recipe, device, classes=2)
         data: TrainingData = _read_unlabeled(recipe, model, folder, device, on_item)
         return _assemble(recipe, folder, model, data, device, classes=0)
-    labelled, made_here = open_data(recipe)
+    division = divide_data(recipe)
+    for text in division.notes:
+        logger.warning("%s", text)
+    recipe, labelled = division.recipe, division.labelled
     classes = len(labelled.subcategories())
     model = _build(recipe, device, classes=classes)
     model.class_names = labelled.subcategories()
     data = _read_labeled(recipe, model, labelled, folder, device, on_item)
     run = _assemble(recipe, folder, model, data, device, classes=classes)
-    data.check(run.objective.draws, recipe.validation.measure)
-    run.split = labelled if made_here else None
+    data.check(run.objective.draws, recipe.validation.figure)
+    run.split = labelled if division.is_made else None
+    run.notes = division.notes
     return run
-
-
-def open_data(recipe: Recipe) -> tuple[LabelledSet, bool]:
-    """The labeled set of a recipe with its split, and whether the split was made here.
-
-    Raises:
-        DatasetError: The collection or the split is not as it must be.
-        InvalidArgumentError: A setting is not allowed.
-    """
-    data = recipe.data
-    if data.kind == "unlabeled":
-        raise InvalidArgumentError(
-            "data.kind must be 'labeled' to be opened as a labeled set, got 'unlabeled'"
-        )
-    labelled = open_labelled(data.source, reader=data.reader, **data.options)
-    if data.split:
-        return read_split(labelled, data.split), False
-    if "train" in labelled.split_counts():
-        return labelled, False
-    return (
-        make_split(
-            labelled, by=data.split_by, test=data.test, validation=data.validation, seed=data.split_seed
-        ),
-        True,
-    )
 
 
 def make_schedule(schedule: ScheduleRecipe) -> Schedule:

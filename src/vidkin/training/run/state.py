@@ -52,6 +52,7 @@ class TrainingRun:
         fingerprint: Of recipe, items and frozen weights.
         watch: Notices a collapse.
         split: All items, if their split was made here.
+        notes: What was chosen otherwise than the recipe says, and why.
         step: Steps that were taken.
         best: Highest value of validation.
         best_step: Step of that validation.
@@ -71,6 +72,7 @@ class TrainingRun:
     fingerprint: str
     watch: CollapseWatch
     split: LabelledSet | None = None
+    notes: tuple[str, ...] = ()
     step: int = 0
     best: float | None = None
     best_step: int | None = None
@@ -96,7 +98,7 @@ class TrainingRun:
     def validate(self) -> float:
         """Measure the validation items, remember the best weights, and count the patience down."""
         rules = self.recipe.validation
-        value = self.data.measure(self.model, rules.measure)
+        value = self.data.measure(self.model, rules.figure)
         if self.best is None or value > self.best:
             self.best, self.best_step, self.waited = value, self.step, 0
             if rules.keep == "best":

@@ -231,6 +231,7 @@ def _report(run: TrainingRun, recorder: _Recorder, first: int, began: float) -> 
         distance_end=run.watch.now,
         collapsed_at=run.watch.collapsed_at,
         recovered=run.watch.collapsed_at is not None and not run.watch.is_collapsed,
+        notes=run.notes,
         broken=run.data.broken,
         seconds=time.monotonic() - began,
     )

@@ -1,0 +1,177 @@
+"""What a recipe would train on: items, labels, split and the first batch, read before anything is trained."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vidkin.datasets import LabelledItem, LabelledSet, make_excerpts
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.models import EncoderConfig, build_model
+from vidkin.training.data.batch import Draw
+from vidkin.training.data.inputs import OnItem
+from vidkin.training.data.item_inputs import read_inputs
+from vidkin.training.data.random_changes import augment
+from vidkin.training.data.streams import check_drawable, index_stream
+from vidkin.training.loss_table import find_loss
+from vidkin.training.recipe import Recipe
+from vidkin.training.run.division import divide_data
+
+__all__ = ["FirstBatch", "LabelCount", "RecipePreview", "preview_recipe"]
+
+_MEMBERS: dict[Draw, tuple[str, ...]] = {
+    "quadlets": ("query", "positive", "intermediate", "negative"),
+    "quadruplets_a": ("anchor", "positive", "first negative", "second negative"),
+    "quadruplets_b": ("anchor", "positive", "first negative", "second negative"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCount:
+    """Items of one subcategory in each part."""
+
+    category: str
+    subcategory: str
+    train: int
+    validation: int
+    test: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FirstBatch:
+    """The items of the first step, as the network sees them.
+
+    Attributes:
+        images: [N, T, S, S, 3] uint8; T is 1 for images.
+        items: N items.
+        members: What the items of a tuple are, if they are drawn as tuples; the first N / len are the first members.
+        broken: Items that cannot be read; they are black.
+    """
+
+    images: NDArray[np.uint8]
+    items: tuple[LabelledItem, ...]
+    members: tuple[str, ...]
+    broken: tuple[MediaError, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecipePreview:
+    """What a recipe would train on.
+
+    Attributes:
+        recipe: The recipe with every ``auto`` replaced by what was chosen.
+        name: Name of the collection.
+        kind: ``image``, ``video`` or ``strokes``.
+        splits: Items of each part; training items are those before excerpts are cut.
+        labels: Items of each subcategory, sorted by name.
+        notes: What was chosen otherwise than the recipe says, and why.
+        parameters: Weights of the network that are trained.
+        dimension: Length of its embeddings.
+        batch: The first batch.
+    """
+
+    recipe: Recipe
+    name: str
+    kind: str
+    splits: dict[str, int]
+    labels: tuple[LabelCount, ...]
+    notes: tuple[str, ...]
+    parameters: int
+    dimension: int
+    batch: FirstBatch
+
+
+def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePreview:
+    """Open the data of a recipe, divide them, build the network and read the first batch; nothing is written.
+
+    Args:
+        recipe: A recipe for labeled data.
+        on_item: Called with (items of the batch that were read, items of the batch).
+
+    Raises:
+        DatasetError: The collection or the split is not as it must be.
+        InvalidArgumentError: A setting is not allowed, or the data have no labels.
+        WeightsUnavailableError: The weights of the backbone are not to be had.
+    """
+    if recipe.data.kind == "unlabeled":
+        raise InvalidArgumentError(
+            "only recipes with labeled data can be checked; this one has data.kind = 'unlabeled'"
+        )
+    division = divide_data(recipe)
+    recipe, labelled = division.recipe, division.labelled
+    train = labelled.part("train")
+    if recipe.data.excerpts > 1:
+        train = make_excerpts(train, recipe.data.excerpts, share=recipe.data.excerpt_share)
+    draws = [find_loss(part.name).draw for part in recipe.objectives]
+    check_drawable(train, draws)
+    config = recipe.config(classes=max(2, len(labelled.subcategories())))
+    model = build_model(config, weights=recipe.weights or None, seed=recipe.schedule.seed)
+    return RecipePreview(
+        recipe=recipe,
+        name=labelled.name,
+        kind=labelled.kind,
+        splits=labelled.split_counts(),
+        labels=_count_labels(labelled),
+        notes=division.notes,
+        parameters=sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
+        dimension=model.dimension,
+        batch=_read_batch(recipe, train, draws[0], config, on_item),
+    )
+
+
+def _count_labels(labelled: LabelledSet) -> tuple[LabelCount, ...]:
+    counts = Counter((item.category, item.subcategory, item.split) for item in labelled.items)
+    return tuple(
+        LabelCount(*label, *(counts[(*label, split)] for split in ("train", "validation", "test")))
+        for label in sorted({(item.category, item.subcategory) for item in labelled.items})
+    )
+
+
+def _read_batch(
+    recipe: Recipe, train: LabelledSet, draw: Draw, config: EncoderConfig, on_item: OnItem | None
+) -> FirstBatch:
+    schedule = recipe.schedule
+    labels = torch.stack([torch.from_numpy(level) for level in train.labels()], dim=1)
+    stream = index_stream(
+        draw,
+        labels,
+        steps=schedule.steps,
+        quadlets=schedule.quadlets,
+        sizes=schedule.batch,
+        seed=schedule.seed,
+    )
+    drawn = next(stream).tolist()
+    # An item may be drawn several times; it is read once.
+    unique = sorted(set(drawn))
+    chosen = train.with_items(train.items[place] for place in unique)
+    frames = config.frames if config.takes_clips else 1
+    rows: dict[int, NDArray[np.uint8]] = {}
+    broken: list[MediaError] = []
+    for done, (place, result) in enumerate(
+        zip(unique, read_inputs(chosen, config, threads=recipe.data.threads), strict=True), start=1
+    ):
+        if isinstance(result, MediaError):
+            broken.append(result)
+            rows[place] = np.zeros((frames, config.size, config.size, 3), np.uint8)
+        else:
+            rows[place] = result[0].reshape(frames, config.size, config.size, 3)
+        if on_item is not None:
+            on_item(done, len(unique))
+    images = np.stack([rows[place] for place in drawn])
+    if recipe.data.augmentation:
+        images = _augmented(images, recipe.data.augmentation, schedule.seed)
+    items = tuple(train.items[place] for place in drawn)
+    return FirstBatch(images, items, _MEMBERS.get(draw, ()), tuple(broken))
+
+
+def _augmented(images: NDArray[np.uint8], names: Sequence[str], seed: int) -> NDArray[np.uint8]:
+    """The images as the augmentation of the first step changes them."""
+    generator = torch.Generator().manual_seed(seed * 1_000_003)
+    inputs = torch.from_numpy(images).movedim(-1, -3).float() / 255
+    changed = augment(inputs, names, generator)
+    return (changed * 255).round().clamp(0, 255).to(torch.uint8).movedim(-3, -1).numpy()
