@@ -109,8 +109,8 @@ def evaluate(
         ]
         table(evaluation.data, [("measure", "left"), ("", "right")], rows)
         for reason in dict.fromkeys(missing.values()):
-            titles = ", ".join(title for name, title in _TITLES.items() if missing.get(name) == reason)
-            note(f"- {titles}: {reason}", style="yellow")
+            names = [title.split(",")[0] for name, title in _TITLES.items() if missing.get(name) == reason]
+            note(f"No {', '.join(dict.fromkeys(names))}: {reason}.", style="yellow")
         note(
             f"{number(evaluation.queries, 'query', 'queries')} ({evaluation.query_split}), "
             f"{number(evaluation.gallery, 'item')} in the gallery ({evaluation.gallery_split}), "

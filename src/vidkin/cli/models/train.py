@@ -183,18 +183,21 @@ def _show(bar: Meter, progress: TrainingProgress) -> None:
 
 
 def _draw(bar: Meter, recipe: Recipe, folder: Path) -> Path | None:
-    """Draw quadlets of the test items, or of the training items if there is no test; None if that fails."""
+    """Draw quadlets of the test items, or of the training items if the test has none; None if that fails."""
     from vidkin.datasets import open_labelled, read_split
     from vidkin.errors import VidkinError
     from vidkin.models import load_model
     from vidkin.rendering.quadlets import draw_quadlets
+    from vidkin.training.run.division import can_measure
 
     data = recipe.data
     try:
         labelled = open_labelled(data.source, reader=data.reader, **data.options)
         split = data.split or (folder / "split.json" if "train" not in labelled.split_counts() else "")
         labelled = read_split(labelled, split) if split else labelled
-        part = labelled.part("test" if "test" in labelled.split_counts() else "train")
+        part = labelled.part("train")
+        if "test" in labelled.split_counts() and can_measure("qp", test := labelled.part("test"), part):
+            part = test
         path = folder / _PICTURE_FILE
         bar.update(0, None, detail="drawing quadlets")
         draw_quadlets(load_model(folder), part, path, cache=folder / "features", threads=data.threads)
