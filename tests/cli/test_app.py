@@ -188,3 +188,11 @@ def test_a_reader_that_stops_early_is_no_error(library: Library) -> None:
 def _videos(index: Path) -> int:
     with Index.open(index, create=False, read_only=True) as collection:
         return len(collection.videos())
+
+
+@pytest.mark.parametrize("words", [["search", "https://example.org/a.mp4"], ["index", "smb://nas/videos"]])
+def test_an_address_is_not_a_file_and_what_to_do_is_said(words: list[str]) -> None:
+    outcome = run(*words, status=2)
+    assert f"{words[1]}: vidkin reads files; download it first, or mount the share" in outcome.err.replace(
+        "\n", " "
+    )

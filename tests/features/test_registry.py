@@ -13,7 +13,6 @@ import torch
 from vidkin.errors import ExtractorError, InvalidArgumentError, UnknownExtractorError
 from vidkin.features import (
     available_extractors,
-    better_extractor_hint,
     open_extractor,
     register_extractor,
     registry,
@@ -109,13 +108,6 @@ def test_classical_takes_neither_weights_nor_settings() -> None:
         ExtractorError, match="'classical:big' is not an extractor; 'classical' accepts neither"
     ):
         open_extractor("classical:big")
-
-
-def test_hint_is_one_line_that_names_a_command() -> None:
-    hint = better_extractor_hint()
-    assert "--extractor timm:" in hint
-    assert "--weights" in hint
-    assert "\n" not in hint
 
 
 def test_resolving_names_loads_no_network_library() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import typer
@@ -18,6 +19,7 @@ from vidkin.errors import VidkinError
 __all__ = ["app", "run"]
 
 _WANTS_JSON = "vidkin.json"
+_ADDRESS = re.compile(r"(https?|ftps?|sftp|rtsp|rtmp|s3|gs|smb|file)://", re.IGNORECASE)
 # Commands that cannot resume, although the files they have finished stay.
 _START_OVER = ("shots",)
 
@@ -103,6 +105,7 @@ class _Commands(LazyGroup):
     }
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _refuse_addresses(args)
         options = args[: args.index("--")] if "--" in args else args
         ctx.meta[_WANTS_JSON] = "--json" in options
         return super().parse_args(ctx, args)
@@ -135,6 +138,19 @@ class _Commands(LazyGroup):
             )
             note(message, style="yellow")
             raise _exit(ctx, "Interrupted", message, Status.INTERRUPTED) from None
+
+
+def _refuse_addresses(args: Sequence[str]) -> None:
+    """A web address is not a file: say what to do before any command looks for it on the disk.
+
+    Raises:
+        typer.BadParameter: An argument is an address.
+    """
+    for word in args:
+        if _ADDRESS.match(word):
+            raise typer.BadParameter(
+                f"{word}: vidkin reads files; download it first, or mount the share that holds it"
+            )
 
 
 def _exit(ctx: Any, kind: str, message: str, status: Status) -> typer.Exit:

@@ -7,19 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Column, Table
 from rich.text import Text
 
+from vidkin.cli.layout import PathText, lay_out
+from vidkin.cli.progress import Meter, progress_line
 from vidkin.rendering.text import printable
 
 __all__ = [
@@ -32,6 +23,7 @@ __all__ = [
     "stderr",
     "stdout",
     "table",
+    "terminal_width",
 ]
 
 # Columns where the output is not a terminal: wide enough that no name is ever cut or folded.
@@ -54,8 +46,9 @@ def say(message: str | Text, *, style: str | None = None) -> None:
 
 
 def note(message: str | Text, *, style: str | None = "dim") -> None:
-    """Print one line of information on standard error."""
-    stderr().print(message, style=style, markup=False, highlight=False, soft_wrap=True)
+    """Print one line of information on standard error; a terminal breaks it between words, but no command."""
+    whole = isinstance(message, Text) or "`" in message
+    stderr().print(message, style=style, markup=False, highlight=False, soft_wrap=whole)
 
 
 def error_line(message: str) -> None:
@@ -71,7 +64,7 @@ def path_text(path: str | os.PathLike[str], *, style: str | None = None) -> Text
         here = os.getcwd()
         if name.startswith(here.rstrip(os.sep) + os.sep):
             name = os.path.relpath(name, here)
-    return Text(printable(name), style=style or "", overflow="fold")
+    return PathText(printable(name), style=style or "", overflow="fold")
 
 
 def table(
@@ -79,60 +72,32 @@ def table(
 ) -> None:
     """Print a table on standard output; columns that are empty in every row are left out.
 
+    In a terminal it has the width of the terminal: names of files (`path_text`) are shortened.
+
     Args:
         title: Line above the table; None for none.
         columns: Heading, and ``left`` or ``right``, of each column.
         rows: Cells of each row; text in them is not markup.
     """
     filled = [place for place in range(len(columns)) if not rows or any(len(row[place]) for row in rows)]
-    grid = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        header_style="bold",
-        show_header=any(columns[place][0] for place in filled),
-    )
-    for heading, side in (columns[place] for place in filled):
-        right = side == "right"
-        grid.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="fold")
-    for row in rows:
-        cells = (row[place] for place in filled)
-        grid.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in cells))
-    stdout().print(grid)
+    cells = [
+        [cell if isinstance(cell, Text) else Text(cell) for cell in (row[place] for place in filled)]
+        for row in rows
+    ]
+    stdout().print(lay_out(title, [columns[place] for place in filled], cells, width=terminal_width()))
 
 
-class Meter:
-    """A progress bar; silent without a terminal."""
-
-    def __init__(self, progress: Progress, task: TaskID) -> None:
-        self._progress = progress
-        self._task = task
-
-    def update(self, done: float, total: float | None, *, detail: str = "") -> None:
-        """Show that ``done`` of ``total`` steps are done; ``detail`` is a short text such as a rate."""
-        self._progress.update(self._task, completed=done, total=total, detail=printable(detail))
+def terminal_width() -> int | None:
+    """Columns of the terminal that results go to; None where they go to a file or a pipe."""
+    console = stdout()
+    return console.width if console.is_terminal else None
 
 
 @contextmanager
 def meter(title: str) -> Iterator[Meter]:
-    """A progress bar on standard error with steps, elapsed and remaining time."""
-    console = stderr()
-    with Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(compact=True),
-        TextColumn("left"),
-        TextColumn(
-            "{task.fields[detail]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")
-        ),
-        console=console,
-        disable=not console.is_terminal,
-        transient=True,
-    ) as progress:
-        yield Meter(progress, progress.add_task(title, total=None, detail=""))
+    """A line of progress on standard error: steps, rate and remaining time; silent without a terminal."""
+    with progress_line(title, stderr()) as bar:
+        yield bar
 
 
 def _console(*, stderr: bool) -> Console:

@@ -48,8 +48,9 @@ def doctor(
     Exit status 1 if a part that vidkin needs does not work, the model that made the index is gone, or a part of the
     index is missing.
     """
-    from vidkin.rendering.health import INDEX_FILES, inspect_index
-    from vidkin.rendering.machine import inspect_machine
+    with meter("starting"):
+        from vidkin.rendering.health import INDEX_FILES, inspect_index
+        from vidkin.rendering.machine import inspect_machine
 
     removed: tuple[DamagedPart, ...] = ()
     if repair:
@@ -57,7 +58,8 @@ def doctor(
 
         with meter("reading the index") as bar:
             removed = repair_index(index, on_progress=bar.update)
-    findings = [*inspect_machine(), *inspect_index(index)]
+    with meter("checking this machine"):
+        findings = [*inspect_machine(), *inspect_index(index)]
     health, measured = _measure(index, recall=recall, queries=queries, candidates=candidates)
     if json:
         print_json(

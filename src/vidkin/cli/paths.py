@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vidkin.cli.console import meter
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import printable
 
@@ -28,9 +29,12 @@ def open_index(folder: Path, *, extractor: str | None = None, weights: Path | No
         CollectionNotFoundError: There is no index in the folder.
         CollectionMismatchError: Another extractor made the index.
     """
-    from vidkin.index import Index
+    with meter("opening the index"):
+        from vidkin.index import Index
 
-    return Index.open(folder.expanduser(), extractor=extractor, weights=weights, create=False, read_only=True)
+        return Index.open(
+            folder.expanduser(), extractor=extractor, weights=weights, create=False, read_only=True
+        )
 
 
 def open_index_for_writing(
@@ -47,11 +51,12 @@ def open_index_for_writing(
         CollectionNotFoundError: There is no index in the folder and ``create`` is not set.
         CollectionMismatchError: The index was made with another extractor.
     """
-    from vidkin.index import Index
+    with meter("opening the index"):
+        from vidkin.index import Index
 
-    return Index.open(
-        folder.expanduser(), extractor=extractor, weights=weights, whitening=whitening, create=create
-    )
+        return Index.open(
+            folder.expanduser(), extractor=extractor, weights=weights, whitening=whitening, create=create
+        )
 
 
 def check_output_path(path: Path, *, inputs: Iterable[Path | None]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from vidkin.cli.console import path_text, table
+from vidkin.cli.console import note, path_text, table, terminal_width
 from vidkin.rendering.json_values import as_json
 from vidkin.rendering.text import clock, file_size, printable
 
@@ -25,27 +26,43 @@ _LABELS = {
     "seconds": "length of all videos",
     "sampling_rate": "frames per second of video",
 }
-_SEGMENT_COLUMNS = (("query", "right"), ("in the file", "right"), ("speed", "right"), ("", "left"))
+_SEGMENT_COLUMNS = (("query", "right"), ("in file", "right"), ("speed", "right"), ("", "left"))
 # Speeds this close to 1 are not shown.
 _USUAL_SPEED = 0.03
+# Columns of a terminal from which times have spaces between them, and tenths.
+_ROOMY, _NARROW = 100, 70
+# In a narrow terminal.
+_MIRRORED = "↔"
 
 
 def print_matches(matches: Sequence[Match]) -> None:
-    """Rank, score, file, and where it matches; further segments of a file on lines of their own."""
+    """Rank, score, where it matches, and the file; further segments of a file on lines of their own."""
     rows: list[list[str | Text]] = []
     for rank, match in enumerate(matches, start=1):
         style = "dim" if match.score < UNRELATED else ""
-        cells: list[str | Text] = [str(rank), f"{match.score:.2f}", path_text(match.path, style=style)]
         first = _segment_cells(match.segments[0]) if match.segments else [""] * len(_SEGMENT_COLUMNS)
-        rows.append([*cells, *first])
-        rows += [["", "", "", *_segment_cells(segment)] for segment in match.segments[1:]]
-    table(None, [("#", "right"), ("score", "right"), ("file", "left"), *_SEGMENT_COLUMNS], rows)
+        rows.append([str(rank), f"{match.score:.2f}", *first, path_text(match.path, style=style)])
+        rows += [["", "", *_segment_cells(segment), ""] for segment in match.segments[1:]]
+    table(None, [("#", "right"), ("score", "right"), *_SEGMENT_COLUMNS, ("file", "left")], rows)
+    _explain([segment for match in matches for segment in match.segments])
+
+
+def _explain(segments: Sequence[Segment]) -> None:
+    """Say in words what the first unusual speed in the table means, and the sign for mirrored ones."""
+    for segment in segments:
+        if not _is_usual(segment):
+            rate = f"{segment.speed:.2f}"
+            note(f"Speed {rate}x: the query runs {rate} times as fast as the same part of the file.")
+            break
+    if not _is_roomy() and any(segment.mirrored for segment in segments):
+        note(f"{_MIRRORED}: mirrored")
 
 
 def print_segments(segments: Sequence[Segment]) -> None:
     """One line for each segment."""
     columns = [*_SEGMENT_COLUMNS, ("score", "right")]
     table(None, columns, [[*_segment_cells(segment), f"{segment.score:.2f}"] for segment in segments])
+    _explain(segments)
 
 
 def print_facts(facts: object, *, title: str | None = None) -> None:
@@ -71,10 +88,30 @@ def _in_words(name: str, value: Any) -> str:
 
 
 def _segment_cells(segment: Segment) -> list[str | Text]:
-    usual = abs(segment.speed - 1.0) < _USUAL_SPEED
-    return [
-        f"{clock(segment.query_start)} - {clock(segment.query_end)}",
-        f"{clock(segment.target_start)} - {clock(segment.target_end)}",
-        "" if usual else f"{segment.speed:.2f}x",
-        "mirrored" if segment.mirrored else "",
+    speed = "" if _is_usual(segment) else f"{segment.speed:.2f}x"
+    ranges = [
+        _range(segment.query_start, segment.query_end),
+        _range(segment.target_start, segment.target_end),
     ]
+    if _is_roomy():
+        return [*ranges, speed, "mirrored" if segment.mirrored else ""]
+    return [*ranges, f"{speed} {_MIRRORED}".strip() if segment.mirrored else speed, ""]
+
+
+def _is_usual(segment: Segment) -> bool:
+    return abs(segment.speed - 1.0) < _USUAL_SPEED
+
+
+def _is_roomy() -> bool:
+    width = terminal_width()
+    return width is None or width >= _ROOMY
+
+
+def _range(start: float, end: float) -> str:
+    """From when to when; in a narrow terminal without spaces, in a very narrow one in whole seconds."""
+    if _is_roomy():
+        return f"{clock(start)} - {clock(end)}"
+    if (terminal_width() or 0) >= _NARROW:
+        return f"{clock(start)}-{clock(end)}"
+    # clock() has one decimal.
+    return f"{clock(math.floor(start))[:-2]}-{clock(math.ceil(end))[:-2]}"

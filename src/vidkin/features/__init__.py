@@ -15,7 +15,6 @@ from vidkin.features.registry import (
     ExtractorFactory,
     absolute_name,
     available_extractors,
-    better_extractor_hint,
     open_extractor,
     register_extractor,
 )
@@ -41,7 +40,6 @@ __all__ = [
     "available_extractors",
     "background_frames",
     "bar_boxes",
-    "better_extractor_hint",
     "check_views",
     "describe_file",
     "describe_views",

@@ -17,7 +17,6 @@ __all__ = [
     "ExtractorFactory",
     "absolute_name",
     "available_extractors",
-    "better_extractor_hint",
     "open_extractor",
     "register_extractor",
 ]
@@ -119,14 +118,6 @@ def register_extractor(prefix: str, factory: ExtractorFactory, *, usage: str | N
         InvalidArgumentError: The prefix is malformed or in use.
     """
     _EXTRACTORS.register(prefix, factory, usage=usage)
-
-
-def better_extractor_hint() -> str:
-    """One line for people on the offline default: how to get learned features."""
-    return (
-        "learned features find more: try --extractor timm:resnet50.tv_in1k "
-        "(downloads its weights once; offline give --weights FILE)"
-    )
 
 
 def _prefix(name: Name) -> str:

@@ -18,7 +18,8 @@ class IndexInfo:
     Attributes:
         path: Its folder.
         extractor: Name of what makes its features.
-        fingerprint: Of the extractor with settings and weights.
+        whitening: File of the whitening that its features had when it was made; None without one.
+        fingerprint: Of the extractor with settings, weights and whitening.
         measure: What similarity means to it: ``copies``, or ``kinds`` of a trained model.
         sampling_rate: Frames per second of ordinary videos.
         videos: Number of videos that can be searched.
@@ -33,6 +34,7 @@ class IndexInfo:
 
     path: str
     extractor: str
+    whitening: str | None
     fingerprint: str
     measure: str
     sampling_rate: float
@@ -58,6 +60,7 @@ def collect_info(folder: Path, manifest: Manifest, store: VectorStore) -> IndexI
     return IndexInfo(
         path=str(folder),
         extractor=manifest.extractor,
+        whitening=manifest.whitening,
         fingerprint=manifest.fingerprint,
         measure=manifest.measure,
         sampling_rate=manifest.sampling_rate,

@@ -59,7 +59,13 @@ def test_search_with_a_stretch(library: Library) -> None:
 def test_no_match_is_said_and_is_no_failure(library: Library, tmp_path: Path) -> None:
     stranger = encode(tmp_path / "stranger.mp4", pan("gravel", 50))
     outcome = run("search", stranger, "--index", library.index, "--threshold", "0.9")
-    assert "no match with a score of at least 0.9" in outcome.out
+    assert "nothing similar found" in outcome.out
+    assert "No video has a score of at least 0.9" in outcome.err
+    # The whole command for features that see more.
+    assert f"`vidkin index {library.folder} --index views.vidkin --extractor vidkin`" in outcome.err
+    assert f"`vidkin search {stranger} --index views.vidkin`" in outcome.err
+    found = run("search", library.clip, "--index", library.index)
+    assert ("nothing similar" in found.out, "views.vidkin" in found.err) == (False, False)
     assert (
         run("search", stranger, "--index", library.index, "--threshold", "0.9", "--json").json["matches"]
         == []

@@ -52,18 +52,19 @@ def embed(
     Tensors: values [N, R, D] float32, timestamps [N] float64 in seconds, information [N] float32, and lengths [V]
     int64, the number of frames of each video (N in all). Metadata: fingerprint, extractor, paths (JSON).
     """
-    from vidkin.features import describe_file, open_extractor
-    from vidkin.index import sampling_rate
-    from vidkin.media import probe
-    from vidkin.similarity import FrameFeatures
+    with meter("starting"):
+        from vidkin.features import describe_file, open_extractor
+        from vidkin.index import sampling_rate
+        from vidkin.media import probe
+        from vidkin.similarity import FrameFeatures
 
     check_output_path(output, inputs=[*files, weights, whitening])
-    maker = open_extractor(
-        extractor_name(extractor, model) or "classical", weights=weights, whitening=whitening
-    )
     done: list[tuple[Path, FrameFeatures]] = []
     broken: list[MediaError] = []
     with meter("embedding") as bar:
+        maker = open_extractor(
+            extractor_name(extractor, model) or "classical", weights=weights, whitening=whitening
+        )
         for place, file in enumerate(files):
             bar.update(place, len(files), detail=file.name)
             try:

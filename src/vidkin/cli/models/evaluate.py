@@ -65,20 +65,22 @@ def evaluate(
     Test quadlets are taken from the split of the queries, as in the paper; of gallery quadlets p, i and n are of the
     gallery. All other measures rank the gallery for each query.
     """
-    from vidkin.training import evaluate as evaluate_model
-    from vidkin.training import open_evaluation_set
+    with meter("starting"):
+        from vidkin.training import evaluate as evaluate_model
+        from vidkin.training import open_evaluation_set
 
     if data is None and options:
         raise InvalidArgumentError("--option needs DATA, whose reader it is for")
     example = "content=images"
     settings = dict(parse_setting(option, "--option", example) for option in options or [])
-    labelled = open_evaluation_set(
-        model,
-        data,
-        reader=reader,
-        options={name: toml_or_text(value) for name, value in settings.items()},
-        split=split,
-    )
+    with meter("opening the data"):
+        labelled = open_evaluation_set(
+            model,
+            data,
+            reader=reader,
+            options={name: toml_or_text(value) for name, value in settings.items()},
+            split=split,
+        )
     with meter("evaluating") as bar:
         evaluation = evaluate_model(
             model,

@@ -80,7 +80,8 @@ def train(
     Run the same command again to resume after an interruption; the weights at the end are the same. Without RECIPE
     the recipes that come with vidkin are listed.
     """
-    from vidkin.training import available_recipes, show_recipe
+    with meter("starting"):
+        from vidkin.training import available_recipes, show_recipe
 
     if recipe is None and not show:
         _list(available_recipes(), json)

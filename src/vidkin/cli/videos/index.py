@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin.cli.console import error_line, meter, note, path_text, say, table
+from vidkin.cli.console import error_line, meter, path_text, say, table
 from vidkin.cli.exit import Status
 from vidkin.cli.options import (
     DEFAULT_INDEX,
@@ -73,10 +73,6 @@ def index(
     else:
         print_report(report)
         say(path_text(index).append(f": {number(info.videos, 'video')}"))
-        if info.extractor == "classical":
-            from vidkin.features import better_extractor_hint
-
-            note(f"Hint: {better_extractor_hint()}")
     if not report.usable and not report.removed:
         if not report.broken:
             error_line("no videos found; name folders or files with videos")
@@ -104,8 +100,7 @@ def fill(
             began = began or time.monotonic()
             passed = max(time.monotonic() - began, 0.5)
             speed = f"{progress.seconds_of_video / passed:,.0f}x real time"
-            rate = f"{progress.done / passed:,.1f} files/s  {os.path.basename(progress.path)}"
-            bar.update(progress.done, progress.total, detail=f"{speed}, {rate}")
+            bar.update(progress.done, progress.total, detail=f"{speed}  {os.path.basename(progress.path)}")
 
         return collection.add(
             [os.fspath(path.expanduser()) for path in paths],

@@ -17,11 +17,11 @@ from vidkin.rendering.text import clock, printable
 __all__ = ["info"]
 
 _COLUMNS = (
-    ("file", "left"),
     ("length", "right"),
-    ("size", "right"),
+    ("resolution", "right"),
     ("codec or cause", "left"),
     ("damage", "left"),
+    ("file", "left"),
 )
 
 
@@ -42,9 +42,8 @@ def info(
         rows: list[list[str | Text]] = []
         for record in records:
             if record.status != "ok":
-                rows.append([path_text(record.path, style="red"), "", "", printable(record.cause), ""])
+                rows.append(["", "", printable(record.cause), "", path_text(record.path, style="red")])
             else:
-                size = f"{record.width}x{record.height}"
-                damage = printable(record.damage)
-                rows.append([path_text(record.path), clock(record.duration), size, record.codec, damage])
+                cells = [clock(record.duration), f"{record.width}x{record.height}", record.codec]
+                rows.append([*cells, printable(record.damage), path_text(record.path)])
         table(None, _COLUMNS, rows)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vidkin.cli.console import note, path_text, say
+from vidkin.cli.console import meter, note, path_text, say
 from vidkin.cli.options import (
     DEFAULT_INDEX,
     ExtractorOption,
@@ -60,9 +60,10 @@ def match(
 
     _check_pictures(picture, frames, inputs=[first, second, weights, whitening])
     name = extractor_name(extractor, model)
-    result = _compare(
-        first, second, index, extractor=name, weights=weights, whitening=whitening, mirrored=mirror
-    )
+    with meter("comparing"):
+        result = _compare(
+            first, second, index, extractor=name, weights=weights, whitening=whitening, mirrored=mirror
+        )
     pairs = frame_pairs(result)
     if picture is not None or (frames is not None and pairs):
         from vidkin.rendering.pictures import draw_map, draw_pairs

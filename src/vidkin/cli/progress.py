@@ -1,0 +1,110 @@
+"""One line of progress that fits any terminal: what is done, count, rate, time left, then a bar and details."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.progress import Progress, ProgressColumn, Task, TaskID
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from vidkin.cli.layout import shorten
+from vidkin.rendering.text import printable
+
+__all__ = ["Meter", "progress_line"]
+
+_BAR = 20
+# A detail has this much room before there is a bar; with less than the second it would only be dots.
+_DETAIL, _LEAST_DETAIL = 24, 8
+# Steps may take minutes: rates are measured over this many seconds.
+PERIOD = 300.0
+# Rates below one a second are told by the minute.
+_SLOW = 1.0
+
+
+class Meter:
+    """A progress bar; silent without a terminal."""
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress = progress
+        self._task = task
+
+    def update(self, done: float, total: float | None, *, detail: str = "") -> None:
+        """Show that ``done`` of ``total`` steps are done; ``detail`` is a short text such as a rate."""
+        self._progress.update(self._task, completed=done, total=total, detail=printable(detail))
+
+
+@contextmanager
+def progress_line(title: str, console: Console) -> Iterator[Meter]:
+    """A line of progress on this console that is gone when the work is done."""
+    with Progress(
+        _Line(),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+        expand=True,
+        speed_estimate_period=PERIOD,
+    ) as progress:
+        yield Meter(progress, progress.add_task(title, total=None, detail=""))
+
+
+def describe_task(task: Task) -> str:
+    """Count, rate and time left, as far as they are known: ``12/310  2.1/s  2:22 left``."""
+    if task.total is None:
+        passed = task.elapsed or 0.0
+        return _clock(passed) if passed >= 1 else ""
+    parts = [f"{task.completed:,.0f}/{task.total:,.0f}"]
+    if task.speed and task.completed:
+        rate = f"{task.speed:,.1f}/s" if task.speed >= _SLOW else f"{60 * task.speed:,.1f}/min"
+        parts.append(rate)
+    if task.time_remaining is not None and task.completed < task.total:
+        parts.append(f"{_clock(task.time_remaining)} left")
+    return "  ".join(parts)
+
+
+class _Line(ProgressColumn):
+    """The whole line, laid out for the width that there is."""
+
+    def render(self, task: Task) -> _Laid:
+        return _Laid(task, self._spinner)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._spinner = Spinner("dots")
+
+
+class _Laid:
+    """A task drawn into the width of its console: the bar and the detail give way first."""
+
+    def __init__(self, task: Task, spinner: Spinner) -> None:
+        self._task, self._spinner = task, spinner
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        task = self._task
+        counts = describe_task(task)
+        room = options.max_width - 2 - cell_len(counts) - 2
+        title = shorten(task.description, max(room, 4))
+        room -= cell_len(title) + 2
+        cells = [self._spinner.render(task.get_time()), Text(f"{title}  {counts}", no_wrap=True)]
+        detail = str(task.fields.get("detail", ""))
+        if task.total is not None and room >= _BAR + 2 + (_DETAIL if detail else 0):
+            cells.append(ProgressBar(total=task.total, completed=task.completed, width=_BAR))
+            room -= _BAR + 2
+        if detail and room >= _LEAST_DETAIL:
+            shown = Text(detail, style="dim", no_wrap=True)
+            shown.truncate(room, overflow="ellipsis")
+            cells.append(shown)
+        grid = Table.grid(padding=(0, 1, 0, 0))
+        grid.add_row(*cells)
+        yield grid
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

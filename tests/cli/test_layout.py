@@ -1,0 +1,78 @@
+"""Tables in terminals of several widths."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from vidkin.cli.layout import PathText, lay_out, shorten
+
+NAME = "holidays in Norway/2024/sunset over the fjord, final cut.mp4"
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "shown"),
+    [
+        ("a.mp4", 5, "a.mp4"),
+        ("holidays/beach.mp4", 12, "hol…each.mp4"),
+        ("日本語の名前.mp4", 11, "日…名前.mp4"),  # each sign has two columns
+        ("beach.mp4", 1, "…"),
+        ("beach.mp4", 0, ""),
+    ],
+)
+def test_a_name_loses_its_middle(name: str, width: int, shown: str) -> None:
+    assert shorten(name, width) == shown
+    assert cell_len(shown) <= width
+
+
+def draw(width: int | None, *, name: str = NAME) -> list[str]:
+    columns = [("#", "right"), ("score", "right"), ("query", "right"), ("file", "left")]
+    rows = [
+        [Text("1"), Text("0.99"), Text("0:11.1-0:16.3"), PathText(name)],
+        [Text("2"), Text("0.12"), Text("0:01.0-0:02.0"), PathText("b.mp4")],
+    ]
+    file = io.StringIO()
+    console = Console(file=file, width=width or 1000, force_terminal=False)
+    console.print(lay_out(None, columns, rows, width=width))
+    return [line.rstrip() for line in file.getvalue().splitlines()]
+
+
+def test_without_a_terminal_names_are_whole() -> None:
+    assert any(NAME in line for line in draw(None))
+
+
+def test_a_wide_terminal_has_lines_and_the_whole_name() -> None:
+    lines = draw(140)
+    assert lines[0].startswith("┏")
+    assert NAME in lines[3]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_narrow_terminal_keeps_the_numbers_and_both_ends_of_the_name(width: int) -> None:
+    heading, first, second = draw(width)
+    assert heading.split() == ["#", "score", "query", "file"]
+    assert max(map(cell_len, (heading, first, second))) <= width
+    assert first.split()[:3] == ["1", "0.99", "0:11.1-0:16.3"]
+    # All that is left of the line belongs to the name.
+    assert cell_len(first) == width
+    assert "…" in first
+    assert first.endswith("final cut.mp4")
+    assert second.endswith(" b.mp4")
+
+
+def test_a_name_that_fits_keeps_the_lines() -> None:
+    assert draw(60, name="a.mp4")[0].startswith("┏")
+
+
+def test_text_beside_a_name_is_folded_and_not_cut() -> None:
+    cause = "no video stream is in this file at all, only sound"
+    file = io.StringIO()
+    rows = [[PathText(NAME), Text(cause)]]
+    Console(file=file, width=60).print(lay_out(None, [("file", "left"), ("cause", "left")], rows, width=60))
+    _, *lines = file.getvalue().splitlines()
+    assert " ".join(line[-28:].strip() for line in lines if line.strip()).endswith("only sound")
+    assert len(lines) > 1
