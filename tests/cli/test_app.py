@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shlex
 import shutil
@@ -59,7 +60,7 @@ def test_every_command_explains_itself(command: str) -> None:
 
 
 def test_the_version_is_shown() -> None:
-    assert run("--version").out == f"vidkin {__version__}\n"
+    assert run("--version").out == run("-V").out == f"vidkin {__version__}\n"
 
 
 def test_the_summaries_are_the_first_sentences_of_the_commands() -> None:
@@ -196,3 +197,27 @@ def test_an_address_is_not_a_file_and_what_to_do_is_said(words: list[str]) -> No
     assert f"{words[1]}: vidkin reads files; download it first, or mount the share" in outcome.err.replace(
         "\n", " "
     )
+
+
+def test_quiet_leaves_results_and_errors_and_verbose_tells_more(library: Library, tmp_path: Path) -> None:
+    words = ("search", library.clip, "--index", library.index)
+    usual = run(*words)
+    assert "Scores: 1 means identical" in usual.err
+    for quiet in (run("-q", *words), run(*words, "--quiet")):
+        assert (quiet.out, quiet.err) == (usual.out, "")
+    assert run("-q", "info", "--index", tmp_path / "none", status=3).err.startswith(
+        "Error: there is no index"
+    )
+    assert re.search(r"cli.app: search took \d+\.\d s", run(*words, "-v").err)
+    assert run(*words).err == usual.err  # the next call is as usual again
+    assert "use --quiet or --verbose, not both" in run(*words, "-q", "-v", status=2).err
+    # After -- they are names.
+    assert "-q" in run("-q", "search", "--index", library.index, "--", "-q", status=3).err
+
+
+def test_a_shell_completes_commands_and_options() -> None:
+    environment = {**os.environ, "_VIDKIN_COMPLETE": "complete_bash", "COMP_CWORD": "1"}
+    done = program(env={**environment, "COMP_WORDS": "vidkin sea"})
+    assert done.stdout.split() == [b"search"]
+    done = program(env={**environment, "COMP_WORDS": "vidkin search --thr", "COMP_CWORD": "2"})
+    assert done.stdout.split() == [b"--threshold"]

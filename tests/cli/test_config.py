@@ -1,12 +1,13 @@
-"""The configuration file: defaults for options, and what is wrong in it."""
+"""Configuration files: defaults for options, of a person and of an index, and what is wrong in them."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import run
+from tests.cli.conftest import Library, run
 from tests.support.detections import cut_video
 from vidkin.cli.config import config_path
 
@@ -39,6 +40,33 @@ def test_a_section_gives_defaults_and_options_win(config: Path, tmp_path: Path) 
     assert "[default: shotdetect]" in " ".join(run("shots", "--help").out.split())
 
 
+def test_defaults_of_a_person_and_what_is_typed_comes_first(library: Library, config: Path) -> None:
+    assert len(run("search", library.clip, "--index", library.index, "--json").json["matches"]) > 1
+    config.write_text(f'index = "{library.index}"\n[search]\nlimit = 1\nstart = "0:01"\nmirror = false\n')
+    found = run("search", library.clip, "--json").json
+    assert (len(found["matches"]), found["start"], found["index"]) == (1, 1.0, str(library.index))
+    assert len(run("search", library.clip, "--limit", "2", "--json").json["matches"]) == 2
+    # `index` is shared; other commands take it too.
+    assert run("info", "--json").json["videos"] == 4
+
+
+def test_the_index_has_the_last_word(library: Library, config: Path, tmp_path: Path) -> None:
+    index = Path(shutil.copytree(library.index, tmp_path / "own.vidkin"))
+    config.write_text("[search]\nlimit = 1\nthreshold = 0.1\n")
+    (index / "config.toml").write_text("[search]\nlimit = 2\n")
+    for words in (["--index", index], [f"--index={index}"]):
+        found = run("search", library.clip, *words, "--json").json
+        assert (len(found["matches"]), found["threshold"]) == (2, 0.1)
+
+
+def test_an_index_can_be_made_where_its_settings_are_already(library: Library, tmp_path: Path) -> None:
+    index = tmp_path / "new.vidkin"
+    index.mkdir()
+    (index / "config.toml").write_text("[search]\nlimit = 1\n")
+    run("index", library.clip, "--index", index, "--workers", "1")
+    assert len(run("search", library.clip, "--index", index, "--json").json["matches"]) == 1
+
+
 def test_no_file_is_no_mistake(config: Path) -> None:
     assert not config.exists()
     assert "there is no such file" in run("shots", "gone.mp4", status=3).err
@@ -49,6 +77,7 @@ def test_no_file_is_no_mistake(config: Path) -> None:
     [
         ("[shots]\nmin_lenght = 3\n", "[shots] has no option 'min_lenght'; choose from chapters, copy, csv"),
         ("limit = 3\n", "limit must be in the section of a command, for example below [shots]"),
+        ("[shots]\njson = true\n", "[shots] has no option 'json'"),
         ("[shots\n", "the configuration is not TOML"),
         ("[shots]\nlimit = [1, 2]\n", "limit in [shots] must be a single value, got [1, 2]"),
         ("[shots]\nlimit = 0\n", "Invalid value for '--limit' / '-n'"),

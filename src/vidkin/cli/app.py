@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import typer
 
 from vidkin._version import __version__
-from vidkin.cli.config import config_path, option_defaults, read_sections
+from vidkin.cli.config import INDEX_CONFIG, config_path, option_defaults
 from vidkin.cli.exit import Status, status_of
 from vidkin.cli.lazy import LazyCommand, LazyGroup, new_app
 from vidkin.errors import VidkinError
@@ -19,6 +20,7 @@ from vidkin.errors import VidkinError
 __all__ = ["app", "run"]
 
 _WANTS_JSON = "vidkin.json"
+_ANYWHERE = ("-q", "--quiet", "-v", "--verbose")
 _ADDRESS = re.compile(r"(https?|ftps?|sftp|rtsp|rtmp|s3|gs|smb|file)://", re.IGNORECASE)
 # Commands that cannot resume, although the files they have finished stay.
 _START_OVER = ("shots",)
@@ -60,7 +62,7 @@ class _Commands(LazyGroup):
         "remove": LazyCommand("vidkin.cli.videos.remove:remove", "Remove videos from the index."),
         "embed": LazyCommand(
             "vidkin.cli.models.embed:embed",
-            "Write the features of the frames of videos to a safetensors file.",
+            "Write the features of the frames of videos to a safetensors file, or to an npz file.",
         ),
         "whiten": LazyCommand(
             "vidkin.cli.models.whiten:whiten",
@@ -98,6 +100,7 @@ class _Commands(LazyGroup):
             "vidkin.cli.doctor:doctor",
             "Check that every part works on this machine, and the health of the index.",
         ),
+        "man": LazyCommand("vidkin.cli.man:man", "Print the manual page; `vidkin man | man -l -` shows it."),
         "demo": LazyCommand(
             "vidkin.cli.demo:demo",
             "Build a small collection, then index, search, match and find duplicates in it.",
@@ -107,25 +110,35 @@ class _Commands(LazyGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _refuse_addresses(args)
         options = args[: args.index("--")] if "--" in args else args
+        # They may stand anywhere, and belong to the program.
+        own = [word for word in options if word in _ANYWHERE]
+        args = [*own, *(word for word in options if word not in _ANYWHERE), *args[len(options) :]]
         ctx.meta[_WANTS_JSON] = "--json" in options
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
-        """The command, with the defaults that the user's configuration gives to its options."""
+        """The command, with the defaults that configuration files give to its options."""
         name, command, rest = super().resolve_command(ctx, args)
-        path = config_path()
-        if name is not None and command is not None and (section := read_sections(path).get(name)):
-            ctx.default_map = {name: option_defaults(path, name, section, command.params)}
+        if name is not None and command is not None and not hasattr(command, "commands"):
+            ctx.default_map = {name: option_defaults(name, command.params, rest)}
         return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
+        began = time.monotonic()
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            logging.getLogger(__name__).debug(
+                "%s took %.1f s", ctx.invoked_subcommand, time.monotonic() - began
+            )
+            return result
         except VidkinError as error:
             from vidkin.cli.console import error_line
 
             error_line(str(error))
             raise _exit(ctx, type(error).__name__, str(error), status_of(error)) from None
+        except typer.BadParameter as error:
+            _name_source(error)
+            raise
         except KeyboardInterrupt as interrupt:
             from vidkin.cli.console import note
 
@@ -138,6 +151,15 @@ class _Commands(LazyGroup):
             )
             note(message, style="yellow")
             raise _exit(ctx, "Interrupted", message, Status.INTERRUPTED) from None
+
+
+def _name_source(error: typer.BadParameter) -> None:
+    """Say where a wrong value is from, if nobody typed it."""
+    if error.ctx is None or error.param is None or error.param.name is None:
+        return
+    source = error.ctx.get_parameter_source(error.param.name)
+    if source is not None and source.name == "DEFAULT_MAP":
+        error.message += f" (a default from {config_path()}, or from {INDEX_CONFIG} of the index)"
 
 
 def _refuse_addresses(args: Sequence[str]) -> None:
@@ -162,7 +184,7 @@ def _exit(ctx: Any, kind: str, message: str, status: Status) -> typer.Exit:
     return typer.Exit(status)
 
 
-app = new_app("vidkin", _Commands)
+app = new_app("vidkin", _Commands, add_completion=True)
 
 
 def _show_version(show: bool) -> None:
@@ -175,27 +197,45 @@ def _show_version(show: bool) -> None:
 def vidkin(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
+        typer.Option(
+            "--version", "-V", callback=_show_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Only results, warnings and errors; also after the command.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also what is done inside; also after the command.")
     ] = False,
 ) -> None:
     """Find related video: index a folder, search it with a clip, see where videos match.
 
     Exit status: 0 done, 1 some inputs failed, 2 usage error, 3 nothing usable, 130 interrupted.
     """
+    from vidkin.cli.terminal.verbosity import Verbosity, set_verbosity
+
+    if quiet and verbose:
+        raise typer.BadParameter("use --quiet or --verbose, not both")
+    set_verbosity(Verbosity.QUIET if quiet else Verbosity.VERBOSE if verbose else Verbosity.USUAL)
     logger = logging.getLogger("vidkin")
-    if not any(isinstance(handler, _WarningLines) for handler in logger.handlers):
-        logger.addHandler(_WarningLines(logging.WARNING))
+    logger.setLevel(logging.DEBUG if verbose else logging.NOTSET)
+    if not any(isinstance(handler, _LogLines) for handler in logger.handlers):
+        logger.addHandler(_LogLines())
         logger.propagate = False
 
 
-class _WarningLines(logging.Handler):
-    """Prints logged warnings as yellow lines that do not break a progress bar."""
+class _LogLines(logging.Handler):
+    """Prints logged warnings as yellow lines that do not break a progress bar, and with --verbose all messages."""
 
     def emit(self, record: logging.LogRecord) -> None:
         from vidkin.cli.console import note
+        from vidkin.cli.terminal.verbosity import is_verbose
         from vidkin.rendering.text import printable
 
-        note(f"Warning: {printable(record.getMessage())}", style="yellow")
+        if record.levelno >= logging.WARNING:
+            note(f"Warning: {printable(record.getMessage())}", style="yellow")
+        elif is_verbose():
+            note(f"{record.name.removeprefix('vidkin.')}: {printable(record.getMessage())}")
 
 
 def run() -> None:

@@ -1,6 +1,8 @@
-"""The user's configuration file: a section a command, with the options as names.
+"""Configuration files: defaults of options, for a person and for an index.
 
-It is ``vidkin/config.toml`` in ``$XDG_CONFIG_HOME`` or ``~/.config``, or what ``$VIDKIN_CONFIG`` names.
+A section a command, with the options as names; above the sections what many commands share. The file of a person is
+``vidkin/config.toml`` in ``$XDG_CONFIG_HOME`` or ``~/.config``, or what ``$VIDKIN_CONFIG`` names; that of an index is
+``config.toml`` in its folder, and comes before it.
 """
 
 from __future__ import annotations
@@ -12,28 +14,75 @@ from typing import Any
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["config_path", "option_defaults", "read_sections"]
+__all__ = ["INDEX_CONFIG", "config_path", "option_defaults"]
+
+INDEX_CONFIG = "config.toml"
+"""Name of the file in the folder of an index."""
 
 _VARIABLE = "VIDKIN_CONFIG"
+_INDEX_VARIABLE = "VIDKIN_INDEX"
+# What may stand above the sections: each command takes what it has.
+_SHARED = ("index", "extractor", "weights", "whitening", "mirror", "workers")
+# A program that reads results must not depend on a person's file.
+_NEVER = ("json", "help")
 
 
 def config_path() -> Path:
-    """Where the configuration file is, or would be."""
+    """Where the configuration file of a person is, or would be."""
     if named := os.environ.get(_VARIABLE):
         return Path(named).expanduser()
     home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     return Path(home).expanduser() / "vidkin" / "config.toml"
 
 
-def read_sections(path: Path) -> Mapping[str, Mapping[str, Any]]:
-    """The sections of a configuration file, none if there is no file.
+def option_defaults(command: str, options: Sequence[Any], arguments: Sequence[str]) -> dict[str, Any]:
+    """The defaults that both files give to the options of a command, by the names of its parameters.
+
+    Args:
+        command: The name of the command and of the section.
+        options: The parameters of the command, as click has them.
+        arguments: What was typed after the command, for the index that it names.
 
     Raises:
-        InvalidArgumentError: It cannot be read, is not TOML, or has settings outside of sections.
+        InvalidArgumentError: A file cannot be read, is not TOML, or has an option that the command lacks.
     """
+    defaults = _read_defaults(config_path(), command, options)
+    index = _named_index(arguments) or os.environ.get(_INDEX_VARIABLE) or defaults.get("index")
+    folder = Path(str(index or "collection.vidkin")).expanduser()
+    return defaults | _read_defaults(folder / INDEX_CONFIG, command, options)
+
+
+def _read_defaults(path: Path, command: str, options: Sequence[Any]) -> dict[str, Any]:
+    document = _read(path)
+    section, shared = document.get(command, {}), {}
+    for name, value in document.items():
+        if not isinstance(value, Mapping):
+            if name not in _SHARED:
+                raise InvalidArgumentError(
+                    f"{path}: {name} must be in the section of a command, for example below [shots]; above the "
+                    f"sections there can be {', '.join(_SHARED)}"
+                )
+            shared[name] = value
+    known = {option.name: option for option in options if option.param_type_name == "option"}
+    defaults: dict[str, Any] = {}
+    for name, value in {**{name: shared[name] for name in shared if name in known}, **section}.items():
+        option = known.get(name.replace("-", "_"))
+        if option is None or option.name in _NEVER:
+            choices = ", ".join(sorted(name.replace("_", "-") for name in known if name not in _NEVER))
+            raise InvalidArgumentError(f"{path}: [{command}] has no option {name!r}; choose from {choices}")
+        is_list = isinstance(value, list)
+        if isinstance(value, Mapping) or (is_list and not option.multiple):
+            raise InvalidArgumentError(f"{path}: {name} in [{command}] must be a single value, got {value!r}")
+        # A text would be taken for a list of its letters.
+        defaults[option.name] = [value] if option.multiple and not is_list else value
+    return defaults
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    """The content of a file; nothing if there is no file."""
     try:
         text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, UnicodeDecodeError) as error:
         cause = getattr(error, "strerror", None) or "it is not UTF-8 text"
@@ -43,41 +92,15 @@ def read_sections(path: Path) -> Mapping[str, Mapping[str, Any]]:
     from vidkin._base.toml import parse_toml
 
     try:
-        document = parse_toml(text)
+        return parse_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidArgumentError(f"{path}: the configuration is not TOML: {error}") from error
-    for name, section in document.items():
-        if not isinstance(section, Mapping):
-            raise InvalidArgumentError(
-                f"{path}: {name} must be in the section of a command, for example below [shots]"
-            )
-    return document
 
 
-def option_defaults(
-    path: Path, command: str, section: Mapping[str, Any], options: Sequence[Any]
-) -> dict[str, Any]:
-    """The defaults that a section gives to the options of a command, by the names of its parameters.
-
-    Args:
-        path: The file, for messages.
-        command: The name of the command and of the section.
-        section: Names of options, with hyphens or underscores, and their values.
-        options: The parameters of the command, as click has them.
-
-    Raises:
-        InvalidArgumentError: The command has no such option.
-    """
-    known = {option.name: option for option in options if option.param_type_name == "option"}
-    defaults: dict[str, Any] = {}
-    for name, value in section.items():
-        option = known.get(name.replace("-", "_"))
-        if option is None:
-            choices = ", ".join(sorted(name.replace("_", "-") for name in known if name != "help"))
-            raise InvalidArgumentError(f"{path}: [{command}] has no option {name!r}; choose from {choices}")
-        is_list = isinstance(value, list)
-        if isinstance(value, Mapping) or (is_list and not option.multiple):
-            raise InvalidArgumentError(f"{path}: {name} in [{command}] must be a single value, got {value!r}")
-        # A text would be taken for a list of its letters.
-        defaults[option.name] = [value] if option.multiple and not is_list else value
-    return defaults
+def _named_index(arguments: Sequence[str]) -> str | None:
+    for place, word in enumerate(arguments):
+        if word in ("--index", "-i") and place + 1 < len(arguments):
+            return arguments[place + 1]
+        if word.startswith("--index="):
+            return word.removeprefix("--index=")
+    return None

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.text import Text
 
-from vidkin.cli.layout import PathText, lay_out
-from vidkin.cli.progress import Meter, progress_line
+from vidkin.cli.terminal.layout import PathText, lay_out
+from vidkin.cli.terminal.progress import Meter, progress_line
+from vidkin.cli.terminal.verbosity import is_quiet
 from vidkin.rendering.text import printable
 
 __all__ = [
@@ -46,7 +47,12 @@ def say(message: str | Text, *, style: str | None = None) -> None:
 
 
 def note(message: str | Text, *, style: str | None = "dim") -> None:
-    """Print one line of information on standard error; a terminal breaks it between words, but no command."""
+    """Print one line of information on standard error; a terminal breaks it between words, but no command.
+
+    Dim ones are left out with --quiet.
+    """
+    if is_quiet() and style == "dim":
+        return
     whole = isinstance(message, Text) or "`" in message
     stderr().print(message, style=style, markup=False, highlight=False, soft_wrap=whole)
 
@@ -96,7 +102,7 @@ def terminal_width() -> int | None:
 @contextmanager
 def meter(title: str) -> Iterator[Meter]:
     """A line of progress on standard error: steps, rate and remaining time; silent without a terminal."""
-    with progress_line(title, stderr()) as bar:
+    with progress_line(title, stderr(), shown=not is_quiet()) as bar:
         yield bar
 
 

@@ -47,13 +47,19 @@ class LazyGroup(TyperGroup):
             formatter.write_dl([(name, command.summary) for name, command in self.table.items()])
 
 
-def new_app(name: str, group: type[LazyGroup]) -> typer.Typer:
-    """An application that shows help as plain text: laying it out with Rich would take longer than all the rest."""
+def new_app(name: str, group: type[LazyGroup], *, add_completion: bool = False) -> typer.Typer:
+    """An application that shows help as plain text: laying it out with Rich would take longer than all the rest.
+
+    Args:
+        name: Its name.
+        group: Its commands.
+        add_completion: Whether it has options that print and install completion for a shell.
+    """
     return typer.Typer(
         name=name,
         cls=group,
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=add_completion,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},

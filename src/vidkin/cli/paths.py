@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from vidkin.cli.console import meter
 from vidkin.errors import InvalidArgumentError
@@ -14,7 +16,10 @@ from vidkin.rendering.text import printable
 if TYPE_CHECKING:
     from vidkin.index import Index
 
-__all__ = ["check_output_path", "open_index", "open_index_for_writing"]
+__all__ = ["STANDARD_OUTPUT", "check_output_path", "open_csv", "open_index", "open_index_for_writing"]
+
+STANDARD_OUTPUT = Path("-")
+"""What stands for it where a file is named."""
 
 
 def open_index(folder: Path, *, extractor: str | None = None, weights: Path | None = None) -> Index:
@@ -57,6 +62,22 @@ def open_index_for_writing(
         return Index.open(
             folder.expanduser(), extractor=extractor, weights=weights, whitening=whitening, create=create
         )
+
+
+@contextmanager
+def open_csv(path: Path) -> Iterator[IO[str]]:
+    """A file for CSV, or standard output; names of files that are not valid Unicode keep their bytes.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    if path != STANDARD_OUTPUT:
+        with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+            yield file
+        return
+    sys.stdout.flush()
+    yield sys.stdout
+    sys.stdout.flush()
 
 
 def check_output_path(path: Path, *, inputs: Iterable[Path | None]) -> None:

@@ -28,7 +28,7 @@ __all__ = ["FORMAT_VERSION", "MANIFEST_FILE", "Manifest", "create_manifest"]
 FORMAT_VERSION = 1
 MANIFEST_FILE = "collection.json"
 # What may lie in a folder while an index is made there, or where that was interrupted.
-_OWN_FILES = {MANIFEST_FILE, LOCK_FILE, HOLDER_FILE, QUEUE_FOLDER, "collection.partial"}
+_OWN_FILES = {MANIFEST_FILE, LOCK_FILE, HOLDER_FILE, QUEUE_FOLDER, "collection.partial", "config.toml"}
 _REMEDY = "restore it from a copy, or make a new index in another folder (decisions.json can be copied there)"
 _TYPES: dict[str, tuple[type, ...]] = {
     "extractor": (str,),

@@ -8,6 +8,7 @@ import os
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -37,6 +38,22 @@ def test_features_are_those_of_the_extractor(library: Library, tmp_path: Path) -
     assert metadata["fingerprint"] == extractor.fingerprint
     assert json.loads(metadata["paths"]) == [str(path) for path in files]
     assert list(tmp_path.glob("*.safetensors*")) == [output]
+
+
+def test_npz_holds_the_same_without_pickles(library: Library, tmp_path: Path) -> None:
+    words = ("embed", library.clip, library.folder / "rocket.mp4", "--rate", "1", "-o")
+    run(*words, tmp_path / "f.npz")
+    run(*words, tmp_path / "f.safetensors")
+    with safe_open(tmp_path / "f.safetensors", "pt") as stored:
+        tensors = {name: stored.get_tensor(name).numpy() for name in stored.keys()}  # noqa: SIM118 - no mapping
+        metadata = stored.metadata()
+    with np.load(tmp_path / "f.npz", allow_pickle=False) as arrays:
+        assert set(arrays.files) == set(tensors) | {"paths", "fingerprint", "extractor"}
+        for name, values in tensors.items():
+            np.testing.assert_array_equal(arrays[name], values)
+        assert arrays["paths"].tolist() == json.loads(metadata["paths"])
+        assert str(arrays["fingerprint"]) == metadata["fingerprint"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f.npz", "f.safetensors"]
 
 
 def test_without_a_rate_short_videos_are_sampled_as_in_an_index(library: Library, tmp_path: Path) -> None:

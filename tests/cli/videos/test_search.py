@@ -168,6 +168,15 @@ def test_duplicates_are_grouped_with_the_best_copy_first(library: Library, tmp_p
     assert "1 group, 1 copy besides the best ones; 1 of them can be removed" in shown
 
 
+def test_groups_as_csv_on_standard_output_are_those_of_the_file(library: Library, tmp_path: Path) -> None:
+    run("duplicates", "--index", library.index, "--csv", tmp_path / "groups.csv")
+    written = (tmp_path / "groups.csv").read_bytes().decode()
+    assert run("duplicates", "--index", library.index, "--csv", "-").out.splitlines() == written.splitlines()
+    assert not Path("-").exists()
+    outcome = run("duplicates", "--index", library.index, "--csv", "-", "--json", status=2)
+    assert "use one of them" in outcome.err
+
+
 def test_decisions_are_remembered(library: Library, tmp_path: Path) -> None:
     index = Path(shutil.copytree(library.index, tmp_path / "index"))
     pair = (library.folder / "coffee.mp4", library.folder / "copy of coffee.mp4")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_module
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,7 +35,10 @@ __all__ = ["embed"]
 def embed(
     files: Annotated[list[Path], typer.Argument(help="Video files.", metavar="FILE")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Safetensors file to write.", dir_okay=False)
+        Path,
+        typer.Option(
+            "--output", "-o", help="File to write: .safetensors, or .npz for NumPy.", dir_okay=False
+        ),
     ],
     rate: Annotated[
         float | None,
@@ -47,10 +50,11 @@ def embed(
     whitening: WhiteningOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write the features of the frames of videos to a safetensors file.
+    """Write the features of the frames of videos to a safetensors file, or to an npz file.
 
-    Tensors: values [N, R, D] float32, timestamps [N] float64 in seconds, information [N] float32, and lengths [V]
-    int64, the number of frames of each video (N in all). Metadata: fingerprint, extractor, paths (JSON).
+    Arrays: values [N, R, D] float32, timestamps [N] float64 in seconds, information [N] float32, and lengths [V]
+    int64, the number of frames of each video (N in all). Metadata: fingerprint, extractor, paths (JSON); in an npz file
+    these three are arrays of text.
     """
     with meter("starting"):
         from vidkin.features import describe_file, open_extractor
@@ -117,10 +121,17 @@ def _write(done: list[tuple[Path, FrameFeatures]], output: Path, maker: FrameExt
         "information": torch.cat([features.information.float() for _, features in done]),
         "lengths": torch.tensor([len(features) for _, features in done], dtype=torch.int64),
     }
-    metadata = {
-        "fingerprint": maker.fingerprint,
-        "extractor": maker.name,
-        "paths": json_module.dumps([os.path.abspath(file) for file, _ in done]),
-    }
+    paths = [os.path.abspath(file) for file, _ in done]
+    texts = {"fingerprint": maker.fingerprint, "extractor": maker.name}
     with open_output(output) as partial:
-        partial.write_bytes(save(tensors, metadata=metadata))
+        if output.suffix.lower() == ".npz":
+            import numpy as np
+
+            arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in tensors.items()}
+            arrays |= {"paths": np.array(paths), **{name: np.array(text) for name, text in texts.items()}}
+            # To a file, as savez would append its own ending to a name.
+            with partial.open("wb") as file:
+                np.savez(file, **arrays)
+        else:
+            metadata = {**texts, "paths": json_module.dumps(paths)}
+            partial.write_bytes(save(tensors, metadata=metadata))

@@ -14,7 +14,13 @@ from rich.text import Text
 from vidkin._base.controls import replace_controls
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption
-from vidkin.cli.paths import check_output_path, open_index, open_index_for_writing
+from vidkin.cli.paths import (
+    STANDARD_OUTPUT,
+    check_output_path,
+    open_csv,
+    open_index,
+    open_index_for_writing,
+)
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import clock, file_size, number
@@ -37,7 +43,12 @@ def duplicates(
         typer.Option("--threshold", "-t", min=0.0, max=1.0, help="Lowest score of two copies."),
     ] = 0.7,
     csv_file: Annotated[
-        Path | None, typer.Option("--csv", help="Also write the groups to this CSV file.", dir_okay=False)
+        Path | None,
+        typer.Option(
+            "--csv",
+            help="Also write the groups to this CSV file; - writes them instead of the table.",
+            dir_okay=False,
+        ),
     ] = None,
     not_a_match: Annotated[
         tuple[Path, Path] | None,
@@ -86,8 +97,10 @@ def duplicates(
     if not_a_match is not None or is_a_match is not None:
         _decide(index, not_a_match, is_a_match, json=json)
         return
+    if json and csv_file == STANDARD_OUTPUT:
+        raise typer.BadParameter("--json and --csv - both write to standard output; use one of them")
     for output in (csv_file, plan, html):
-        if output is not None:
+        if output is not None and output != STANDARD_OUTPUT:
             check_output_path(output, inputs=[])
     with open_index(index) as collection:
         groups = find_groups(collection, threshold, parts=parts, mirrored=mirror, keep=keep)
@@ -105,6 +118,8 @@ def duplicates(
             write_duplicate_page(groups, html, on_progress=bar.update)
     if json:
         print_json({"index": index, "threshold": threshold, "groups": groups, "plan": plan, "html": html})
+        return
+    if csv_file == STANDARD_OUTPUT:
         return
     print_groups(groups)
     if csv_file is not None:
@@ -199,7 +214,7 @@ def _decide(
 def _write_csv(groups: Sequence[DuplicateGroup], path: Path) -> None:
     """Write one line for each file; names that are not valid Unicode keep their bytes, control characters do not."""
     try:
-        with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+        with open_csv(path) as file:
             writer = csv.writer(file)
             writer.writerow(_HEADINGS)
             for place, group in enumerate(groups, start=1):

@@ -13,7 +13,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from vidkin.cli.layout import shorten
+from vidkin.cli.terminal.layout import shorten
 from vidkin.rendering.text import printable
 
 __all__ = ["Meter", "progress_line"]
@@ -40,12 +40,12 @@ class Meter:
 
 
 @contextmanager
-def progress_line(title: str, console: Console) -> Iterator[Meter]:
-    """A line of progress on this console that is gone when the work is done."""
+def progress_line(title: str, console: Console, *, shown: bool = True) -> Iterator[Meter]:
+    """A line of progress on this console that is gone when the work is done; silent without a terminal."""
     with Progress(
         _Line(),
         console=console,
-        disable=not console.is_terminal,
+        disable=not (shown and console.is_terminal),
         transient=True,
         expand=True,
         speed_estimate_period=PERIOD,

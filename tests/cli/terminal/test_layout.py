@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from vidkin.cli.layout import PathText, lay_out, shorten
+from vidkin.cli.terminal.layout import PathText, lay_out, shorten
 
 NAME = "holidays in Norway/2024/sunset over the fjord, final cut.mp4"
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import Progress, Task
 
-from vidkin.cli.progress import PERIOD, describe_task, progress_line
+from vidkin.cli.terminal.progress import PERIOD, describe_task, progress_line
 
 
 class Clock:
