@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from tests.models.conftest import pictures, small
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.models import EncoderConfig, ImageEncoder, build_model, model_digest, save_model
+from vidkin.models.frame_extractor import load_frame_encoder
 
 
 @pytest.mark.parametrize("kind", ["clip", "image", "c3d", "deep_sbd", "deep_ranking"])
@@ -91,7 +92,7 @@ def test_a_3d_network_takes_all_its_weights_from_a_file(tmp_path: Path) -> None:
         (
             "mobilenet",
             InvalidArgumentError,
-            "backbone must be small, alexnet, timm:<model> or torchvision:<model>, got 'mobilenet'",
+            "backbone must be small, vidkin, alexnet, timm:<model> or torchvision:<model>, got 'mobilenet'",
         ),
         ("timm:resnet5", UnknownExtractorError, "timm has no model 'resnet5'; similar are"),
         (
@@ -131,3 +132,18 @@ def test_the_shared_weights_make_an_encoder(shared_data: Path) -> None:
     # Its batch norms are folded: in training mode they would take the batch's own statistics.
     batch = pictures(4, 96)
     assert torch.equal(model.train().frame_features(batch), model.eval().frame_features(batch))
+
+
+def test_the_encoder_of_the_package_is_a_backbone_without_its_last_layer() -> None:
+    config = EncoderConfig(kind="image", backbone="vidkin", trainable="head", hidden=8, size=64)
+    model = build_model(config)
+    images = torch.rand(2, 3, 64, 64)
+    encoder = load_frame_encoder()
+    features = model.backbone_features(images)
+    # The extractor's own vectors are its last layer on these features.
+    own = torch.nn.functional.normalize(encoder.head(features), dim=1)
+    torch.testing.assert_close(own, encoder(images))
+    assert features.shape == (2, 3072)
+    assert not any("encoder.head" in name for name in model.state_dict())
+    # As stored models are opened: without weights, which come from the folder.
+    assert not torch.equal(features, build_model(config, weights="random", seed=3).backbone_features(images))
