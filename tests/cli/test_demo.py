@@ -16,6 +16,7 @@ import pytest
 
 import vidkin.datasets
 from tests.cli.conftest import Library, run
+from vidkin.cli import demo_steps
 from vidkin.cli.demo import _index
 
 
@@ -42,6 +43,8 @@ def test_it_shows_every_step_and_uses_again_what_is_there(
         height=144,
     )
     monkeypatch.setattr(vidkin.datasets, "build_samples", small)
+    monkeypatch.setattr(demo_steps, "_CLIPS", {"train": 2, "validation": 1, "test": 2})
+    monkeypatch.setattr(demo_steps, "_STEPS", 2)
     folder = tmp_path / "the demo"
     shown = run("demo", folder).out
     assert [line.split()[2] for line in commands(shown)] == [
@@ -49,8 +52,15 @@ def test_it_shows_every_step_and_uses_again_what_is_there(
         "search",
         "match",
         "duplicates",
+        "shots",
+        "train",
+        "evaluate",
+        # What to try next.
         "index",
         "search",
+        "duplicates",
+        "shots",
+        "train",
     ]
     assert "'" in commands(shown)[0]  # the space in the folder's name is quoted
     table = shown[shown.index(commands(shown)[1]) :]
@@ -60,6 +70,12 @@ def test_it_shows_every_step_and_uses_again_what_is_there(
         assert (folder / picture).read_bytes().startswith(b"\x89PNG")
         assert picture in shown
     assert "rocket-letterbox.mp4" in shown[shown.index(commands(shown)[3]) :]
+    # Five shots, cut at 3.0, 5.4 and 8.2 s, and dissolved around 11 s.
+    shots = shown[shown.index(commands(shown)[4]) : shown.index(commands(shown)[5])]
+    assert re.findall(r"│ (\d) │ 0:(\d\d\.\d) │", shots)[1:4] == [("2", "03.0"), ("3", "05.4"), ("4", "08.2")]
+    assert "hard" in shots
+    assert re.search(r"[\d.]+ % of [\d,]+ quadlets are in order", shown)
+    assert (folder / "model" / "model.safetensors").is_file()
     again = run("demo", folder).out
     assert "(already there)" in again
     assert counts(again) == ["0", "4", "0", "0", "0"]

@@ -149,6 +149,14 @@ class TestEvaluate:
         finally:
             (folder / "kept.toml").rename(folder / "recipe.toml")
 
+    def test_a_split_that_is_not_there_is_told_with_those_that_are(
+        self, trained: tuple[Path, LabelledSet]
+    ) -> None:
+        folder, labelled = trained
+        train_only = labelled.with_items(item for item in labelled.items if item.split == "train")
+        with pytest.raises(InvalidArgumentError, match=r"has no test items, only: train 24; .*--queries"):
+            evaluate(folder, train_only)
+
     def test_one_split_against_itself(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, labelled = trained
         found = evaluate(folder, labelled, query_split="train", gallery_split="train")

@@ -103,7 +103,7 @@ class _Commands(LazyGroup):
         "man": LazyCommand("vidkin.cli.man:man", "Print the manual page; `vidkin man | man -l -` shows it."),
         "demo": LazyCommand(
             "vidkin.cli.demo:demo",
-            "Build a small collection, then index, search, match and find duplicates in it.",
+            "Build a small collection, then index, search, match, find duplicates, cut a film and train a model.",
         ),
     }
 

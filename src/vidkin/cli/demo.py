@@ -5,17 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shlex
 import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from vidkin.cli.console import meter, note, path_text, say
+from vidkin.cli.demo_steps import say_command, show_shots, show_training
 from vidkin.cli.exit import Status
 from vidkin.cli.paths import open_index_for_writing
 from vidkin.cli.tables import print_matches, print_segments
@@ -32,6 +30,14 @@ __all__ = ["demo"]
 _THRESHOLD = 0.7
 _CLIP_SECONDS = 5.0
 _CLIP_EDIT = "logo"
+# Commands to try with one's own videos.
+_NEXT = (
+    ("index", "~/Videos"),
+    ("search", "clip.mp4"),
+    ("duplicates", "--html page.html"),
+    ("shots", "film.mp4", "--html sheet.html"),
+    ("train", "clips", "--data", "~/Labels", "--check"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +71,26 @@ def demo(
         typer.Option("--threshold", min=0.0, max=1.0, help="For duplicates: lowest score of two copies."),
     ] = _THRESHOLD,
 ) -> None:
-    """Build a small collection, then index, search, match and find duplicates in it. Works offline."""
+    """Build a small collection, then index, search, match, find duplicates, cut a film and train a model.
+
+    Works offline. With --videos only the steps on an index are shown.
+    """
     folder = folder.expanduser()
     if folder.exists() and not folder.is_dir():
         raise InvalidArgumentError(f"{folder}: is a file; choose a folder for the demonstration")
     folder.mkdir(parents=True, exist_ok=True)
     scene = _made_videos(folder) if videos is None else _own_videos(folder, videos.expanduser())
     came_first = _run(scene, folder, threshold)
+    if videos is None:
+        show_shots(folder)
+        show_training(folder)
     say("")
     if not came_first:
         note("The source of the clip did not come first; see above.", style="bold yellow")
         raise typer.Exit(Status.SOME_FAILED)
-    say("Now with your own videos:", style="bold")
-    _say_command("index", "~/Videos", quote=False)
-    _say_command("search", "clip.mp4")
+    say("What to try next, with your own videos:", style="bold")
+    for words in _NEXT:
+        say_command(*words, quote=False)
 
 
 def _run(scene: _Scene, folder: Path, threshold: float) -> bool:
@@ -89,14 +101,14 @@ def _run(scene: _Scene, folder: Path, threshold: float) -> bool:
     with open_index_for_writing(scene.index) as collection:
         say("")
         say(scene.story)
-        _say_command("search", scene.clip, "--index", scene.index)
+        say_command("search", scene.clip, "--index", scene.index)
         matches = collection.search(os.fspath(scene.clip), limit=5)
         print_matches(matches)
         map_file, pairs_file = folder / "map.png", folder / "pairs.png"
         say("")
         say("Where do they match? The map of frame similarities as a picture:")
         options = ("--picture", map_file, "--frames", pairs_file, "--index", scene.index)
-        _say_command("match", scene.clip, scene.source, *options)
+        say_command("match", scene.clip, scene.source, *options)
         comparison = collection.match(os.fspath(scene.clip), os.fspath(scene.source))
         draw_map(comparison, map_file, query=scene.clip, target=scene.source)
         print_segments(comparison.segments)
@@ -108,7 +120,7 @@ def _run(scene: _Scene, folder: Path, threshold: float) -> bool:
         say("")
         say("Which files are copies of each other?")
         chosen = () if threshold == _THRESHOLD else ("--threshold", f"{threshold:g}")
-        _say_command("duplicates", *chosen, "--index", scene.index)
+        say_command("duplicates", *chosen, "--index", scene.index)
         print_groups(find_groups(collection, threshold))
     return bool(matches) and os.path.realpath(matches[0].path) in scene.answers
 
@@ -116,7 +128,7 @@ def _run(scene: _Scene, folder: Path, threshold: float) -> bool:
 def _index(paths: tuple[Path, ...], index: Path) -> list[VideoRecord]:
     """Index the paths and show it; the videos that can be searched."""
     say("")
-    _say_command("index", *paths, "--index", index)
+    say_command("index", *paths, "--index", index)
     try:
         return _fill(paths, index)
     except CollectionMismatchError:
@@ -184,20 +196,3 @@ def _own_videos(folder: Path, videos: Path) -> _Scene:
         f"{clip.name} is {printable(Path(source.path).name)} from {clock(start)} to {clock(end)}, with a logo "
         "on it and encoded again. Which videos show it?",
     )
-
-
-def _say_command(*words: str | Path, quote: bool = True) -> None:
-    """Print the command line that repeats a step."""
-    line = " ".join(shlex.quote(printable(os.fspath(word))) if quote else str(word) for word in words)
-    say(Text(f"$ {_program()} {line}", style="bold cyan"))
-
-
-def _program() -> str:
-    """How this program was called, so that the lines can be copied."""
-    called = sys.argv[0]
-    if os.path.basename(called) != "vidkin":
-        return "vidkin"
-    on_path = shutil.which("vidkin")
-    if on_path is not None and os.path.realpath(on_path) == os.path.realpath(called):
-        return "vidkin"
-    return shlex.quote(os.path.relpath(called))

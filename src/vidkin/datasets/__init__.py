@@ -12,6 +12,7 @@ from vidkin.datasets.made.labelled_samples import (
     read_photographs,
 )
 from vidkin.datasets.made.photographs import PHOTOGRAPHS, camera_flight, photograph
+from vidkin.datasets.made.sample_film import SAMPLE_SHOTS, write_sample_film
 from vidkin.datasets.made.samples import SampleCollection, SampleCopy, build_samples
 from vidkin.datasets.made.sequences import Composition, compose
 from vidkin.datasets.readers.aerial import read_aerial
@@ -50,6 +51,7 @@ __all__ = [
     "NCKU",
     "PHOTOGRAPHS",
     "POINTING_04",
+    "SAMPLE_SHOTS",
     "SOCCERNET_EVENTS",
     "SPLITS",
     "Activity",
@@ -103,6 +105,7 @@ __all__ = [
     "read_tree",
     "read_vb100",
     "read_zappos",
+    "write_sample_film",
     "write_shot_annotations",
     "write_split",
 ]

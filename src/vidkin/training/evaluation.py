@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from vidkin.datasets import LabelledSet
+from vidkin.datasets import SPLITS, LabelledSet
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import Encoder, load_model
 from vidkin.training.data.inputs import Inputs, OnItem, prepare_parts
@@ -138,6 +138,13 @@ def evaluate(
         folder = Path(model).expanduser() / CACHE_FOLDER
         cache = folder if cache is None and folder.is_dir() else cache
         model = load_model(model, device=device)
+    for split in (query_split, gallery_split):
+        if split in SPLITS and split not in labelled.split_counts():
+            given = ", ".join(f"{name} {count}" for name, count in labelled.split_counts().items())
+            raise InvalidArgumentError(
+                f"{labelled.name} has no {split} items, only: {given}; choose the splits to query and to rank "
+                "(--queries and --gallery), or other data"
+            )
     parts = [labelled.part(query_split)]
     if gallery_split != query_split:
         parts.append(labelled.part(gallery_split))
