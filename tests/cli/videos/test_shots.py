@@ -183,6 +183,10 @@ def test_several_videos_write_into_folders(film: Path, tmp_path: Path) -> None:
     assert [video["path"] for video in outcome.json["videos"]] == [str(film), str(second)]
     with (tmp_path / "all.csv").open(newline="") as file:
         assert Counter(row["file"] for row in csv.DictReader(file)) == {str(film): 3, str(second): 3}
+    # The same rows on standard output, and nothing else.
+    shown = run(film, tmp_path / "more", "--csv", "-").out
+    assert shown.splitlines() == (tmp_path / "all.csv").read_text().splitlines()
+    assert "use one of them" in run(film, "--csv", "-", "--json", status=2).err
     assert sorted(path.name for path in (tmp_path / "edl").iterdir()) == [
         "día 山 [2]-2.edl",
         "día 山 [2].edl",

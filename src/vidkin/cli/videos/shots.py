@@ -14,6 +14,7 @@ import typer
 from vidkin.cli.console import error_line, meter, path_text, say
 from vidkin.cli.exit import Status
 from vidkin.cli.options import JsonOption, parse_time
+from vidkin.cli.paths import STANDARD_OUTPUT, open_csv
 from vidkin.cli.videos.shots_options import (
     CopyOption,
     DetectorOption,
@@ -57,7 +58,7 @@ def shots(
     merge_short: MergeShortOption = False,
     start: StartOption = None,
     end: EndOption = None,
-    csv: Annotated[Path | None, typer.Option("--csv", help="Write the shots of all videos as CSV.")] = None,
+    csv: Annotated[Path | None, typer.Option("--csv", help="Write all shots as CSV; - for standard output.")] = None,
     edl: Annotated[Path | None, typer.Option("--edl", help="Write an edit decision list (CMX 3600).")] = None,
     drop_frame: DropFrameOption = False,
     otio: Annotated[Path | None, typer.Option("--otio", help="Write an OpenTimelineIO timeline.")] = None,
@@ -97,8 +98,11 @@ def shots(
         raise InvalidArgumentError("--drop-frame needs --edl FILE, whose time code it changes")
     if merge_short and min_length is None:
         raise InvalidArgumentError("--merge-short needs --min-length SECONDS, which says what is short")
+    to_output = csv == STANDARD_OUTPUT
+    if json and to_output:
+        raise typer.BadParameter("--json and --csv - both write to standard output; use one of them")
     targets = {
-        "csv": csv,
+        "csv": None if to_output else csv,
         "edl": edl,
         "otio": otio,
         "chapters": chapters,
@@ -110,7 +114,8 @@ def shots(
     }
     paths, failures = _list_videos(videos)
     settings = make_export_settings(template, image_format, image_size, images, copy, quality)
-    exporter = _make_exporter(targets, paths, settings, drop_frame=drop_frame)
+    with meter("starting"):
+        exporter = _make_exporter(targets, paths, settings, drop_frame=drop_frame)
     search = ShotSearch(
         with_chosen_threshold(detector, threshold),
         parse_types(types),
@@ -120,7 +125,9 @@ def shots(
         merge_short,
     )
     described: list[dict[str, Any]] = []
-    count = 0
+    from vidkin.shots.export.lists import ShotTable
+
+    output, count = ShotTable(), 0
     for detection in search.run(paths, workers):
         if isinstance(detection, MediaError):
             failures.append((detection.path, detection.cause))
@@ -132,10 +139,15 @@ def shots(
         failures += exported.failures
         if json:
             described.append(shots_as_json(detection, exported))
+        elif to_output:
+            output.add(detection)
         else:
             print_shots(detection, exported, limit)
             if len(paths) > 1:
                 say("")
+    if to_output:
+        with open_csv(STANDARD_OUTPUT) as file:
+            output.write_to(file)
     csv_file, csv_failures = exporter.export_table()
     failures += csv_failures
     if json:

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -127,9 +127,13 @@ class ShotTable:
             open_output(path) as partial,
             partial.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file,
         ):
-            rows = csv.writer(file)
-            rows.writerow(_CSV_COLUMNS)
-            rows.writerows(self._rows)
+            self.write_to(file)
+
+    def write_to(self, file: IO[str]) -> None:
+        """Write the same to an open file, such as standard output."""
+        rows = csv.writer(file)
+        rows.writerow(_CSV_COLUMNS)
+        rows.writerows(self._rows)
 
 
 def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:
