@@ -91,3 +91,10 @@ def test_what_is_wrong_is_told(config: Path, text: str, message: str) -> None:
 def test_a_file_that_cannot_be_read(config: Path) -> None:
     config.mkdir()
     assert "the configuration cannot be read" in run("shots", "film.mp4", status=2).err
+
+
+def test_help_and_other_commands_do_not_suffer(config: Path) -> None:
+    config.write_text("[search]\nlimitt = 1\n")
+    assert "--limit" in run("search", "--help").out
+    assert "benchmark" in run("--help").out
+    assert run("benchmark", "--help").status == 0

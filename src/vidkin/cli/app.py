@@ -20,6 +20,7 @@ from vidkin.errors import VidkinError
 __all__ = ["app", "run"]
 
 _WANTS_JSON = "vidkin.json"
+_HELP = frozenset({"-h", "--help"})
 _ANYWHERE = ("-q", "--quiet", "-v", "--verbose")
 _ADDRESS = re.compile(r"(https?|ftps?|sftp|rtsp|rtmp|s3|gs|smb|file)://", re.IGNORECASE)
 # Commands that cannot resume, although the files they have finished stay.
@@ -120,7 +121,12 @@ class _Commands(LazyGroup):
         """The command, with the defaults that configuration files give to its options."""
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and command is not None and not hasattr(command, "commands"):
-            ctx.default_map = {name: option_defaults(name, command.params, rest)}
+            try:
+                ctx.default_map = {name: option_defaults(name, command.params, rest)}
+            except VidkinError:
+                # Help and completion work with a file that has a mistake.
+                if not ctx.resilient_parsing and _HELP.isdisjoint(rest):
+                    raise
         return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
