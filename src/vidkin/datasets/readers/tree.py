@@ -98,7 +98,7 @@ def iter_tree_items(folder: Path, extensions: frozenset[str]) -> Iterator[Labell
         if len(parts) < 3:
             raise DatasetError(
                 f"{path}: is not at category/subcategory/file below {folder}; move it there, or list the files in a "
-                "CSV (reader manifest)"
+                "CSV (reader manifest, in a recipe data.reader)"
             )
         # category/subcategory/session of a deep file; the path of a file that is directly in a subcategory.
         group = "/".join(parts[:3])
