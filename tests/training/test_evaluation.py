@@ -129,6 +129,22 @@ class TestEvaluate:
         given = open_evaluation_set(folder, moved, split=folder / "split.json")
         assert given.split_counts() == labelled.split_counts()
 
+    def test_one_group_in_each_subcategory_is_divided_by_item(
+        self, trained: tuple[Path, LabelledSet], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        folder, _ = trained
+        other = write_pictures(tmp_path / "other", each=4, seed=2)
+        for shade in other.glob("*/*"):
+            (shade / "session").mkdir()
+            for path in shade.glob("*.png"):
+                path.rename(shade / "session" / path.name)
+        found = evaluate(folder, other)
+        assert (found.queries, found.gallery) == (6, 18)
+        assert "it is divided by item" in caplog.text
+        assert found.missing["qp"] == "no quadlets among the 6 test items: no subcategory has two of them"
+        assert math.isnan(found.qp)
+        assert not math.isnan(found.map)
+
     def test_the_primary_figure_is_named(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, labelled = trained
         found = evaluate(folder, labelled)
