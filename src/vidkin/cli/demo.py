@@ -30,6 +30,8 @@ __all__ = ["demo"]
 _THRESHOLD = 0.7
 _CLIP_SECONDS = 5.0
 _CLIP_EDIT = "logo"
+# Of the made videos: it finds the cropped ones, too.
+_EXTRACTOR = "vidkin"
 # Commands to try with one's own videos.
 _NEXT = (
     ("index", "~/Videos"),
@@ -125,21 +127,22 @@ def _run(scene: _Scene, folder: Path, threshold: float) -> bool:
     return bool(matches) and os.path.realpath(matches[0].path) in scene.answers
 
 
-def _index(paths: tuple[Path, ...], index: Path) -> list[VideoRecord]:
+def _index(paths: tuple[Path, ...], index: Path, extractor: str | None = None) -> list[VideoRecord]:
     """Index the paths and show it; the videos that can be searched."""
     say("")
-    say_command("index", *paths, "--index", index)
+    options = () if extractor is None else ("--extractor", extractor)
+    say_command("index", *paths, "--index", index, *options)
     try:
-        return _fill(paths, index)
+        return _fill(paths, index, extractor)
     except CollectionMismatchError:
         # An older vidkin made it with other features. The index belongs to the demonstration and is quickly rebuilt.
         note("The index of an earlier demonstration was made by another version of vidkin; rebuilding it.")
         shutil.rmtree(index)
-        return _fill(paths, index)
+        return _fill(paths, index, extractor)
 
 
-def _fill(paths: tuple[Path, ...], index: Path) -> list[VideoRecord]:
-    with open_index_for_writing(index, create=True) as collection:
+def _fill(paths: tuple[Path, ...], index: Path, extractor: str | None) -> list[VideoRecord]:
+    with open_index_for_writing(index, extractor=extractor, create=True) as collection:
         print_report(fill(collection, paths))
         return [record for record in collection.videos() if record.status == "ok" and record.windows > 0]
 
@@ -155,7 +158,7 @@ def _made_videos(folder: Path) -> _Scene:
     made = f"{len(samples.videos)} videos, {len(samples.copies)} copies"
     say(path_text(folder).append(f": {made}{'' if samples.built else ' (already there)'}"))
     index = folder / "collection.vidkin"
-    _index((samples.videos_folder, samples.copies_folder), index)
+    _index((samples.videos_folder, samples.copies_folder), index, _EXTRACTOR)
     query = samples.query
     start, end, clip_start, clip_end = query.segments[0]
     answers = {query.source, *(copy.path for copy in samples.copies if copy.source == query.source)}
