@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.text import Text
 
-from vidkin.cli.terminal.layout import PathText, lay_out
+from vidkin.cli.terminal.layout import ROOMY, PathText, lay_out
 from vidkin.cli.terminal.progress import Meter, progress_line
 from vidkin.cli.terminal.verbosity import is_quiet
 from vidkin.rendering.text import printable
@@ -17,6 +17,7 @@ from vidkin.rendering.text import printable
 __all__ = [
     "Meter",
     "error_line",
+    "is_roomy",
     "meter",
     "note",
     "path_text",
@@ -91,6 +92,12 @@ def table(
         for row in rows
     ]
     stdout().print(lay_out(title, [columns[place] for place in filled], cells, width=terminal_width()))
+
+
+def is_roomy() -> bool:
+    """Whether a table may have all its columns: 100 columns in a terminal, or no terminal."""
+    width = terminal_width()
+    return width is None or width >= ROOMY
 
 
 def terminal_width() -> int | None:

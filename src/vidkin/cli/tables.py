@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from vidkin.cli.console import note, path_text, table, terminal_width
+from vidkin.cli.console import is_roomy, note, path_text, table, terminal_width
 from vidkin.rendering.json_values import as_json
 from vidkin.rendering.text import clock, file_size, printable
 
@@ -29,8 +29,8 @@ _LABELS = {
 _SEGMENT_COLUMNS = (("query", "right"), ("in file", "right"), ("speed", "right"), ("", "left"))
 # Speeds this close to 1 are not shown.
 _USUAL_SPEED = 0.03
-# Columns of a terminal from which times have spaces between them, and tenths.
-_ROOMY, _NARROW = 100, 70
+# Columns of a terminal from which times have tenths.
+_NARROW = 70
 # In a narrow terminal.
 _MIRRORED = "↔"
 
@@ -54,7 +54,7 @@ def _explain(segments: Sequence[Segment]) -> None:
             rate = f"{segment.speed:.2f}"
             note(f"Speed {rate}x: the query runs {rate} times as fast as the same part of the file.")
             break
-    if not _is_roomy() and any(segment.mirrored for segment in segments):
+    if not is_roomy() and any(segment.mirrored for segment in segments):
         note(f"{_MIRRORED}: mirrored")
 
 
@@ -93,7 +93,7 @@ def _segment_cells(segment: Segment) -> list[str | Text]:
         _range(segment.query_start, segment.query_end),
         _range(segment.target_start, segment.target_end),
     ]
-    if _is_roomy():
+    if is_roomy():
         return [*ranges, speed, "mirrored" if segment.mirrored else ""]
     return [*ranges, f"{speed} {_MIRRORED}".strip() if segment.mirrored else speed, ""]
 
@@ -102,14 +102,9 @@ def _is_usual(segment: Segment) -> bool:
     return abs(segment.speed - 1.0) < _USUAL_SPEED
 
 
-def _is_roomy() -> bool:
-    width = terminal_width()
-    return width is None or width >= _ROOMY
-
-
 def _range(start: float, end: float) -> str:
     """From when to when; in a narrow terminal without spaces, in a very narrow one in whole seconds."""
-    if _is_roomy():
+    if is_roomy():
         return f"{clock(start)} - {clock(end)}"
     if (terminal_width() or 0) >= _NARROW:
         return f"{clock(start)}-{clock(end)}"

@@ -8,10 +8,10 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["PathText", "lay_out", "shorten"]
+__all__ = ["ROOMY", "PathText", "lay_out", "shorten"]
 
 # Terminals below this have tables without lines between the columns, and below the second with one space there.
-_ROOMY, _NARROW = 100, 70
+ROOMY, _NARROW = 100, 70
 # Columns of text up to this width are never folded.
 _WORD = 14
 # What a name keeps at least, and what it must keep in a table with lines.
@@ -75,7 +75,7 @@ def lay_out(
             min(natural, _COMFORTABLE) if place in paths else natural
             for place, natural in enumerate(naturals)
         )
-        lines = sum(naturals) + overhead <= width or (width >= _ROOMY and needed + overhead <= width)
+        lines = sum(naturals) + overhead <= width or (width >= ROOMY and needed + overhead <= width)
         gap = 1 if width < _NARROW else 2
         room = width - (overhead if lines else gap * (count - 1))
         widths = list(_share(naturals, paths, [side for _, side in columns], room))

@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from vidkin._base.controls import replace_controls
-from vidkin.cli.console import meter, note, path_text, say, table
+from vidkin.cli.console import is_roomy, meter, note, path_text, say, table
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption
 from vidkin.cli.paths import (
     STANDARD_OUTPUT,
@@ -165,11 +165,12 @@ def print_groups(groups: Sequence[DuplicateGroup]) -> None:
         if rows:
             rows.append([""] * 7)
         for member in group.members:
+            # In a narrow terminal their room belongs to the names.
+            sizes = [clock(member.duration), file_size(member.size)] if is_roomy() else ["", ""]
             facts = [
                 f"{member.score:.2f}",
                 f"{member.width}x{member.height}",
-                clock(member.duration),
-                file_size(member.size),
+                *sizes,
                 describe_member(member, group),
             ]
             rows.append(
