@@ -216,8 +216,11 @@ def test_quiet_leaves_results_and_errors_and_verbose_tells_more(library: Library
 
 
 def test_a_shell_completes_commands_and_options() -> None:
-    environment = {**os.environ, "_VIDKIN_COMPLETE": "complete_bash", "COMP_CWORD": "1"}
-    done = program(env={**environment, "COMP_WORDS": "vidkin sea"})
-    assert done.stdout.split() == [b"search"]
-    done = program(env={**environment, "COMP_WORDS": "vidkin search --thr", "COMP_CWORD": "2"})
-    assert done.stdout.split() == [b"--threshold"]
+    # The name of the program is part of the variable's.
+    code = "import sys; sys.argv[0] = 'vidkin'; from vidkin.cli import main; main()"
+    for words, place, expected in (("vidkin sea", 1, b"search"), ("vidkin search --thr", 2, b"--threshold")):
+        variables = {"_VIDKIN_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, **variables}, capture_output=True, check=False
+        )
+        assert done.stdout.split() == [expected]

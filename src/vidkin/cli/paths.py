@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+import typer
+
 from vidkin.cli.console import meter
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import printable
@@ -16,7 +18,14 @@ from vidkin.rendering.text import printable
 if TYPE_CHECKING:
     from vidkin.index import Index
 
-__all__ = ["STANDARD_OUTPUT", "check_output_path", "open_csv", "open_index", "open_index_for_writing"]
+__all__ = [
+    "STANDARD_OUTPUT",
+    "check_output_path",
+    "goes_to_output",
+    "open_csv",
+    "open_index",
+    "open_index_for_writing",
+]
 
 STANDARD_OUTPUT = Path("-")
 """What stands for it where a file is named."""
@@ -62,6 +71,17 @@ def open_index_for_writing(
         return Index.open(
             folder.expanduser(), extractor=extractor, weights=weights, whitening=whitening, create=create
         )
+
+
+def goes_to_output(csv: Path | None, *, json: bool) -> bool:
+    """Whether a table goes to standard output as CSV.
+
+    Raises:
+        typer.BadParameter: JSON goes there, too.
+    """
+    if json and csv == STANDARD_OUTPUT:
+        raise typer.BadParameter("--json and --csv - both write to standard output; use one of them")
+    return csv == STANDARD_OUTPUT
 
 
 @contextmanager

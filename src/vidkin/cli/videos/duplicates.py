@@ -17,6 +17,7 @@ from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOpt
 from vidkin.cli.paths import (
     STANDARD_OUTPUT,
     check_output_path,
+    goes_to_output,
     open_csv,
     open_index,
     open_index_for_writing,
@@ -97,8 +98,7 @@ def duplicates(
     if not_a_match is not None or is_a_match is not None:
         _decide(index, not_a_match, is_a_match, json=json)
         return
-    if json and csv_file == STANDARD_OUTPUT:
-        raise typer.BadParameter("--json and --csv - both write to standard output; use one of them")
+    to_output = goes_to_output(csv_file, json=json)
     for output in (csv_file, plan, html):
         if output is not None and output != STANDARD_OUTPUT:
             check_output_path(output, inputs=[])
@@ -119,7 +119,7 @@ def duplicates(
     if json:
         print_json({"index": index, "threshold": threshold, "groups": groups, "plan": plan, "html": html})
         return
-    if csv_file == STANDARD_OUTPUT:
+    if to_output:
         return
     print_groups(groups)
     if csv_file is not None:

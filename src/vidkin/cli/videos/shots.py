@@ -14,7 +14,7 @@ import typer
 from vidkin.cli.console import error_line, meter, path_text, say
 from vidkin.cli.exit import Status
 from vidkin.cli.options import JsonOption, parse_time
-from vidkin.cli.paths import STANDARD_OUTPUT, open_csv
+from vidkin.cli.paths import STANDARD_OUTPUT, goes_to_output, open_csv
 from vidkin.cli.videos.shots_options import (
     CopyOption,
     DetectorOption,
@@ -58,7 +58,9 @@ def shots(
     merge_short: MergeShortOption = False,
     start: StartOption = None,
     end: EndOption = None,
-    csv: Annotated[Path | None, typer.Option("--csv", help="Write all shots as CSV; - for standard output.")] = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", help="Write all shots as CSV; - for standard output.")
+    ] = None,
     edl: Annotated[Path | None, typer.Option("--edl", help="Write an edit decision list (CMX 3600).")] = None,
     drop_frame: DropFrameOption = False,
     otio: Annotated[Path | None, typer.Option("--otio", help="Write an OpenTimelineIO timeline.")] = None,
@@ -98,9 +100,7 @@ def shots(
         raise InvalidArgumentError("--drop-frame needs --edl FILE, whose time code it changes")
     if merge_short and min_length is None:
         raise InvalidArgumentError("--merge-short needs --min-length SECONDS, which says what is short")
-    to_output = csv == STANDARD_OUTPUT
-    if json and to_output:
-        raise typer.BadParameter("--json and --csv - both write to standard output; use one of them")
+    to_output = goes_to_output(csv, json=json)
     targets = {
         "csv": None if to_output else csv,
         "edl": edl,
@@ -125,9 +125,8 @@ def shots(
         merge_short,
     )
     described: list[dict[str, Any]] = []
-    from vidkin.shots.export.lists import ShotTable
-
-    output, count = ShotTable(), 0
+    listed: list[ShotDetection] = []
+    count = 0
     for detection in search.run(paths, workers):
         if isinstance(detection, MediaError):
             failures.append((detection.path, detection.cause))
@@ -140,14 +139,13 @@ def shots(
         if json:
             described.append(shots_as_json(detection, exported))
         elif to_output:
-            output.add(detection)
+            listed.append(detection)
         else:
             print_shots(detection, exported, limit)
             if len(paths) > 1:
                 say("")
     if to_output:
-        with open_csv(STANDARD_OUTPUT) as file:
-            output.write_to(file)
+        _write_csv(listed)
     csv_file, csv_failures = exporter.export_table()
     failures += csv_failures
     if json:
@@ -156,6 +154,17 @@ def shots(
     elif csv_file is not None:
         say(path_text(csv_file).append(f": the shots of {number(count, 'video')}"))
     _finish(count, failures)
+
+
+def _write_csv(detections: Sequence[ShotDetection]) -> None:
+    """Write the shots to standard output."""
+    from vidkin.shots.export.lists import ShotTable
+
+    table = ShotTable()
+    for detection in detections:
+        table.add(detection)
+    with open_csv(STANDARD_OUTPUT) as file:
+        table.write_to(file)
 
 
 def _finish(count: int, failures: Sequence[tuple[str, str]]) -> None:
