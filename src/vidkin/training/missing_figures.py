@@ -31,7 +31,12 @@ def explain_missing(
     for name, value in figures.items():
         if not math.isnan(value):
             continue
-        if name in TUPLES:
+        if name in ("qp_gallery", "tp_gallery"):
+            reasons[name] = (
+                f"no {names[0]} item has {names[1]} items of its subcategory, of another one of its category, and of "
+                "another category"
+            )
+        elif name in TUPLES:
             reasons[name] = (
                 f"no quadlets among the {len(queries)} {names[0]} items: {_without_quadlets(queries)}"
             )

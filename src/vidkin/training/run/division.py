@@ -100,7 +100,10 @@ def _fit_model(recipe: Recipe, labelled: LabelledSet) -> tuple[Recipe, tuple[str
         f"{labelled.name} contains images, so the model has the kind 'image' and not 'clip', which takes videos "
         "(model.kind)"
     )
-    return replace(recipe, model={**recipe.model, "kind": "image"}), (note,)
+    # What clips have and images have not.
+    model = {name: value for name, value in recipe.model.items() if name not in ("rate", "seconds")}
+    data = replace(recipe.data, moving=False)
+    return replace(recipe, data=data, model={**model, "kind": "image"}), (note,)
 
 
 def _choose(recipe: Recipe, labelled: LabelledSet, notes: tuple[str, ...]) -> Division:
