@@ -72,10 +72,7 @@ class TestTrain:
         assert "too few items for a validation part" in found.err
         evaluated = run("evaluate", tmp_path / "model")
         assert "nan" not in evaluated.out
-        assert (
-            "No quadlet precision, triplet precision: no quadlets among the 6 test items: no subcategory has two"
-            in evaluated.err
-        )
+        assert "No QP, TP: no quadlets among the 6 test items: no subcategory has two" in evaluated.err
 
     def test_tells_the_terms_the_validation_and_what_comes_next(self, work: Path) -> None:
         found = run("train", work / "shades.toml", "--output", work / "another")
