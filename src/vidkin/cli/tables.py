@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from vidkin._base.plain_values import as_json
 from vidkin.cli.console import path_text, table
-from vidkin.rendering.json_values import as_json
-from vidkin.rendering.text import clock, file_size, printable
+from vidkin.rendering.text import clock, clock_range, file_size, printable
 
 if TYPE_CHECKING:
     from vidkin.index import Match
@@ -22,6 +22,7 @@ UNRELATED = 0.2
 
 _LABELS = {
     "bytes": "size on disk",
+    "missing": "files that are gone",
     "seconds": "length of all videos",
     "sampling_rate": "frames per second of video",
 }
@@ -30,12 +31,15 @@ _SEGMENT_COLUMNS = (("query", "right"), ("in the file", "right"), ("speed", "rig
 _USUAL_SPEED = 0.03
 
 
-def print_matches(matches: Sequence[Match]) -> None:
+def print_matches(matches: Sequence[Match], *, first_rank: int = 1) -> None:
     """Rank, score, file, and where it matches; further segments of a file on lines of their own."""
     rows: list[list[str | Text]] = []
-    for rank, match in enumerate(matches, start=1):
+    for rank, match in enumerate(matches, start=first_rank):
         style = "dim" if match.score < UNRELATED else ""
-        cells: list[str | Text] = [str(rank), f"{match.score:.2f}", path_text(match.path, style=style)]
+        name = path_text(match.path, style=style)
+        if match.missing:
+            name.append(" (missing)", style="red")
+        cells: list[str | Text] = [str(rank), f"{match.score:.2f}", name]
         first = _segment_cells(match.segments[0]) if match.segments else [""] * len(_SEGMENT_COLUMNS)
         rows.append([*cells, *first])
         rows += [["", "", "", *_segment_cells(segment)] for segment in match.segments[1:]]
@@ -73,8 +77,8 @@ def _in_words(name: str, value: Any) -> str:
 def _segment_cells(segment: Segment) -> list[str | Text]:
     usual = abs(segment.speed - 1.0) < _USUAL_SPEED
     return [
-        f"{clock(segment.query_start)} - {clock(segment.query_end)}",
-        f"{clock(segment.target_start)} - {clock(segment.target_end)}",
+        clock_range(segment.query_start, segment.query_end),
+        clock_range(segment.target_start, segment.target_end),
         "" if usual else f"{segment.speed:.2f}x",
         "mirrored" if segment.mirrored else "",
     ]

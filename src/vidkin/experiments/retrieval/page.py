@@ -16,7 +16,7 @@ from vidkin.experiments.retrieval.prepared import VOLUME_SIZE, VOLUME_WIDTH
 from vidkin.experiments.retrieval.sets import comparison_set, open_set
 from vidkin.experiments.retrieval.summary import GEOMETRY, MEASURES, Row, Summary
 from vidkin.experiments.retrieval.training import volume_items
-from vidkin.rendering.json_values import as_json
+from vidkin._base.plain_values import as_json
 from vidkin.rendering.machine import describe_machine
 from vidkin.rendering.retrieval_picture import draw_retrieval
 
