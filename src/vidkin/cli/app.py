@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
 import typer
@@ -32,6 +33,10 @@ class _Commands(LazyGroup):
         "search": LazyCommand(
             "vidkin.cli.videos.search:search",
             "List the videos that match QUERY, best first, with the matching times.",
+        ),
+        "open": LazyCommand(
+            "vidkin.cli.videos.open:open_match",
+            "Show a match of QUERY in the system's video player, at the time where it matches.",
         ),
         "match": LazyCommand(
             "vidkin.cli.videos.match:match", "Score two videos and show which segments match."
@@ -104,7 +109,10 @@ class _Commands(LazyGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         options = args[: args.index("--")] if "--" in args else args
-        ctx.meta[_WANTS_JSON] = "--json" in options
+        ctx.meta[_WANTS_JSON] = "--json" in options or any(
+            name.partition("=")[0] in ("--format", "-f") and "json" in (name.partition("=")[2], value)
+            for name, value in pairwise([*options, ""])
+        )
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
