@@ -33,7 +33,7 @@ from vidkin.experiments.copies import (
     find_recordings,
     run_copy_study,
 )
-from vidkin.rendering.json_values import as_json
+from vidkin._base.plain_values import as_json
 
 
 def main() -> None:

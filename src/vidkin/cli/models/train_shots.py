@@ -13,7 +13,8 @@ from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.models.train import toml_or_text
 from vidkin.cli.options import JsonOption, parse_setting
 from vidkin.errors import InvalidArgumentError
-from vidkin.rendering.json_values import as_json, print_json
+from vidkin._base.plain_values import as_json
+from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import number
 
 if TYPE_CHECKING:
