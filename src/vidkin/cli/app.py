@@ -32,7 +32,7 @@ class _Commands(LazyGroup):
         ),
         "search": LazyCommand(
             "vidkin.cli.videos.search:search",
-            "List the videos that match QUERY, best first, with the matching times.",
+            "List the videos that match each QUERY, best first, with the matching times.",
         ),
         "open": LazyCommand(
             "vidkin.cli.videos.open:open_match",
