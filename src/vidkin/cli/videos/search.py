@@ -11,6 +11,7 @@ import typer
 
 from vidkin.cli.console import error_line, note, path_text, say
 from vidkin.cli.exit import Status
+from vidkin.cli.match_lines import print_plain, print_tsv, print_tsv_header
 from vidkin.cli.options import (
     DEFAULT_INDEX,
     IndexOption,
@@ -23,7 +24,6 @@ from vidkin.cli.options import (
 )
 from vidkin.cli.paths import open_index
 from vidkin.cli.tables import UNRELATED, print_matches
-from vidkin.cli.videos.match_lines import print_plain, print_tsv, print_tsv_header
 from vidkin.errors import MediaError
 from vidkin.rendering.json_values import matches_as_json, print_json
 
