@@ -21,6 +21,7 @@ import argparse
 import json
 from pathlib import Path
 
+from vidkin._base.plain_values import as_json
 from vidkin.experiments.copies import (
     FULL,
     HALVES,
@@ -33,7 +34,6 @@ from vidkin.experiments.copies import (
     find_recordings,
     run_copy_study,
 )
-from vidkin.rendering.json_values import as_json
 
 
 def main() -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 import typer
+from PIL import Image
 
 from tests.cli.conftest import Library, run
+from tests.support.videos import pan
 from vidkin.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,6 +93,7 @@ def test_the_python_runs(
     shutil.copy(library.clip, here / "clip.mp4")
     shutil.copy(library.folder / "coffee.mp4", here / "a.mp4")
     shutil.copy(library.folder / "rocket.mp4", here / "b.mp4")
+    Image.fromarray(next(pan("coffee", 1))).save(here / "photo.jpg")
     names: dict[str, object] = {}
     (source,) = blocks("python")
     exec(compile(source, "README.md", "exec"), names)

@@ -61,6 +61,7 @@ def test_damage_and_the_future_are_told_apart(tmp_path: Path) -> None:
     wrong = [
         *({"extractor": 7}, {"fingerprint": None}, {"weights": 5}, {"sampling_rate": "fast"}),
         *({"sampling_rate": None}, {"sampling_rate": -1.0}, {"sampling_rate": True}, {"measure": "kind"}),
+        *({"exclude": "*.mov"}, {"exclude": [3]}, {"exclude": ["/"]}, {"images": 1}, {"follow_links": None}),
     ]
     texts = ["[" * 100_000, "{", "[]", '{"extractor": "x"}', '{"format_version": 1}']
     for text in (*texts, *(json.dumps({**good, **change}) for change in wrong)):

@@ -10,9 +10,9 @@ import pytest
 from PIL import Image as PILImage
 
 from tests.media.makers import encode_with, flat, quarters
-from tests.support.videos import pan
+from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.media import Frames, iter_frames, read_frames, thumbnail, write_video
+from vidkin.media import Frames, iter_frames, iter_frames_at, read_frames, thumbnail, write_video
 from vidkin.media import decode as decode_module
 
 
@@ -220,3 +220,27 @@ def test_the_file_is_closed_when_reading_stops_early(ten_fps: Path) -> None:
 
 def open_files() -> list[str]:
     return [file.path for file in psutil.Process().open_files()]
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".avi"])
+def test_frames_at_chosen_times(tmp_path: Path, suffix: str) -> None:
+    """10 frames a second: at 0.05 s frame 0 is on screen, twice at 2.0 and 2.05 s frame 20, none after the end."""
+    codec = "mpeg4" if suffix == ".avi" else "libx264"
+    source = encode(tmp_path / f"clip{suffix}", pan("coffee", 40, width=96, height=64), codec=codec)
+    whole = read_frames(source, rate=None)
+    parts = list(iter_frames_at(source, [0.05, 1.0, 2.0, 2.05, 3.9, 60.0], batch=2))
+    assert [time for part in parts for time in part.timestamps] == pytest.approx([0.0, 1.0, 2.0, 3.9])
+    images = np.concatenate([part.images for part in parts])
+    assert np.array_equal(images, whole.images[[0, 10, 20, 39]])
+
+
+@pytest.mark.parametrize("times", [[], [-1.0], [1.0, 1.0], [2.0, 1.0]])
+def test_chosen_times_increase(tmp_path: Path, times: list[float]) -> None:
+    with pytest.raises(InvalidArgumentError, match="times must be at least one, at least 0 s, and increase"):
+        iter_frames_at(tmp_path / "clip.mp4", times)
+
+
+def test_chosen_times_after_the_end(tmp_path: Path) -> None:
+    source = encode(tmp_path / "clip.mp4", pan("coffee", 10, width=96, height=64))
+    with pytest.raises(MediaError, match=r"start 60.0 s is beyond the end \(1.0 s\)"):
+        list(iter_frames_at(source, [60.0]))

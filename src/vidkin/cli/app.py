@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
 import typer
@@ -36,7 +37,11 @@ class _Commands(LazyGroup):
         ),
         "search": LazyCommand(
             "vidkin.cli.videos.search:search",
-            "List the videos that match QUERY, best first, with the matching times.",
+            "List the videos that match each QUERY, best first, with the matching times.",
+        ),
+        "open": LazyCommand(
+            "vidkin.cli.videos.open:open_match",
+            "Show a match of QUERY in the system's video player, at the time where it matches.",
         ),
         "match": LazyCommand(
             "vidkin.cli.videos.match:match", "Score two videos and show which segments match."
@@ -101,7 +106,9 @@ class _Commands(LazyGroup):
             "vidkin.cli.doctor:doctor",
             "Check that every part works on this machine, and the health of the index.",
         ),
-        "man": LazyCommand("vidkin.cli.man:man", "Print the manual page; `vidkin man | man -l -` shows it."),
+        "man": LazyCommand(
+            "vidkin.cli.terminal.man:man", "Print the manual page; `vidkin man | man -l -` shows it."
+        ),
         "demo": LazyCommand(
             "vidkin.cli.demo:demo",
             "Build a small collection, then index, search, match, find duplicates, cut a film and train a model.",
@@ -114,7 +121,10 @@ class _Commands(LazyGroup):
         # They may stand anywhere, and belong to the program.
         own = [word for word in options if word in _ANYWHERE]
         args = [*own, *(word for word in options if word not in _ANYWHERE), *args[len(options) :]]
-        ctx.meta[_WANTS_JSON] = "--json" in options
+        ctx.meta[_WANTS_JSON] = "--json" in options or any(
+            name.partition("=")[0] in ("--format", "-f") and "json" in (name.partition("=")[2], value)
+            for name, value in pairwise([*options, ""])
+        )
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:

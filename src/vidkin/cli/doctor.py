@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
+from vidkin._base.plain_values import as_json
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.exit import Status
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
 from vidkin.cli.paths import open_index
 from vidkin.cli.tables import print_facts
 from vidkin.errors import CollectionDamagedError, CollectionNotFoundError
-from vidkin.rendering.json_values import as_json, print_json
+from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import printable
 
 if TYPE_CHECKING:

@@ -57,19 +57,25 @@ def open_index_for_writing(
     extractor: str | None = None,
     weights: Path | None = None,
     whitening: Path | None = None,
+    rate: float | None = None,
     create: bool = False,
 ) -> Index:
     """The index in this folder, writable; a new one if ``create`` is set and there is none.
 
     Raises:
         CollectionNotFoundError: There is no index in the folder and ``create`` is not set.
-        CollectionMismatchError: The index was made with another extractor.
+        CollectionMismatchError: The index was made with another extractor or another rate.
     """
     with meter("opening the index"):
         from vidkin.index import Index
 
         return Index.open(
-            folder.expanduser(), extractor=extractor, weights=weights, whitening=whitening, create=create
+            folder.expanduser(),
+            extractor=extractor,
+            weights=weights,
+            whitening=whitening,
+            rate=rate,
+            create=create,
         )
 
 

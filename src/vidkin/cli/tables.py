@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from vidkin._base.plain_values import as_json
 from vidkin.cli.console import is_roomy, note, path_text, table, terminal_width
-from vidkin.rendering.json_values import as_json
-from vidkin.rendering.text import clock, file_size, printable
+from vidkin.rendering.text import clock, clock_range, file_size, printable
 
 if TYPE_CHECKING:
     from vidkin.index import Match
@@ -23,6 +23,7 @@ UNRELATED = 0.2
 
 _LABELS = {
     "bytes": "size on disk",
+    "missing": "files that are gone",
     "seconds": "length of all videos",
     "sampling_rate": "frames per second of video",
 }
@@ -35,13 +36,16 @@ _NARROW = 70
 _MIRRORED = "↔"
 
 
-def print_matches(matches: Sequence[Match]) -> None:
+def print_matches(matches: Sequence[Match], *, first_rank: int = 1) -> None:
     """Rank, score, where it matches, and the file; further segments of a file on lines of their own."""
     rows: list[list[str | Text]] = []
-    for rank, match in enumerate(matches, start=1):
+    for rank, match in enumerate(matches, start=first_rank):
         style = "dim" if match.score < UNRELATED else ""
+        name = path_text(match.path, style=style)
+        if match.missing:
+            name.append(" (missing)", style="red")
         first = _segment_cells(match.segments[0]) if match.segments else [""] * len(_SEGMENT_COLUMNS)
-        rows.append([str(rank), f"{match.score:.2f}", *first, path_text(match.path, style=style)])
+        rows.append([str(rank), f"{match.score:.2f}", *first, name])
         rows += [["", "", *_segment_cells(segment), ""] for segment in match.segments[1:]]
     table(None, [("#", "right"), ("score", "right"), *_SEGMENT_COLUMNS, ("file", "left")], rows)
     _explain([segment for match in matches for segment in match.segments])
@@ -104,8 +108,8 @@ def _is_usual(segment: Segment) -> bool:
 
 def _range(start: float, end: float) -> str:
     """From when to when; in a narrow terminal without spaces, in a very narrow one in whole seconds."""
-    if is_roomy():
-        return f"{clock(start)} - {clock(end)}"
+    if is_roomy() or end <= start:
+        return clock_range(start, end)
     if (terminal_width() or 0) >= _NARROW:
         return f"{clock(start)}-{clock(end)}"
     # clock() has one decimal.

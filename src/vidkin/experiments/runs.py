@@ -12,8 +12,8 @@ from typing import Any
 
 from vidkin._base.atomic import write_text
 from vidkin._base.outputs import open_output
+from vidkin._base.plain_values import as_json
 from vidkin.errors import InvalidArgumentError
-from vidkin.rendering.json_values import as_json
 
 __all__ = [
     "OnProgress",

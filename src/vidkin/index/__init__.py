@@ -7,7 +7,10 @@ from vidkin.index.duplicates.removal.actions import FileAction, apply_plan, undo
 from vidkin.index.duplicates.removal.journal import Journal
 from vidkin.index.duplicates.removal.plans import DuplicatePlan, plan_removal, read_plan, write_plan
 from vidkin.index.info import IndexInfo
-from vidkin.index.ingest.executor import (
+from vidkin.index.ingest.files.rules import FolderRules
+from vidkin.index.ingest.files.scan import LINK_TO_FOLDER, Scan, VideoFile, is_gone, scan
+from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, IngestReport, Progress
+from vidkin.index.ingest.workers.executor import (
     Advanced,
     Described,
     Event,
@@ -16,12 +19,10 @@ from vidkin.index.ingest.executor import (
     Unreadable,
     WorkerSpec,
 )
-from vidkin.index.ingest.processes import ProcessExecutor
-from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, IngestReport, Progress
-from vidkin.index.ingest.scan import Scan, VideoFile, scan
-from vidkin.index.ingest.serial import SerialExecutor, describe_video
+from vidkin.index.ingest.workers.processes import ProcessExecutor
+from vidkin.index.ingest.workers.serial import SerialExecutor, describe_video
 from vidkin.index.records import Entry, VideoRecord, WindowVectors, to_stored
-from vidkin.index.repair import DamagedPart, repair
+from vidkin.index.repair import DamagedPart, check_files, repair
 from vidkin.index.sampling_rate import query_rate, sampling_rate
 from vidkin.index.search.compare import compare
 from vidkin.index.search.match import Comparison, Match
@@ -32,6 +33,7 @@ from vidkin.index.storage.memory import MemoryStore
 from vidkin.index.windows import window_vectors
 
 __all__ = [
+    "LINK_TO_FOLDER",
     "NO_WINDOW",
     "Advanced",
     "Comparison",
@@ -46,6 +48,7 @@ __all__ = [
     "Executor",
     "FileAction",
     "FileOutcome",
+    "FolderRules",
     "Idle",
     "Index",
     "IndexInfo",
@@ -68,8 +71,10 @@ __all__ = [
     "WindowVectors",
     "WorkerSpec",
     "apply_plan",
+    "check_files",
     "compare",
     "describe_video",
+    "is_gone",
     "plan_removal",
     "query_rate",
     "read_plan",

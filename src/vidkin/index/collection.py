@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
 
 from vidkin.errors import CollectionError
 from vidkin.features import FrameExtractor
-from vidkin.index.decisions import Decision, Decisions, decide_pair, forget_pair, list_decisions
+from vidkin.index.decisions import Decision, decide_pair, forget_pair, list_decisions
 from vidkin.index.duplicates.groups import DuplicateGroup
 from vidkin.index.info import IndexInfo, collect_info
-from vidkin.index.ingest.executor import Executor, WorkerSpec
-from vidkin.index.ingest.failure_log import ERRORS_FILE
-from vidkin.index.ingest.processes import ProcessExecutor, usable_processors
+from vidkin.index.ingest.files.scan import scan
+from vidkin.index.ingest.removal import remove_records
 from vidkin.index.ingest.report import IngestInterrupted, IngestReport, OnProgress
-from vidkin.index.ingest.scan import scan
-from vidkin.index.ingest.session import ingest
+from vidkin.index.ingest.update import update_index
+from vidkin.index.ingest.workers.executor import Executor, WorkerSpec
+from vidkin.index.ingest.workers.processes import ProcessExecutor, usable_processors
 from vidkin.index.lock import writer_lock
 from vidkin.index.manifest import Manifest
-from vidkin.index.opening import create_index, open_index_extractor, resolve_spec
+from vidkin.index.opening import create_index, open_index_extractor, remember_places, resolve_spec
 from vidkin.index.records import VideoRecord
-from vidkin.index.search.calibration import Calibration
-from vidkin.index.search.common import CommonFrames
+from vidkin.index.search.frame_queries import QuerySource
 from vidkin.index.search.match import Comparison, Match
 from vidkin.index.search.searcher import Searcher
 from vidkin.index.search.stage_recall import RecallReport
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.lance import LanceStore
-from vidkin.index.storage.lookup import find_records
+from vidkin.index.storage.lookup import has_record
 
 __all__ = ["Index"]
 
@@ -72,6 +71,7 @@ class Index:
         extractor: str | None = None,
         weights: PathLike | None = None,
         whitening: PathLike | None = None,
+        rate: float | None = None,
         create: bool = False,
         read_only: bool = False,
         store: VectorStore | None = None,
@@ -85,6 +85,7 @@ class Index:
             weights: The network's weights, a safetensors file; for a new index, or where the file moved (which
                 is remembered unless ``read_only``).
             whitening: Of the features, a safetensors file; likewise.
+            rate: Frames per second that a new index has of ordinary videos, default 1.
             create: Make the index if there is none. It is made without this, too, if an extractor is named.
             read_only: Refuse to write; never makes an index.
             store: Keeps records, features and windows; default a :class:`LanceStore` in the folder. Settings,
@@ -93,15 +94,15 @@ class Index:
 
         Raises:
             CollectionNotFoundError: There is no index and none is to be made.
-            CollectionMismatchError: It was made with another extractor or other weights.
+            CollectionMismatchError: It was made with another extractor, other weights or another rate.
             CollectionError: It is damaged or made by a newer vidkin, or the folder holds other files.
             ExtractorError: The extractor cannot be opened.
         """
         folder = Path(path).expanduser().absolute()
         if (create or extractor is not None) and not read_only and not Manifest.exists(folder):
-            create_index(folder, resolve_spec(None, extractor, weights, whitening))
+            create_index(folder, resolve_spec(None, extractor, weights, whitening, rate))
         manifest = Manifest.read(folder)
-        spec = resolve_spec(manifest, extractor, weights, whitening)
+        spec = resolve_spec(manifest, extractor, weights, whitening, rate)
         index = cls(
             folder, manifest, LanceStore(folder) if store is None else store, spec, read_only=read_only
         )
@@ -109,7 +110,7 @@ class Index:
             # Opened now, so that a wrong extractor is an error here and not in the first search.
             _logger.debug("%s: features by %s", folder, index.extractor.fingerprint)
             if not read_only:
-                index._remember_places()
+                index.manifest = remember_places(folder, manifest, spec)
         return index
 
     @property
@@ -128,6 +129,9 @@ class Index:
         *,
         workers: int | None = None,
         prune: bool = False,
+        exclude: Iterable[str] | None = None,
+        follow_links: bool | None = None,
+        images: bool | None = None,
         on_progress: OnProgress | None = None,
         retry_broken: bool = False,
         wait: float = 0.0,
@@ -140,9 +144,13 @@ class Index:
         memory, an internal error, whose traceback is in ``errors.log`` of the index) the next call reads it again.
 
         Args:
-            paths: Folders, files or patterns, see :func:`vidkin.index.ingest.scan.scan`.
+            paths: Folders, files or patterns, see :func:`vidkin.index.ingest.files.scan.scan`.
             workers: Number of processes that decode; default one a processor.
-            prune: Remove videos of these folders whose files are gone from the index.
+            prune: Remove videos of these folders from the index whose files are gone or excluded.
+            exclude: Patterns of files and folders to leave out, see :class:`vidkin.index.FolderRules`. This,
+                ``follow_links`` and ``images`` are remembered; None leaves each as it was.
+            follow_links: Also look into links to folders.
+            images: Also take the photographs in folders; each is a video of one frame.
             on_progress: Called for each file settled and now and then in between.
             retry_broken: Read files again, too, that are broken themselves and did not change.
             wait: Seconds to wait for another writer.
@@ -156,19 +164,22 @@ class Index:
         if executor is None:
             workers = usable_processors() if workers is None else workers
             executor = ProcessExecutor(self.worker_spec, workers=workers)
-        files = scan([paths] if isinstance(paths, str | os.PathLike) else paths)
+        rules = self.manifest.rules.changed(exclude, follow_links, images)
+        files = scan([paths] if isinstance(paths, str | os.PathLike) else paths, rules)
         with writer_lock(self.path, wait=wait):
-            self.store.recover()
-            report = ingest(
+            if rules != self.manifest.rules:
+                self.manifest = replace(self.manifest, **asdict(rules))
+                self.manifest.write(self.path)
+            report = update_index(
+                self.path,
+                self.manifest,
                 self.store,
                 files,
                 executor,
-                base_rate=self.manifest.sampling_rate,
                 calibrate=self._searcher.calibration.calibrate,
                 prune=prune,
                 retry_broken=retry_broken,
                 on_progress=on_progress,
-                errors_file=self.path / ERRORS_FILE,
             )
             try:
                 self.store.optimize()
@@ -179,11 +190,16 @@ class Index:
             return report
 
     def remove(self, paths: PathLike | Iterable[PathLike], *, wait: float = 0.0) -> int:
-        """Forget files, and all files of folders; returns the number of records removed.
+        """Forget files, and all files of folders, until :meth:`add` names them again.
+
+        A file that is in a folder which is added stays removed.
 
         Args:
             paths: Files and folders.
             wait: Seconds to wait for another writer.
+
+        Returns:
+            The number of records removed, those of broken files included.
 
         Raises:
             NotIndexedError: One of the paths is not in the index; then nothing is removed.
@@ -192,23 +208,22 @@ class Index:
         self._check_writable()
         names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         with writer_lock(self.path, wait=wait):
-            self.store.recover()
-            ids = {record.id for name in names for record in find_records(self.store, name)}
-            self.store.remove(ids)
-            return len(ids)
+            return remove_records(self.path, self.store, names)
 
     def search(
         self,
-        query: PathLike,
+        query: QuerySource,
         *,
         start: float | None = None,
         end: float | None = None,
+        frame_rate: float | None = None,
         limit: int = 10,
+        offset: int = 0,
         threshold: float = 0.0,
         mirrored: bool = True,
         candidates: int = 100,
     ) -> list[Match]:
-        """The videos of the index that match a file, best first, and where.
+        """The videos of the index that match a query, best first, and where.
 
         An index made with a trained model ranks all candidates by kind instead: the same, the same kind, something
         else. Then scores are specific to the model and matches have no segments
@@ -218,9 +233,13 @@ class Index:
         the same bytes always has a score of 1, even one of black frames only.
 
         Args:
-            query: A video (or image) file; it need not be in the index.
+            query: A video (or image) file, which need not be in the index, a PIL image, a uint8 array [H, W, 3] or
+                [T, H, W, 3], or :class:`vidkin.media.Frames`. A picture has segments without length in the query, which
+                show the moment of each video that it is from.
             start, end: Only this stretch of it, seconds.
+            frame_rate: Frames per second of an array.
             limit: At most this many matches.
+            offset: Leave out so many of the best ones.
             threshold: Leave out scores below this; 0.2 leaves out nearly all that is unrelated.
             mirrored: Also find copies that were flipped left to right; takes about twice as long.
             candidates: Number of videos that are compared exactly; more find more where recall is low
@@ -234,7 +253,9 @@ class Index:
             query,
             start=start,
             end=end,
+            frame_rate=frame_rate,
             limit=limit,
+            offset=offset,
             threshold=threshold,
             mirrored=mirrored,
             candidates=candidates,
@@ -341,16 +362,6 @@ class Index:
         """Numbers about the index."""
         return collect_info(self.path, self.manifest, self.store)
 
-    def check_files(self) -> None:
-        """Read the small files beside the store.
-
-        Raises:
-            CollectionDamagedError: One of them is there and cannot be read.
-        """
-        Calibration.read(self.path)
-        CommonFrames.open(self.path)
-        Decisions.open(self.path)
-
     def refresh(self) -> bool:
         """See what other processes wrote since; True if there is something new."""
         return self._searcher.refresh()
@@ -358,6 +369,15 @@ class Index:
     def close(self) -> None:
         """Release memory and files; the index cannot be used afterwards."""
         self.store.close()
+
+    def __len__(self) -> int:
+        return self.store.count()
+
+    def __iter__(self) -> Iterator[VideoRecord]:
+        return iter(self.videos())
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str | os.PathLike) and has_record(self.store, path)
 
     def __enter__(self) -> Index:
         return self
@@ -377,14 +397,3 @@ class Index:
             raise CollectionError(
                 f"{self.path} was opened read-only; open it with read_only=False to change it"
             )
-
-    def _remember_places(self) -> None:
-        """Note where the model, the weights and the whitening are now; they are known to be the same."""
-        spec = self.worker_spec
-        manifest = replace(
-            self.manifest, extractor=spec.extractor, weights=spec.weights, whitening=spec.whitening
-        )
-        if manifest != self.manifest:
-            with writer_lock(self.path, wait=10.0):
-                manifest.write(self.path)
-            self.manifest = manifest

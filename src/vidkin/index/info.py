@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from vidkin._base.plain_values import fields_as_json
+from vidkin.index.ingest.files.scan import is_gone
 from vidkin.index.manifest import Manifest
 from vidkin.index.storage.contract import VectorStore
 
@@ -24,6 +27,7 @@ class IndexInfo:
         sampling_rate: Frames per second of ordinary videos.
         videos: Number of videos that can be searched.
         broken: Number of files that cannot be read, or must be read again.
+        missing: Number of files that are not there any more; what the index holds of them can still be searched.
         damaged: Number of videos of which a part could not be read; ``vidkin info --videos`` says what.
         frames: Number of frames with features.
         windows: Number of windows that the first stage of search looks at.
@@ -40,12 +44,17 @@ class IndexInfo:
     sampling_rate: float
     videos: int
     broken: int
+    missing: int
     damaged: int
     frames: int
     windows: int
     seconds: float
     bytes: int
     created: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for :func:`json.dumps`."""
+        return fields_as_json(self)
 
 
 def collect_info(folder: Path, manifest: Manifest, store: VectorStore) -> IndexInfo:
@@ -66,6 +75,7 @@ def collect_info(folder: Path, manifest: Manifest, store: VectorStore) -> IndexI
         sampling_rate=manifest.sampling_rate,
         videos=sum(record.status == "ok" for record in records),
         broken=sum(record.status != "ok" for record in records),
+        missing=sum(is_gone(record.path) for record in records),
         damaged=sum(bool(record.damage) for record in records),
         frames=sum(record.frames for record in records),
         windows=sum(record.windows for record in records),

@@ -18,6 +18,7 @@ from vidkin.errors import (
     CollectionMismatchError,
     CollectionNotFoundError,
 )
+from vidkin.index.ingest.files.rules import FolderRules
 from vidkin.index.lock import HOLDER_FILE, LOCK_FILE, writer_lock
 from vidkin.index.storage.files import write_whole
 from vidkin.index.writer_queue import QUEUE_FOLDER
@@ -50,6 +51,8 @@ class Manifest:
         whitening: Absolute path of the whitening, if a file was named.
         sampling_rate: Frames per second of ordinary videos.
         measure: Name of the scorer that the features are made for, see :func:`vidkin.similarity.open_scorer`.
+        exclude, follow_links, images: What is taken of folders, see
+            :class:`vidkin.index.FolderRules`.
         created: ISO 8601 time.
         vidkin_version: Of the program that made it.
         format_version: Of the layout on disk.
@@ -61,6 +64,9 @@ class Manifest:
     whitening: str | None = None
     sampling_rate: float = 1.0
     measure: str = "copies"
+    exclude: tuple[str, ...] = ()
+    follow_links: bool = False
+    images: bool = False
     created: str = ""
     vidkin_version: str = ""
     format_version: int = FORMAT_VERSION
@@ -111,12 +117,27 @@ class Manifest:
                 problem = f"{name} is {values[name]!r}"
         if problem is None and not 0 < values.get("sampling_rate", 1.0) < math.inf:
             problem = f"sampling_rate is {values['sampling_rate']}"
+        exclude = values.get("exclude", [])
+        if not isinstance(exclude, list) or not all(
+            isinstance(pattern, str) and pattern.strip("/") for pattern in exclude
+        ):
+            problem = f"exclude is {exclude!r}"
+        for name in ("follow_links", "images"):
+            if not isinstance(values.get(name, False), bool):
+                problem = f"{name} is {values[name]!r}"
         if values.get("measure", "copies") not in available_scorers():
             problem = f"measure is {values['measure']!r}"
         if problem is not None:
             raise CollectionDamagedError(f"{path} is damaged ({problem}); {_REMEDY}")
         known = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in values.items() if name in known})
+        return cls(
+            **{name: value for name, value in values.items() if name in known} | {"exclude": tuple(exclude)}
+        )
+
+    @property
+    def rules(self) -> FolderRules:
+        """What is taken of folders."""
+        return FolderRules(self.exclude, self.follow_links, self.images)
 
     def write(self, folder: Path) -> None:
         """Write it whole or not at all."""

@@ -6,14 +6,21 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from vidkin.errors import CollectionError, UnknownExtractorError
+from vidkin.errors import (
+    CollectionError,
+    CollectionMismatchError,
+    InvalidArgumentError,
+    UnknownExtractorError,
+)
 from vidkin.features import FrameExtractor, absolute_name
-from vidkin.index.ingest.executor import WorkerSpec
+from vidkin.index.ingest.workers.executor import WorkerSpec
+from vidkin.index.lock import writer_lock
 from vidkin.index.manifest import Manifest, create_manifest
 
-__all__ = ["create_index", "open_index_extractor", "resolve_spec"]
+__all__ = ["create_index", "open_index_extractor", "remember_places", "resolve_spec"]
 
 PathLike = str | os.PathLike[str]
+_HIGHEST_RATE = 30.0
 
 
 def create_index(folder: Path, spec: WorkerSpec) -> None:
@@ -44,6 +51,7 @@ def resolve_spec(
     extractor: str | None = None,
     weights: PathLike | None = None,
     whitening: PathLike | None = None,
+    rate: float | None = None,
 ) -> WorkerSpec:
     """The extractor that a caller names, completed by what the index was made with.
 
@@ -51,11 +59,26 @@ def resolve_spec(
         manifest: Of the index; None for a new one.
         extractor: Name; default that of the index, ``classical`` for a new one.
         weights, whitening: Files; default those of the index, unless another extractor is named.
+        rate: Frames per second; default that of the index, 1 for a new one.
+
+    Raises:
+        InvalidArgumentError: The rate is out of its range.
+        CollectionMismatchError: The index was made with another rate.
     """
+    if rate is not None and not 0 < rate <= _HIGHEST_RATE:
+        raise InvalidArgumentError(
+            f"rate must be above 0 and at most {_HIGHEST_RATE:g} frames per second, got {rate}"
+        )
+    if manifest is not None and rate not in (None, manifest.sampling_rate):
+        raise CollectionMismatchError(
+            f"the rate of the index is {manifest.sampling_rate:g} (frames per second), got {rate:g}; leave it out, or "
+            "make a new index in another folder"
+        )
     named = WorkerSpec(
         "classical" if extractor is None else absolute_name(extractor),
         _absolute(weights),
         _absolute(whitening),
+        1.0 if rate is None else float(rate),
     )
     if manifest is None:
         return named
@@ -101,6 +124,20 @@ def open_index_extractor(folder: Path, manifest: Manifest, spec: WorkerSpec) -> 
         ) from error
     manifest.check(folder, extractor.fingerprint)
     return extractor
+
+
+def remember_places(folder: Path, manifest: Manifest, spec: WorkerSpec) -> Manifest:
+    """Note where the model, the weights and the whitening of an index are now; they are known to be the same.
+
+    Args:
+        folder, manifest: Of the index.
+        spec: From :func:`resolve_spec`.
+    """
+    changed = replace(manifest, extractor=spec.extractor, weights=spec.weights, whitening=spec.whitening)
+    if changed != manifest:
+        with writer_lock(folder, wait=10.0):
+            changed.write(folder)
+    return changed
 
 
 def _absolute(path: PathLike | None) -> str | None:

@@ -6,10 +6,11 @@ Shape legend: T frames, V views, R regions, D dimension of a descriptor, W windo
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 
+from vidkin._base.plain_values import fields_as_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity import FrameFeatures
 
@@ -26,8 +27,8 @@ class VideoRecord:
         path: Absolute path; names that are not valid UTF-8 are surrogate-escaped, as in :func:`os.fsdecode`.
         size: Bytes.
         mtime_ns: Time of the last change of the file, nanoseconds since the epoch; 0 for a stale record.
-        content_hash: Of the file's bytes, see :func:`vidkin.index.ingest.content.content_hash`; empty where it is not
-            known, since the file changed while it was being read.
+        content_hash: Of the file's bytes, see :func:`vidkin.index.ingest.files.content.content_hash`; empty where it is
+            not known, since the file changed while it was being read.
         status: "ok"; "broken" when the file itself cannot be read; "stale" when its features were lost, were made while
             the file changed, or could not be made for a cause that may pass: the next :meth:`Index.add` of the file
             reads it whatever it is like by then.
@@ -79,6 +80,10 @@ class VideoRecord:
     def needs_reindex(self) -> bool:
         """The file must be read again, even if it has not changed since."""
         return self.status == "stale"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for :func:`json.dumps`."""
+        return fields_as_json(self)
 
     def as_stale(self, cause: str) -> VideoRecord:
         """This record without features, waiting for its file to be read again.

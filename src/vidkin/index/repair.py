@@ -10,6 +10,7 @@ from pathlib import Path
 
 from vidkin.errors import CollectionDamagedError, CollectionError
 from vidkin.index.decisions import Decisions
+from vidkin.index.ingest.removal import RemovedPaths
 from vidkin.index.lock import writer_lock
 from vidkin.index.manifest import Manifest
 from vidkin.index.records import VideoRecord
@@ -19,7 +20,7 @@ from vidkin.index.storage.files import writing
 from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, LanceStore, windows_address
 from vidkin.index.storage.table import LanceTable, new_session
 
-__all__ = ["DamagedPart", "repair"]
+__all__ = ["DamagedPart", "check_files", "repair"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,18 @@ def repair(
         finally:
             store.close()
     return tuple(damaged)
+
+
+def check_files(folder: Path) -> None:
+    """Read the small files of an index, which lie beside its store.
+
+    Raises:
+        CollectionDamagedError: One of them is there and cannot be read.
+    """
+    Calibration.read(folder)
+    CommonFrames.open(folder)
+    Decisions.open(folder)
+    RemovedPaths.open(folder)
 
 
 def _remove_small_files(folder: Path) -> list[DamagedPart]:

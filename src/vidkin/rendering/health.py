@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from vidkin.errors import CollectionDamagedError, VidkinError
-from vidkin.index import Index
+from vidkin.index import Index, check_files
 from vidkin.rendering.machine import Finding
 from vidkin.rendering.text import number
 
@@ -33,7 +33,7 @@ def inspect_index(folder: Path) -> tuple[Finding, ...]:
 
 
 def _inspect_files(index: Index) -> Finding:
-    index.check_files()
+    check_files(index.path)
     missing = index.store.missing()
     if not missing:
         return Finding(INDEX_FILES, "ok", "complete; --repair also reads all of them")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["clock", "file_size", "number", "percent", "printable"]
+__all__ = ["clock", "clock_range", "file_size", "number", "percent", "printable"]
 
 
 def clock(seconds: float) -> str:
@@ -19,6 +19,15 @@ def clock(seconds: float) -> str:
     hours, minutes = divmod(minutes, 60)
     tail = f"{rest // 10:02d}.{rest % 10}"
     return f"{hours}:{minutes:02d}:{tail}" if hours else f"{minutes}:{tail}"
+
+
+def clock_range(start: float, end: float) -> str:
+    """From when to when in seconds; nothing where both are the same, as for a picture.
+
+    >>> clock_range(4.5, 75.25), clock_range(0.0, 0.0)
+    ('0:04.5 - 1:15.3', '')
+    """
+    return f"{clock(start)} - {clock(end)}" if end > start else ""
 
 
 def file_size(size: int) -> str:

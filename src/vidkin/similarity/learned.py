@@ -68,7 +68,8 @@ class LearnedScorer:
     ``score = .2 + .8 (s - u) / (s0 - u)`` above u, ``.2 (s - m) / (u - m)`` below, cut to [0, 1]. So a video scores 1
     with itself, and unrelated videos score below .2.
 
-    Segments are lines through ``map = calibrated frame similarity x learned map``, both from 0 to 1.
+    Segments are lines through ``map = calibrated frame similarity x clamp(2 (l - m) / (s0 - m), 0, 1)`` with l the
+    learned map: what is half as sure as the video itself counts fully, as cells at the edge of a match are less sure.
 
     Attributes:
         comparator: The network.
@@ -124,7 +125,9 @@ class LearnedScorer:
         if shorter.itself is None:
             shorter.itself = self._compare(shorter, shorter)[0]
         score = self._calibrate(raw, shorter.itself)
-        frame_map = whole * (learned.T if is_swapped else learned)
+        span = max(shorter.itself - self.unrelated[0], 1e-6) / 2
+        sure = ((learned - self.unrelated[0]) / span).clamp(0, 1)
+        frame_map = whole * (sure.T if is_swapped else sure)
         segments: tuple[Segment, ...] = ()
         if score > 0:
             segments = tuple(
@@ -143,14 +146,14 @@ class LearnedScorer:
         return PairScore(score, tuple(segment.cut(*ends) for segment in segments), frame_map)
 
     def _compare(self, shorter: _Side, longer: _Side) -> tuple[float, torch.Tensor]:
-        """The raw score, and the learned map spread over all frames [Ts, Tl] from 0 to 1; empty without frames."""
+        """The raw score, and the learned map [Ts, Tl] spread over all frames, in [-1, 1]; empty without frames."""
         if not (len(shorter.rows) and len(longer.rows)):
             return -1.0, torch.zeros(0, 0)
         frame_map = self.comparator.frame_map(shorter.values, longer.values)
         rows, columns = _common_clock(shorter, longer, frame_map)
         learned = self.comparator.learned_map(frame_map[rows][:, columns])
         raw = self._best_window(learned)
-        spread = (learned / 2 + 0.5).float()
+        spread = learned.float()
         for axis, (side, places) in enumerate(((shorter, rows), (longer, columns))):
             # Each frame has the value of the compared frame before it, which stands for `reduction` of them.
             times = side.features.timestamps

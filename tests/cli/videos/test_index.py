@@ -113,6 +113,54 @@ def test_what_is_gone_is_forgotten_on_request(library: Library, tmp_path: Path) 
     assert pruned["videos"] == 1
 
 
+def test_missing_files_are_told_and_marked(library: Library, tmp_path: Path) -> None:
+    folder, index = tmp_path / "mine", copied(library, tmp_path / "index")
+    shutil.copytree(library.folder, folder)
+    run("index", folder, "--index", index, "--workers", "1")
+    (folder / "rocket.mp4").unlink()
+    shown = run("index", folder, "--index", index)
+    assert "1 file of the index are gone" not in shown.err
+    assert "1 file of the index is gone from these folders; --prune removes it" in shown.err
+    assert any("rocket.mp4" in row for row in _rows(shown.out))
+    assert [
+        Path(item["path"]).name for item in run("index", folder, "--index", index, "--json").json["missing"]
+    ] == ["rocket.mp4"]
+    query = library.folder / "rocket.mp4"
+    found = run("search", query, "--index", index, "--threshold", "0.9", "--json").json["matches"]
+    assert {match["path"]: match["missing"] for match in found} == {
+        str(query): False,
+        str(folder / "rocket.mp4"): True,
+    }
+    assert "rocket.mp4 (missing)" in run("search", query, "--index", index).out
+    assert "rocket.mp4 (missing)" in run("info", "--videos", "--index", index).out
+    assert run("info", "--index", index, "--json").json["missing"] == 1
+    assert run("doctor", "--index", index, "--json").json["index"]["missing"] == 1
+    assert "files that are gone" in run("info", "--index", index).out
+
+
+def test_what_is_left_out_is_listed_on_request(library: Library, tmp_path: Path) -> None:
+    folder, index = tmp_path / "some", copied(library, tmp_path / "index")
+    (folder / "proxies").mkdir(parents=True)
+    shutil.copy(library.folder / "rocket.mp4", folder)
+    shutil.copy(library.folder / "rocket.mp4", folder / "proxies")
+    (folder / "notes.txt").write_text("hello")
+    (folder / "link").symlink_to(library.folder)
+    shown = run(
+        "index", folder, "--index", index, "--exclude", "proxies/", "--list-skipped", "--workers", "1"
+    )
+    assert "excluded by proxies/" in shown.out
+    assert "its name is not that of a video" in shown.out
+    shown = run("index", folder, "--index", index)  # the pattern is remembered
+    assert "1 link to a folder was not followed; --follow-links follows it" in shown.err
+    words = ("index", folder, "--index", index, "--workers", "1", "--json")
+    report = run(*words, "--exclude", "*.mkv", "--list-skipped").json
+    assert [Path(item["path"]).name for item in report["skipped"]] == ["link", "notes.txt", "proxies"]
+    report = run(*words, "--no-exclude", "--follow-links").json
+    added = [os.path.relpath(item["path"], folder) for item in report["added"]]
+    assert added == [*(f"link/{name}" for name in library.names), "proxies/rocket.mp4"]
+    assert "skipped" not in report
+
+
 def test_names_that_are_not_unicode_go_through(tmp_path: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.mp4"))
     os.rename(encode(tmp_path / "plain.mp4", pan("coffee", 20)), path)
@@ -156,6 +204,12 @@ def test_remove_forgets_and_touches_no_file(library: Library, tmp_path: Path) ->
     assert run("remove", library.folder / "sub folder", "--index", index).out.endswith(
         "1 video removed, 3 left\n"
     )
+    found = run("index", library.folder, "--index", index, "--json").json
+    assert (found["added"], found["videos"]) == ([], 3)  # its folder does not bring it back
+    (tmp_path / "bad.mp4").write_text("no video")
+    run("index", tmp_path / "bad.mp4", "--index", index, "--workers", "1", status=3)
+    words = (tmp_path / "bad.mp4", library.folder / "rocket.mp4", "--index", index)
+    assert run("remove", *words).out.endswith("1 video and 1 broken file removed, 2 left\n")
     assert (library.folder / "sub folder" / "día 山 [2].mp4").is_file()
     outcome = run("remove", tmp_path / "unknown.mp4", "--index", index, status=3)
     assert "unknown.mp4" in outcome.err

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from tests.cli.conftest import Library, run
 from tests.support.videos import encode, pan
@@ -56,11 +57,71 @@ def test_search_with_a_stretch(library: Library) -> None:
     assert segment["target_start"] == pytest.approx(segment["query_start"], abs=0.5)  # the query's own time
 
 
+def test_several_clips_in_one_call(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "bad.mp4").write_text("no video")
+    words = (
+        "search",
+        library.clip,
+        tmp_path / "bad.mp4",
+        library.folder / "rocket.mp4",
+        "--index",
+        library.index,
+    )
+    outcome = run(*words, "--json", status=1)
+    first, bad, last = outcome.json["searches"]
+    assert {Path(match["path"]).name for match in first["matches"][:2]} == {
+        "coffee.mp4",
+        "copy of coffee.mp4",
+    }
+    assert bad["query"] == str(tmp_path / "bad.mp4")
+    assert bad["error"] in outcome.err
+    assert Path(last["matches"][0]["path"]).name == "rocket.mp4"
+    shown = run(*words, "-t", "0.5", status=1).out
+    assert shown.index("clip of coffee.mp4:") < shown.index("copy of coffee.mp4") < shown.index("rocket.mp4:")
+
+
+def test_formats(library: Library) -> None:
+    words = ("search", library.clip, "--index", library.index, "-t", "0.5")
+    assert run(*words, "--format", "json").json == run(*words, "--json").json
+    header, *rows = (line.split("\t") for line in run(*words, "--format", "tsv").out.splitlines())
+    first = dict(zip(header, rows[0], strict=True))
+    found = run(*words, "--json").json["matches"]
+    assert (first["query"], first["rank"], first["path"]) == (str(library.clip), "1", found[0]["path"])
+    assert float(first["target_start"]) == pytest.approx(found[0]["segments"][0]["target_start"], abs=1e-3)
+    assert (first["missing"], first["mirrored"]) == ("no", "no")
+    assert len(rows) == sum(len(match["segments"]) for match in found)
+    lines = run(*words, "--format", "plain").out.splitlines()
+    assert [line[:6] for line in lines] == [f"{match['score']:.2f}  " for match in found]
+    assert all(line.endswith(match["path"]) for line, match in zip(lines, found, strict=True))
+    outcome = run("search", "gone.mp4", "--index", library.index, "--format", "json", status=3)
+    assert outcome.json["error"]["kind"] == "MediaError"
+
+
+def test_the_best_matches_can_be_left_out(library: Library) -> None:
+    words = ("search", library.clip, "--index", library.index, "--json")
+    every, rest = run(*words).json["matches"], run(*words, "--offset", "1").json["matches"]
+    assert rest == every[1:]
+    assert rest[0]["rank"] == 2
+    outcome = run(*words[:-1], "--offset", "50")
+    assert "no more matches with a score of at least 0" in outcome.out
+
+
+def test_a_picture_is_shown_without_times_of_its_own(library: Library, tmp_path: Path) -> None:
+    picture = tmp_path / "photo.jpg"
+    Image.fromarray(list(pan("coffee", 60))[57]).save(picture)
+    shown = run("search", picture, "--index", library.index, "-n", "1").out
+    assert "coffee.mp4" in shown
+    assert "0:05." in shown
+    assert "query" not in shown
+    segment = run("search", picture, "--index", library.index, "--json").json["matches"][0]["segments"][0]
+    assert (segment["query_start"], segment["query_end"]) == (0.0, 0.0)
+    assert segment["target_start"] == pytest.approx(5.7, abs=0.3)
+
+
 def test_no_match_is_said_and_is_no_failure(library: Library, tmp_path: Path) -> None:
     stranger = encode(tmp_path / "stranger.mp4", pan("gravel", 50))
     outcome = run("search", stranger, "--index", library.index, "--threshold", "0.9")
     assert "nothing similar found" in outcome.out
-    assert "No video has a score of at least 0.9" in outcome.err
     # The whole command for features that see more.
     assert f"`vidkin index {library.folder} --index views.vidkin --extractor vidkin`" in outcome.err
     assert f"`vidkin search {stranger} --index views.vidkin`" in outcome.err

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from tests.experiments.copies.conftest import SMALL
+from vidkin._base.plain_values import as_json
 from vidkin.experiments.copies import (
     CopyResults,
     CopyStudy,
@@ -21,7 +22,6 @@ from vidkin.experiments.copies import (
     find_recordings,
     run_copy_study,
 )
-from vidkin.rendering.json_values import as_json
 
 
 @pytest.fixture(scope="module")

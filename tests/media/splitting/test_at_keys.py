@@ -208,3 +208,16 @@ def test_what_lies_beside_the_source_is_not_replaced(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["film-002.mp4", "film.mp4"]
     for _ in range(2):  # in a folder of their own, pieces are made anew
         assert len(split_video(path, tmp_path / "pieces", [0.0, 1.0]).pieces) == 2
+
+
+def test_parts_that_are_not_wanted_take_no_frames_of_their_neighbors(tmp_path: Path) -> None:
+    """Key frames each second: the part from 1.5 to 2.5 s is in the piece from 1 to 3 s."""
+    path = encode(tmp_path / "film.mp4", pan("coffee", 50, width=96, height=64), options=KEYS_EVERY_10)
+    (piece,) = split_video(path, tmp_path / "out", [0.0, 1.5, 2.5], names=[None, "the one", None]).pieces
+    assert (Path(piece.path).name, piece.parts) == ("the one.mp4", (1,))
+    assert (piece.start, piece.end) == (pytest.approx(1.0), pytest.approx(3.0))
+    assert len(read_frames(piece.path, rate=None)) == 20
+    (last,) = split_video(path, tmp_path / "out", [0.0, 4.2], names=[None, "last"]).pieces
+    assert (last.start, last.end, last.parts) == (pytest.approx(4.0), pytest.approx(5.0), (1,))
+    with pytest.raises(InvalidArgumentError, match="names must be one per part, 2, got 1"):
+        split_video(path, tmp_path / "out", [0.0, 1.0], names=["a"])

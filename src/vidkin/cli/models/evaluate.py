@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from vidkin._base.plain_values import as_json
 from vidkin.cli.console import error_line, meter, note, table
 from vidkin.cli.exit import Status
 from vidkin.cli.models.train import toml_or_text
 from vidkin.cli.options import JsonOption, parse_setting
 from vidkin.errors import InvalidArgumentError
-from vidkin.rendering.json_values import as_json, print_json
+from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import number
 
 __all__ = ["evaluate"]

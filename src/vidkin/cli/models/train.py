@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vidkin._base.plain_values import as_json
 from vidkin._base.toml import parse_toml
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.exit import Status
 from vidkin.cli.options import JsonOption, parse_setting
 from vidkin.errors import InvalidArgumentError
-from vidkin.rendering.json_values import as_json, print_json
+from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import number
 
 if TYPE_CHECKING:

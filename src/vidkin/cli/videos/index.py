@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin.cli.console import error_line, meter, path_text, say, table
+from vidkin.cli.console import error_line, meter, note, path_text, say, table
 from vidkin.cli.exit import Status
 from vidkin.cli.options import (
     DEFAULT_INDEX,
@@ -43,9 +43,51 @@ def index(
         int | None,
         typer.Option("--workers", "-w", min=1, help="Worker processes.", show_default="one per processor"),
     ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude",
+            metavar="PATTERN",
+            help="Leave out files and folders of this name, for example '*proxy*' or Trash/. May be repeated; "
+            "remembered by the index.",
+        ),
+    ] = None,
+    no_exclude: Annotated[
+        bool, typer.Option("--no-exclude", help="Forget the patterns that the index remembers.")
+    ] = False,
+    follow_links: Annotated[
+        bool | None,
+        typer.Option(
+            "--follow-links/--no-follow-links",
+            help="Also look into links to folders. Remembered by the index.",
+            show_default="no",
+        ),
+    ] = None,
+    images: Annotated[
+        bool | None,
+        typer.Option(
+            "--images/--no-images",
+            help="Also add the photographs in folders. Remembered by the index.",
+            show_default="no",
+        ),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            "--rate",
+            min=0.0,
+            help="Frames per second of a new index; more find shorter moments and take more time and space.",
+            show_default="1",
+        ),
+    ] = None,
+    list_skipped: Annotated[
+        bool, typer.Option("--list-skipped", help="List the files and folders that were left out, and why.")
+    ] = False,
     prune: Annotated[
         bool,
-        typer.Option("--prune", help="Remove videos from the index whose files are gone from these folders."),
+        typer.Option(
+            "--prune", help="Remove videos of these folders from the index whose files are gone or excluded."
+        ),
     ] = False,
     retry_broken: Annotated[
         bool, typer.Option("--retry-broken", help="Read broken files again even if they have not changed.")
@@ -64,14 +106,28 @@ def index(
     """
     name = extractor_name(extractor, model)
     with open_index_for_writing(
-        index, extractor=name, weights=weights, whitening=whitening, create=True
+        index, extractor=name, weights=weights, whitening=whitening, rate=rate, create=True
     ) as collection:
-        report = fill(collection, paths, workers=workers, prune=prune, retry_broken=retry_broken, wait=wait)
+        remembered = () if no_exclude else collection.manifest.exclude
+        report = fill(
+            collection,
+            paths,
+            workers=workers,
+            prune=prune,
+            retry_broken=retry_broken,
+            wait=wait,
+            exclude=dict.fromkeys([*remembered, *(exclude or ())]),
+            follow_links=follow_links,
+            images=images,
+        )
         info = collection.info()
     if json:
-        print_json({"index": index, **dict(_outcomes(report)), "videos": info.videos})
+        skipped = {"skipped": report.skipped} if list_skipped else {}
+        outcomes = {**dict(_outcomes(report)), "missing": report.missing, **skipped}
+        print_json({"index": index, **outcomes, "videos": info.videos})
     else:
         print_report(report)
+        _print_left_out(report, list_skipped=list_skipped)
         say(path_text(index).append(f": {number(info.videos, 'video')}"))
     if not report.usable and not report.removed:
         if not report.broken:
@@ -89,8 +145,11 @@ def fill(
     prune: bool = False,
     retry_broken: bool = False,
     wait: float = 0.0,
+    exclude: Iterable[str] | None = None,
+    follow_links: bool | None = None,
+    images: bool | None = None,
 ) -> IngestReport:
-    """Add files and folders to an index, with a progress bar."""
+    """Add files and folders to an index, with a progress bar; options as of :meth:`vidkin.Index.add`."""
     with meter("indexing") as bar:
         began: float | None = None
 
@@ -108,6 +167,9 @@ def fill(
             prune=prune,
             retry_broken=retry_broken,
             wait=wait,
+            exclude=exclude,
+            follow_links=follow_links,
+            images=images,
             on_progress=show,
         )
 
@@ -119,6 +181,24 @@ def print_report(report: IngestReport) -> None:
     if report.broken:
         columns = [("broken", "left"), ("cause", "left")]
         table(None, columns, [[path_text(item.path), printable(item.cause)] for item in report.broken])
+
+
+def _print_left_out(report: IngestReport, *, list_skipped: bool) -> None:
+    from vidkin.index import LINK_TO_FOLDER
+
+    if report.missing:
+        table(None, [("missing", "left")], [[path_text(item.path)] for item in report.missing])
+        verb, them = ("is", "it") if len(report.missing) == 1 else ("are", "them")
+        files = number(len(report.missing), "file")
+        note(f"{files} of the index {verb} gone from these folders; --prune removes {them} from the index.")
+    if list_skipped:
+        columns = [("skipped", "left"), ("reason", "left")]
+        table(None, columns, [[path_text(item.path), printable(item.cause)] for item in report.skipped])
+        return
+    links = sum(item.cause == LINK_TO_FOLDER for item in report.skipped)
+    if links:
+        text = "1 link to a folder was" if links == 1 else f"{links:,} links to folders were"
+        note(f"{text} not followed; --follow-links follows {'it' if links == 1 else 'them'}.")
 
 
 def _outcomes(report: IngestReport) -> list[tuple[str, Sequence[Any]]]:

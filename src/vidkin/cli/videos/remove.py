@@ -24,11 +24,17 @@ def remove(
     index: IndexOption = DEFAULT_INDEX,
     json: JsonOption = False,
 ) -> None:
-    """Remove videos from the index. The files themselves are not touched."""
+    """Remove videos from the index. The files themselves are not touched.
+
+    What is removed stays removed when its folder is indexed again, until `vidkin index` names it.
+    """
     with open_index_for_writing(index) as collection:
-        removed = collection.remove([os.fspath(path) for path in paths])
+        before = collection.info()
+        records = collection.remove([os.fspath(path) for path in paths])
         left = collection.info().videos
+    videos = before.videos - left
     if json:
-        print_json({"index": index, "removed": removed, "videos": left})
+        print_json({"index": index, "removed": videos, "removed_broken": records - videos, "videos": left})
         return
-    say(path_text(index).append(f": {number(removed, 'video')} removed, {left:,} left"))
+    broken = f" and {number(records - videos, 'broken file')}" if records > videos else ""
+    say(path_text(index).append(f": {number(videos, 'video')}{broken} removed, {left:,} left"))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin.cli.console import meter, note, path_text, say
+from vidkin.cli.console import error_line, meter, note, path_text, say
+from vidkin.cli.exit import Status
+from vidkin.cli.match_lines import print_plain, print_tsv, print_tsv_header
 from vidkin.cli.options import (
     DEFAULT_INDEX,
     IndexOption,
@@ -22,14 +26,27 @@ from vidkin.cli.options import (
 )
 from vidkin.cli.paths import open_index
 from vidkin.cli.tables import UNRELATED, print_matches
+from vidkin.errors import MediaError
 from vidkin.rendering.json_values import matches_as_json, print_json
 from vidkin.rendering.text import printable
+
+if TYPE_CHECKING:
+    from vidkin.index import Match
 
 __all__ = ["search"]
 
 
+class _Format(StrEnum):
+    """How matches are printed."""
+
+    TABLE = "table"
+    PLAIN = "plain"
+    TSV = "tsv"
+    JSON = "json"
+
+
 def search(
-    query: Annotated[Path, typer.Argument(help="A video or an image.", metavar="QUERY")],
+    queries: Annotated[list[Path], typer.Argument(help="Videos or images.", metavar="QUERY")],
     index: IndexOption = DEFAULT_INDEX,
     start: Annotated[
         float | None,
@@ -44,51 +61,105 @@ def search(
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, help="Number of matches to show, at most.")
     ] = 10,
+    offset: Annotated[
+        int, typer.Option("--offset", min=0, help="Leave out so many of the best matches.")
+    ] = 0,
     threshold: Annotated[
         float, typer.Option("--threshold", "-t", min=0.0, max=1.0, help="Lowest score to show.")
     ] = 0.0,
     mirror: MirrorOption = True,
     model: ModelOption = None,
     weights: WeightsOption = None,
+    format: Annotated[
+        _Format,
+        typer.Option(
+            "--format", "-f", help="A table; a plain line a match; a line a segment, separated by tabs; JSON."
+        ),
+    ] = _Format.TABLE,
     json: JsonOption = False,
 ) -> None:
-    """List the videos that match QUERY, best first, with the matching times."""
+    """List the videos that match each QUERY, best first, with the matching times.
+
+    A picture is found at the moment of the video that it is from; it has no times of its own.
+    """
+    form = _Format.JSON if json else format
+    settings: dict[str, Any] = {"start": start, "end": end, "index": index, "threshold": threshold}
+    documents: list[dict[str, Any]] = []
     with open_index(index, extractor=extractor_name(None, model), weights=weights) as collection:
-        measure, is_empty = collection.manifest.measure, collection.store.count() == 0
-        extractor = collection.manifest.extractor
-        with meter("searching"):
-            matches = collection.search(
-                os.fspath(query), start=start, end=end, limit=limit, threshold=threshold, mirrored=mirror
-            )
-        similar = measure == "kinds" or any(match.score >= UNRELATED for match in matches)
-        paths = [] if similar else [video.path for video in collection.videos()]
-    if json:
-        print_json(
-            {
-                "query": query,
-                "start": start,
-                "end": end,
-                "index": index,
-                "threshold": threshold,
-                "measure": measure,
-                "matches": matches_as_json(matches),
-            }
-        )
-    elif is_empty:
+        settings["measure"], is_empty = collection.manifest.measure, len(collection) == 0
+        if form is _Format.TSV:
+            print_tsv_header()
+        for query in queries:
+            try:
+                with meter("searching"):
+                    matches = collection.search(
+                        os.fspath(query),
+                        start=start,
+                        end=end,
+                        limit=limit,
+                        offset=offset,
+                        threshold=threshold,
+                        mirrored=mirror,
+                    )
+            except MediaError as error:
+                if len(queries) == 1:
+                    raise
+                error_line(str(error))
+                documents.append({"query": query, "error": str(error), "matches": []})
+                continue
+            found = matches_as_json(matches, first_rank=offset + 1)
+            documents.append({"query": query, **settings, "matches": found})
+            if form is _Format.TSV:
+                print_tsv(query, matches, first_rank=offset + 1)
+            elif form is not _Format.JSON and not is_empty:
+                _print(query, matches, form, offset, threshold, is_one_of_many=len(queries) > 1)
+        paths = [video.path for video in collection.videos()] if any(map(_is_unmatched, documents)) else []
+    if form is _Format.JSON:
+        print_json(documents[0] if len(queries) == 1 else {"searches": documents})
+    elif is_empty and form is not _Format.TSV:
         say(path_text(index).append(": the index is empty; add videos with `vidkin index PATH`"))
+    elif form is _Format.TABLE and any(document["matches"] for document in documents):
+        _explain_scores(collection.manifest.measure)
+    if form is _Format.TABLE and not offset and collection.manifest.extractor == "classical":
+        unmatched = [document["query"] for document in documents if _is_unmatched(document)]
+        if unmatched and paths:
+            _suggest_features(unmatched[0], os.path.commonpath([os.path.dirname(path) for path in paths]))
+    failed = sum("error" in document for document in documents)
+    if failed:
+        raise typer.Exit(Status.SOME_FAILED if failed < len(queries) else Status.NOTHING_USABLE)
+
+
+def _print(
+    query: Path, matches: list[Match], form: _Format, offset: int, threshold: float, *, is_one_of_many: bool
+) -> None:
+    if not matches:
+        rest = "more matches" if offset else "match"
+        say(
+            path_text(query).append(
+                f": nothing similar found; no {rest} with a score of at least {threshold:g}"
+            )
+        )
+        return
+    if is_one_of_many:
+        say(path_text(query, style="bold").append(":"))
+    if max(match.score for match in matches) < UNRELATED and not offset:
+        say(path_text(query).append(": nothing similar found"))
+    if form is _Format.PLAIN:
+        print_plain(matches)
     else:
-        if not matches or not similar:
-            say(path_text(query).append(": nothing similar found"))
-        if matches:
-            print_matches(matches)
-        if measure == "kinds":
-            note("Scores are specific to this model: only their order is meaningful; 1 means identical.")
-        elif matches:
-            note(f"Scores: 1 means identical, below {UNRELATED:g} unrelated (dim).")
-        elif threshold:
-            note(f"No video has a score of at least {threshold:g} (--threshold).")
-        if extractor == "classical" and not similar:
-            _suggest_features(query, os.path.commonpath([os.path.dirname(path) for path in paths]))
+        print_matches(matches, first_rank=offset + 1)
+
+
+def _explain_scores(measure: str) -> None:
+    if measure == "kinds":
+        note("Scores are specific to this model: only their order is meaningful; 1 means identical.")
+    else:
+        note(f"Scores: 1 means identical, below {UNRELATED:g} unrelated (dim).")
+
+
+def _is_unmatched(document: Mapping[str, Any]) -> bool:
+    """Whether a search found nothing similar."""
+    return "error" not in document and all(match["score"] < UNRELATED for match in document["matches"])
 
 
 def _suggest_features(query: Path, folder: str) -> None:

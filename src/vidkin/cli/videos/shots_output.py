@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from vidkin._base.plain_values import as_json
 from vidkin.cli.console import note, path_text, say, table
-from vidkin.rendering.json_values import as_json
 from vidkin.rendering.text import clock, number
 
 if TYPE_CHECKING:

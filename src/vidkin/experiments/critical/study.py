@@ -11,12 +11,12 @@ from typing import Any
 
 import torch
 
+from vidkin._base.plain_values import as_json
 from vidkin.experiments.critical.material import ALL_PLACES, HighlightPart, compose_splits
 from vidkin.experiments.critical.scores import score_model, score_shot_length, summarize_critical
 from vidkin.experiments.heads import FRAME_NETWORK, HeadStore
 from vidkin.experiments.runs import OnProgress, Report, check_same_data, load_or_run, run_path
 from vidkin.models import save_model
-from vidkin.rendering.json_values import as_json
 from vidkin.rendering.machine import describe_machine
 from vidkin.shots.learned import CUT_NUMBERS, encode_with, fit_shot_rules
 from vidkin.shots.learned.clips import ShotClips

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vidkin._base.atomic import write_text
+from vidkin._base.plain_values import as_json
 from vidkin.errors import MediaError
 from vidkin.experiments.retrieval.methods import method_named
 from vidkin.experiments.retrieval.plan import ComparisonPlan, ComparisonRun
@@ -16,7 +17,6 @@ from vidkin.experiments.retrieval.prepared import VOLUME_SIZE, VOLUME_WIDTH
 from vidkin.experiments.retrieval.sets import comparison_set, open_set
 from vidkin.experiments.retrieval.summary import GEOMETRY, MEASURES, Row, Summary
 from vidkin.experiments.retrieval.training import volume_items
-from vidkin.rendering.json_values import as_json
 from vidkin.rendering.machine import describe_machine
 from vidkin.rendering.retrieval_picture import draw_retrieval
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from vidkin._base.plain_values import as_json
 from vidkin.datasets import VideoAnnotation, build_highlights, read_shot_annotations
 from vidkin.experiments.heads import FRAME_NETWORK, HeadStore
 from vidkin.experiments.runs import OnProgress, Report, check_same_data, load_or_run, run_path
@@ -16,7 +17,6 @@ from vidkin.experiments.shots.detectors import detect_by_name, train_and_detect,
 from vidkin.experiments.shots.material import LabelledVideo, composed_part, edited_videos
 from vidkin.experiments.shots.published import PublishedDetector, train_and_detect_published
 from vidkin.experiments.shots.scores import count_labels, score_detector, summarize_shots
-from vidkin.rendering.json_values import as_json
 from vidkin.rendering.machine import describe_machine
 from vidkin.shots.learned import CUT_NUMBERS
 from vidkin.shots.learned.training import ShotRecipe

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from vidkin._base.plain_values import fields_as_json
 from vidkin.media import VideoInfo
 
 __all__ = [
@@ -18,7 +19,7 @@ __all__ = [
     "describe_cut_off",
 ]
 
-OutcomeKind = Literal["added", "changed", "unchanged", "moved", "broken", "removed"]
+OutcomeKind = Literal["added", "changed", "unchanged", "moved", "broken", "removed", "missing", "skipped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,9 @@ class FileOutcome:
     Attributes:
         path: Absolute.
         kind: "added"; "changed" (indexed again since its content changed); "unchanged"; "moved" (recognized by its
-            content at a new path); "broken"; "removed".
-        cause: Why it is broken; where a moved file was; whose features a copy shares; what could not be read of an
-            added file; else "".
+            content at a new path); "broken"; "removed"; "missing" (in the index, but the file is gone); "skipped".
+        cause: Why it is broken or skipped; where a moved file was; whose features a copy shares; what could not be read
+            of an added file; else "".
     """
 
     path: str
@@ -47,7 +48,9 @@ class IngestReport:
         unchanged: Files that were in the index already.
         moved: Files recognized at a new path; nothing was decoded.
         broken: Files that cannot be read, with causes; also those known to be broken from an earlier call.
-        removed: Files that are gone and were removed from the index.
+        removed: Files that are gone, or excluded now, and were removed from the index.
+        missing: Files of the index that are gone from the folders and are still in the index.
+        skipped: Files and folders in the folders that were left out, with reasons.
         seconds: Wall-clock time.
         seconds_of_video: Duration of the videos that were decoded.
     """
@@ -57,6 +60,8 @@ class IngestReport:
     moved: tuple[FileOutcome, ...] = ()
     broken: tuple[FileOutcome, ...] = ()
     removed: tuple[FileOutcome, ...] = ()
+    missing: tuple[FileOutcome, ...] = ()
+    skipped: tuple[FileOutcome, ...] = ()
     seconds: float = 0.0
     seconds_of_video: float = 0.0
 
@@ -70,8 +75,12 @@ class IngestReport:
         """Number of files looked at that are in the index now and can be searched."""
         return len(self.added) + len(self.unchanged) + len(self.moved)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for :func:`json.dumps`."""
+        return fields_as_json(self)
+
     def __str__(self) -> str:
-        names = ("added", "unchanged", "moved", "broken", "removed")
+        names = ["added", "unchanged", "moved", "broken", "removed", *(["missing"] if self.missing else [])]
         return ", ".join(f"{len(getattr(self, name))} {name}" for name in names)
 
 

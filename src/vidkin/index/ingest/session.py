@@ -10,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from vidkin.index.ingest.batch_writer import VIDEOS_A_COMMIT, BatchWriter
-from vidkin.index.ingest.executor import Advanced, Described, Executor, Unreadable
 from vidkin.index.ingest.failure_log import FailureLog
+from vidkin.index.ingest.files.rules import FolderRules
+from vidkin.index.ingest.files.scan import Scan, VideoFile, is_gone
 from vidkin.index.ingest.plan import Copy, Extract, Keep, Move, Plan, Step
 from vidkin.index.ingest.report import (
     FileOutcome,
@@ -21,9 +22,9 @@ from vidkin.index.ingest.report import (
     OutcomeKind,
     describe_cut_off,
 )
-from vidkin.index.ingest.scan import Scan, VideoFile, is_gone
-from vidkin.index.ingest.serial import internal_error
 from vidkin.index.ingest.tally import Tally
+from vidkin.index.ingest.workers.executor import Advanced, Described, Executor, Unreadable
+from vidkin.index.ingest.workers.serial import internal_error
 from vidkin.index.records import Entry, VideoRecord
 from vidkin.index.sampling_rate import sampling_rate
 from vidkin.index.storage.contract import VectorStore
@@ -42,6 +43,7 @@ def ingest(
     *,
     base_rate: float = 1.0,
     calibrate: Callable[[FrameFeatures], FrameFeatures] = lambda features: features,
+    rules: FolderRules | None = None,
     prune: bool = False,
     retry_broken: bool = False,
     on_progress: OnProgress | None = None,
@@ -59,11 +61,12 @@ def ingest(
 
     Args:
         store: Receives the videos.
-        scan: The files, from :func:`vidkin.index.ingest.scan.scan`.
+        scan: The files, from :func:`vidkin.index.ingest.files.scan.scan`.
         executor: Makes the features.
         base_rate: Frames per second of ordinary videos, as the executor samples them; for the record.
         calibrate: Adds the baseline to features.
-        prune: Remove records whose files are gone from the folders that were scanned.
+        rules: What was taken of the folders; for ``prune``.
+        prune: Remove records whose files are gone from the folders that were scanned, or excluded.
         retry_broken: Read broken files again although they did not change.
         on_progress: Called for every file settled, and now and then in between.
         errors_file: Receives the tracebacks of internal errors; None logs them.
@@ -80,10 +83,19 @@ def ingest(
         session.read(executor, Plan(store.videos(), retry_broken=retry_broken).steps(scan.files))
         if without_twin := session.copy():
             session.read(executor, without_twin)
+        unseen = _unseen(store.videos(), scan)
+        gone = [record for record in unseen if is_gone(record.path)]
         if prune:
-            gone = _gone(store.videos(), scan)
+            gone += [
+                record
+                for record in unseen
+                if not is_gone(record.path) and _is_excluded(record.path, scan, rules or FolderRules())
+            ]
             store.remove([record.id for record in gone])
             tally.remove([record.path for record in gone])
+        else:
+            problems = {path for path, _ in scan.problems}
+            tally.miss(record.path for record in gone if record.path not in problems)
     except KeyboardInterrupt:
         raise IngestInterrupted(tally.report()) from None
     return tally.report()
@@ -243,15 +255,23 @@ def _broken_record(file: VideoFile, digest: str, cause: str) -> VideoRecord:
     )
 
 
-def _gone(records: Iterable[VideoRecord], scan: Scan) -> list[VideoRecord]:
-    """Records of files that are gone from the folders scanned, or that were named and are gone."""
+def _unseen(records: Iterable[VideoRecord], scan: Scan) -> list[VideoRecord]:
+    """Records of files that should be in the folders scanned, or were named, and that the scan did not come upon."""
     folders = tuple(os.path.join(folder, "") for folder in scan.folders)
+    seen = {file.path for file in scan.files}
     named = {path for path, _ in scan.problems}
     return [
         record
         for record in records
-        if (record.path.startswith(folders) or record.path in named) and is_gone(record.path)
+        if record.path not in seen and (record.path.startswith(folders) or record.path in named)
     ]
+
+
+def _is_excluded(path: str, scan: Scan, rules: FolderRules) -> bool:
+    return any(
+        path.startswith(os.path.join(folder, "")) and rules.excludes_below(path, folder)
+        for folder in scan.folders
+    )
 
 
 def _has_changed(file: VideoFile) -> bool:

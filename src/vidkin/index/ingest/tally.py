@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+from vidkin.index.ingest.files.scan import Scan
 from vidkin.index.ingest.report import FileOutcome, IngestReport, OnProgress, OutcomeKind, Progress
-from vidkin.index.ingest.scan import Scan
 
 __all__ = ["Tally"]
 
@@ -22,6 +22,8 @@ class Tally:
     def __init__(self, scan: Scan, on_progress: OnProgress | None) -> None:
         self._on_progress = on_progress
         self._outcomes: dict[str, FileOutcome] = {}
+        self._missing: list[str] = []
+        self._skipped = scan.skipped
         self._sizes = {file.path: file.size for file in scan.files}
         self._total = len(scan.files) + len(scan.problems)
         self._covered: dict[str, float] = {}
@@ -56,6 +58,10 @@ class Tally:
         for path in removed:
             self.settle(FileOutcome(path, "removed"))
 
+    def miss(self, paths: Iterable[str]) -> None:
+        """Note files of the index that are gone and stay in it."""
+        self._missing += paths
+
     def report(self) -> IngestReport:
         """What is settled so far."""
 
@@ -69,6 +75,8 @@ class Tally:
             moved=of("moved"),
             broken=of("broken"),
             removed=of("removed"),
+            missing=tuple(FileOutcome(path, "missing") for path in sorted(self._missing)),
+            skipped=tuple(FileOutcome(path, "skipped", reason) for path, reason in self._skipped),
             seconds=time.monotonic() - self._started,
             seconds_of_video=self._seconds_of_video,
         )

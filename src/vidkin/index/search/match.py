@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
+from vidkin._base.plain_values import fields_as_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity import Segment
 
@@ -21,12 +23,14 @@ class Match:
         score: In [0, 1]: 1.0 identical, below 0.2 unrelated; one threshold serves all queries.
         segments: Where it matches, best first; empty if only the whole is similar.
         video_id: Its identity in the index.
+        missing: The file is not there any more.
     """
 
     path: str
     score: float
     segments: tuple[Segment, ...] = ()
     video_id: int = -1
+    missing: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.score <= 1.0:
@@ -36,6 +40,10 @@ class Match:
     def mirrored(self) -> bool:
         """The best segment matches a query that is flipped left to right."""
         return bool(self.segments) and self.segments[0].mirrored
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for :func:`json.dumps`."""
+        return fields_as_json(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +72,10 @@ class Comparison:
             raise InvalidArgumentError(
                 f"map must be {list(expected)}, one row and column for each time, got {list(self.map.shape)}"
             )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for :func:`json.dumps`."""
+        return fields_as_json(self)
 
     def __repr__(self) -> str:
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vidkin.index.search.match import Comparison
+from vidkin.index.search.moments import is_picture, without_length
 from vidkin.index.search.query import Query
 from vidkin.similarity import PairScore, Scorer
 
@@ -10,10 +11,12 @@ __all__ = ["compare_pair", "score_pair", "swap_sides"]
 
 
 def compare_pair(first: Query, second: Query, scorer: Scorer) -> Comparison:
-    """Score, segments and frame map of two videos; see :func:`score_pair`."""
+    """Score, segments and frame map of two videos; see :func:`score_pair`. A picture matches for no length of time."""
     best = score_pair(first, second, scorer)
+    pictures = {"query": is_picture(first), "target": is_picture(second)}
+    segments = tuple(without_length(segment, **pictures) for segment in best.segments)
     times = first.plain.timestamps, second.plain.timestamps
-    return Comparison(best.score, best.segments, best.map, *times, scorer.name)
+    return Comparison(best.score, segments, best.map, *times, scorer.name)
 
 
 def score_pair(first: Query, second: Query, scorer: Scorer) -> PairScore:

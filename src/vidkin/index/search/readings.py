@@ -22,6 +22,8 @@ __all__ = ["Readings"]
 _logger = logging.getLogger(__name__)
 # Videos whose fine features are held: pairs are compared in the order of their first video.
 _MOST_HELD = 48
+# Frames a second that are enough to meet a picture that was taken while the camera moved.
+_STRETCH_RATE = 10.0
 # Frames that are flipped to find out which videos a mirrored copy may be of.
 _FLIPPED_FRAMES = 16
 
@@ -89,6 +91,20 @@ class Readings:
             return None
         described = self.calibration.calibrate(to_stored(FrameFeatures.concatenate(parts)))
         return weigh_features(described, self.common, record.duration)
+
+    def stretch(self, record: VideoRecord, start: float, end: float) -> FrameFeatures | None:
+        """Ten frames a second of a part of a video, seconds; None if the file is gone, changed or has none there."""
+        if not _is_unchanged(record):
+            return None
+        parts = (self.extractor, self.calibration, self.common)
+        try:
+            query = describe_query(
+                record.path, *parts, rate=_STRETCH_RATE, start=start, end=end, mirrored=False
+            )
+        except MediaError as error:
+            _logger.debug("%s", error)
+            return None
+        return query.plain
 
     def _read(self, record: VideoRecord, mirrored: bool) -> Query:
         if not _is_unchanged(record):

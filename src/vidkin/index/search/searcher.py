@@ -6,9 +6,10 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from vidkin.errors import CollectionMismatchError, NotIndexedError
+from vidkin.errors import CollectionMismatchError, InvalidArgumentError, NotIndexedError
 from vidkin.features import FrameExtractor
 from vidkin.index.decisions import Decisions
 from vidkin.index.duplicates.comparisons import Comparisons
@@ -16,11 +17,13 @@ from vidkin.index.duplicates.files import present_files
 from vidkin.index.duplicates.find import find_duplicates
 from vidkin.index.duplicates.groups import DuplicateGroup
 from vidkin.index.duplicates.pairing import PairSearch
-from vidkin.index.ingest.content import content_hash, has_same_bytes
+from vidkin.index.ingest.files.content import content_hash, has_same_bytes
+from vidkin.index.ingest.files.scan import is_gone
 from vidkin.index.manifest import Manifest
 from vidkin.index.records import VideoRecord
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames, find_common
+from vidkin.index.search.frame_queries import QuerySource, query_file
 from vidkin.index.search.match import Comparison, Match
 from vidkin.index.search.pairs import compare_pair
 from vidkin.index.search.query import Query, describe_query
@@ -103,19 +106,45 @@ class Searcher:
 
     def search(
         self,
-        path: PathLike,
+        query: QuerySource,
         *,
         start: float | None,
         end: float | None,
+        frame_rate: float | None,
         limit: int,
+        offset: int,
         threshold: float,
         mirrored: bool,
         candidates: int,
     ) -> list[Match]:
         """See :meth:`vidkin.Index.search`."""
+        if offset < 0:
+            raise InvalidArgumentError(f"offset must be at least 0, got {offset}")
+        with query_file(query, frame_rate) as path:
+            matches = self._search_file(
+                path,
+                start,
+                end,
+                limit=limit + offset if limit > 0 else limit,
+                threshold=threshold,
+                mirrored=mirrored,
+                candidates=candidates,
+            )
+        return [replace(match, missing=is_gone(match.path)) for match in matches[offset:]]
+
+    def _search_file(
+        self,
+        path: PathLike,
+        start: float | None,
+        end: float | None,
+        *,
+        limit: int,
+        threshold: float,
+        mirrored: bool,
+        candidates: int,
+    ) -> list[Match]:
         self.refresh()
         query = self._describe(path, start, end, mirrored)
-
         for attempt in range(_MOST_SEARCHES):
             try:
                 matches = find_matches(
@@ -126,6 +155,7 @@ class Searcher:
                     limit=limit,
                     threshold=threshold,
                     candidates=candidates,
+                    read=self._readings().stretch,
                 )
                 break
             except NotIndexedError:

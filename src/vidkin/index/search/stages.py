@@ -10,6 +10,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index.records import VideoRecord
 from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.match import Match
+from vidkin.index.search.moments import ReadStretch, find_moments, is_photograph, is_picture, without_length
 from vidkin.index.search.query import Query, weigh_features
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.windows import frame_vectors
@@ -31,6 +32,7 @@ def find_matches(
     limit: int = 10,
     threshold: float = 0.0,
     candidates: int = 100,
+    read: ReadStretch | None = None,
 ) -> list[Match]:
     """The best matches of a query, best first; ties in the order of their paths.
 
@@ -41,6 +43,8 @@ def find_matches(
         limit: At most this many.
         threshold: Leave out scores below this; 0 keeps every video with a moment in common.
         candidates: Number of videos that the first stage hands to the second.
+        read: Reads stretches of videos again, to find the moment that a single picture shows; None compares it with
+            what is stored.
 
     Raises:
         InvalidArgumentError: A number is out of its range.
@@ -51,11 +55,17 @@ def find_matches(
     if not 0.0 <= threshold <= 1.0:
         raise InvalidArgumentError(f"threshold must be in [0, 1], got {threshold}")
     ids = find_candidates(store, query, candidates)
-    matches = [
-        Match(store.get(video_id).path, pair.score, pair.segments, video_id)
-        for video_id, pair in score_candidates(store, query, ids, common, scorer)
-        if pair.score > 0 and pair.score >= threshold
-    ]
+    if read is not None and is_picture(query) and scorer.has_segments:
+        scored = find_moments(store, query, ids, common, scorer, read)
+    else:
+        scored = score_candidates(store, query, ids, common, scorer)
+    matches = []
+    for video_id, pair in scored:
+        if pair.score > 0 and pair.score >= threshold:
+            record = store.get(video_id)
+            pictures = {"query": is_picture(query), "target": is_photograph(record)}
+            segments = tuple(without_length(segment, **pictures) for segment in pair.segments)
+            matches.append(Match(record.path, pair.score, segments, video_id))
     return sorted(matches, key=lambda match: (-match.score, match.path))[:limit]
 
 
@@ -116,7 +126,8 @@ def put_identical_first(
     """
     first = {}
     for record in identical:
-        whole = Segment(0.0, record.duration, 0.0, record.duration, 1.0)
+        end = 0.0 if is_photograph(record) else record.duration
+        whole = Segment(0.0, end, 0.0, end, 1.0)
         first[record.id] = Match(record.path, 1.0, (whole,), record.id)
     for match in matches:
         # Where the container does not say how long the video is, the frames do.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from vidkin.features import Phase
-from vidkin.index.ingest.silence import Silence
+from vidkin.index.ingest.workers.silence import Silence
 
 __all__ = ["HangError", "run_watched"]
 
@@ -32,7 +32,7 @@ def run_watched(work: Callable[[Callable[[Phase], None]], _Result], *, hang_time
 
     Args:
         work: Calls ``beat`` with what it does, over and over.
-        hang_timeout: As of :class:`~vidkin.index.ingest.silence.Silence`.
+        hang_timeout: As of :class:`~vidkin.index.ingest.workers.silence.Silence`.
 
     Raises:
         HangError: No ``beat`` came for too long.

@@ -9,7 +9,7 @@ from vidkin.errors import NotIndexedError
 from vidkin.index.records import VideoRecord
 from vidkin.index.storage.contract import VectorStore
 
-__all__ = ["find_records"]
+__all__ = ["find_records", "has_record"]
 
 
 def find_records(store: VectorStore, path: str | os.PathLike[str]) -> list[VideoRecord]:
@@ -31,3 +31,12 @@ def find_records(store: VectorStore, path: str | os.PathLike[str]) -> list[Video
     if not records:
         raise NotIndexedError(f"{name} is not in the index; `vidkin info --videos` lists the videos that are")
     return records
+
+
+def has_record(store: VectorStore, path: str | os.PathLike[str]) -> bool:
+    """Whether there is a record of this very file; names as in :func:`find_records`."""
+    name = os.path.abspath(os.path.expanduser(os.fspath(path)))
+    normalized = unicodedata.normalize("NFC", name)
+    return store.find(name) is not None or any(
+        unicodedata.normalize("NFC", record.path) == normalized for record in store.videos()
+    )

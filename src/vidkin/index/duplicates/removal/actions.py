@@ -14,7 +14,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.removal.journal import Journal, Link, Step
 from vidkin.index.duplicates.removal.plans import DuplicatePlan, FileState
 from vidkin.index.duplicates.removal.trash import find_in_trash, put_in_trash
-from vidkin.index.ingest.content import has_same_bytes
+from vidkin.index.ingest.files.content import has_same_bytes
 
 __all__ = ["FileAction", "apply_plan", "undo"]
 

@@ -12,7 +12,7 @@ from typing import Any
 from vidkin._base.outputs import open_output
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.groups import DuplicateGroup, DuplicateMember
-from vidkin.index.ingest.content import content_hash
+from vidkin.index.ingest.files.content import content_hash
 
 __all__ = [
     "DuplicatePlan",
@@ -36,7 +36,7 @@ class FileState:
         path: Absolute.
         size: Bytes.
         mtime_ns: Time of its last change, nanoseconds since the epoch.
-        content: Hash of its bytes, see :func:`vidkin.index.ingest.content.content_hash`.
+        content: Hash of its bytes, see :func:`vidkin.index.ingest.files.content.content_hash`.
     """
 
     path: str

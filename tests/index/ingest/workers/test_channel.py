@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from vidkin.index.ingest.channel import Channel
+from vidkin.index.ingest.workers.channel import Channel
 
 
 def framed(message: object) -> bytes:

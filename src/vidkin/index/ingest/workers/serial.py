@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from vidkin.errors import MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
-from vidkin.index.ingest.executor import Advanced, Described, Event, Unreadable, WorkerSpec
+from vidkin.index.ingest.workers.executor import Advanced, Described, Event, Unreadable, WorkerSpec
 from vidkin.index.records import to_stored
 from vidkin.index.sampling_rate import part_rate, sampling_rate
 from vidkin.media import probe
@@ -23,7 +23,7 @@ class SerialExecutor:
     """One file after the other, in this process: for tests and where starting processes is not worth it.
 
     A decoder that crashes takes this process with it; see
-    :class:`~vidkin.index.ingest.processes.ProcessExecutor`.
+    :class:`~vidkin.index.ingest.workers.processes.ProcessExecutor`.
 
     Args:
         spec: The extractor and the sampling rate, :attr:`Index.worker_spec` for an index.

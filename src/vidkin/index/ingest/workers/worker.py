@@ -1,4 +1,4 @@
-"""The life of a worker process: what :class:`~vidkin.index.ingest.processes.ProcessExecutor` runs."""
+"""The life of a worker process: what :class:`~vidkin.index.ingest.workers.processes.ProcessExecutor` runs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import torch
 
 from vidkin.errors import VidkinError
 from vidkin.features import FrameExtractor, Phase
-from vidkin.index.ingest.channel import Channel
-from vidkin.index.ingest.executor import WorkerSpec
-from vidkin.index.ingest.serial import describe_video
+from vidkin.index.ingest.workers.channel import Channel
+from vidkin.index.ingest.workers.executor import WorkerSpec
+from vidkin.index.ingest.workers.serial import describe_video
 
 __all__ = ["Alive", "Failed", "run_worker"]
 

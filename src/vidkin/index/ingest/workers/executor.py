@@ -2,7 +2,7 @@
 
 An executor gets paths and yields events. To write one (for a cluster, say): send a :class:`WorkerSpec` to each worker,
 open the extractor there once with :meth:`WorkerSpec.open`, and relay the events of
-:func:`~vidkin.index.ingest.serial.describe_video` for each path. Everything that is sent survives pickling.
+:func:`~vidkin.index.ingest.workers.serial.describe_video` for each path. Everything that is sent survives pickling.
 """
 
 from __future__ import annotations

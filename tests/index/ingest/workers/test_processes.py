@@ -27,8 +27,8 @@ from vidkin.index import (
     Unreadable,
     WorkerSpec,
 )
-from vidkin.index.ingest import serial
-from vidkin.index.ingest.channel import Channel
+from vidkin.index.ingest.workers import serial
+from vidkin.index.ingest.workers.channel import Channel
 
 
 @pytest.fixture(scope="module")

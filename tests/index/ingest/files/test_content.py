@@ -11,7 +11,7 @@ import pytest
 from tests.index.helpers import PLAIN
 from tests.support.videos import encode
 from vidkin.index import Index, MemoryStore, SerialExecutor, scan
-from vidkin.index.ingest.content import content_hash, has_same_bytes
+from vidkin.index.ingest.files.content import content_hash, has_same_bytes
 from vidkin.index.ingest.plan import Copy, Extract, Fail, Plan
 from vidkin.index.ingest.session import ingest
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from vidkin.index import scan
-from vidkin.index.ingest.scan import is_gone
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import FolderRules, scan
+from vidkin.index.ingest.files.scan import is_gone
 
 
 def touch(path: Path, content: bytes = b"x") -> Path:
@@ -113,3 +114,85 @@ def test_gone(tmp_path: Path) -> None:
     assert is_gone(str(tmp_path / "b.mp4"))
     assert is_gone(str(path / "inside a file"))
     assert not is_gone(str(tmp_path / ("x" * 300)))
+
+
+def test_photographs_are_found_on_request(tmp_path: Path) -> None:
+    for name in ("a.mp4", "b.JPG", "sub/c.png", "d.txt"):
+        touch(tmp_path / name)
+    found = scan([tmp_path], FolderRules(images=True))
+    assert [os.path.relpath(file.path, tmp_path) for file in found.files] == ["a.mp4", "b.JPG", "sub/c.png"]
+    assert names(tmp_path) == ["a.mp4"]
+
+
+def test_links_to_folders_are_followed_on_request_and_hide_no_real_folder(tmp_path: Path) -> None:
+    touch(tmp_path / "videos/real/a.mp4")
+    touch(tmp_path / "elsewhere/b.mp4")
+    (tmp_path / "videos/before").symlink_to("real")
+    (tmp_path / "videos/loop").symlink_to(tmp_path / "videos")
+    (tmp_path / "videos/out").symlink_to(tmp_path / "elsewhere")
+    videos = tmp_path / "videos"
+    assert names(videos) == ["real/a.mp4"]
+    reasons = dict(scan([videos]).skipped)
+    assert set(reasons) == {str(videos / name) for name in ("before", "loop", "out")}
+    followed = scan([videos], FolderRules(follow_links=True))
+    assert [os.path.relpath(file.path, videos) for file in followed.files] == ["out/b.mp4", "real/a.mp4"]
+    assert {os.path.basename(path) for path, _ in followed.skipped} == {"before", "loop"}
+    assert names(videos / "out") == ["b.mp4"]  # a link that is named is followed
+
+
+def test_what_is_left_out_has_a_reason(tmp_path: Path) -> None:
+    for name in (
+        "a.mp4",
+        "a proxy.mp4",
+        "Trash/b.mp4",
+        ".hidden.mp4",
+        "notes.txt",
+        "2019/raw/c.mp4",
+        "code.ts",
+    ):
+        touch(tmp_path / name)
+    (tmp_path / "link.mp4").symlink_to("a.mp4")
+    found = scan([tmp_path], FolderRules(exclude=("*proxy*", "Trash/", "2019/raw", "a.mp4/")))
+    assert [os.path.basename(file.path) for file in found.files] == ["a.mp4"]
+    assert {os.path.relpath(path, tmp_path): reason for path, reason in found.skipped} == {
+        ".hidden.mp4": "hidden",
+        "2019/raw": "excluded by 2019/raw",
+        "Trash": "excluded by Trash/",
+        "a proxy.mp4": "excluded by *proxy*",
+        "code.ts": "TypeScript",
+        "link.mp4": f"a link to {tmp_path / 'a.mp4'}, which is taken",
+        "notes.txt": "its name is not that of a video",
+    }
+
+
+def test_what_is_named_is_taken_whatever_is_excluded(tmp_path: Path) -> None:
+    path = touch(tmp_path / "Trash/b.mp4")
+    rules = FolderRules(exclude=("Trash", "*.mp4"))
+    assert [file.path for file in scan([path], rules).files] == [str(path)]
+    assert scan([tmp_path / "Trash"], FolderRules(exclude=("Trash",))).files[0].path == str(path)
+    assert scan([tmp_path], rules).files == ()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "is_folder", "matches"),
+    [
+        ("*.MOV", "/v/a.MOV", False, True),
+        ("*.MOV", "/v/a.mov", False, False),
+        ("cam?", "/v/cam1", True, True),
+        ("cam?/", "/v/cam1", False, False),
+        ("[ab].mp4", "/v/b.mp4", False, True),
+        ("2019/*.mp4", "/v/2019/a.mp4", False, True),
+        ("2019/*.mp4", "/v/12019/a.mp4", False, False),
+        ("/v/a.mp4", "/v/a.mp4", False, True),
+        ("/v/a.mp4", "/w/v/a.mp4", False, False),
+    ],
+)
+def test_patterns_of_names_and_paths(pattern: str, path: str, is_folder: bool, matches: bool) -> None:
+    found = FolderRules(exclude=(pattern,)).excluded_by(path, is_folder=is_folder)
+    assert (found == pattern) is matches
+
+
+def test_patterns_that_match_nothing_or_all_are_refused() -> None:
+    for pattern in ("", "/"):
+        with pytest.raises(InvalidArgumentError, match="exclude must be patterns of names"):
+            FolderRules(exclude=(pattern,))

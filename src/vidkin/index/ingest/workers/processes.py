@@ -14,10 +14,10 @@ from multiprocessing.connection import wait
 from typing import IO
 
 from vidkin.errors import ExtractorError, InvalidArgumentError
-from vidkin.index.ingest.channel import Channel
-from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable, WorkerSpec
-from vidkin.index.ingest.silence import HANG_TIMEOUT, Silence
-from vidkin.index.ingest.worker import Alive, Failed
+from vidkin.index.ingest.workers.channel import Channel
+from vidkin.index.ingest.workers.executor import Described, Event, Idle, Unreadable, WorkerSpec
+from vidkin.index.ingest.workers.silence import HANG_TIMEOUT, Silence
+from vidkin.index.ingest.workers.worker import Alive, Failed
 
 __all__ = ["ProcessExecutor", "usable_processors"]
 
@@ -36,15 +36,15 @@ _CRASHES = frozenset({
 
 
 class ProcessExecutor:
-    """An :class:`~vidkin.index.ingest.executor.Executor` of worker processes.
+    """An :class:`~vidkin.index.ingest.workers.executor.Executor` of worker processes.
 
     Each worker opens the extractor once and describes one file at a time on one thread. Events come
     through a socket of the size that the system gives it, so a worker waits when nobody reads: at most the
     features of one video a worker (5 kB a frame with 10 regions of 256) are held.
 
     A worker that dies by a signal or exits, or gives no sign of life for ``hang_timeout``, is replaced, and
-    its file is :class:`~vidkin.index.ingest.executor.Unreadable` with that cause. One that is killed before it was
-    ready says nothing about its file and is started again; if that happens repeatedly, the run ends with an
+    its file is :class:`~vidkin.index.ingest.workers.executor.Unreadable` with that cause. One that is killed before it
+    was ready says nothing about its file and is started again; if that happens repeatedly, the run ends with an
     :class:`~vidkin.errors.ExtractorError`. Workers end with this process, even when it is killed. They are
     started afresh, not forked, and do not run the caller's main module: a script needs no
     ``if __name__ == "__main__"``.
@@ -126,7 +126,7 @@ class _Worker:
         # Same search path as here, so that the specification's own functions are found.
         command = (
             f"import sys; sys.path[:] = {sys.path!r}; "
-            f"from vidkin.index.ingest.worker import run_worker; run_worker({descriptor})"
+            f"from vidkin.index.ingest.workers.worker import run_worker; run_worker({descriptor})"
         )
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in end()
         self.process = subprocess.Popen(

@@ -8,10 +8,14 @@ import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from vidkin._base.extensions import VIDEO_EXTENSIONS
+from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin._base.regular_files import open_regular_file
+from vidkin.index.ingest.files.rules import FolderRules
 
-__all__ = ["Scan", "VideoFile", "is_gone", "scan"]
+__all__ = ["LINK_TO_FOLDER", "Scan", "VideoFile", "is_gone", "scan"]
+
+LINK_TO_FOLDER = "a link to a folder (--follow-links)"
+"""Why a link to a folder was left out."""
 
 _MPEG_TS_SYNC = 0x47
 
@@ -39,24 +43,30 @@ class Scan:
         files: Sorted by path, each once.
         problems: (path, cause) of what could not be looked at.
         folders: Absolute paths of the folders among the paths, as far as they could be listed.
+        named: Absolute paths of all that was named, and of what the patterns among it stand for.
+        skipped: (path, reason) of files and folders in the folders that were left out, sorted by path.
     """
 
     files: tuple[VideoFile, ...]
     problems: tuple[tuple[str, str], ...]
     folders: tuple[str, ...]
+    named: frozenset[str] = frozenset()
+    skipped: tuple[tuple[str, str], ...] = ()
 
 
-def scan(paths: Iterable[str | os.PathLike[str]]) -> Scan:
+def scan(paths: Iterable[str | os.PathLike[str]], rules: FolderRules | None = None) -> Scan:
     """The videos in folders (and all folders below), and the files named.
 
-    Folders are searched for the extensions of videos; hidden files and folders in them are left out. Links
-    to folders are followed, each folder once, so that loops end. Of a file and links to it in the same scan
-    only the file itself counts. What cannot be read is a problem in the result, never an exception.
+    Folders are searched for the extensions of videos; hidden files and folders in them are left out. Of a file and
+    links to it in the same scan only the file itself counts. Where links to folders are followed, each folder is looked
+    through once, by its own path if that is in the scan, so that loops end. What cannot be read is a problem in the
+    result, never an exception.
 
     Args:
         paths: Folders, files, or patterns (``~/Videos/**/*.mkv``); ``~`` is the home folder.
+        rules: What is taken of the folders; default videos, without links to folders.
     """
-    walk = _Walk()
+    walk = _Walk(rules or FolderRules())
     for path in paths:
         walk.visit(os.path.expanduser(os.fsdecode(os.fspath(path))))
     return walk.result()
@@ -74,13 +84,18 @@ def is_gone(path: str) -> bool:
 
 
 class _Walk:
-    def __init__(self) -> None:
+    def __init__(self, rules: FolderRules) -> None:
+        self._rules = rules
+        self._extensions = VIDEO_EXTENSIONS | IMAGE_EXTENSIONS if rules.images else VIDEO_EXTENSIONS
         self._files: dict[str, VideoFile] = {}
         self._identities: dict[tuple[int, int], str] = {}
         self._links: list[tuple[str, os.stat_result]] = []
         self._problems: dict[str, str] = {}
         self._folders: list[str] = []
+        self._named: set[str] = set()
+        self._skipped: dict[str, str] = {}
         self._seen: set[tuple[int, int]] = set()
+        self._linked_folders: list[tuple[str, os.stat_result]] = []
 
     def visit(self, name: str) -> None:
         """Look at one path or pattern of the caller's."""
@@ -96,16 +111,27 @@ class _Walk:
 
     def result(self) -> Scan:
         """The files that were visited, and links whose files were not."""
+        # After all real folders, so that a folder is never known by the name of a link to it.
+        while self._linked_folders:
+            self._visit_folder(*self._linked_folders.pop(0), is_link=True)
         for path, state in sorted(self._links):
-            if (state.st_dev, state.st_ino) not in self._identities:
+            known = self._identities.get((state.st_dev, state.st_ino))
+            if known is None:
                 self._take(path, state)
+            elif path not in self._files:
+                self._skipped[path] = f"a link to {known}, which is taken"
         return Scan(
             files=tuple(self._files[path] for path in sorted(self._files)),
             problems=tuple(sorted(self._problems.items())),
             folders=tuple(self._folders),
+            named=frozenset(self._named),
+            skipped=tuple(
+                sorted((path, why) for path, why in self._skipped.items() if path not in self._files)
+            ),
         )
 
     def _visit_named(self, path: str) -> None:
+        self._named.add(path)
         try:
             state = os.stat(path)
         except OSError as error:
@@ -118,11 +144,13 @@ class _Walk:
         else:
             self._problems[path] = "is neither a file nor a folder"
 
-    def _visit_folder(self, root: str, root_state: os.stat_result) -> None:
+    def _visit_folder(self, root: str, root_state: os.stat_result, *, is_link: bool = False) -> None:
         waiting = [(root, root_state)]
         while waiting:
             folder, state = waiting.pop()
             if (state.st_dev, state.st_ino) in self._seen:
+                if is_link:
+                    self._skipped[folder] = "a link to a folder that is looked through"
                 continue
             self._seen.add((state.st_dev, state.st_ino))
             try:
@@ -131,27 +159,40 @@ class _Walk:
             except OSError as error:
                 self._problems[folder] = f"cannot be listed: {_cause(error)}"
                 continue
-            if folder == root:
+            if folder == root and not is_link:
                 self._folders.append(root)
             for entry in entries:
-                if not entry.name.startswith("."):
+                if entry.name.startswith("."):
+                    self._skipped[entry.path] = "hidden"
+                else:
                     self._visit_entry(entry, waiting)
 
     def _visit_entry(self, entry: os.DirEntry[str], waiting: list[tuple[str, os.stat_result]]) -> None:
-        named_as_video = os.path.splitext(entry.name)[1].lower() in VIDEO_EXTENSIONS
+        named_as_video = os.path.splitext(entry.name)[1].lower() in self._extensions
         try:
             state = entry.stat()
         except OSError as error:
             if named_as_video:
                 self._problems[entry.path] = _cause(error)
             return
-        if stat.S_ISDIR(state.st_mode):
+        is_folder = stat.S_ISDIR(state.st_mode)
+        pattern = self._rules.excluded_by(entry.path, is_folder=is_folder)
+        if pattern is not None:
+            self._skipped[entry.path] = f"excluded by {pattern}"
+        elif is_folder and not entry.is_symlink():
             waiting.append((entry.path, state))
-        elif named_as_video and stat.S_ISREG(state.st_mode) and not _is_typescript(entry.path, state.st_size):
-            if entry.is_symlink():
-                self._links.append((entry.path, state))
-            else:
-                self._take(entry.path, state)
+        elif is_folder and self._rules.follow_links:
+            self._linked_folders.append((entry.path, state))
+        elif is_folder:
+            self._skipped[entry.path] = LINK_TO_FOLDER
+        elif not named_as_video or not stat.S_ISREG(state.st_mode):
+            self._skipped[entry.path] = "its name is not that of a video"
+        elif _is_typescript(entry.path, state.st_size):
+            self._skipped[entry.path] = "TypeScript"
+        elif entry.is_symlink():
+            self._links.append((entry.path, state))
+        else:
+            self._take(entry.path, state)
 
     def _take(self, path: str, state: os.stat_result) -> None:
         self._files[path] = VideoFile(path, state.st_size, state.st_mtime_ns)

@@ -1,0 +1,47 @@
+"""Results as plain values: what JSON can hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+__all__ = ["as_json", "fields_as_json"]
+
+
+def as_json(value: object) -> Any:
+    """The value as JSON has it: dataclasses become objects, paths strings, tensors and arrays lists, NaN null.
+
+    Raises:
+        TypeError: The value has no form in JSON.
+    """
+    if value is None or (isinstance(value, bool | int | str) and not isinstance(value, Enum)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Enum):
+        return as_json(value.value)
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(as_json(item) for item in value)
+    # Tensors, arrays and their scalars, without importing their libraries.
+    to_list = getattr(value, "tolist", None)
+    if to_list is not None:
+        return as_json(to_list())
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def fields_as_json(value: object) -> dict[str, Any]:
+    """The fields of a dataclass by name, as JSON has them; the ``to_dict`` of results."""
+    plain: dict[str, Any] = as_json(value)
+    return plain

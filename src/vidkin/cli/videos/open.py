@@ -1,0 +1,87 @@
+"""``vidkin open``: a match at its time in the system's video player."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vidkin.cli.console import note, path_text, say
+from vidkin.cli.options import (
+    DEFAULT_INDEX,
+    IndexOption,
+    JsonOption,
+    MirrorOption,
+    ModelOption,
+    WeightsOption,
+    extractor_name,
+    parse_time,
+)
+from vidkin.cli.paths import open_index
+from vidkin.cli.players import find_player
+from vidkin.errors import MediaError, NotIndexedError
+from vidkin.rendering.json_values import print_json
+from vidkin.rendering.text import clock
+
+__all__ = ["open_match"]
+
+
+def open_match(
+    query: Annotated[
+        Path, typer.Argument(help="What to search for, or with --at the video to open.", metavar="QUERY")
+    ],
+    rank: Annotated[
+        int, typer.Option("--rank", "-n", min=1, help="Which match: 1 is the best, as in `vidkin search`.")
+    ] = 1,
+    at: Annotated[
+        float | None,
+        typer.Option(
+            "--at", parser=parse_time, metavar="TIME", help="Open QUERY itself, at this time: 90, 1:30."
+        ),
+    ] = None,
+    player: Annotated[
+        str | None,
+        typer.Option(
+            "--player",
+            envvar="VIDKIN_PLAYER",
+            help="Program that shows the video.",
+            show_default="mpv, vlc, ffplay or what the desktop opens videos with",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print the command that would be run.")
+    ] = False,
+    index: IndexOption = DEFAULT_INDEX,
+    mirror: MirrorOption = True,
+    model: ModelOption = None,
+    weights: WeightsOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show a match of QUERY in the system's video player, at the time where it matches."""
+    program = find_player(player)
+    path, start = os.path.abspath(query.expanduser()), at or 0.0
+    if at is None:
+        with open_index(index, extractor=extractor_name(None, model), weights=weights) as collection:
+            matches = collection.search(path, limit=rank, mirrored=mirror)
+        if len(matches) < rank:
+            raise NotIndexedError(
+                f"{query}: there is no match {rank}, only {len(matches)}; `vidkin search` lists them"
+            )
+        path = matches[-1].path
+        start = matches[-1].segments[0].target_start if matches[-1].segments else 0.0
+    if not os.path.exists(path):
+        raise MediaError(path, "the file is gone; index its folder again to recognize it where it is now")
+    command = program.command(path, start)
+    if not dry_run:
+        program.show(path, start)
+    if json:
+        print_json({"path": path, "start": start, "player": program.name, "command": command})
+    elif dry_run:
+        say(shlex.join(command))
+    else:
+        say(path_text(path).append(f": opened at {clock(start)} in {program.name}"))
+    if start > 0 and not program.takes_time:
+        note(f"{program.name} cannot start at a time; go to {clock(start)} in the video. mpv and vlc can.")

@@ -1,0 +1,1 @@
+"""The files in folders: which are taken, and what is in them."""

@@ -1,0 +1,128 @@
+"""Removing files from an index by name, so that looking through their folder again does not bring them back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from vidkin.errors import CollectionDamagedError
+from vidkin.index.ingest.files.scan import Scan
+from vidkin.index.storage.contract import VectorStore
+from vidkin.index.storage.files import write_whole
+from vidkin.index.storage.lookup import find_records
+
+__all__ = ["RemovedPaths", "leave_out_removed", "remove_records"]
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedPaths:
+    """Files and folders that stay out of an index until they are named again.
+
+    Attributes:
+        paths: Absolute.
+    """
+
+    FILE = "removed.json"
+
+    paths: frozenset[str] = frozenset()
+
+    @classmethod
+    def open(cls, folder: Path) -> RemovedPaths:
+        """Those of the index in this folder; none if nothing was removed.
+
+        Raises:
+            CollectionDamagedError: The file is there and cannot be read.
+        """
+        path = folder / cls.FILE
+        try:
+            names = json.loads(path.read_text(encoding="utf-8"))["removed"]
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise TypeError("removed is not a list of paths")
+        except FileNotFoundError:
+            return cls()
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise CollectionDamagedError(
+                f"{path} is damaged ({error}); delete it to let `vidkin index` take in again what was removed by name"
+            ) from error
+        return cls(frozenset(names))
+
+    def save(self, folder: Path) -> None:
+        """Write them whole or not at all."""
+        # Only ASCII, so that names that are not valid UTF-8 survive.
+        write_whole(folder / self.FILE, json.dumps({"removed": sorted(self.paths)}, indent=2).encode())
+
+    def with_paths(self, paths: Iterable[str]) -> RemovedPaths:
+        """These as well."""
+        return RemovedPaths(self.paths | frozenset(paths))
+
+    def without(self, paths: Iterable[str]) -> RemovedPaths:
+        """Without these, which were named again; what is below them stays removed."""
+        return RemovedPaths(self.paths - frozenset(paths))
+
+    def holds(self, path: str) -> bool:
+        """Whether a file was removed, itself or with a folder that it is in."""
+        while path not in self.paths:
+            parent = os.path.dirname(path)
+            if parent == path:
+                return False
+            path = parent
+        return True
+
+
+def remove_records(folder: Path, store: VectorStore, names: Iterable[str | os.PathLike[str]]) -> int:
+    """Remove files, and all files of folders, and remember that; the caller holds the writer's lock.
+
+    Args:
+        folder, store: Of the index.
+        names: Files and folders.
+
+    Returns:
+        The number of records removed.
+
+    Raises:
+        NotIndexedError: One of the names is not in the index; then nothing is removed.
+    """
+    store.recover()
+    records: dict[int, str] = {}
+    paths: set[str] = set()
+    for name in names:
+        found = find_records(store, name)
+        records |= {record.id: record.path for record in found}
+        path = os.path.abspath(os.path.expanduser(os.fspath(name)))
+        inside = os.path.join(path, "")
+        # A name may spell its accents in another way than the file.
+        is_spelled_so = any(record.path == path or record.path.startswith(inside) for record in found)
+        paths |= {path} if is_spelled_so else {record.path for record in found}
+    RemovedPaths.open(folder).with_paths(paths).save(folder)
+    store.remove(records)
+    return len(records)
+
+
+def leave_out_removed(scan: Scan, removed: RemovedPaths, known: Callable[[str], bool]) -> Scan:
+    """The scan without files that were removed, and that neither were named nor have come back since.
+
+    Args:
+        scan: Of the paths that were named now.
+        removed: What is still removed, named paths not counted.
+        known: Whether a path has a record.
+    """
+    named = tuple(os.path.join(folder, "") for folder in scan.folders if removed.holds(folder))
+    left_out = {
+        file.path
+        for file in scan.files
+        if removed.holds(file.path)
+        and file.path not in scan.named
+        and not file.path.startswith(named)
+        and not known(file.path)
+    }
+    if not left_out:
+        return scan
+    reasons = ((path, "removed from the index; name it to add it again") for path in left_out)
+    return replace(
+        scan,
+        files=tuple(file for file in scan.files if file.path not in left_out),
+        skipped=tuple(sorted([*scan.skipped, *reasons])),
+    )

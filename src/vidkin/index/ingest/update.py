@@ -1,0 +1,59 @@
+"""One update of an index: what was named, less what was removed by name, read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from vidkin.index.ingest.failure_log import ERRORS_FILE
+from vidkin.index.ingest.files.scan import Scan
+from vidkin.index.ingest.removal import RemovedPaths, leave_out_removed
+from vidkin.index.ingest.report import IngestReport, OnProgress
+from vidkin.index.ingest.session import ingest
+from vidkin.index.ingest.workers.executor import Executor
+from vidkin.index.manifest import Manifest
+from vidkin.index.storage.contract import VectorStore
+from vidkin.similarity import FrameFeatures
+
+__all__ = ["update_index"]
+
+
+def update_index(
+    folder: Path,
+    manifest: Manifest,
+    store: VectorStore,
+    scan: Scan,
+    executor: Executor,
+    *,
+    calibrate: Callable[[FrameFeatures], FrameFeatures],
+    prune: bool,
+    retry_broken: bool,
+    on_progress: OnProgress | None,
+) -> IngestReport:
+    """Bring an index up to date with the files of a scan; the caller holds the writer's lock.
+
+    What was removed by name stays out, unless it is named in this scan; then it counts as removed no more.
+
+    Args:
+        folder, manifest, store: Of the index.
+        scan: By the rules of the manifest.
+        executor: Makes the features.
+        calibrate, prune, retry_broken, on_progress: As of :func:`vidkin.index.ingest.session.ingest`.
+    """
+    store.recover()
+    before = RemovedPaths.open(folder)
+    removed = before.without(scan.named)
+    if removed != before:
+        removed.save(folder)
+    return ingest(
+        store,
+        leave_out_removed(scan, removed, lambda path: store.find(path) is not None),
+        executor,
+        base_rate=manifest.sampling_rate,
+        calibrate=calibrate,
+        rules=manifest.rules,
+        prune=prune,
+        retry_broken=retry_broken,
+        on_progress=on_progress,
+        errors_file=folder / ERRORS_FILE,
+    )
