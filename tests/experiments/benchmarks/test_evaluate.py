@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
 
 from vidkin.datasets.benchmarks.benchmark import RetrievalBenchmark, RetrievalTask
+from vidkin.datasets.benchmarks.names import open_benchmark
 from vidkin.errors import InvalidArgumentError
 from vidkin.experiments.benchmarks.evaluate import BenchmarkScores, evaluate_benchmark, evaluate_segments
 from vidkin.experiments.benchmarks.published import PUBLISHED
@@ -82,3 +86,23 @@ def test_published_rows_are_shares() -> None:
     assert all(0.2 < value < 1 for value in rows)
     assert PUBLISHED["fivr-200k"]["S2VS"]["DSVR"] == pytest.approx(0.9253)
     assert "DSVD" not in PUBLISHED["fivr-200k"]["TMK"]
+
+
+@pytest.mark.data
+def test_figures_of_fivr_are_those_of_the_public_evaluators(shared_data: Path) -> None:
+    """Scores drawn from hashes of the ids, with a bonus for each label, as the anchor's recipe says."""
+    made = open_benchmark("fivr-5k", shared_data / "annotations")
+    labels = json.loads((shared_data / "annotations" / "fivr" / "annotation.json").read_text())
+    scores = torch.zeros(len(made.queries), len(made.database), dtype=torch.float64)
+    for row, query in enumerate(made.queries):
+        bonus: dict[str, float] = {}
+        for label, value in (("IS", 0.3), ("CS", 0.5), ("DS", 0.7), ("ND", 0.9)):
+            bonus |= dict.fromkeys(labels[query].get(label, ()), value)
+        for column, video in enumerate(made.database):
+            drawn = int(hashlib.sha1(f"{query}|{video}".encode()).hexdigest()[:8], 16) / 2**32
+            scores[row, column] = drawn + bonus.get(video, 0.0)
+    anchors = json.loads((shared_data / "anchors" / "fivr_5k_evaluator.json").read_text())["FIVR-5K"]
+    found = values(made, BenchmarkScores(made.queries, made.database, scores))
+    assert set(found) == {"DSVR", "CSVR", "ISVR", "DSVD", "CSVD", "ISVD"}
+    for name, value in found.items():
+        assert value == pytest.approx(anchors[name], abs=1e-8)
