@@ -163,7 +163,14 @@ def hard_negative_loss(
 
 @dataclass(eq=False, repr=False)
 class SelfHardNegativeLoss(LossOnScores):
-    """`self_hard_negative_loss` as a module, with a weight for each of its two terms."""
+    """`self_hard_negative_loss` as a module, with a weight for each of its two terms.
+
+    Args:
+        floor: Lowest argument of a logarithm, above 0; below it the cost is constant and the gradient 0.
+        self_weight: Factor of the term of the query itself.
+        negative_weight: Factor of the term of the hardest negative.
+        reduction: "mean", "sum" or "none".
+    """
 
     floor: Positive = 1e-3
     _: KW_ONLY
