@@ -16,6 +16,7 @@ from vidkin.features.registry import (
     absolute_name,
     available_extractors,
     better_extractor_hint,
+    default_extractor,
     open_extractor,
     register_extractor,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "bar_boxes",
     "better_extractor_hint",
     "check_views",
+    "default_extractor",
     "describe_file",
     "describe_views",
     "find_content_boxes",

@@ -58,9 +58,7 @@ def embed(
     from vidkin.similarity import FrameFeatures
 
     check_output_path(output, inputs=[*files, weights, whitening])
-    maker = open_extractor(
-        extractor_name(extractor, model) or "classical", weights=weights, whitening=whitening
-    )
+    maker = open_extractor(extractor_name(extractor, model), weights=weights, whitening=whitening)
     done: list[tuple[Path, FrameFeatures]] = []
     broken: list[MediaError] = []
     with meter("embedding") as bar:
