@@ -13,6 +13,7 @@ import torch
 from vidkin.errors import ExtractorError, InvalidArgumentError, UnknownExtractorError
 from vidkin.features import (
     available_extractors,
+    default_extractor,
     open_extractor,
     register_extractor,
     registry,
@@ -55,9 +56,10 @@ def test_available_extractors() -> None:
     assert available_extractors() == ("classical", "model:<folder>", *networks, "vidkin")
 
 
-def test_the_default_is_classical_and_works_offline() -> None:
+def test_the_default_is_vidkin_and_works_offline() -> None:
+    assert (default_extractor(), default_extractor("whitening.safetensors")) == ("vidkin", "classical")
     extractor = open_extractor()
-    assert extractor.name == "classical"
+    assert extractor.name == "vidkin"
     images = np.random.default_rng(0).integers(0, 256, (2, 64, 96, 3), dtype=np.uint8)
     features = extractor.extract(Frames(images, np.array([0.0, 1.0])))
     assert len(features) == 2

@@ -138,7 +138,12 @@ def test_features_whose_numbers_were_never_written_are_taken_out(folder: Path) -
     (part,) = repair(folder)
     assert Path(part.part).stem == "rocket"
     assert "its values are not what was written" in part.cause
-    save_file({name: tensor[:-1] for name, tensor in tensors.items()}, features_of(folder, "chelsea"))
+    chelsea = features_of(folder, "chelsea")
+    save_file({**tensors, "part_views": tensors["part_views"][:-1]}, chelsea)
+    (part,) = repair(folder)
+    assert "its parts are not what was written" in part.cause
+    whole = ("values", "timestamps", "information", "baseline")
+    save_file({name: tensors[name][:-1] for name in whole}, features_of(folder, "coffee"))
     (part,) = repair(folder)
     assert "it has features of 7 frames instead of 8" in part.cause
 

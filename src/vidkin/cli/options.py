@@ -85,8 +85,8 @@ ExtractorOption = Annotated[
     typer.Option(
         "--extractor",
         "-e",
-        help="What makes the features: classical, timm:<model>, torchvision:<model>.",
-        show_default="classical",
+        help="What makes the features: vidkin, classical, timm:<model>, torchvision:<model>.",
+        show_default="vidkin",
     ),
 ]
 IndexOption = Annotated[

@@ -15,6 +15,7 @@ from vidkin.features.registry import (
     ExtractorFactory,
     absolute_name,
     available_extractors,
+    default_extractor,
     open_extractor,
     register_extractor,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "background_frames",
     "bar_boxes",
     "check_views",
+    "default_extractor",
     "describe_file",
     "describe_views",
     "find_content_boxes",

@@ -17,6 +17,7 @@ __all__ = [
     "ExtractorFactory",
     "absolute_name",
     "available_extractors",
+    "default_extractor",
     "open_extractor",
     "register_extractor",
 ]
@@ -60,8 +61,17 @@ _MODEL_PREFIX = "model"
 _MODEL_FILE = "config.toml"
 
 
+def default_extractor(whitening: PathLike | None = None) -> str:
+    """What is used where no extractor is named: ``vidkin``; ``classical`` with a whitening, which is fitted to it.
+
+    Args:
+        whitening: A file made by :meth:`vidkin.features.Whitening.save`, or None.
+    """
+    return "vidkin" if whitening is None else "classical"
+
+
 def open_extractor(
-    name: str = "classical",
+    name: str | None = None,
     *,
     weights: PathLike | None = None,
     whitening: PathLike | None = None,
@@ -70,8 +80,8 @@ def open_extractor(
     """The extractor that a name stands for.
 
     Args:
-        name: ``classical`` (the default: no weights, works offline), ``vidkin`` (vidkin's own small
-            encoder, over views of every frame), ``timm:<model>``, ``torchvision:<model>``,
+        name: ``vidkin`` (the default: vidkin's own small encoder, over views of every frame), ``classical`` (color,
+            gradients and texture of the whole frame), ``timm:<model>``, ``torchvision:<model>``,
             the folder of a trained model (``path/to/model`` or ``model:path/to/model``), a registered prefix or
             that of an installed plugin (entry point group ``vidkin.extractors``). Settings follow a question mark:
             ``timm:mobilenetv2_100?pad_type=same&size=256``
@@ -86,6 +96,7 @@ def open_extractor(
         WeightsUnavailableError: The weights are neither given nor cached, and cannot be downloaded.
         InvalidArgumentError: A setting is invalid.
     """
+    name = default_extractor(whitening) if name is None else name
     factory = _EXTRACTORS.find(_prefix(parse_name(name))) if name else None
     if factory is None:
         raise _EXTRACTORS.unknown(name)

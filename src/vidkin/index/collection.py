@@ -81,7 +81,8 @@ class Index:
         Args:
             path: The folder.
             extractor: Name of what makes the features, see :func:`vidkin.features.open_extractor`; default
-                that of the index, ``classical`` for a new one. Naming another one than the index has is an error.
+                that of the index, ``vidkin`` for a new one (``classical`` with a whitening). Naming another one than
+                the index has is an error.
             weights: The network's weights, a safetensors file; for a new index, or where the file moved (which
                 is remembered unless ``read_only``).
             whitening: Of the features, a safetensors file; likewise.

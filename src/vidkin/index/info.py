@@ -71,7 +71,7 @@ def collect_info(folder: Path, manifest: Manifest, store: VectorStore) -> IndexI
         extractor=manifest.extractor,
         whitening=manifest.whitening,
         fingerprint=manifest.fingerprint,
-        measure=manifest.measure,
+        measure=manifest.scorer_name,
         sampling_rate=manifest.sampling_rate,
         videos=sum(record.status == "ok" for record in records),
         broken=sum(record.status != "ok" for record in records),

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from vidkin._base.names import parse_name
 from vidkin._version import __version__
 from vidkin.errors import (
     CollectionDamagedError,
@@ -125,7 +126,7 @@ class Manifest:
         for name in ("follow_links", "images"):
             if not isinstance(values.get(name, False), bool):
                 problem = f"{name} is {values[name]!r}"
-        if values.get("measure", "copies") not in available_scorers():
+        if parse_name(str(values.get("measure", "copies"))).path not in available_scorers():
             problem = f"measure is {values['measure']!r}"
         if problem is not None:
             raise CollectionDamagedError(f"{path} is damaged ({problem}); {_REMEDY}")
@@ -138,6 +139,11 @@ class Manifest:
     def rules(self) -> FolderRules:
         """What is taken of folders."""
         return FolderRules(self.exclude, self.follow_links, self.images)
+
+    @property
+    def scorer_name(self) -> str:
+        """``copies``, ``kinds`` or ``learned``: the scorer without its constants."""
+        return parse_name(self.measure).path
 
     def write(self, folder: Path) -> None:
         """Write it whole or not at all."""

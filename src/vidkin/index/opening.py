@@ -12,7 +12,7 @@ from vidkin.errors import (
     InvalidArgumentError,
     UnknownExtractorError,
 )
-from vidkin.features import FrameExtractor, absolute_name
+from vidkin.features import FrameExtractor, absolute_name, default_extractor
 from vidkin.index.ingest.workers.executor import WorkerSpec
 from vidkin.index.lock import writer_lock
 from vidkin.index.manifest import Manifest, create_manifest
@@ -57,7 +57,7 @@ def resolve_spec(
 
     Args:
         manifest: Of the index; None for a new one.
-        extractor: Name; default that of the index, ``classical`` for a new one.
+        extractor: Name; default that of the index, ``default_extractor()`` for a new one.
         weights, whitening: Files; default those of the index, unless another extractor is named.
         rate: Frames per second; default that of the index, 1 for a new one.
 
@@ -75,7 +75,7 @@ def resolve_spec(
             "make a new index in another folder"
         )
     named = WorkerSpec(
-        "classical" if extractor is None else absolute_name(extractor),
+        default_extractor(whitening) if extractor is None else absolute_name(extractor),
         _absolute(weights),
         _absolute(whitening),
         1.0 if rate is None else float(rate),

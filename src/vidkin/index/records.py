@@ -136,6 +136,13 @@ class WindowVectors:
     def __repr__(self) -> str:
         return f"WindowVectors(vectors={list(self.vectors.shape)})"
 
+    def of_whole(self) -> WindowVectors:
+        """Those of the whole picture: they come first, one after the other; those of each part begin anew."""
+        again = (self.first_frames[1:] <= self.last_frames[:-1]).nonzero()[:, 0]
+        count = int(again[0]) + 1 if len(again) else len(self)
+        columns = (self.vectors, self.starts, self.ends, self.first_frames, self.last_frames)
+        return WindowVectors(*(column[:count] for column in columns))
+
     @classmethod
     def empty(cls, dimension: int = 0) -> WindowVectors:
         """No windows [0, dimension]."""

@@ -19,8 +19,9 @@ def window_vectors(
     features: FrameFeatures,
     *,
     similarity: float = 0.9,
-    similarity_of_parts: float = 0.8,
+    similarity_of_parts: float = 0.6,
     longest: float = 10.0,
+    longest_of_parts: float = 30.0,
     least_information: float = 0.05,
 ) -> WindowVectors:
     """Merge runs of similar frames, so that a still minute costs the first stage six vectors and not sixty.
@@ -38,13 +39,14 @@ def window_vectors(
         similarity: Cosine in [-1, 1]; higher makes more windows.
         similarity_of_parts: The same for views of parts of the picture, of which there are many.
         longest: Seconds.
+        longest_of_parts: The same for views of parts.
         least_information: In [0, 1]; 0 gives black frames windows too.
     """
     starts = features.timestamps.double()
     ends = _frame_ends(starts)
     seconds = list(zip(starts.tolist(), ends.tolist(), strict=True))
     informative = features.information >= least_information
-    means: list[torch.Tensor] = []
+    sums: list[torch.Tensor] = []
     spans: list[tuple[int, int]] = []
     for view, values in enumerate(features.values.unbind(1)):
         vectors = frame_vectors(values)
@@ -54,15 +56,15 @@ def window_vectors(
             (vectors.norm(dim=-1) > 0.5).tolist(),
             seconds,
             similarity if view == 0 else similarity_of_parts,
-            longest,
+            longest if view == 0 else longest_of_parts,
         )
         # Vectors of frames in which the view was not described are zero, which leaves the direction as it is.
-        means += [vectors[start : end + 1].mean(dim=0) for start, end in found]
+        sums += [vectors[start : end + 1].sum(dim=0) for start, end in found]
         spans += found
     if not spans:
         return WindowVectors.empty(features.values.shape[-1])
     first, last = torch.tensor(spans, dtype=torch.int64).unbind(1)
-    vectors = torch.nn.functional.normalize(torch.stack(means), dim=-1)
+    vectors = torch.nn.functional.normalize(torch.stack(sums), dim=-1)
     return WindowVectors(vectors, starts[first], ends[last], first, last)
 
 

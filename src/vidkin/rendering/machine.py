@@ -57,7 +57,8 @@ def inspect_machine() -> tuple[Finding, ...]:
         _try("torch", _torch, needed=True),
         _try("video decoders", lambda: _codecs(_DECODERS, "r"), needed=True),
         _try("video encoders", lambda: _codecs(_ENCODERS, "w"), needed=True),
-        _try("classical extractor", _classical, needed=True),
+        _try("vidkin extractor", lambda: _extractor("vidkin"), needed=True),
+        _try("classical extractor", lambda: _extractor("classical"), needed=True),
         _try("torchvision", _torchvision, needed=False),
         _try("timm", _timm, needed=False),
         _try("sample photographs", _photographs, needed=False),
@@ -128,13 +129,13 @@ def _codecs(names: tuple[str, ...], mode: Literal["r", "w"]) -> str:
     return ", ".join(available) + (f" (without {', '.join(missing)})" if missing else "")
 
 
-def _classical() -> str:
+def _extractor(name: str) -> str:
     import numpy as np
 
     from vidkin.features import open_extractor
     from vidkin.media import Frames
 
-    extractor = open_extractor("classical")
+    extractor = open_extractor(name)
     noise = np.random.default_rng(0).integers(0, 256, (1, 120, 160, 3), dtype=np.uint8)
     features = extractor.extract(Frames(noise, np.zeros(1)))
     regions, dimension = features.values.shape[-2:]

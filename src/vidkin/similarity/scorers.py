@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+from vidkin._base.names import parse_name
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity.copies import CopyScorer
+from vidkin.similarity.copies import CopyScorer, ScoreSettings
 from vidkin.similarity.kinds import KindScorer
 from vidkin.similarity.learned import LEARNED
 from vidkin.similarity.scorer import Scorer
@@ -37,18 +38,22 @@ def available_scorers() -> tuple[str, ...]:
 
 
 def open_scorer(name: str) -> Scorer:
-    """The scorer of that name with its default settings.
+    """The scorer of that name; constants follow a question mark, ``copies?change_energy=0.001``.
 
     Raises:
-        InvalidArgumentError: There is no such scorer, or it is part of a trained model (``learned``).
+        InvalidArgumentError: There is no such scorer or constant, or it is part of a trained model (``learned``).
     """
     if name == LEARNED:
         raise InvalidArgumentError(
             "scorer 'learned' is part of a trained comparator; open the comparator's folder as extractor"
         )
-    if name not in _SCORERS:
+    parsed = parse_name(name)
+    if parsed.path not in _SCORERS:
         raise InvalidArgumentError(f"scorer must be one of {', '.join(available_scorers())}, got {name!r}")
-    return _SCORERS[name]()
+    if parsed.path == "copies":
+        return CopyScorer(ScoreSettings(**parsed.typed_settings(_CONSTANTS)))
+    parsed.typed_settings({})
+    return _SCORERS[parsed.path]()
 
 
 def scorer_of(extractor: DeclaresScorer) -> Scorer:
@@ -61,3 +66,5 @@ def scorer_of(extractor: DeclaresScorer) -> Scorer:
 
 
 _SCORERS: dict[str, type[CopyScorer] | type[KindScorer]] = {"copies": CopyScorer, "kinds": KindScorer}
+# Those that depend on the extractor.
+_CONSTANTS = {"change_energy": float}

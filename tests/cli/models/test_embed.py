@@ -31,7 +31,7 @@ def test_features_are_those_of_the_extractor(library: Library, tmp_path: Path) -
     assert (
         tensors["values"].shape[0] == tensors["timestamps"].shape[0] == tensors["information"].shape[0] == 26
     )
-    extractor = open_extractor("classical")
+    extractor = open_extractor()
     direct = extractor.extract(read_frames(files[1], rate=2, short_side=extractor.short_side))
     torch.testing.assert_close(tensors["values"][16:], direct.whole.float())
     assert torch.equal(tensors["timestamps"][16:], direct.timestamps)

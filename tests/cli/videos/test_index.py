@@ -64,33 +64,25 @@ def test_a_path_that_is_not_there_is_named(library: Library, tmp_path: Path) -> 
 
 
 def test_an_index_refuses_another_extractor(library: Library, tmp_path: Path) -> None:
-    import torch
-
-    from vidkin.features import Whitening
-    from vidkin.features.classical import shipped_whitening
-
-    shipped = shipped_whitening()
-    other = Whitening(
-        mean=shipped.mean + 0.01,
-        projection=shipped.projection,
-        eigenvalues=shipped.eigenvalues,
-        kind=shipped.kind,
-    )
-    assert not torch.equal(shipped.mean, other.mean)
-    other.save(tmp_path / "other.safetensors")
-    outcome = run(
-        "index",
-        library.folder,
-        "--index",
-        library.index,
-        "--whitening",
-        tmp_path / "other.safetensors",
-        status=2,
-    )
+    outcome = run("index", library.folder, "--index", library.index, "--extractor", "classical", status=2)
     assert outcome.out == ""
-    assert "was made with extractor classical-" in outcome.err
+    assert "was made with extractor frame-encoder-" in outcome.err
     assert outcome.err.startswith("Error: ")
     assert outcome.err.count("\n") == 1
+
+
+def test_a_new_index_with_a_whitening_is_classical(library: Library, tmp_path: Path) -> None:
+    from vidkin.features.classical import shipped_whitening
+
+    shipped_whitening().save(tmp_path / "w.safetensors")
+    index = tmp_path / "index"
+    outcome = run(
+        "index", library.folder / "rocket.mp4", "--index", index, "--whitening", tmp_path / "w.safetensors"
+    )
+    assert outcome.err == "Hint: learned features find more: try --extractor timm:resnet50.tv_in1k " + (
+        "(downloads its weights once; offline give --weights FILE)\n"
+    )
+    assert run("info", "--index", index, "--json").json["extractor"] == "classical"
 
 
 def test_an_unknown_extractor_is_wrong_usage(library: Library, tmp_path: Path) -> None:
@@ -171,7 +163,7 @@ def test_names_that_are_not_unicode_go_through(tmp_path: Path) -> None:
 
 def test_info_says_what_made_the_index(library: Library) -> None:
     found = run("info", "--index", library.index, "--json", "--videos").json
-    assert (found["videos"], found["broken"], found["extractor"]) == (4, 0, "classical")
+    assert (found["videos"], found["broken"], found["extractor"]) == (4, 0, "vidkin")
     assert found["seconds"] == pytest.approx(12 + 12 + 8 + 8, abs=0.1)
     names = [os.path.relpath(item["path"], library.folder) for item in found["files"]]
     assert names == list(library.names)

@@ -41,7 +41,7 @@ def test_the_same_changes_agree_and_others_do_not() -> None:
     # Unrelated changes leave one minus the share, as far as the energy is trusted.
     centered = query.whole - query.whole.mean(0)
     energy = float(centered.square().sum()) / 12
-    assert other == pytest.approx(1 - 0.9 * energy / (energy + 0.01), abs=0.02)
+    assert other == pytest.approx(1 - 0.9 * energy**2 / (energy**2 + 0.005**2), abs=0.02)
 
 
 def test_what_stands_still_says_nothing() -> None:

@@ -51,3 +51,11 @@ def test_news_is_what_differs_from_the_second_before() -> None:
     values = torch.nn.functional.one_hot(torch.tensor([0, 0, 1, 1]), 4).float()[:, None]
     still = FrameFeatures.of_whole(values, torch.arange(4, dtype=torch.float64))
     assert find_news(still, 0.15).tolist() == [1.0, 0.0, 1.0, 0.0]
+
+
+def test_many_frames_that_match_one_frame_are_one_coincidence() -> None:
+    query, target = video(8, period=0.25), video(20, period=2.0)
+    news = torch.ones(8), torch.ones(20)
+    columns = torch.full((8,), 3)
+    part = Evidence.of(torch.full((8, 20), 0.9), query, target, torch.arange(8), columns, news)
+    assert (part.seconds, part.news) == (2.0, 1.0)

@@ -66,9 +66,7 @@ def embed(
     done: list[tuple[Path, FrameFeatures]] = []
     broken: list[MediaError] = []
     with meter("embedding") as bar:
-        maker = open_extractor(
-            extractor_name(extractor, model) or "classical", weights=weights, whitening=whitening
-        )
+        maker = open_extractor(extractor_name(extractor, model), weights=weights, whitening=whitening)
         for place, file in enumerate(files):
             bar.update(place, len(files), detail=file.name)
             try:

@@ -12,7 +12,7 @@ import typer
 from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.cli.console import error_line, meter, path_text, say
 from vidkin.cli.exit import Status
-from vidkin.cli.options import ExtractorOption, WeightsOption
+from vidkin.cli.options import WeightsOption
 from vidkin.cli.paths import check_output_path
 from vidkin.errors import InvalidArgumentError, MediaError
 
@@ -38,7 +38,10 @@ def whiten(
         int, typer.Option("--per-video", min=1, help="Frames to use from one video, at most.")
     ] = 12,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the choice of images and edits.")] = 0,
-    extractor: ExtractorOption = None,
+    extractor: Annotated[
+        str,
+        typer.Option("--extractor", "-e", help="What to fit: classical, timm:<model>, torchvision:<model>."),
+    ] = "classical",
     weights: WeightsOption = None,
 ) -> None:
     """Fit a whitening to your own videos and images, so that edited copies get more similar features.
@@ -50,7 +53,7 @@ def whiten(
 
     files = _files(paths)
     check_output_path(output, inputs=[*files, weights])
-    maker = open_extractor(extractor or "classical", weights=weights)
+    maker = open_extractor(extractor, weights=weights)
     random.Random(seed).shuffle(files)
     broken: list[MediaError] = []
     with meter("fitting") as bar:

@@ -149,7 +149,7 @@ def _compare(
     return compare(
         first,
         second,
-        extractor=extractor or "classical",
+        extractor=extractor,
         weights=weights,
         whitening=whitening,
         mirrored=mirrored,

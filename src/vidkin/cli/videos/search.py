@@ -86,7 +86,7 @@ def search(
     settings: dict[str, Any] = {"start": start, "end": end, "index": index, "threshold": threshold}
     documents: list[dict[str, Any]] = []
     with open_index(index, extractor=extractor_name(None, model), weights=weights) as collection:
-        settings["measure"], is_empty = collection.manifest.measure, len(collection) == 0
+        settings["measure"], is_empty = collection.manifest.scorer_name, len(collection) == 0
         if form is _Format.TSV:
             print_tsv_header()
         for query in queries:
@@ -119,7 +119,7 @@ def search(
     elif is_empty and form is not _Format.TSV:
         say(path_text(index).append(": the index is empty; add videos with `vidkin index PATH`"))
     elif form is _Format.TABLE and any(document["matches"] for document in documents):
-        _explain_scores(collection.manifest.measure)
+        _explain_scores(collection.manifest.scorer_name)
     if form is _Format.TABLE and not offset and collection.manifest.extractor == "classical":
         unmatched = [document["query"] for document in documents if _is_unmatched(document)]
         if unmatched and paths:

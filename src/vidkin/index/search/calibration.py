@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from importlib.resources import as_file, files
 from pathlib import Path
 
 import torch
@@ -49,13 +50,22 @@ class Calibration:
 
     @classmethod
     def of_extractor(cls, extractor: FrameExtractor) -> Calibration:
-        """Run the extractor over the background photographs (about a second for the classical one)."""
+        """What the extractor makes of the background photographs; of those of the package it is in the package."""
         if not scorer_of(extractor).needs_background:
             return cls(torch.zeros(0, 1, 1))
+        shipped = files("vidkin.index") / "data" / f"{extractor.fingerprint}.safetensors"
+        if shipped.is_file():
+            with as_file(shipped) as path:
+                return cls(read_units(path, "background"), _share_of(extractor))
+        return cls.measure(extractor)
+
+    @classmethod
+    def measure(cls, extractor: FrameExtractor) -> Calibration:
+        """Run the extractor over the background photographs, a second or two."""
         if extractor.views == "none":
-            return cls(extractor.extract(background_frames()).whole)
+            return cls(extractor.extract(background_frames()).whole, _share_of(extractor))
         views = extractor.extract(background_frames(), boxes=torch.tensor(GRID)).values.flatten(0, 1)
-        return cls(views[views.abs().amax(dim=(1, 2)) > 0], _SHARE_OF_VIEWS)
+        return cls(views[views.abs().amax(dim=(1, 2)) > 0], _share_of(extractor))
 
     @classmethod
     def read(cls, folder: Path, share: float = _SHARE) -> Calibration | None:
@@ -74,7 +84,7 @@ class Calibration:
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
         """
-        stored = cls.read(folder, _SHARE if extractor.views == "none" else _SHARE_OF_VIEWS)
+        stored = cls.read(folder, _share_of(extractor))
         if stored is not None:
             return stored
         calibration = cls.of_extractor(extractor)
@@ -85,8 +95,12 @@ class Calibration:
             _logger.info("%s", error)
         return calibration
 
-    def save(self, folder: Path) -> None:
-        """Write the background beside the store, whole or not at all."""
+    def save(self, folder: Path, name: str = FILE) -> None:
+        """Write the background into a folder, whole or not at all."""
         from safetensors.torch import save
 
-        write_whole(folder / self.FILE, save({"background": self.background.half()}))
+        write_whole(folder / name, save({"background": self.background.half()}))
+
+
+def _share_of(extractor: FrameExtractor) -> float:
+    return _SHARE if extractor.views == "none" else _SHARE_OF_VIEWS

@@ -110,7 +110,8 @@ class _WindowCache:
         self._read = lru_cache(maxsize=512)(store.read_windows)
 
     def __call__(self, video_id: int) -> WindowVectors | None:
-        return self._read(video_id) if self._sizes.get(video_id, 0) else None
+        # Parts of pictures look alike everywhere: a corner of sky, a dark border.
+        return self._read(video_id).of_whole() if self._sizes.get(video_id, 0) else None
 
 
 def _seen_again(store: VectorStore, video_id: int, windows: WindowVectors) -> list[list[int]]:

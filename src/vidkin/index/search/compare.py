@@ -19,7 +19,7 @@ def compare(
     query: str | os.PathLike[str],
     target: str | os.PathLike[str],
     *,
-    extractor: str = "classical",
+    extractor: str | None = None,
     weights: str | os.PathLike[str] | None = None,
     whitening: str | os.PathLike[str] | None = None,
     mirrored: bool = True,

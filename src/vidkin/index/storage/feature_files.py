@@ -27,6 +27,8 @@ _NAMES_OF_PARTS = ("part_frames", "part_views", "parts", "part_baselines", "boxe
 _OPTIONAL_NAMES = (*_NAMES_OF_PARTS, "__metadata__")
 # Of 1.0 in half precision, and a few roundings more.
 _LARGEST_BITS = 0x3C00 + 8
+# How far the squared length of a unit vector is from 1 when its numbers are rounded to bytes.
+_ROUNDED = 0.1
 _TYPES = {"F16": np.float16, "F32": np.float32, "F64": np.float64, "I8": np.int8, "I32": np.int32}
 
 
@@ -145,6 +147,11 @@ def _tensors(features: FrameFeatures) -> dict[str, torch.Tensor]:
 
 def _with_parts(features: FrameFeatures, data: NDArray[np.uint8], header: dict[str, Any]) -> FrameFeatures:
     frames, views, parts, baselines, boxes, counts = (_tensor(data, header[name]) for name in _NAMES_OF_PARTS)
+    if parts.shape[:2] != (len(frames), len(views)) or baselines.shape != parts.shape[:2]:
+        raise ValueError("its parts are not what was written")
+    lengths = parts.float().square().sum(-1) / STEPS**2
+    if bool(((lengths - 1).abs() > _ROUNDED).logical_and(lengths > 0).any()):
+        raise ValueError("its values are not what was written")
     rows, columns = frames.long()[:, None], views.long()
     values = features.values.new_zeros(len(features), boxes.shape[1], *features.values.shape[2:])
     values[:, :1] = features.values

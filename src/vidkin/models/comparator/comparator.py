@@ -23,8 +23,8 @@ from vidkin.similarity import frame_similarity, length_mask, temporal_chamfer
 
 __all__ = ["Comparator", "Comparison", "build_comparator"]
 
-# Pairs whose activations are held at a time: of maps of 28 x 28 frames about 50 MB.
-_CELLS_A_PASS = 1 << 18
+# Cells of maps whose activations are held at a time: about 40 MB, and small enough for the cache of a processor.
+_CELLS_A_PASS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -30,6 +30,13 @@ def background_baseline(
     """
     if len(values) == 0:
         return torch.zeros(0)
+    if values.shape[1] == 1 and background.shape[1] == 1:
+        # One region: a cosine. Parts of the picture are mostly not described, and zeros need no comparison.
+        rows = values.flatten(1).abs().amax(1) > 0
+        baseline = torch.zeros(len(values))
+        cosines = values[rows].flatten(1).float() @ background.flatten(1).float().T
+        baseline[rows] = _high_quantile(cosines, share).clamp(-1.0, 0.95)
+        return baseline
     similarities = frame_similarity(
         values.float(),
         background.float(),

@@ -12,7 +12,7 @@ from dataclasses import replace
 import torch
 
 from vidkin.similarity.alignment import align
-from vidkin.similarity.copies.evidence import match_frames
+from vidkin.similarity.copies.evidence import count_different, match_frames
 from vidkin.similarity.copies.settings import ScoreSettings
 from vidkin.similarity.frame_features import FrameFeatures
 from vidkin.similarity.segment import Segment
@@ -25,7 +25,7 @@ _DISAGREEMENT = 0.5
 _GAIN = 1.2
 # Correlation and energy of changes from which a piece is one: two still stretches say nothing about their order.
 _PIECE_CORRELATION = 0.7
-_PIECE_ENERGY = 2.0
+_PIECE_ENERGY = 4.0
 _PIECE_THRESHOLD = 0.5
 # Frames that a segment must have to be divided, and cells beyond which it is not looked at.
 _FEWEST_FRAMES = 5
@@ -45,7 +45,7 @@ def change_agreement(
     and frames, less what so few frames reach by chance, and brought to [0, 1] between ``change_least`` and
     ``change_full``. Two moments before a fixed camera look alike, but their changes are not correlated. The less
     changes (energy e of the calmer side), the less this says:
-    ``1 - change_share * e / (e + change_energy) * (1 - rho)``.
+    ``1 - change_share * e^2 / (e^2 + change_energy^2) * (1 - rho)``.
 
     Args:
         query, target: The videos.
@@ -56,9 +56,9 @@ def change_agreement(
     energy, correlation = _change(query.whole[rows], target.whole[columns])
     if energy <= 0:
         return 1.0
-    correlation -= settings.change_chance / math.sqrt(max(_count_different(columns) - 1, 1))
+    correlation -= settings.change_chance / math.sqrt(max(count_different(columns) - 1, 1))
     related = (correlation - settings.change_least) / (settings.change_full - settings.change_least)
-    trust = energy / (energy + settings.change_energy)
+    trust = energy**2 / (energy**2 + settings.change_energy**2)
     return 1.0 - settings.change_share * trust * (1.0 - min(1.0, max(0.0, related)))
 
 
@@ -90,7 +90,7 @@ def _find_pieces(
     settings: ScoreSettings,
 ) -> list[Segment]:
     rows, columns = match_frames(query, target, segment)
-    if _count_different(columns) < _FEWEST_FRAMES:
+    if count_different(columns) < _FEWEST_FRAMES:
         return []
     explained, agreement = _explained(query, target, frame_map, segment, settings)
     if agreement >= _DISAGREEMENT:
@@ -148,11 +148,6 @@ def _change(query: torch.Tensor, target: torch.Tensor) -> tuple[float, float]:
         return 0.0, 0.0
     correlation = float((query_change * target_change).sum()) / math.sqrt(query_energy * target_energy)
     return energy / (query.shape[0] * query.shape[1]), correlation
-
-
-def _count_different(frames: torch.Tensor) -> int:
-    """Number of different ones among frames [n] in order."""
-    return int((frames.diff() != 0).sum()) + 1 if len(frames) else 0
 
 
 def _unit_changes(values: torch.Tensor) -> torch.Tensor:

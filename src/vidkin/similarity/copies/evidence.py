@@ -14,7 +14,7 @@ from vidkin.similarity.copies.settings import ScoreSettings
 from vidkin.similarity.frame_features import FrameFeatures
 from vidkin.similarity.segment import Segment
 
-__all__ = ["Evidence", "find_news", "match_frames", "spread"]
+__all__ = ["Evidence", "count_different", "find_news", "match_frames", "spread"]
 
 # Seconds: a time that was computed may be off by rounding.
 _ROUNDING = 1e-6
@@ -75,7 +75,8 @@ class Evidence:
             evidence,
             similarity=float((seconds * frame_map[rows, columns]).sum()),
             seconds=float(seconds.sum()),
-            news=float((seconds * new).sum()) + max(0.0, first),
+            # Many frames that match one frame are one coincidence.
+            news=min(float((seconds * new).sum()) + max(0.0, first), float(count_different(columns))),
         )
 
     def plus(self, other: Evidence, agreement: float) -> Evidence:
@@ -121,6 +122,11 @@ def match_frames(
     before = (after - 1).clamp(min=0)
     nearer = (target.timestamps[after] - wanted).abs() < (wanted - target.timestamps[before]).abs()
     return rows, torch.where(nearer, after, before)
+
+
+def count_different(frames: torch.Tensor) -> int:
+    """Number of different ones among frames [n] in order."""
+    return int((frames.diff() != 0).sum()) + 1 if len(frames) else 0
 
 
 def find_news(frames: FrameFeatures, still: float) -> torch.Tensor:

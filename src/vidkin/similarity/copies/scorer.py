@@ -80,6 +80,7 @@ class CopyScorer:
     ) -> PairScore:
         """The score of the best pair of views; parts of a picture must score higher than the whole."""
         best: PairScore | None = None
+        of_parts = replace(self.settings, evidence=self.settings.evidence_of_parts)
         for place in _promising(pairs, query, target, self.settings):
             first, second = pairs.views[place]
             # Parts are described in some frames only; the others say nothing about them.
@@ -90,6 +91,7 @@ class CopyScorer:
                 target.frames(columns).views([second]),
                 pairs.maps[place][rows][:, columns],
                 mirrored,
+                of_parts if first or second else self.settings,
             )
             if best is None or result.score > best.score + _PART_MARGIN:
                 best = result
@@ -97,15 +99,20 @@ class CopyScorer:
         return best
 
     def _one_pair_of_views(
-        self, query: FrameFeatures, target: FrameFeatures, frame_map: torch.Tensor, mirrored: bool
+        self,
+        query: FrameFeatures,
+        target: FrameFeatures,
+        frame_map: torch.Tensor,
+        mirrored: bool,
+        settings: ScoreSettings,
     ) -> PairScore:
         if query.period * _DENSER < target.period:
             # Between two frames of a coarse target nothing is known: each of its frames looks for the nearest frame
             # of the query.
-            result = _score(target, query, frame_map.T.contiguous(), mirrored, self.settings)
+            result = _score(target, query, frame_map.T.contiguous(), mirrored, settings)
             segments = tuple(segment.swapped() for segment in result.segments)
         else:
-            result = _score(query, target, frame_map, mirrored, self.settings)
+            result = _score(query, target, frame_map, mirrored, settings)
             segments = result.segments
         placed = tuple(
             _placed(_inside(segment, query.end, target.end), query, target) for segment in segments

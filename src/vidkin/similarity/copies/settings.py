@@ -15,8 +15,10 @@ class ScoreSettings:
         threshold: Calibrated frame similarity from which two frames count for a match.
         evidence: Seconds of moving, informative, matching video that make a match believable by itself. A
             match that covers one of the two videos needs no such length.
+        evidence_of_parts: The same where a part of one picture is compared, as the best of dozens of parts is.
         still: One minus the cosine of two frames a second apart from which the second one counts as new.
-        change_energy: Mean squared change of the descriptors at which changes are trusted half.
+        change_energy: Mean squared change of the descriptors at which changes are trusted half: some times what noise
+            and compression make of a still picture, so it depends on the extractor.
         change_share: In [0, 1], how much of the score is lost when what changes in the one video has nothing to
             do with what changes in the other (two moments before one fixed camera).
         change_least: Correlation of changes up to which they have nothing to do with each other.
@@ -29,8 +31,9 @@ class ScoreSettings:
 
     threshold: float = 0.3
     evidence: float = 2.0
+    evidence_of_parts: float = 4.0
     still: float = 0.15
-    change_energy: float = 0.01
+    change_energy: float = 0.005
     change_share: float = 0.9
     change_least: float = 0.25
     change_full: float = 0.6

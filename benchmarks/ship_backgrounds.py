@@ -1,0 +1,33 @@
+"""Describe the background photographs once with each extractor of the package, so that no index has to.
+
+    python benchmarks/ship_backgrounds.py --output src/vidkin/index/data
+
+The photographs are those of scikit-image (`vidkin.features.background_frames`). Run it again when weights, whitening or
+what an extractor computes have changed; files of other fingerprints are removed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from vidkin.features import open_extractor
+from vidkin.index.search.calibration import Calibration
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--output", type=Path, required=True)
+    output: Path = parser.parse_args().output
+    output.mkdir(parents=True, exist_ok=True)
+    for old in output.glob("*.safetensors"):
+        old.unlink()
+    for name in ("vidkin", "classical"):
+        extractor = open_extractor(name)
+        Calibration.measure(extractor).save(output, f"{extractor.fingerprint}.safetensors")
+
+
+if __name__ == "__main__":
+    main()
