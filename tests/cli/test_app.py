@@ -224,3 +224,15 @@ def test_a_shell_completes_commands_and_options() -> None:
             [sys.executable, "-c", code], env={**os.environ, **variables}, capture_output=True, check=False
         )
         assert done.stdout.split() == [expected]
+
+
+def test_waiting_threads_sleep_unless_somebody_chose_otherwise(library: Library) -> None:
+    code = "import os, sys\nfrom vidkin.cli.app import run\ntry: run()\nfinally: print(os.environ['OMP_WAIT_POLICY'])"
+    for chosen, expected in (({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")):
+        environment = {
+            name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"
+        } | chosen
+        done = subprocess.run(
+            [sys.executable, "-c", code, "--version"], env=environment, capture_output=True, text=True
+        )
+        assert done.stdout.split()[-1] == expected
