@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.similarity.line_search import LineSearch
 from vidkin.similarity.lines import (
     PREFERENCE,
     EvidenceMap,
     Line,
-    LineSearch,
     NearestFrame,
     Run,
     best_run,
     best_runs,
     check_times,
+    clear_adjoining,
 )
 from vidkin.similarity.segment import Segment
 
@@ -35,6 +37,8 @@ _FEWEST_FOR_SPEED = 4
 # Lines between the given speeds: a factor of up to exp(.2), in steps of a hundredth.
 _LARGEST_TURN = 0.2
 _TURNS = 41
+# Columns of a map up to which its rows are looked at as a whole before lines are turned.
+_LOOKS = 1024
 # Isolated bright cells are cleared one by one; no more of them than this per segment asked for.
 _ATTEMPTS = 8
 # Share of the evidence of full weight that a run of frames of little weight needs.
@@ -95,35 +99,47 @@ def align(
         raise InvalidArgumentError(f"maximum_segments must be at least 1, got {maximum_segments}")
     if not minimum_duration >= 0.0:
         raise InvalidArgumentError(f"minimum_duration must be at least 0 s, got {minimum_duration}")
-    evidence, weights = _evidence(
-        similarity, query_times, target_times, query_weights, target_weights, threshold
-    )
-    shortest = min(
-        minimum_duration,
-        _duration(evidence.query_times, evidence.query_period),
-        _duration(evidence.target_times, evidence.target_period),
-    )
-    # Weights below 1 are no reason to believe less in a run that is long enough; a 4th has to remain.
-    lightest = float(torch.minimum(weights[0].min(), weights[1].min()))
-    least = _LEAST_EXCESS * shortest * max(lightest, _LEAST_WEIGHT)
-    if _most_evidence(evidence) < least:
-        return []
-    # A line that is fitted to its cells explains more than the line that was found, but not twice as much.
-    search = LineSearch(evidence, speeds, max(_LEAST_EXCESS * shortest * _LEAST_WEIGHT, least / 2))
-    segments: list[Segment] = []
-    for _ in range(_ATTEMPTS * maximum_segments):
-        found = search.best()
-        if found is None or len(segments) == maximum_segments:
-            break
-        explained = _fitted(evidence, found, speeds, _LONGEST_GAP * threshold)
-        run = _trimmed(evidence, explained, weights, threshold)
-        if _is_believable(evidence, run, weights, shortest):
-            segments.append(_segment(evidence, run, similarity, weights, mirrored))
-            _clear(evidence, explained, threshold)
-        else:
-            # Take the evidence of a run away, and nothing else.
-            rows, columns = _cells(evidence, explained)
-            evidence.excess[rows, columns] = -threshold * evidence.query_period
+    # Nothing here is ever trained: without the account for gradients small operations are faster.
+    with torch.inference_mode():
+        evidence, weights = _evidence(
+            similarity, query_times, target_times, query_weights, target_weights, threshold
+        )
+        shortest = min(
+            minimum_duration,
+            _duration(evidence.query_times, evidence.query_period),
+            _duration(evidence.target_times, evidence.target_period),
+        )
+        # Weights below 1 are no reason to believe less in a run that is long enough; a 4th has to remain.
+        lightest = min(weights[0].min().item(), weights[1].min().item())
+        least = _LEAST_EXCESS * shortest * max(lightest, _LEAST_WEIGHT)
+        if _most_evidence(evidence) < least:
+            return []
+        # A line that is fitted to its cells explains more than the line that was found, but not twice as much.
+        search = LineSearch(evidence, speeds, max(_LEAST_EXCESS * shortest * _LEAST_WEIGHT, least / 2))
+        segments: list[Segment] = []
+        against = -threshold * evidence.query_period
+        for _ in range(_ATTEMPTS * maximum_segments):
+            found = search.best(longest_gap=_LONGEST_GAP * threshold)
+            if found is None:
+                break
+            explained = _stretch(_fitted(evidence, found, speeds, _LONGEST_GAP * threshold), weights)
+            part = _trimmed(evidence, explained, threshold)
+            if _is_believable(evidence, part, shortest):
+                segments.append(_segment(evidence, part, similarity, mirrored))
+                if len(segments) == maximum_segments:
+                    break
+                positive = evidence.excess > 0
+                values = evidence.at(explained.rows, explained.columns).clamp_(max=against)
+                evidence.excess[explained.rows, explained.columns] = values
+                # Often nothing is left already, and there is no need to look beside the line.
+                if search.is_exhausted():
+                    break
+                clear_adjoining(evidence, positive, explained.rows, explained.columns, against)
+            else:
+                # Take the evidence of a run away, and nothing else.
+                if bool((evidence.at(explained.rows, explained.columns) < against).any()):
+                    search.forget()
+                evidence.excess[explained.rows, explained.columns] = against
     return segments
 
 
@@ -145,7 +161,7 @@ def _evidence(
     target_times = check_times("target_times", target_times, similarity.shape[1])
     # Median distances of frames; a single frame takes the other side's, two single ones take a second.
     found = [
-        float(times.diff().median()) if len(times) > 1 else None for times in (query_times, target_times)
+        times.diff().median().item() if times.numel() > 1 else None for times in (query_times, target_times)
     ]
     query_period, target_period = found[0] or found[1] or 1.0, found[1] or found[0] or 1.0
     sides = []
@@ -155,8 +171,10 @@ def _evidence(
     ):
         if given is not None and given.shape != times.shape:
             raise InvalidArgumentError(f"{name} must be {list(times.shape)}, got {list(given.shape)}")
-        sides.append(torch.ones(times.shape) if given is None else given.detach().to("cpu", torch.float32))
-    excess = similarity.detach().to("cpu", torch.float32) - threshold
+        sides.append(
+            torch.ones(times.shape) if given is None else given.detach().to("cpu", torch.float32).contiguous()
+        )
+    excess = similarity.detach().to("cpu", torch.float32).contiguous() - threshold
     if query_weights is not None or target_weights is not None:
         excess *= torch.minimum(sides[0][:, None], sides[1])
     # How long each frame stands, [T] float32: half the distance to its neighbors, gaps not counted.
@@ -182,33 +200,31 @@ def _evidence(
 def _most_evidence(evidence: EvidenceMap) -> float:
     """An upper bound on the evidence of any line: the brightest cell of each query frame, or of each target frame for
     as long as it stands."""
-    bright = evidence.excess.clamp(min=0)
-    rows, columns = float(bright.amax(1).sum()), float(bright.amax(0).sum())
-    return min(rows, columns * (1 + evidence.target_period / evidence.query_period))
+    columns = evidence.excess.amax(0).clamp_(min=0.0).sum().item()
+    return min(evidence.most_of_rows(), columns * (1 + evidence.target_period / evidence.query_period))
 
 
 def _duration(times: torch.Tensor, period: float) -> float:
-    return float(times[-1] - times[0]) + period
+    return times[-1].item() - times[0].item() + period
 
 
 def _fitted(evidence: EvidenceMap, run: Run, speeds: Sequence[float], longest_gap: float) -> Run:
     """Fit the line to the cells beside it and take its best run; repeat while that explains more."""
-    best = best_run(evidence, run.line, longest_gap=longest_gap) or run
+    best = run
+    rows, columns = evidence.excess.shape
     # No turn could make the run longer if one of the videos ends before it and one after it.
-    columns = _cells(evidence, best)[1]
-    starts = best.first == 0 or bool((columns == 0).any())
-    last_row, last_column = len(evidence.query_times) - 1, len(evidence.target_times) - 1
-    if not starts or (best.last != last_row and int(columns.max()) != last_column):
+    starts = best.first == 0 or int(best.trace.columns[best.first]) == 0
+    if not starts or not (best.last == rows - 1 or int(best.trace.columns[best.last]) == columns - 1):
         best = _turned(evidence, best, longest_gap)
     for _ in range(_FIT_ROUNDS):
         line = _fitted_line(evidence, best, speeds)
         if line == best.line:
             break
-        found = best_run(evidence, line, longest_gap=longest_gap)
+        fitted = best_run(evidence, evidence.trace(line), longest_gap=longest_gap)
         # A line through the middle of its cells may lose a cell or two to rounding and is still the truer one.
-        if found is None or found.evidence < 0.98 * best.evidence:
+        if fitted is None or fitted.evidence < 0.98 * best.evidence:
             break
-        best = found
+        best = fitted
     return best
 
 
@@ -217,46 +233,49 @@ def _turned(evidence: EvidenceMap, run: Run, longest_gap: float) -> Run:
 
     Read at whole frames, a line of speed 1.1 is ten frames of speed 1, then a step: no fit to a run sees it.
     """
+    # Nor could it if there is not so much evidence anywhere, which takes one look at the map.
+    few = evidence.excess.shape[1] <= _LOOKS
+    if few and evidence.most_of_rows() <= run.evidence / PREFERENCE:
+        return run
     turns = torch.linspace(-_LARGEST_TURN, _LARGEST_TURN, _TURNS, dtype=torch.float64).exp()
-    middle = float(evidence.query_times[run.first] + evidence.query_times[run.last]) / 2
+    middle = (evidence.query_times[run.first] + evidence.query_times[run.last]).item() / 2
     shifts = torch.tensor([-0.5, 0.0, 0.5], dtype=torch.float64) * evidence.target_period
     speeds = (run.line.speed * turns).repeat_interleave(len(shifts))
     height = run.line.offset + run.line.speed * middle + shifts.repeat(len(turns))
     offsets = height - speeds * middle
     totals = best_runs(evidence.along(speeds, offsets))[0]
     leader = int(totals.argmax())
-    if float(totals[leader]) <= run.evidence / PREFERENCE:
+    if totals[leader].item() <= run.evidence / PREFERENCE:
         return run
-    turned = best_run(evidence, Line(float(speeds[leader]), float(offsets[leader])), longest_gap=longest_gap)
+    line = Line(speeds[leader].item(), offsets[leader].item())
+    turned = best_run(evidence, evidence.trace(line), longest_gap=longest_gap)
     return turned if turned is not None and turned.evidence > run.evidence / PREFERENCE else run
 
 
 def _fitted_line(evidence: EvidenceMap, run: Run, speeds: Sequence[float]) -> Line:
     """Weighted least squares through the brightest cell beside the line at each query frame of a run."""
-    line = run.line
-    times = evidence.query_times[run.first : run.last + 1]
-    found, near = evidence.columns(
-        torch.tensor([line.speed], dtype=torch.float64), torch.tensor([line.offset], dtype=torch.float64)
-    )
-    reach = torch.arange(-_FIT_REACH, _FIT_REACH + 1)
-    columns = found[0, run.first : run.last + 1, None] + reach
-    inside = (columns >= 0) & (columns < len(evidence.target_times)) & near[0, run.first : run.last + 1, None]
-    columns = columns.clamp(0, len(evidence.target_times) - 1)
-    values = evidence.excess[torch.arange(run.first, run.last + 1)[:, None], columns].double()
-    values = torch.where(inside, values, -torch.inf)
+    line, stretch = run.line, slice(run.first, run.last + 1)
+    times = evidence.query_times[stretch]
+    columns = run.trace.columns[stretch, None] + torch.arange(-_FIT_REACH, _FIT_REACH + 1)
+    places = columns.clamp(0, evidence.excess.shape[1] - 1)
+    outside = (columns != places).logical_or_(~run.trace.near[stretch, None])
+    seconds = evidence.target_times.take(places)
+    rows = torch.arange(run.first, run.last + 1)[:, None]
+    values = evidence.at(rows, places).double().masked_fill_(outside, -torch.inf)
     # Of equally bright cells, the nearest to the line.
-    distance = (evidence.target_times[columns] - (line.offset + line.speed * times)[:, None]).abs()
-    chosen = (values - 1e-6 * distance).argmax(1, keepdim=True)
-    weight = values.gather(1, chosen)[:, 0].clamp(min=0.0)
-    place = evidence.target_times[columns.gather(1, chosen)[:, 0]]
-    weight = weight / weight.sum()
-    speed = line.speed
-    if int((weight > 0).sum()) >= _FEWEST_FOR_SPEED:
-        centered = times - (weight * times).sum()
-        speed = float((weight * centered * place).sum() / (weight * centered.square()).sum())
+    distance = (seconds - (line.offset + line.speed * times)[:, None]).abs_()
+    chosen = (values - distance.mul_(1e-6)).argmax(1, keepdim=True)
+    weight = values.gather(1, chosen)[:, 0].clamp_(min=0.0)
+    place = seconds.gather(1, chosen)[:, 0]
+    weight /= weight.sum()
+    middle, speed = weight.dot(times).item(), line.speed
+    if int(weight.count_nonzero()) >= _FEWEST_FOR_SPEED:
+        centered = times - middle
+        weighed = weight * centered
+        speed = weighed.dot(place).item() / weighed.dot(centered).item()
         speed = min(max(speed, 0.8 * min(speeds)), 1.25 * max(speeds))
-        speed = _snapped(speed, speeds, evidence, float(times[-1] - times[0]))
-    return Line(speed, float((weight * (place - speed * times)).sum()))
+        speed = _snapped(speed, speeds, evidence, (times[-1] - times[0]).item())
+    return Line(speed, weight.dot(place).item() - speed * middle)
 
 
 def _snapped(speed: float, speeds: Sequence[float], evidence: EvidenceMap, span: float) -> float:
@@ -268,48 +287,53 @@ def _snapped(speed: float, speeds: Sequence[float], evidence: EvidenceMap, span:
     return speed
 
 
-def _trimmed(
-    evidence: EvidenceMap, run: Run, weights: tuple[torch.Tensor, torch.Tensor], threshold: float
-) -> Run:
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """A run and its cells: query and target frames and the smaller of their weights, [n] each."""
+
+    run: Run
+    rows: torch.Tensor
+    columns: torch.Tensor
+    weight: torch.Tensor
+
+
+def _stretch(run: Run, weights: tuple[torch.Tensor, torch.Tensor]) -> _Stretch:
+    rows, columns = run.cells()
+    return _Stretch(run, rows, columns, torch.minimum(weights[0].take(rows), weights[1].take(columns)))
+
+
+def _trimmed(evidence: EvidenceMap, stretch: _Stretch, threshold: float) -> _Stretch:
     """Cut off the ends of a run that are below half of its mean: frames beside a match still look alike."""
-    rows, columns = _cells(evidence, run)
-    weight = torch.minimum(weights[0][rows], weights[1][columns]) * evidence.query_seconds[rows]
-    values = evidence.excess[rows, columns]
-    mean = threshold + float(values.sum()) / max(float(weight.sum()), 1e-9)
+    run, rows, columns = stretch.run, stretch.rows, stretch.columns
+    weight = stretch.weight * evidence.query_seconds.take(rows)
+    values = evidence.at(rows, columns)
+    mean = threshold + values.sum().item() / max(weight.sum().item(), 1e-9)
     if mean <= 2 * threshold:
-        return run
-    _, first, last = best_runs((values - (mean / 2 - threshold) * weight)[None])
-    kept = values[int(first[0]) : int(last[0]) + 1]
-    return Run(run.line, int(rows[first[0]]), int(rows[last[0]]), float(kept.sum()) * run.line.weight)
+        return stretch
+    _, first, last = best_runs((values - weight.mul_(mean / 2 - threshold))[None])
+    kept = slice(int(first), int(last) + 1)
+    rows = rows[kept]
+    total = values[kept].sum().item() * run.line.weight
+    cut = replace(run, first=int(rows[0]), last=int(rows[-1]), evidence=total)
+    return _Stretch(cut, rows, columns[kept], stretch.weight[kept])
 
 
-def _is_believable(
-    evidence: EvidenceMap, run: Run, weights: tuple[torch.Tensor, torch.Tensor], shortest: float
-) -> bool:
+def _is_believable(evidence: EvidenceMap, stretch: _Stretch, shortest: float) -> bool:
     """Whether a run is long enough on both sides, and similar enough for the weight of its frames."""
-    times = evidence.query_times
-    length = float(times[run.last] - times[run.first]) + evidence.query_period
-    rows, columns = _cells(evidence, run)
-    weight = float(torch.minimum(weights[0][rows], weights[1][columns]).mean()) if len(rows) else 0.0
-    return (
-        length * run.line.weight >= shortest * 0.999 - 1e-6
-        and run.evidence >= _LEAST_EXCESS * shortest * max(weight, _LEAST_WEIGHT) * run.line.weight
-    )
+    run, times = stretch.run, evidence.query_times
+    length = times[run.last].item() - times[run.first].item() + evidence.query_period
+    if length * run.line.weight < shortest * 0.999 - 1e-6:
+        return False
+    weight = stretch.weight.mean().item() if len(stretch.rows) else 0.0
+    return run.evidence >= _LEAST_EXCESS * shortest * max(weight, _LEAST_WEIGHT) * run.line.weight
 
 
-def _segment(
-    evidence: EvidenceMap,
-    run: Run,
-    similarity: torch.Tensor,
-    weights: tuple[torch.Tensor, torch.Tensor],
-    mirrored: bool,
-) -> Segment:
-    line = run.line
-    rows, columns = _cells(evidence, run)
-    start, end = _span(evidence, run)
-    values = similarity.detach()[rows.to(similarity.device), columns.to(similarity.device)].cpu().double()
-    weight = torch.minimum(weights[0][rows], weights[1][columns]).double()
-    score = float((weight * values).sum() / weight.sum())
+def _segment(evidence: EvidenceMap, stretch: _Stretch, similarity: torch.Tensor, mirrored: bool) -> Segment:
+    line = stretch.run.line
+    start, end = _span(evidence, stretch.run)
+    values = similarity.detach()[stretch.rows.to(similarity.device), stretch.columns.to(similarity.device)]
+    weight = stretch.weight.double()
+    score = ((weight * values.cpu().double()).sum() / weight.sum()).item()
     return Segment(
         query_start=start,
         query_end=max(start, end),
@@ -328,61 +352,20 @@ def _span(evidence: EvidenceMap, run: Run) -> tuple[float, float]:
     there is no frame in between that could say otherwise.
     """
     line, half = run.line, evidence.query_period / 2
-    times, targets = evidence.query_times, evidence.target_times
-    first = max(float(times[0]), (float(targets[0]) - line.offset) / line.speed)
+    times, targets = evidence.query_times.tolist(), evidence.target_times
+    first = max(times[0], (targets[0].item() - line.offset) / line.speed)
     last = min(
-        float(times[-1]) + evidence.query_period,
-        (float(targets[-1]) + evidence.target_period - line.offset) / line.speed,
+        times[-1] + evidence.query_period,
+        (targets[-1].item() + evidence.target_period - line.offset) / line.speed,
     )
-    start, end = max(first, float(times[run.first]) - half), min(last, float(times[run.last]) + half)
+    start, end = max(first, times[run.first] - half), min(last, times[run.last] + half)
     # Frames of a finer target in the stretch that is added may say otherwise after all.
-    other = (targets - line.offset) / line.speed
-    if run.first == 0 or float(times[run.first - 1]) < first:
-        unlike = other[(other > first) & (other <= start) & (evidence.excess[run.first] < 0)]
-        start = float(unlike[-1]) if len(unlike) else first
-    if run.last == len(times) - 1 or float(times[run.last + 1]) >= last:
-        unlike = other[(other >= end) & (other < last) & (evidence.excess[run.last] < 0)]
-        end = float(unlike[0]) if len(unlike) else last
+    if start > first and (run.first == 0 or times[run.first - 1] < first):
+        unlike = ((targets - line.offset) / line.speed)[evidence.excess[run.first] < 0]
+        unlike = unlike[(unlike > first) & (unlike <= start)]
+        start = unlike[-1].item() if len(unlike) else first
+    if end < last and (run.last == len(times) - 1 or times[run.last + 1] >= last):
+        unlike = ((targets - line.offset) / line.speed)[evidence.excess[run.last] < 0]
+        unlike = unlike[(unlike >= end) & (unlike < last)]
+        end = unlike[0].item() if len(unlike) else last
     return start, end
-
-
-def _cells(evidence: EvidenceMap, run: Run) -> tuple[torch.Tensor, torch.Tensor]:
-    """Query and target frames of a run, [n] each, without those where the line meets no target frame."""
-    found, near = evidence.columns(
-        torch.tensor([run.line.speed], dtype=torch.float64),
-        torch.tensor([run.line.offset], dtype=torch.float64),
-    )
-    rows = torch.arange(run.first, run.last + 1)
-    kept = near[0, rows]
-    return rows[kept], found[0, rows][kept]
-
-
-def _clear(evidence: EvidenceMap, run: Run, threshold: float) -> None:
-    """Take away what a run explains: its cells, and the positive ones that adjoin them along rows and columns."""
-    positive = evidence.excess > 0
-    rows, columns = _cells(evidence, run)
-    against = -threshold * evidence.query_period
-    _clear_beside(evidence.excess, positive, rows, columns, against)
-    once = torch.ones(len(columns), dtype=torch.bool)
-    once[1:] = columns.diff() > 0
-    _clear_beside(evidence.excess.T, positive.T, columns[once], rows[once], against)
-
-
-def _clear_beside(
-    excess: torch.Tensor, positive: torch.Tensor, lines: torch.Tensor, centers: torch.Tensor, against: float
-) -> None:
-    """In each of ``lines`` (all different) of excess [N, M], clear the stretch around its center that is positive.
-
-    A single cell below the threshold does not end the stretch.
-    """
-    places = torch.arange(excess.shape[1])
-    step = max(1, (1 << 20) // excess.shape[1])
-    for start in range(0, len(lines), step):
-        line, center = lines[start : start + step], centers[start : start + step, None]
-        bright = positive[line]
-        bright[:, 1:] |= positive[line, :-1]
-        bright[:, :-1] |= positive[line, 1:]
-        below = torch.where(~bright & (places < center), places, -1).amax(1, keepdim=True)
-        above = torch.where(~bright & (places > center), places, excess.shape[1]).amin(1, keepdim=True)
-        cleared = (places > below) & (places < above)
-        excess[line] = torch.where(cleared, excess[line].clamp(max=against), excess[line])

@@ -5,7 +5,7 @@ A line is ``target time = offset + speed * query time``. Shapes: Tq, Tt frames; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 
 import torch
@@ -16,22 +16,15 @@ __all__ = [
     "PREFERENCE",
     "EvidenceMap",
     "Line",
-    "LineSearch",
     "NearestFrame",
     "Run",
+    "Trace",
     "best_run",
     "best_runs",
     "check_times",
+    "clear_adjoining",
 ]
 
-# Cells worked on at once, which bounds the temporaries to some tens of megabytes.
-_CELLS = 1 << 20
-_SHIFT = 0.4567
-# Number and share of positive cells from which on sums of them tell lines apart badly.
-_MANY = 1 << 17
-_DENSE = 0.05
-# Lines read in full per search, reached only in maps of noise above the threshold.
-_MOST_LINES = 4096
 # Speeds other than 1 have to explain this much more: static scenes fit any of them.
 PREFERENCE = 0.95
 
@@ -50,13 +43,38 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Trace:
+    """The cells that a line passes through, which stay the same while the evidence map is being cleared.
+
+    Attributes:
+        line: The line.
+        columns: [Tq] target frame nearest to the line at each query frame.
+        near: [Tq] bool, False where there is no target frame on the line.
+    """
+
+    line: Line
+    columns: torch.Tensor
+    near: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """Query frames ``first`` to ``last`` (both within) of a line, and the evidence they sum up to."""
 
-    line: Line
+    trace: Trace
     first: int
     last: int
     evidence: float
+
+    @property
+    def line(self) -> Line:
+        """The line that the run is a part of."""
+        return self.trace.line
+
+    def cells(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Query and target frames, [n] each, without those where the line meets no target frame."""
+        rows = self.trace.near[self.first : self.last + 1].nonzero()[:, 0].add_(self.first)
+        return rows, self.trace.columns.index_select(0, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +82,7 @@ class EvidenceMap:
     """Evidence of each pair of frames for a match (above 0) or against it (below 0).
 
     Attributes:
-        excess: [Tq, Tt] float32, (similarity - threshold) * weight * seconds of the query frame.
+        excess: [Tq, Tt] float32, contiguous, (similarity - threshold) * weight * seconds of the query frame.
         query_times: [Tq] float64 seconds, increasing.
         target_times: [Tt] float64 seconds, increasing.
         query_seconds: [Tq] float32, how long each query frame is shown.
@@ -92,17 +110,40 @@ class EvidenceMap:
             [L, Tq] indices of target frames, and [L, Tq] booleans, False where the line is further than half
             a period from any target frame: beyond the ends, or where frames are missing.
         """
-        times = offsets[:, None] + speeds[:, None] * self.query_times
-        found = self.nearest(times)
-        distance = (self.target_times[found] - times).abs_()
-        return found, distance <= self.target_period * 0.501
+        return self._at(torch.mul(speeds[:, None], self.query_times).add_(offsets[:, None]))
+
+    def trace(self, line: Line) -> Trace:
+        """The cells of one line."""
+        return Trace(line, *self._at(torch.mul(self.query_times, line.speed).add_(line.offset)))
 
     def along(self, speeds: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
         """Evidence at each query frame of each line, [L, Tq] float32; 0 where there is no target frame."""
         found, near = self.columns(speeds, offsets)
-        found += torch.arange(self.excess.shape[0]) * self.excess.shape[1]
-        values = self.excess.flatten()[found]
-        return values.mul_(near).mul_(speeds.clamp(max=1.0).float()[:, None])
+        return self._values(found, near).mul_(speeds.clamp(max=1.0).float()[:, None])
+
+    def along_trace(self, trace: Trace) -> torch.Tensor:
+        """Evidence at each query frame of one line, [Tq] float32; 0 where there is no target frame."""
+        values = self._values(trace.columns, trace.near)
+        return values if trace.line.weight == 1.0 else values.mul_(trace.line.weight)
+
+    def at(self, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+        """``excess[rows, columns]`` for indices that can be added to each other."""
+        return self.excess.view(-1).take(rows * self.excess.shape[1] + columns)
+
+    def most_of_rows(self) -> float:
+        """An upper bound on the evidence of any line: the sum of the brightest cell of each query frame."""
+        # A little more, as sums of float32 are not exact.
+        return self.excess.amax(1).clamp_(min=0.0).sum().item() * (1.0 + 1e-4)
+
+    def _at(self, times: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Target frames nearest to times, and whether they are within half a period."""
+        found = self.nearest(times)
+        distance = self.target_times.take(found).sub_(times).abs_()
+        return found, distance <= self.target_period * 0.501
+
+    def _values(self, found: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
+        starts = torch.arange(0, self.excess.numel(), self.excess.shape[1])
+        return self.excess.view(-1).take(found + starts).mul_(near)
 
 
 class NearestFrame:
@@ -114,11 +155,11 @@ class NearestFrame:
     _FINENESS = 16
 
     def __init__(self, times: torch.Tensor, period: float) -> None:
-        self._first, self._last = float(times[0]), times.shape[0] - 1
+        self._first, self._last = times[0].item(), times.shape[0] - 1
         self._step = (float(times[-1]) - self._first) / self._last if self._last else period
         counted = self._first + self._step * torch.arange(times.shape[0], dtype=torch.float64)
         self.is_regular = bool((times - counted).abs().max() <= 1e-3 * period)
-        self._table = torch.zeros(0, dtype=torch.long)
+        self._table: torch.Tensor | None = None
         if not self.is_regular:
             self._step = period / self._FINENESS
             entries = int((float(times[-1]) - self._first) / self._step) + 2
@@ -130,73 +171,27 @@ class NearestFrame:
     def __call__(self, times: torch.Tensor) -> torch.Tensor:
         """Indices of the shape of times."""
         count = (times - self._first).div_(self._step).round_().long()
-        if self.is_regular:
+        if self._table is None:
             return count.clamp_(0, self._last)
-        return self._table[count.clamp_(0, self._table.shape[0] - 1)]
+        return self._table.take(count.clamp_(0, self._table.shape[0] - 1))
 
 
-class LineSearch:
-    """Finds the line and run with the most evidence, repeatedly while the evidence map is being cleared.
-
-    Every line gets an upper bound first, the sum of its positive cells, from one histogram per speed. Lines
-    are then read in full in the order of their bounds until none of the rest can do better. Clearing
-    only removes evidence, so bounds stay valid. A map full of positive cells is read in full instead.
-    """
-
-    def __init__(self, evidence: EvidenceMap, speeds: Sequence[float], least: float) -> None:
-        self._evidence = evidence
-        # Speed 1 first, so that it wins ties.
-        ordered = sorted(speeds, key=lambda speed: abs(speed - 1.0))
-        if int((evidence.excess > 0).sum()) > max(_MANY, _DENSE * evidence.excess.numel()):
-            all_speeds, offsets, bounds = _swept(evidence, ordered)
-        else:
-            all_speeds, offsets, bounds = _bounds(evidence, ordered)
-        kept = bounds >= least
-        self._speeds, self._offsets, self._bounds = all_speeds[kept], offsets[kept], bounds[kept]
-        self._least = least
-
-    def best(self) -> Run | None:
-        """The run with the most evidence, or None if no line has the least evidence required."""
-        read = torch.zeros(self._bounds.shape, dtype=torch.bool)
-        batch = max(16, min(512, _CELLS // (4 * self._evidence.excess.shape[0])))
-        while self._bounds.numel():
-            leader = int(self._bounds.argmax())
-            if float(self._bounds[leader]) < self._least:
-                return None
-            if bool(read[leader]) or int(read.sum()) >= _MOST_LINES:
-                break
-            unread = torch.where(read, -torch.inf, self._bounds)
-            lines = unread.topk(min(batch, unread.numel())).indices
-            lines = lines[~read[lines]].sort().values
-            values = self._evidence.along(self._speeds[lines], self._offsets[lines])
-            preference = torch.where(self._speeds[lines] == 1.0, 1.0, PREFERENCE)
-            self._bounds[lines] = best_runs(values)[0] * preference
-            read[lines] = True
-        if not self._bounds.numel():
-            return None
-        leader = int(torch.where(read, self._bounds, -torch.inf).argmax())
-        line = Line(float(self._speeds[leader]), float(self._offsets[leader]))
-        return best_run(self._evidence, line) if float(self._bounds[leader]) >= self._least else None
-
-
-def best_run(evidence: EvidenceMap, line: Line, *, longest_gap: float = torch.inf) -> Run | None:
+def best_run(evidence: EvidenceMap, trace: Trace, *, longest_gap: float = math.inf) -> Run | None:
     """The run with the most evidence along one line, or None if nothing on it is positive.
 
     Args:
         evidence: The map.
-        line: The line.
+        trace: The cells of the line.
         longest_gap: A run is cut where the evidence falls by more than this below what it had reached.
     """
-    values = evidence.along(
-        torch.tensor([line.speed], dtype=torch.float64), torch.tensor([line.offset], dtype=torch.float64)
-    )
-    total, first, last = (float(item[0]) for item in best_runs(values))
+    values = evidence.along_trace(trace)
+    total, first, last = (item.item() for item in best_runs(values[None]))
     if total <= 0:
         return None
-    run = Run(line, int(first), int(last), total)
-    if longest_gap == torch.inf:
+    run = Run(trace, int(first), int(last), total)
+    if longest_gap == math.inf:
         return run
-    return _best_piece(run, values[0, run.first : run.last + 1].tolist(), longest_gap)
+    return _best_piece(run, values[run.first : run.last + 1].tolist(), longest_gap)
 
 
 def best_runs(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -204,11 +199,28 @@ def best_runs(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.T
 
     Kadane's algorithm for all rows at once: the largest difference of the cumulative sum to its running minimum.
     """
-    sums = values.cumsum(1, dtype=torch.float64)
-    before = torch.nn.functional.pad(sums[:, :-1], (1, 0))
-    lowest, start = before.cummin(1)
-    total, last = (sums - lowest).max(1)
+    sums = torch.constant_pad_nd(values, (1, 0)).cumsum(1, dtype=torch.float64)
+    lowest, start = sums[:, :-1].cummin(1)
+    total, last = torch.sub(sums[:, 1:], lowest).max(1)
     return total, start.gather(1, last[:, None])[:, 0], last
+
+
+def clear_adjoining(
+    evidence: EvidenceMap, positive: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor, against: float
+) -> None:
+    """Take away the evidence of cells and of the positive ones that adjoin them along rows and columns.
+
+    Args:
+        evidence: The map, changed in place.
+        positive: [Tq, Tt] bool, the cells that are looked at, usually those above 0.
+        rows: [n] increasing rows of the cells.
+        columns: [n] their columns, not decreasing.
+        against: What is left, at most.
+    """
+    _clear_beside(evidence.excess, positive, rows, columns, against)
+    once = torch.ones_like(columns, dtype=torch.bool)
+    torch.gt(columns[1:], columns[:-1], out=once[1:])
+    _clear_beside(evidence.excess.T, positive.T, columns[once], rows[once], against)
 
 
 def check_times(name: str, times: torch.Tensor, length: int) -> torch.Tensor:
@@ -217,8 +229,10 @@ def check_times(name: str, times: torch.Tensor, length: int) -> torch.Tensor:
         raise InvalidArgumentError(
             f"{name} must be [{length}] as the map has that many frames, got {list(times.shape)}"
         )
-    result = times.detach().to("cpu", torch.float64)
-    if not bool(result.isfinite().all()) or bool((result.diff() <= 0).any()):
+    result = times.detach().to("cpu", torch.float64).contiguous()
+    # Increasing times are finite if their ends are; comparisons with what is not a number are False.
+    ends = result[:: max(1, length - 1)].tolist()
+    if not all(map(math.isfinite, ends)) or not bool((result[1:] > result[:-1]).all()):
         raise InvalidArgumentError(f"{name} must be finite and increasing")
     return result
 
@@ -234,89 +248,29 @@ def _best_piece(run: Run, values: list[float], longest_gap: float) -> Run:
             peak, last = total, position
             if peak > best:
                 best, best_first, best_last = peak, first, last
-    return Run(run.line, run.first + best_first, run.first + best_last, best)
+    return Run(run.trace, run.first + best_first, run.first + best_last, best)
 
 
-def _bounds(
-    evidence: EvidenceMap, speeds: Sequence[float]
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Speeds, offsets and upper bounds of all lines: sums of their positive cells.
+def _clear_beside(
+    excess: torch.Tensor, positive: torch.Tensor, lines: torch.Tensor, centers: torch.Tensor, against: float
+) -> None:
+    """In each of ``lines`` (all different) of excess [N, M], clear the stretch around its center that is positive.
 
-    A cell belongs to the lines less than half a target period from it; bins are half a period wide.
+    A single cell below the threshold does not end the stretch.
     """
-    query_times, target_times = evidence.query_times, evidence.target_times
-    grids = [_offsets(evidence, speed) for speed in speeds]
-    mass = [torch.zeros(len(grid) - 1, dtype=torch.float64) for grid in grids]
-    lowest = [float(grid[0]) for grid in grids]
-    rows = max(1, _CELLS // target_times.shape[0])
-    for start in range(0, query_times.shape[0], rows):
-        part = evidence.excess[start : start + rows]
-        row, column = (part > 0).nonzero(as_tuple=True)
-        if not row.numel():
-            continue
-        values = part[row, column].double()
-        from_query, from_target = query_times[start + row], target_times[column]
-        for number, speed in enumerate(speeds):
-            distance = torch.add(from_target, from_query, alpha=-speed).sub_(lowest[number])
-            place = distance.div_(evidence.target_period / 2).long()
-            mass[number] += torch.bincount(place, values, len(mass[number]))
-    pad = torch.nn.functional.pad
-    return _joined(speeds, grids, [pad(item, (0, 1)) + pad(item, (1, 0)) for item in mass])
-
-
-def _swept(evidence: EvidenceMap, speeds: Sequence[float]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Speeds, offsets and evidence of the best run of all lines, in one sweep over the rows for each speed.
-
-    Lines of one speed are half a target period apart, so that in any row every second line reads the next
-    cell: a row is added to all of them as one slice. Irregular frames are put on a regular grid first, which
-    makes the result an estimate.
-    """
-    period, first = evidence.target_period, float(evidence.target_times[0])
-    excess = evidence.excess
-    if not evidence.nearest.is_regular:
-        size = round((float(evidence.target_times[-1]) - first) / period) + 1
-        grid = first + period * torch.arange(size, dtype=torch.float64)
-        columns = evidence.nearest(grid)
-        missing = (evidence.target_times[columns] - grid).abs() > period / 2
-        excess = excess[:, columns].masked_fill_(missing, 0.0)
-    grids = [_offsets(evidence, speed) for speed in speeds]
-    totals = []
-    for speed, offsets in zip(speeds, grids, strict=True):
-        total = torch.zeros(len(offsets), dtype=torch.float64)
-        for parity in (0, 1):
-            places = (float(offsets[parity]) - first + speed * evidence.query_times) / period
-            lines = total[parity::2]
-            # Kadane's algorithm for ``count`` lines; line n reads column ``places[row] + n`` of each row.
-            count = len(lines)
-            current, best = torch.zeros(count), torch.zeros(count)
-            for row, place in zip(excess, places.round().long().tolist(), strict=True):
-                start, stop = max(0, -place), min(count, excess.shape[1] - place)
-                if start < stop:
-                    part = current[start:stop]
-                    part.clamp_(min=0.0).add_(row[place + start : place + stop])
-                    torch.maximum(best[start:stop], part, out=best[start:stop])
-            lines += best
-        totals.append(total)
-    return _joined(speeds, grids, totals)
-
-
-def _offsets(evidence: EvidenceMap, speed: float) -> torch.Tensor:
-    """Offsets of the lines of one speed that meet the map, half a target period apart, [n] float64.
-
-    Shifted by an irregular part of a step: otherwise cells of equally sampled videos would lie on the edges of bins,
-    and rounding would decide which lines they belong to.
-    """
-    step = evidence.target_period / 2
-    lowest = float(evidence.target_times[0] - speed * evidence.query_times[-1]) - _SHIFT * step
-    highest = float(evidence.target_times[-1] - speed * evidence.query_times[0])
-    return lowest + step * torch.arange(int((highest - lowest) / step) + 3, dtype=torch.float64)
-
-
-def _joined(
-    speeds: Sequence[float], grids: list[torch.Tensor], totals: list[torch.Tensor]
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Speeds, offsets and totals of all lines, the totals weighted by speed."""
-    weights = [min(1.0, speed) * (1.0 if speed == 1.0 else PREFERENCE) for speed in speeds]
-    weighed = [total * weight for total, weight in zip(totals, weights, strict=True)]
-    each = [torch.full_like(grid, speed) for speed, grid in zip(speeds, grids, strict=True)]
-    return torch.cat(each), torch.cat(grids), torch.cat(weighed)
+    count = excess.shape[1]
+    places = torch.arange(count, dtype=torch.int32)
+    step = max(1, (1 << 20) // count)
+    for start in range(0, lines.numel(), step):
+        line, center = lines[start : start + step], centers[start : start + step, None]
+        given = positive.index_select(0, line)
+        bright = given.clone()
+        bright[:, 1:] |= given[:, :-1]
+        bright[:, :-1] |= given[:, 1:]
+        dark = bright.logical_not_()
+        # Ends of the stretch: the last dark place before the center, the first one after it.
+        below = (dark & (places < center)).mul(places + 1).amax(1, keepdim=True) - 1
+        above = count - (dark & (places > center)).mul(count - places).amax(1, keepdim=True)
+        cleared = (places > below) & (places < above)
+        part = excess[line]
+        excess[line] = torch.where(cleared, part.clamp(max=against), part)

@@ -1,0 +1,219 @@
+"""Finds the straight lines with the most evidence in a map of frame similarities.
+
+Shapes: Tq, Tt frames; L lines.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from vidkin.similarity.lines import PREFERENCE, EvidenceMap, Line, Run, best_run, best_runs
+
+__all__ = ["LineSearch"]
+
+# Cells worked on at once, which bounds the temporaries to some tens of megabytes.
+_CELLS = 1 << 20
+_SHIFT = 0.4567
+# Number and share of positive cells from which on sums of them tell lines apart badly.
+_MANY = 1 << 17
+_DENSE = 0.05
+# Lines read in full at first, if bounds are exact; each further time twice as many.
+_FIRST_LINES = 32
+# Share of a bin's width by which lines read cells further off than half a period.
+_EDGE = 0.0021
+# Positions of cells worked on at once for several speeds, so that they stay in the processor's cache.
+_POSITIONS = 1 << 16
+# Lines read in full per search, reached only in maps of noise above the threshold.
+_MOST_LINES = 4096
+
+
+class LineSearch:
+    """Finds the line and run with the most evidence, repeatedly while the evidence map is being cleared.
+
+    Every line gets an upper bound first, the sum of its positive cells, from one histogram per speed. Lines
+    are then read in full in the order of their bounds until none of the rest can do better. Clearing
+    only removes evidence, so bounds stay valid. A map full of positive cells is read in full instead.
+    """
+
+    def __init__(self, evidence: EvidenceMap, speeds: Sequence[float], least: float) -> None:
+        self._evidence = evidence
+        excess = evidence.excess
+        lines = _Lines.of(evidence, speeds)
+        self._is_exact = excess.numel() <= _MANY or int((excess > 0).count_nonzero()) <= max(
+            _MANY, _DENSE * excess.numel()
+        )
+        # Lines are of interest for the cells nearer than half a period.
+        nearer, bounds = _bounds(evidence, lines) if self._is_exact else 2 * (_swept(evidence, lines),)
+        kept = (nearer >= least).nonzero()[:, 0]
+        self._speeds, self._offsets = lines.speeds.take(kept), lines.offsets.take(kept)
+        self._preferences, self._first_bounds = lines.preferences.take(kept), bounds.take(kept)
+        self._bounds = self._first_bounds.clone()
+        self._least = least
+
+    def is_exhausted(self) -> bool:
+        """Whether no line can have the least evidence, from one look at the map instead of the lines."""
+        return self._evidence.most_of_rows() < self._least
+
+    def forget(self) -> None:
+        """Start again from the first bounds: cells below 0 were raised, so runs that were read may have grown."""
+        self._bounds = self._first_bounds.clone()
+
+    def best(self, *, longest_gap: float = math.inf) -> Run | None:
+        """The run with the most evidence, or None if no line has the least evidence required.
+
+        Args:
+            longest_gap: The run is cut where the evidence falls by more than this, see :func:`best_run`.
+        """
+        evidence = self._evidence
+        # A look at a large map takes longer than to read its lines.
+        if not self._bounds.numel() or (self._evidence.excess.numel() <= _CELLS and self.is_exhausted()):
+            return None
+        largest = max(16, min(512, _CELLS // (4 * evidence.excess.shape[0])))
+        most = -(-_MOST_LINES // largest) * largest
+        batch = min(largest, _FIRST_LINES) if self._is_exact else largest
+        unread, read, best, leader = self._bounds.clone(), 0, -math.inf, 0
+        count = min(most, unread.numel())
+        while read < count:
+            bounds, lines = unread.topk(min(batch, count - read))
+            highest = bounds[0].item()
+            if highest < best or max(highest, best) < self._least:
+                break
+            lines = lines.sort().values
+            values = evidence.along(self._speeds.take(lines), self._offsets.take(lines))
+            totals = best_runs(values)[0].mul_(self._preferences.take(lines))
+            self._bounds.index_copy_(0, lines, totals)
+            unread.index_fill_(0, lines, -math.inf)
+            place = int(totals.argmax())
+            total, line = totals[place].item(), int(lines[place])
+            # Of equals, the first.
+            if total > best or (total == best and line < leader):
+                best, leader = total, line
+            read, batch = read + lines.numel(), min(largest, 2 * batch)
+        if best < self._least:
+            return None
+        found = Line(self._speeds[leader].item(), self._offsets[leader].item())
+        return best_run(evidence, evidence.trace(found), longest_gap=longest_gap)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """All lines of some speeds that meet the map, speed after speed: offsets half a target period apart.
+
+    Attributes:
+        speeds: [L] float64, speed of each line.
+        offsets: [L] float64, offset of each line.
+        preferences: [L] float64, 1 or PREFERENCE.
+        slopes: Each speed once; 1 comes first, so that it wins ties.
+        starts: First line of each speed, and the number of lines.
+        lowest: Offset of the first line of each speed.
+    """
+
+    speeds: torch.Tensor
+    offsets: torch.Tensor
+    preferences: torch.Tensor
+    slopes: list[float]
+    starts: list[int]
+    lowest: list[float]
+
+    @classmethod
+    def of(cls, evidence: EvidenceMap, speeds: Sequence[float]) -> _Lines:
+        """All lines of the speeds, on a grid that is shifted by an irregular part of a step.
+
+        Otherwise cells of equally sampled videos would lie on the edges of bins, and rounding would decide which lines
+        they belong to.
+        """
+        step = evidence.target_period / 2
+        first, last = evidence.query_times[0].item(), evidence.query_times[-1].item()
+        begin, end = evidence.target_times[0].item(), evidence.target_times[-1].item()
+        slopes = sorted(speeds, key=lambda speed: abs(speed - 1.0))
+        lowest = [begin - speed * last - _SHIFT * step for speed in slopes]
+        counts = [
+            int((end - speed * first - low) / step) + 3 for speed, low in zip(slopes, lowest, strict=True)
+        ]
+        starts = [0, *itertools.accumulate(counts)]
+        preferences = [1.0 if speed == 1.0 else PREFERENCE for speed in slopes]
+        columns = torch.tensor([slopes, lowest, starts[:-1], preferences], dtype=torch.float64)
+        each = columns.repeat_interleave(torch.tensor(counts), dim=1, output_size=starts[-1])
+        places = torch.arange(starts[-1], dtype=torch.float64).sub_(each[2])
+        return cls(each[0], places.mul_(step).add_(each[1]), each[3], slopes, starts, lowest)
+
+
+def _bounds(evidence: EvidenceMap, lines: _Lines) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sums of the positive cells of all lines, weighted by speed, [L] float64, and upper bounds of their runs.
+
+    A cell belongs to the lines less than half a target period from it, two as bins are half a period wide. Lines read
+    cells a little further off: the bounds count a cell for a third line where that is just as near.
+    """
+    mass, more = torch.zeros(2, lines.starts[-1], dtype=torch.float64)
+    excess = evidence.excess
+    table = torch.tensor([lines.slopes, lines.lowest], dtype=torch.float64)[:, :, None]
+    firsts = torch.tensor(lines.starts)[:, None]
+    rows = max(1, _CELLS // excess.shape[1])
+    for start in range(0, excess.shape[0], rows):
+        part = excess[start : start + rows]
+        places = (part > 0).view(-1).nonzero()[:, 0]
+        if not places.numel():
+            continue
+        values = part.reshape(-1).take(places).double()
+        row = places.div(excess.shape[1], rounding_mode="floor")
+        from_target = evidence.target_times.take(places.sub_(row * excess.shape[1]))
+        from_query = evidence.query_times.take(row.add_(start))
+        # As many speeds at once as stay small.
+        group = max(1, _POSITIONS // places.numel())
+        for low in range(0, len(lines.slopes), group):
+            high = min(low + group, len(lines.slopes))
+            distance = torch.addcmul(from_target, table[0, low:high], from_query, value=-1.0)
+            distance.sub_(table[1, low:high]).div_(evidence.target_period / 2)
+            place = distance.long()
+            least, most = (item.item() for item in distance.sub_(place).aminmax())
+            place += firsts[low:high] - lines.starts[low]
+            begin, end = lines.starts[low], lines.starts[high]
+            spread = values.expand(high - low, -1).reshape(-1)
+            mass[begin:end] += torch.bincount(place.view(-1), spread, end - begin)
+            if least <= _EDGE or most >= 1.0 - _EDGE:
+                third = place.add_((distance >= 0.5).mul(3)).sub_(1).view(-1)
+                edge = ((distance <= _EDGE) | (distance >= 1.0 - _EDGE)).view(-1)
+                more[begin:end] += torch.bincount(third[edge], spread[edge], end - begin)
+    # The last bin of each speed is empty.
+    mass[1:] += mass[:-1].clone()
+    weight = lines.speeds.clamp(max=1.0).mul_(lines.preferences)
+    return mass * weight, more.add_(mass).mul_(weight)
+
+
+def _swept(evidence: EvidenceMap, lines: _Lines) -> torch.Tensor:
+    """Evidence of the best run of all lines, [L] float64, in one sweep over the rows for each speed.
+
+    Lines of one speed are half a target period apart, so that in any row every second line reads the next
+    cell: a row is added to all of them as one slice. Irregular frames are put on a regular grid first, which
+    makes the result an estimate.
+    """
+    period, first = evidence.target_period, float(evidence.target_times[0])
+    excess = evidence.excess
+    if not evidence.nearest.is_regular:
+        size = round((float(evidence.target_times[-1]) - first) / period) + 1
+        grid = first + period * torch.arange(size, dtype=torch.float64)
+        columns = evidence.nearest(grid)
+        missing = (evidence.target_times[columns] - grid).abs() > period / 2
+        excess = excess[:, columns].masked_fill_(missing, 0.0)
+    totals = torch.zeros(lines.starts[-1], dtype=torch.float64)
+    for number, speed in enumerate(lines.slopes):
+        begin, end = lines.starts[number], lines.starts[number + 1]
+        for parity in (0, 1):
+            offset = lines.offsets[begin + parity].item()
+            places = (offset - first + speed * evidence.query_times) / period
+            # Kadane's algorithm for ``count`` lines; line n reads column ``places[row] + n`` of each row.
+            count = len(range(begin + parity, end, 2))
+            current, best = torch.zeros(count), torch.zeros(count)
+            for row, place in zip(excess, places.round().long().tolist(), strict=True):
+                start, stop = max(0, -place), min(count, excess.shape[1] - place)
+                if start < stop:
+                    part = current[start:stop]
+                    part.clamp_(min=0.0).add_(row[place + start : place + stop])
+                    torch.maximum(best[start:stop], part, out=best[start:stop])
+            totals[begin + parity : end : 2] = best
+    return totals.mul_(lines.speeds.clamp(max=1.0).mul_(lines.preferences))
