@@ -64,6 +64,15 @@ def test_edited_copies_are_not_doubtful(tmp_path: Path, late: int) -> None:
     assert doubt(tmp_path, frames[:COUNT], edited[late:]) == ""
 
 
+def test_a_cropped_copy_is_not_doubtful_although_its_box_is_not_exact(tmp_path: Path) -> None:
+    frames = list(pan("coffee", COUNT, width=256, height=192))
+    cropped = [frame[18:174, 24:232] for frame in frames]
+    assert doubt(tmp_path, frames, cropped) == ""
+    # What zooming makes alike is the picture, not what moves in it.
+    other = [frame[18:174, 24:232] for frame in take(2)]
+    assert doubt(tmp_path, take(1), other) == "other takes of one scene?"
+
+
 def test_hardly_anything_to_see(tmp_path: Path) -> None:
     assert doubt(tmp_path, sky(20), sky(150)) == "little detail"
     still = [photograph("brick")[:192, :256]] * COUNT

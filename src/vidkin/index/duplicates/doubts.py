@@ -5,6 +5,8 @@ Shapes: T, U frames; H, W pixels.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +24,7 @@ _SHORT_SIDE = 128
 _LONGEST, _RATE, _LAGS = 6.0, 12.0, 4
 # Copies of one recording change together, however they were edited; two takes before one camera do not.
 _LEAST_AGREEMENT = 0.82
+_ZOOMS = (0.95, 0.9, 0.85, 0.8, 0.75)
 # Gray levels (mean standard deviation over time) below which nothing moves that could be compared.
 _LEAST_CHANGE = 1.0
 # Mean weight of the frames below which a match says little: a speck in a plain sky.
@@ -53,14 +56,11 @@ def find_doubt(first: FileRecord, second: FileRecord, result: PairResult) -> str
     sides = crop_box(one, segment.query_box), crop_box(other, segment.target_box)
     if min(float(frame_information(images).mean()) for images in sides) < _LEAST_INFORMATION:
         return "little detail"
-    agreement = change_agreement(*sides)
-    if agreement is not None and agreement < _LEAST_AGREEMENT:
-        # One of them may be cut to another shape.
-        cut = change_agreement(*_of_one_shape(*sides))
-        agreement = max(agreement, -1.0 if cut is None else cut)
-    if agreement is None:
+    if change_agreement(*sides) is None:
         return "hardly anything moves"
-    return "" if agreement >= _LEAST_AGREEMENT else "other takes of one scene?"
+    if any((change_agreement(*pair) or -1.0) >= _LEAST_AGREEMENT for pair in _placements(*sides)):
+        return ""
+    return "other takes of one scene?"
 
 
 def change_agreement(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> float | None:
@@ -87,15 +87,27 @@ def change_agreement(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> flo
     return best
 
 
+def _placements(
+    first: NDArray[np.uint8], second: NDArray[np.uint8]
+) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
+    """The two as they are, cut to one shape, and with the middle of either one: boxes of a match are not exact."""
+    yield first, second
+    first, second = _of_one_shape(first, second)
+    yield first, second
+    for zoom in _ZOOMS:
+        box = ((1 - zoom) / 2, (1 - zoom) / 2, (1 + zoom) / 2, (1 + zoom) / 2)
+        yield crop_box(first, box), second
+        yield first, crop_box(second, box)
+
+
 def _of_one_shape(
     first: NDArray[np.uint8], second: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """The narrower pictures, and the middle of the wider ones in their shape."""
     shapes = [images.shape[2] / images.shape[1] for images in (first, second)]
-    narrow, wide = (first, second) if shapes[0] <= shapes[1] else (second, first)
     share = min(shapes) / max(shapes)
-    middle = crop_box(wide, ((1 - share) / 2, 0.0, (1 + share) / 2, 1.0))
-    return narrow, middle
+    middle = ((1 - share) / 2, 0.0, (1 + share) / 2, 1.0)
+    return (first, crop_box(second, middle)) if shapes[0] <= shapes[1] else (crop_box(first, middle), second)
 
 
 def _canvas(image: NDArray[np.uint8]) -> NDArray[np.float32]:
