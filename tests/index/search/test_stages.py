@@ -27,11 +27,18 @@ def frames(count: int, seed: int) -> torch.Tensor:
     return torch.nn.functional.normalize(torch.randn(count, 4, 64, generator=generator), dim=-1)
 
 
-def add(store: MemoryStore, name: str, values: torch.Tensor, **record: object) -> int:
-    stored = FrameFeatures.of_whole(
-        values.half(),
+def add(
+    store: MemoryStore, name: str, values: torch.Tensor, part: torch.Tensor | None = None, **record: object
+) -> int:
+    """A video of the whole picture, and of a part of it."""
+    views = torch.stack([values] if part is None else [values, part], dim=1).half()
+    boxes = torch.tensor([(0.0, 0.0, 1.0, 1.0), (0.5, 0.5, 1.0, 1.0)])[: views.shape[1]]
+    stored = FrameFeatures(
+        views,
         torch.arange(len(values), dtype=torch.float64),
-        baseline=torch.full((len(values),), 0.25),
+        torch.ones(len(values)),
+        baseline=torch.full(views.shape[:2], 0.25),
+        boxes=boxes.expand(len(values), -1, -1),
     )
     windows = window_vectors(stored)
     given: dict[str, object] = {
@@ -148,6 +155,14 @@ def test_a_quoted_scene_of_a_film_with_many_copies_is_not_common() -> None:
         ids.append(add(store, f"copy {k}", torch.nn.functional.normalize(noisy, dim=-1)))
     quote = torch.cat([frames(10, 80), film[8:13], frames(10, 81)])
     ids.append(add(store, "quote", quote))
+    assert len(find_common(store, ids)) == 0
+
+
+def test_a_film_that_is_an_inset_of_many_videos_is_not_common() -> None:
+    store = MemoryStore()
+    film = frames(20, 70)
+    ids = [add(store, "film", film, frames(20, 71))]
+    ids += [add(store, f"around {k}", frames(20, 90 + k), film) for k in range(6)]
     assert len(find_common(store, ids)) == 0
 
 

@@ -17,7 +17,7 @@ __all__ = ["CommonFrames", "find_common"]
 
 _SAME = 0.85  # cosine of two window vectors that show the same
 _RELATED = 0.5  # cosine that edited copies keep and strangers do not reach
-_NEIGHBORS = 64
+_NEIGHBORS = 128
 _COPY_SHARE = 0.5
 
 
@@ -95,33 +95,48 @@ def find_common(
         if windows is None:
             continue
         copies: dict[int, bool] = {}
-        for index, others in enumerate(_seen_again(store, video_id, windows)):
+        for index, others in enumerate(_seen_again(store, video_id, windows, windows_of, minimum)):
             if len(others) >= minimum and _are_strangers(windows, others, windows_of, copies, minimum):
                 common.append(windows.vectors[index].float())
     return torch.stack(common) if common else torch.zeros(0, 0)
 
 
 class _WindowCache:
-    """Windows of videos by id, None for videos without any."""
+    """Windows of the whole picture of videos by id, None for videos without any."""
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store
         self._sizes = {record.id: record.windows for record in store.videos() if record.status == "ok"}
         self._read = lru_cache(maxsize=512)(store.read_windows)
 
+    def count(self, video_id: int) -> int:
+        """Number of these windows."""
+        windows = self(video_id)
+        return 0 if windows is None else len(windows)
+
     def __call__(self, video_id: int) -> WindowVectors | None:
         # Parts of pictures look alike everywhere: a corner of sky, a dark border.
         return self._read(video_id).of_whole() if self._sizes.get(video_id, 0) else None
 
 
-def _seen_again(store: VectorStore, video_id: int, windows: WindowVectors) -> list[list[int]]:
-    """For each window the ids of the other videos that show the same, nearest first."""
+def _seen_again(
+    store: VectorStore, video_id: int, windows: WindowVectors, windows_of: _WindowCache, minimum: int
+) -> list[list[int]]:
+    """For each window the ids of the other videos whose whole picture shows the same, nearest first."""
     nearest = store.nearest(windows.vectors.float(), _NEIGHBORS)
     videos = []
-    for ids, scores in zip(nearest.video_ids.tolist(), nearest.scores.tolist(), strict=True):
-        pairs = zip(ids, scores, strict=True)
-        others = [other for other, score in pairs if score >= _SAME and other not in (video_id, NO_WINDOW)]
-        videos.append(list(dict.fromkeys(others)))
+    for ids, numbers, scores in zip(
+        nearest.video_ids.tolist(), nearest.windows.tolist(), nearest.scores.tolist(), strict=True
+    ):
+        found = [
+            (other, number)
+            for other, number, score in zip(ids, numbers, scores, strict=True)
+            if score >= _SAME and other not in (video_id, NO_WINDOW)
+        ]
+        if len({other for other, _ in found}) >= minimum:
+            # An inset is seen in the part that holds it; the videos around it are strangers, yet it is a copy.
+            found = [(other, number) for other, number in found if number < windows_of.count(other)]
+        videos.append(list(dict.fromkeys(other for other, _ in found)))
     return videos
 
 
