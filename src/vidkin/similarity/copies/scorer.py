@@ -114,9 +114,8 @@ class CopyScorer:
         else:
             result = _score(query, target, frame_map, mirrored, settings)
             segments = result.segments
-        placed = tuple(
-            _placed(_inside(segment, query.end, target.end), query, target) for segment in segments
-        )
+        ends = [math.inf if side.end is None else side.end for side in (query, target)]
+        placed = tuple(_placed(segment.cut(*ends), query, target) for segment in segments)
         return PairScore(result.score, placed, frame_map)
 
 
@@ -149,19 +148,6 @@ def _placed(segment: Segment, query: FrameFeatures, target: FrameFeatures) -> Se
         segment,
         query_box=query.box(0, rows.nonzero()[:, 0]) if bool(rows.any()) else WHOLE,
         target_box=target.box(0, columns.nonzero()[:, 0]) if bool(columns.any()) else WHOLE,
-    )
-
-
-def _inside(segment: Segment, query_end: float | None, target_end: float | None) -> Segment:
-    """The segments cut where the videos end: the last frame stands for a whole sampling period, which may end later."""
-    query_end = math.inf if query_end is None else query_end
-    target_end = math.inf if target_end is None else target_end
-    return replace(
-        segment,
-        query_start=min(segment.query_start, query_end),
-        query_end=min(segment.query_end, query_end),
-        target_start=min(segment.target_start, target_end),
-        target_end=min(segment.target_end, target_end),
     )
 
 
