@@ -81,10 +81,12 @@ def test_mirror_is_that_of_flipped_frames(extractor: FrameEncoderExtractor) -> N
 
 
 def test_names_and_files(tmp_path: Path) -> None:
-    with pytest.raises(UnknownExtractorError, match="takes neither a model nor settings, got 'vidkin:x'"):
+    with pytest.raises(UnknownExtractorError, match="takes no model, got 'vidkin:x'"):
         open_frame_extractor("vidkin:x")
     with pytest.raises(InvalidArgumentError, match="takes no whitening, got 'w'"):
         open_frame_extractor("vidkin", whitening="w")
+    with pytest.raises(InvalidArgumentError, match="views must be one of none, query, both, got 'all'"):
+        open_frame_extractor("vidkin?views=all")
     with pytest.raises(InvalidArgumentError, match="must be the weights of a frame encoder"):
         open_frame_extractor("vidkin", weights=tmp_path / "none.safetensors")
     small = FrameEncoder(FrameEncoderSettings(widths=(4, 8), strides=(2,), dimension=16, side=32))
@@ -94,7 +96,9 @@ def test_names_and_files(tmp_path: Path) -> None:
     assert load_frame_encoder(path).settings == small.settings
     opened = open_frame_extractor("vidkin", weights=path)
     assert opened.extract(frames_of(photograph("coffee"))).values.shape == (1, 1, 1, 16)
-    assert opened.fingerprint != open_frame_extractor("vidkin").fingerprint
+    default, alone = open_frame_extractor("vidkin"), open_frame_extractor("vidkin?views=query")
+    assert (default.views, alone.views, alone.name) == ("both", "query", "vidkin?views=query")
+    assert len({extractor.fingerprint for extractor in (opened, default, alone)}) == 3
     state = small.state_dict()
     state["head.bias"] = torch.full_like(state["head.bias"], float("nan"))
     save_file(state, path, metadata=metadata)

@@ -67,17 +67,20 @@ def parse_setting(text: str, option: str, example: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def extractor_name(extractor: str | None, model: Path | None) -> str | None:
-    """The extractor that --extractor or --model names; None for neither.
+def extractor_name(extractor: str | None, model: Path | None, views: str | None = None) -> str | None:
+    """The extractor that --extractor or --model names, with the setting of --views; None for none of them.
 
     Raises:
         typer.BadParameter: Both are used.
     """
-    if model is None:
+    if model is not None:
+        if extractor is not None:
+            raise typer.BadParameter("use --model or --extractor, not both")
+        extractor = f"model:{model.expanduser()}"
+    if views is None:
         return extractor
-    if extractor is not None:
-        raise typer.BadParameter("use --model or --extractor, not both")
-    return f"model:{model.expanduser()}"
+    name = extractor or "vidkin"
+    return f"{name}{'&' if '?' in name else '?'}views={views}"
 
 
 ExtractorOption = Annotated[

@@ -15,8 +15,17 @@ import torch
 from torch.nn import functional
 
 from vidkin._base.atomic import write_bytes
+from vidkin._base.names import parse_name
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
-from vidkin.features import Views, bar_boxes, frame_information, mirror_boxes, place_boxes, resolve_device
+from vidkin.features import (
+    Views,
+    bar_boxes,
+    check_views,
+    frame_information,
+    mirror_boxes,
+    place_boxes,
+    resolve_device,
+)
 from vidkin.features.information import detailed_cells, information_of_share
 from vidkin.models.networks.frame_encoder import FrameEncoder, FrameEncoderSettings
 from vidkin.similarity import WHOLE, FrameFeatures
@@ -50,21 +59,29 @@ class FrameEncoderExtractor:
         encoder: The network.
         name: As it was opened.
         device: Where it computes.
+        views: Which side of a comparison is described in parts, too: ``both``, the ``query`` alone (a smaller index
+            that misses crops), or ``none``.
     """
 
     # Noise and compression change a still picture by up to .0001, a moving hand by .002.
     scorer = "copies?change_energy=0.001"
-    views: Views = "both"
     short_side = 160
 
     def __init__(
-        self, encoder: FrameEncoder, *, name: str = "vidkin", device: torch.device | None = None
+        self,
+        encoder: FrameEncoder,
+        *,
+        name: str = "vidkin",
+        device: torch.device | None = None,
+        views: Views = "both",
     ) -> None:
+        self.views: Views = views
         self._device = device or torch.device("cpu")
         self._network = encoder.fold().to(self._device).requires_grad_(False)
         self._settings = encoder.settings
         self._name = name
-        self._fingerprint = f"frame-encoder-{_REVISION}-{_digest(encoder)[:12]}"
+        of_views = "" if views == "both" else f"-{views}"
+        self._fingerprint = f"frame-encoder-{_REVISION}-{_digest(encoder)[:12]}{of_views}"
         # The frames that were described last: their mirror image is usually asked for next.
         self._prepared: deque[tuple[Frames, torch.Tensor, torch.Tensor, torch.Tensor]] = deque(maxlen=2)
 
@@ -75,7 +92,7 @@ class FrameEncoderExtractor:
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of the network's settings and weights, wherever they come from."""
+        """A short hash of the network's settings and weights, wherever they come from, and its views unless both."""
         return self._fingerprint
 
     def extract(
@@ -190,21 +207,24 @@ def open_frame_extractor(
     """The extractor ``vidkin``; what the entry point ``vidkin.extractors: vidkin`` names.
 
     Args:
-        name: ``vidkin``.
+        name: ``vidkin``, or ``vidkin?views=none`` or ``query``.
         weights: Of another frame encoder; default the shipped ones.
         whitening: Not accepted: the encoder's vectors need none.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
 
     Raises:
-        UnknownExtractorError: The name has settings or a model.
-        InvalidArgumentError: The weights are damaged, or a whitening is given.
+        UnknownExtractorError: The name has a model.
+        InvalidArgumentError: The weights are damaged, a whitening is given, or a setting is not one.
     """
-    if name != "vidkin":
-        raise UnknownExtractorError(f"extractor 'vidkin' takes neither a model nor settings, got {name!r}")
+    parsed = parse_name(name)
+    if parsed.path != "vidkin":
+        raise UnknownExtractorError(f"extractor 'vidkin' takes no model, got {name!r}")
+    views = check_views(parsed.typed_settings({"views": str}).get("views", "both"))
     if whitening is not None:
         raise InvalidArgumentError(f"extractor 'vidkin' takes no whitening, got {os.fspath(whitening)!r}")
     path = None if weights is None else Path(weights).expanduser()
-    return FrameEncoderExtractor(load_frame_encoder(path), name=name, device=resolve_device(device))
+    device_used = resolve_device(device)
+    return FrameEncoderExtractor(load_frame_encoder(path), name=name, device=device_used, views=views)
 
 
 def _view_information(canvas: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.conftest import Library, run
 from tests.support.videos import encode, pan
+from vidkin.index import Index
 
 pytestmark = pytest.mark.usefixtures("library")
 
@@ -219,3 +220,20 @@ def _rows(text: str) -> list[str]:
     """Lines of tables without their frames."""
     cleaned = ("".join(" " if char in "│┃" else char for char in line) for line in text.splitlines())
     return [line for line in cleaned if line.strip() and not set(line) & set("┏┡┗└")]
+
+
+def test_views_are_chosen_for_a_new_index_and_kept(library: Library, tmp_path: Path) -> None:
+    video, index = library.folder / "rocket.mp4", tmp_path / "index"
+    run("index", video, "--index", index, "--views", "query")
+    with Index.open(index) as opened:
+        assert opened.store.read(opened.videos()[0].id).values.shape[1] == 1
+        assert opened.extractor.views == "query"
+    # The query is seen in parts, and what was chosen is remembered.
+    assert run("search", library.clip, "--index", index, "--json").json["matches"] == []
+    assert run("search", video, "--index", index, "--json").json["matches"][0]["score"] == 1.0
+    assert "1 video" in run("index", video, "--index", index).out
+    refused = run("index", video, "--index", index, "--views", "both", status=2)
+    assert "was made with extractor frame-encoder-" in refused.err
+    assert "views must be one of none, query, both, got 'some'" in run(
+        "index", video, "--index", tmp_path / "new", "--views", "some", status=2
+    ).err.replace("\n", " ")

@@ -39,6 +39,16 @@ def index(
     model: ModelOption = None,
     weights: WeightsOption = None,
     whitening: WhiteningOption = None,
+    views: Annotated[
+        str | None,
+        typer.Option(
+            "--views",
+            metavar="none|query|both",
+            help="Which side of a search the extractor vidkin also describes in parts: with query a new index is "
+            "smaller and finds no crops, with none no borders, split screens and insets either.",
+            show_default="both",
+        ),
+    ] = None,
     workers: Annotated[
         int | None,
         typer.Option("--workers", "-w", min=1, help="Worker processes.", show_default="one per processor"),
@@ -104,7 +114,7 @@ def index(
 
     Run the same command again to resume after an interruption.
     """
-    name = extractor_name(extractor, model)
+    name = extractor_name(extractor, model, views)
     with open_index_for_writing(
         index, extractor=name, weights=weights, whitening=whitening, rate=rate, create=True
     ) as collection:
