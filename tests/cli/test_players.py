@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,11 @@ def make_player(folder: Path, name: str, *, status: int = 0) -> Path:
     """A program that writes its arguments to ``NAME.txt`` beside it, one a line."""
     folder.mkdir(exist_ok=True)
     path = folder / name
+    # A shell, as the first line of a script cannot name an interpreter whose path has a space.
     path.write_text(
-        f"#!{sys.executable}\nimport sys\nopen({str(path) + '.txt'!r}, 'w').write('\\n'.join(sys.argv[1:]))\n"
-        f"sys.exit({status})\n"
+        '#!/bin/sh\nfirst=1\nfor word in "$@"; do\n'
+        '  if [ $first = 1 ]; then first=0; printf %s "$word"; else printf "\\n%s" "$word"; fi\n'
+        f'done > "$0.txt"\nexit {status}\n'
     )
     path.chmod(0o755)
     return path
