@@ -66,11 +66,24 @@ def test_edited_copies_are_not_doubtful(tmp_path: Path, late: int) -> None:
 
 def test_a_cropped_copy_is_not_doubtful_although_its_box_is_not_exact(tmp_path: Path) -> None:
     frames = list(pan("coffee", COUNT, width=256, height=192))
-    cropped = [frame[18:174, 24:232] for frame in frames]
+    cropped = [frame[6:160, 20:226] for frame in frames]
     assert doubt(tmp_path, frames, cropped) == ""
     # What zooming makes alike is the picture, not what moves in it.
     other = [frame[18:174, 24:232] for frame in take(2)]
     assert doubt(tmp_path, take(1), other) == "other takes of one scene?"
+
+
+def test_a_letterboxed_copy_whose_box_is_known_is_not_doubtful(tmp_path: Path) -> None:
+    frames = list(pan("coffee", COUNT, width=256, height=192))
+    boxed = [np.pad(frame, ((40, 40), (0, 0), (0, 0))) for frame in frames]
+    one = encode(tmp_path / "one.mp4", frames, rate=RATE)
+    other = encode(tmp_path / "other.mp4", boxed, rate=RATE)
+    files = [
+        FileRecord(VideoRecord(path=str(p), size=1, mtime_ns=1, content_hash=p.name)) for p in (one, other)
+    ]
+    for box in ((0.0, 40 / 272, 1.0, 232 / 272), (0.0, 0.0, 1.0, 1.0)):
+        match = Segment(0, SECONDS, 0, SECONDS, 0.9, target_box=box)
+        assert find_doubt(files[0], files[1], PairResult(0.9, True, (1.0, 1.0), (match,))) == ""
 
 
 def test_hardly_anything_to_see(tmp_path: Path) -> None:

@@ -14,17 +14,20 @@ from vidkin.features import frame_information
 from vidkin.features.views import crop_box
 from vidkin.index.duplicates.comparisons import PairResult
 from vidkin.index.duplicates.files import FileRecord
-from vidkin.index.duplicates.pictures import read_stretch
+from vidkin.index.duplicates.pictures import cut_bars, read_stretch
+from vidkin.similarity import WHOLE, Box
 
 __all__ = ["change_agreement", "find_doubt"]
 
 _CANVAS = (48, 64)
 _SHORT_SIDE = 128
 # A stretch of so many seconds is looked at, in so many pictures a second, and so many of them sooner or later.
-_LONGEST, _RATE, _LAGS = 6.0, 12.0, 4
+_LONGEST, _RATE, _LAGS = 6.0, 12.0, 8
 # Copies of one recording change together, however they were edited; two takes before one camera do not.
 _LEAST_AGREEMENT = 0.82
-_ZOOMS = (0.95, 0.9, 0.85, 0.8, 0.75)
+# Sizes of one picture in the other, and of the pictures in which it is looked for.
+_ZOOMS = tuple(share / 100 for share in range(60, 100, 3))
+_TEMPLATE = (96, 128)
 # Gray levels (mean standard deviation over time) below which nothing moves that could be compared.
 _LEAST_CHANGE = 1.0
 # Mean weight of the frames below which a match says little: a speck in a plain sky.
@@ -53,7 +56,8 @@ def find_doubt(first: FileRecord, second: FileRecord, result: PairResult) -> str
         first.record.path, start, end, rate=_RATE, short_side=_SHORT_SIDE, mirrored=segment.mirrored
     )
     other = read_stretch(second.record.path, there, until, rate=_RATE / segment.speed, short_side=_SHORT_SIDE)
-    sides = crop_box(one, segment.query_box), crop_box(other, segment.target_box)
+    # Boxes are those of frames with their bars; not every extractor knows where these are.
+    sides = cut_bars(crop_box(one, segment.query_box)), cut_bars(crop_box(other, segment.target_box))
     if min(float(frame_information(images).mean()) for images in sides) < _LEAST_INFORMATION:
         return "little detail"
     if change_agreement(*sides) is None:
@@ -67,7 +71,7 @@ def change_agreement(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> flo
     """Correlation in [-1, 1] of what changes over time in two videos; None where hardly anything does.
 
     Of the luma at 48 x 64 the mean over time is taken away from every pixel; the correlation is over all pixels and
-    moments, the largest of those with one side up to four frames later, as the times of a match are not exact.
+    moments, the largest of those with one side up to eight frames later, as the times of a match are not exact.
 
     Args:
         first: [T, H, W, 3], without bars.
@@ -90,14 +94,31 @@ def change_agreement(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> flo
 def _placements(
     first: NDArray[np.uint8], second: NDArray[np.uint8]
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
-    """The two as they are, cut to one shape, and with the middle of either one: boxes of a match are not exact."""
+    """The two as they are, cut to one shape, and with either one where it is in the other: boxes of a match are not
+    exact."""
     yield first, second
-    first, second = _of_one_shape(first, second)
-    yield first, second
+    yield _of_one_shape(first, second)
+    yield crop_box(first, _find_inside(first, second)), second
+    yield first, crop_box(second, _find_inside(second, first))
+
+
+def _find_inside(outer: NDArray[np.uint8], inner: NDArray[np.uint8]) -> Box:
+    """The box of the outer pictures in which the middle one looks most like the middle inner one, as shares."""
+    from skimage.feature import match_template
+
+    frame = _canvas(outer[len(outer) // 2], _TEMPLATE)
+    height, width = _TEMPLATE
+    best, box = -1.0, WHOLE
     for zoom in _ZOOMS:
-        box = ((1 - zoom) / 2, (1 - zoom) / 2, (1 + zoom) / 2, (1 + zoom) / 2)
-        yield crop_box(first, box), second
-        yield first, crop_box(second, box)
+        size = round(height * zoom), round(width * zoom)
+        middle = _canvas(inner[len(inner) // 2], size)
+        similar = match_template(frame, middle)  # type: ignore[no-untyped-call]
+        top, left = np.unravel_index(np.argmax(similar), similar.shape)
+        if similar[top, left] > best:
+            best = float(similar[top, left])
+            right, bottom = (left + size[1]) / width, (top + size[0]) / height
+            box = (float(left / width), float(top / height), float(right), float(bottom))
+    return box
 
 
 def _of_one_shape(
@@ -110,8 +131,9 @@ def _of_one_shape(
     return (first, crop_box(second, middle)) if shapes[0] <= shapes[1] else (crop_box(first, middle), second)
 
 
-def _canvas(image: NDArray[np.uint8]) -> NDArray[np.float32]:
+def _canvas(image: NDArray[np.uint8], size: tuple[int, int] = _CANVAS) -> NDArray[np.float32]:
+    """The luma at (H, W)."""
     from PIL import Image
 
-    small = Image.fromarray(image).convert("L").resize(_CANVAS[::-1], Image.Resampling.BOX)
+    small = Image.fromarray(image).convert("L").resize(size[::-1], Image.Resampling.BOX)
     return np.asarray(small, dtype=np.float32)

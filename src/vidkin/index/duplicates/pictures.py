@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vidkin.features import bar_boxes, find_content_boxes
 from vidkin.media import read_frames, thumbnail
 
-__all__ = ["Pictures", "read_pictures", "read_stretch"]
+__all__ = ["Pictures", "cut_bars", "read_pictures", "read_stretch"]
 
 # A blurred border has less than this share of the edges of the picture inside it.
 _BLURRED = 0.3
@@ -50,7 +50,7 @@ def read_pictures(path: str, times: Sequence[float], *, mirrored: bool = False) 
     """
     images = np.stack([thumbnail(path, time, short_side=None) for time in times])
     height, width = images.shape[1:3]
-    content = list(_without_bars(images))
+    content = list(cut_bars(images))
     inner = _without_blurred_borders(np.stack(content))
     if inner is not None:
         x0, y0, x1, y1 = inner
@@ -68,24 +68,24 @@ def read_pictures(path: str, times: Sequence[float], *, mirrored: bool = False) 
 def read_stretch(
     path: str, start: float, end: float, *, rate: float, short_side: int, mirrored: bool = False
 ) -> NDArray[np.uint8]:
-    """Pictures [T, H, W, 3] of a stretch of a video without bars.
+    """Pictures [T, H, W, 3] of a stretch of a video.
 
     Args:
         path: The file.
         start, end: Seconds.
         rate: Pictures a second.
-        short_side: Pixels at the shorter side, bars included.
+        short_side: Pixels at the shorter side.
         mirrored: Flip them left to right.
 
     Raises:
         MediaError: The file cannot be read.
     """
-    frames = read_frames(path, rate=rate, start=start, end=end, short_side=short_side)
-    content = _without_bars(frames.images)
-    return content[:, :, ::-1] if mirrored else content
+    images = read_frames(path, rate=rate, start=start, end=end, short_side=short_side).images
+    return images[:, :, ::-1] if mirrored else images
 
 
-def _without_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def cut_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Pictures [T, H, W, 3] of one video without its bars."""
     # In the brightest and the darkest values of all moments bars stay what they are, and a dark scene hides none.
     extremes = np.stack([images.max(axis=0), images.min(axis=0)])
     boxes = bar_boxes(extremes).tolist()
