@@ -111,8 +111,10 @@ def test_damage_in_the_middle_is_told_and_kept(
 ) -> None:
     path = video(collection.folder / "d.ts", seed=3, frames=60)
     data = bytearray(path.read_bytes())
-    middle = len(data) // 2
-    data[middle : middle + 4000] = np.random.default_rng(0).bytes(4000)
+    # The encoder's bytes differ from run to run, and one stretch may hit what the decoder conceals.
+    for place in (3, 4, 5, 6, 7):
+        start = len(data) * place // 10
+        data[start : start + 2000] = np.random.default_rng(place).bytes(2000)
     path.write_bytes(data)
     report = collection.add()
     assert report.broken == ()
