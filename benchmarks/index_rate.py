@@ -3,7 +3,7 @@
     python benchmarks/index_rate.py FOLDER [FOLDER...] [--hours 2] [--output docs/results/index_rate.json]
 
 Both read the same files at one frame per second, in turns: `ffmpeg -vf fps=1 -f null -` (the binary of the package
-imageio-ffmpeg), file after file, and `Index.add` into a new collection with the classical extractor. The time of `add`
+imageio-ffmpeg), file after file, and `Index.add` into a new index with the default extractor. The time of `add`
 holds the start of its worker processes, which is also given by itself (the time to index one tiny file).
 Memory: the sum over this process and its children of their proportional shares (PSS), sampled ten times a second.
 """
@@ -61,7 +61,7 @@ def index_seconds(files: list[Path]) -> tuple[float, float]:
     """Wall seconds and peak MiB of indexing the files into a new collection."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        Index.open(Path(folder) / "c.vidkin") as index,
+        Index.open(Path(folder) / "c.vidkin", create=True) as index,
         MemoryWatch() as watch,
     ):
         started = time.perf_counter()

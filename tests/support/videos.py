@@ -92,3 +92,22 @@ def broken_off(source: Path, target: Path, share: float = 0.5) -> Path:
     content = target.read_bytes()
     target.write_bytes(content[: int(len(content) * share)])
     return target
+
+
+def encode_with_sound(path: Path, frames: int, options: dict[str, str]) -> Path:
+    """10 pictures a second as H.264, and a tone."""
+    with av.open(str(path), "w") as container:
+        video = container.add_stream("libx264", rate=10, options=options)
+        video.width, video.height, video.pix_fmt = 96, 64, "yuv420p"
+        sound = container.add_stream("aac", rate=16000, layout="mono")
+        for index, image in enumerate(pan("coffee", frames, width=96, height=64)):
+            picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24")
+            picture.pts, picture.time_base = index, Fraction(1, 10)
+            container.mux(video.encode(picture))
+            wave = np.sin(np.arange(index * 1600, (index + 1) * 1600) / 8).astype(np.float32) / 4
+            samples = av.AudioFrame.from_ndarray(wave[None], format="fltp", layout="mono")
+            samples.sample_rate, samples.pts, samples.time_base = 16000, index * 1600, Fraction(1, 16000)
+            container.mux(sound.encode(samples))
+        container.mux(video.encode())
+        container.mux(sound.encode())
+    return path

@@ -257,8 +257,8 @@ class _LogLines(logging.Handler):
 
 def run() -> None:
     """Parse the command line and run it."""
-    # Read when torch is loaded, by worker processes, too: threads that wait for work sleep. Spinning, they made a
-    # search on a busy machine two to three times slower than with one thread.
+    # Read when torch is loaded, by worker processes, too: threads that wait for work sleep. Spinning, they make
+    # a search on a busy machine much slower than it is with one thread.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)

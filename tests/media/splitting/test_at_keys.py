@@ -10,7 +10,7 @@ import av
 import numpy as np
 import pytest
 
-from tests.support.videos import encode, pan
+from tests.support.videos import encode, encode_with_sound, pan
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import read_frames, split_video
 
@@ -23,28 +23,9 @@ def payloads(path: str | Path) -> Counter[bytes]:
         return Counter(bytes(packet) for packet in container.demux() if packet.size)
 
 
-def with_sound(path: Path, frames: int = 40, *, subtitles: bool = False) -> Path:
-    """10 pictures a second, a key frame each second, and a tone."""
-    with av.open(str(path), "w") as container:
-        video = container.add_stream("libx264", rate=10, options=KEYS_EVERY_10)
-        video.width, video.height, video.pix_fmt = 96, 64, "yuv420p"
-        sound = container.add_stream("aac", rate=16000, layout="mono")
-        for index, image in enumerate(pan("coffee", frames, width=96, height=64)):
-            picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24")
-            picture.pts, picture.time_base = index, Fraction(1, 10)
-            container.mux(video.encode(picture))
-            wave = np.sin(np.arange(index * 1600, (index + 1) * 1600) / 8).astype(np.float32) / 4
-            samples = av.AudioFrame.from_ndarray(wave[None], format="fltp", layout="mono")
-            samples.sample_rate, samples.pts, samples.time_base = 16000, index * 1600, Fraction(1, 16000)
-            container.mux(sound.encode(samples))
-        container.mux(video.encode())
-        container.mux(sound.encode())
-    return path
-
-
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".mov"])
 def test_pieces_begin_at_key_frames_and_hold_every_packet(tmp_path: Path, suffix: str) -> None:
-    source = with_sound(tmp_path / f"día 山 [2]{suffix}")
+    source = encode_with_sound(tmp_path / f"día 山 [2]{suffix}", 40, KEYS_EVERY_10)
     report = split_video(source, tmp_path / "out", [0.0, 1.0, 2.5])
     assert [Path(piece.path).name for piece in report.pieces] == [
         f"día 山 [2]-00{number}{suffix}" for number in (1, 2, 3)
@@ -65,7 +46,7 @@ def test_pieces_begin_at_key_frames_and_hold_every_packet(tmp_path: Path, suffix
 
 
 def test_every_piece_shows_the_pictures_of_the_source(tmp_path: Path) -> None:
-    source = with_sound(tmp_path / "clip.mp4")
+    source = encode_with_sound(tmp_path / "clip.mp4", 40, KEYS_EVERY_10)
     report = split_video(source, tmp_path, [0.0, 1.0, 2.0])
     original = read_frames(source, rate=None)
     start = 0
@@ -81,7 +62,7 @@ def test_every_piece_shows_the_pictures_of_the_source(tmp_path: Path) -> None:
 
 def test_sound_goes_with_the_pictures(tmp_path: Path) -> None:
     """One packet of sound lasts 1024 / 16000 = 0.064 s: pieces of sound begin that near to the pictures'."""
-    source = with_sound(tmp_path / "clip.mkv")
+    source = encode_with_sound(tmp_path / "clip.mkv", 40, KEYS_EVERY_10)
     for piece in split_video(source, tmp_path, [1.0, 3.0]).pieces[1:]:
         with av.open(piece.path) as container:
             first = {}
@@ -135,7 +116,7 @@ def test_open_groups_of_pictures_are_not_torn(tmp_path: Path) -> None:
 
 
 def test_a_format_that_cannot_be_written_becomes_matroska(tmp_path: Path) -> None:
-    source = with_sound(tmp_path / "clip.mp4")
+    source = encode_with_sound(tmp_path / "clip.mp4", 40, KEYS_EVERY_10)
     odd = source.rename(tmp_path / "clip.video")
     report = split_video(odd, tmp_path, [0.0, 2.0])
     assert [Path(piece.path).name for piece in report.pieces] == ["clip-001.mkv", "clip-002.mkv"]

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 import av
 import numpy as np
 import pytest
 
-from tests.support.videos import encode, pan
+from tests.support.videos import encode, encode_with_sound, pan
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import SplitReport, probe, read_frames, split_exactly
 
@@ -48,25 +47,6 @@ def clip(
         times=times,
         pixel_format=pixel_format,
     )
-
-
-def with_sound(path: Path, *, frames: int = FRAMES, codec: str = "aac") -> Path:
-    """10 pictures a second and a tone."""
-    with av.open(str(path), "w") as container:
-        video = container.add_stream("libx264", rate=10, options=GROUPS)
-        video.width, video.height, video.pix_fmt = 96, 64, "yuv420p"
-        sound = container.add_stream(codec, rate=16000, layout="mono")
-        for index, image in enumerate(pan("coffee", frames, width=96, height=64)):
-            picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24")
-            picture.pts, picture.time_base = index, Fraction(1, 10)
-            container.mux(video.encode(picture))
-            wave = np.sin(np.arange(index * 1600, (index + 1) * 1600) / 8).astype(np.float32) / 4
-            samples = av.AudioFrame.from_ndarray(wave[None], format="fltp", layout="mono")
-            samples.sample_rate, samples.pts, samples.time_base = 16000, index * 1600, Fraction(1, 16000)
-            container.mux(sound.encode(samples))
-        container.mux(video.encode())
-        container.mux(sound.encode())
-    return path
 
 
 def split(source: Path, folder: Path, frames: Sequence[tuple[int, int]], **more: int) -> SplitReport:
@@ -121,7 +101,7 @@ def test_copied_frames_are_those_of_the_source_bit_by_bit(tmp_path: Path) -> Non
 
 
 def test_a_gap_between_parts_is_in_no_piece(tmp_path: Path) -> None:
-    source = with_sound(tmp_path / "clip.mp4")
+    source = encode_with_sound(tmp_path / "clip.mp4", FRAMES, GROUPS)
     frames = [(5, 12), (30, 45)]
     report = split(source, tmp_path / "out", frames)
     assert_exact(source, report, frames)
@@ -178,7 +158,7 @@ def test_fields_are_no_frames(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
 def test_sound_goes_with_the_pictures(tmp_path: Path, suffix: str) -> None:
     """A packet lasts 1024 / 16000 = 0.064 s: sound begins and ends that near to the pictures, none is lost."""
-    source = with_sound(tmp_path / f"clip{suffix}")
+    source = encode_with_sound(tmp_path / f"clip{suffix}", FRAMES, GROUPS)
     frames = [(0, 13), (13, 37), (37, 60)]
     report = split(source, tmp_path / "out", frames)
     assert_exact(source, report, frames)

@@ -44,8 +44,8 @@ def index(
         typer.Option(
             "--views",
             metavar="none|query|both",
-            help="Which side of a search the extractor vidkin also describes in parts: with query a new index is "
-            "smaller and finds no crops, with none no borders, split screens and insets either.",
+            help="Which side of a search the extractor vidkin also describes in parts, for a new index. "
+            "'query' makes it smaller, but it misses crops; 'none' also misses borders, split screens and insets.",
             show_default="both",
         ),
     ] = None,
