@@ -63,7 +63,7 @@ def measured(
     gallery, queries = labelled.part("train"), labelled.part("test")
     place = {str(item.path): column for column, item in enumerate(gallery.items)}
     scores = torch.zeros(len(queries), len(gallery))
-    with Index.open(folder, extractor=extractor, weights=weights) as index:
+    with Index.open(folder, extractor=extractor, weights=weights, create=True) as index:
         started = time.perf_counter()
         report = index.add([item.path for item in gallery.items])
         added = time.perf_counter() - started

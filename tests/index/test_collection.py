@@ -43,7 +43,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index of nothing, but with its background already described, which takes seconds; to be copied."""
     folder = tmp_path_factory.mktemp("calibrated") / "c.vidkin"
-    with Index.open(folder, extractor="classical") as index:
+    with Index.open(folder, extractor="classical", create=True) as index:
         assert str(index.add([])) == "0 added, 0 unchanged, 0 moved, 0 broken, 0 removed"
     return folder
 
@@ -102,14 +102,14 @@ def test_a_script_without_a_main_guard_works(originals: Path, empty: Path, tmp_p
 
 def test_an_index_that_is_not_there(tmp_path: Path) -> None:
     read_only = {"extractor": "classical", "create": True, "read_only": True}
-    for options in ({}, {"whitening": tmp_path / "w.safetensors"}, read_only):
+    for options in ({}, {"extractor": "classical"}, {"whitening": tmp_path / "w.safetensors"}, read_only):
         with pytest.raises(
             CollectionNotFoundError, match=r"there is no index at .*none; make one with .*create=True"
         ):
             Index.open(tmp_path / "none", **options)
     assert not (tmp_path / "none").exists()
     with pytest.raises(UnknownExtractorError):
-        Index.open(tmp_path / "none", extractor="nonsense")
+        Index.open(tmp_path / "none", extractor="nonsense", create=True)
     assert not (tmp_path / "none").exists()
 
 

@@ -65,13 +65,13 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_executor_is_written_with_public_names(videos: Path, tmp_path: Path) -> None:
-    with Index.open(tmp_path / "own", extractor="classical") as index:
+    with Index.open(tmp_path / "own", extractor="classical", create=True) as index:
         executor: Executor = ThreadExecutor(index.worker_spec, workers=2)
         report = index.add(videos, executor=executor)
         assert str(report) == "3 added, 0 unchanged, 0 moved, 1 broken, 0 removed"
         assert report.seconds_of_video == pytest.approx(6.0)
         own = {match.path: match.score for match in index.search(videos / "b.mp4")}
-    with Index.open(tmp_path / "serial", extractor="classical") as index:
+    with Index.open(tmp_path / "serial", extractor="classical", create=True) as index:
         index.add(videos, executor=SerialExecutor(index.worker_spec))
         assert {match.path: match.score for match in index.search(videos / "b.mp4")} == own
 
@@ -92,7 +92,7 @@ def test_a_store_in_memory_answers_like_the_one_on_disk(videos: Path, tmp_path: 
     answers = []
     stores: list[VectorStore | None] = [None, MemoryStore()]
     for number, store in enumerate(stores):
-        with Index.open(tmp_path / str(number), extractor="classical", store=store) as index:
+        with Index.open(tmp_path / str(number), extractor="classical", create=True, store=store) as index:
             index.add(videos, executor=SerialExecutor(index.worker_spec))
             index.reject(videos / "a.mp4", videos / "b.mp4")
             comparison = index.match(videos / "a.mp4", videos / "a.mp4")
@@ -120,7 +120,7 @@ def test_a_store_in_memory_answers_like_the_one_on_disk(videos: Path, tmp_path: 
 
 
 def test_a_new_index_needs_an_extractor_or_create(tmp_path: Path) -> None:
-    with vidkin.Index.open(tmp_path / "named", extractor="classical") as index:
+    with vidkin.Index.open(tmp_path / "named", extractor="classical", create=True) as index:
         assert index.extractor_name == "classical"
     with vidkin.Index.open(tmp_path / "made", create=True) as index:
         assert index.extractor_name == "vidkin"

@@ -76,7 +76,7 @@ class Index:
         read_only: bool = False,
         store: VectorStore | None = None,
     ) -> Index:
-        """Open the index in a folder, or make one.
+        """Open the index in a folder, or make one with ``create=True``.
 
         Args:
             path: The folder.
@@ -87,7 +87,8 @@ class Index:
                 is remembered unless ``read_only``).
             whitening: Of the features, a safetensors file; likewise.
             rate: Frames per second that a new index has of ordinary videos, default 1.
-            create: Make the index if there is none. It is made without this, too, if an extractor is named.
+            create: Make the index if there is none; otherwise a missing index is an error, so that a mistyped path is
+                not searched as an empty index.
             read_only: Refuse to write; never makes an index.
             store: Keeps records, features and windows; default a :class:`LanceStore` in the folder. Settings,
                 calibration and decisions are in the folder whatever the store, so an index must always be opened with
@@ -100,7 +101,7 @@ class Index:
             ExtractorError: The extractor cannot be opened.
         """
         folder = Path(path).expanduser().absolute()
-        if (create or extractor is not None) and not read_only and not Manifest.exists(folder):
+        if create and not read_only and not Manifest.exists(folder):
             create_index(folder, resolve_spec(None, extractor, weights, whitening, rate))
         manifest = Manifest.read(folder)
         spec = resolve_spec(manifest, extractor, weights, whitening, rate)

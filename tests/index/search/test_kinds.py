@@ -25,7 +25,7 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> Kinds:
 def collection(kinds: Kinds, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The gallery, indexed by worker processes, which find the model by its folder."""
     folder = tmp_path_factory.mktemp("collection") / "c.vidkin"
-    with Index.open(folder, extractor=str(kinds.model)) as index:
+    with Index.open(folder, extractor=str(kinds.model), create=True) as index:
         report = index.add(kinds.gallery, workers=2)
         assert len(report.added) == 8
     return folder
@@ -124,7 +124,7 @@ def test_a_relative_folder_is_found_from_anywhere(
     kinds: Kinds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(kinds.model.parent)
-    with Index.open(tmp_path / "c.vidkin", extractor="model") as index:
+    with Index.open(tmp_path / "c.vidkin", extractor="model", create=True) as index:
         assert index.manifest.extractor == f"model:{kinds.model}"
     monkeypatch.chdir(tmp_path)
     with Index.open("c.vidkin") as index:
@@ -139,7 +139,7 @@ def test_a_model_with_a_rate_finds_a_moment_in_a_long_video(kinds: Kinds, tmp_pa
     )
     long = video(tmp_path / "videos" / "long.mp4", seed=1, frames=100)
     video(tmp_path / "videos" / "other.mp4", seed=3, frames=100)
-    with Index.open(tmp_path / "c.vidkin", extractor=str(model)) as index:
+    with Index.open(tmp_path / "c.vidkin", extractor=str(model), create=True) as index:
         spec = WorkerSpec(index.manifest.extractor)
         index.add(tmp_path / "videos", executor=SerialExecutor(spec))
         assert [record.frames for record in index.videos()] == [20, 20]  # one clip a second of 20 s

@@ -109,7 +109,7 @@ def search_scores(
             on_progress(done, steps, "" if path is None else Path(path).name)
 
     shutil.rmtree(folder, ignore_errors=True)
-    with Index.open(folder, extractor=extractor, weights=weights, whitening=whitening) as index:
+    with Index.open(folder, extractor=extractor, weights=weights, whitening=whitening, create=True) as index:
         started = time.perf_counter()
         ingested = index.add(
             [video.path for video in gallery], on_progress=lambda step: report(step.done, step.path)
