@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -16,10 +15,10 @@ from vidkin.index.duplicates.groups import DuplicateGroup
 from vidkin.index.info import IndexInfo, collect_info
 from vidkin.index.ingest.files.scan import scan
 from vidkin.index.ingest.removal import remove_records
-from vidkin.index.ingest.report import IngestInterrupted, IngestReport, OnProgress
+from vidkin.index.ingest.report import IngestReport, OnProgress
 from vidkin.index.ingest.update import update_index
 from vidkin.index.ingest.workers.executor import Executor, WorkerSpec
-from vidkin.index.ingest.workers.processes import ProcessExecutor, usable_processors
+from vidkin.index.ingest.workers.processes import ProcessExecutor
 from vidkin.index.lock import writer_lock
 from vidkin.index.manifest import Manifest
 from vidkin.index.opening import create_index, open_index_extractor, remember_places, resolve_spec
@@ -164,32 +163,23 @@ class Index:
         """
         self._check_writable()
         if executor is None:
-            workers = usable_processors() if workers is None else workers
             executor = ProcessExecutor(self.worker_spec, workers=workers)
         rules = self.manifest.rules.changed(exclude, follow_links, images)
         files = scan([paths] if isinstance(paths, str | os.PathLike) else paths, rules)
         with writer_lock(self.path, wait=wait):
-            if rules != self.manifest.rules:
-                self.manifest = replace(self.manifest, **asdict(rules))
-                self.manifest.write(self.path)
-            report = update_index(
+            self.manifest = self.manifest.with_rules(self.path, rules)
+            return update_index(
                 self.path,
                 self.manifest,
                 self.store,
                 files,
                 executor,
                 calibrate=self._searcher.calibration.calibrate,
+                update_common=self._searcher.update_common,
                 prune=prune,
                 retry_broken=retry_broken,
                 on_progress=on_progress,
             )
-            try:
-                self.store.optimize()
-                self._searcher.update_common([outcome.path for outcome in report.added])
-            except KeyboardInterrupt:
-                # All videos are written; what is interrupted here only makes searches faster and better.
-                raise IngestInterrupted(report) from None
-            return report
 
     def remove(self, paths: PathLike | Iterable[PathLike], *, wait: float = 0.0) -> int:
         """Forget files, and all files of folders, until :meth:`add` names them again.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
 from types import NoneType
@@ -144,6 +144,14 @@ class Manifest:
     def scorer_name(self) -> str:
         """``copies``, ``kinds`` or ``learned``: the scorer without its constants."""
         return parse_name(self.measure).path
+
+    def with_rules(self, folder: Path, rules: FolderRules) -> Manifest:
+        """The manifest that remembers these rules, written if they are new; the caller holds the writer's lock."""
+        if rules == self.rules:
+            return self
+        changed = replace(self, **asdict(rules))
+        changed.write(folder)
+        return changed
 
     def write(self, folder: Path) -> None:
         """Write it whole or not at all."""

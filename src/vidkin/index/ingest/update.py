@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from vidkin.index.ingest.failure_log import ERRORS_FILE
 from vidkin.index.ingest.files.scan import Scan
 from vidkin.index.ingest.removal import RemovedPaths, leave_out_removed
-from vidkin.index.ingest.report import IngestReport, OnProgress
+from vidkin.index.ingest.report import IngestInterrupted, IngestReport, OnProgress
 from vidkin.index.ingest.session import ingest
 from vidkin.index.ingest.workers.executor import Executor
 from vidkin.index.manifest import Manifest
@@ -26,6 +26,7 @@ def update_index(
     executor: Executor,
     *,
     calibrate: Callable[[FrameFeatures], FrameFeatures],
+    update_common: Callable[[Sequence[str]], None],
     prune: bool,
     retry_broken: bool,
     on_progress: OnProgress | None,
@@ -39,13 +40,17 @@ def update_index(
         scan: By the rules of the manifest.
         executor: Makes the features.
         calibrate, prune, retry_broken, on_progress: As of :func:`vidkin.index.ingest.session.ingest`.
+        update_common: Called with the paths of the videos that were added, once all are written.
+
+    Raises:
+        IngestInterrupted: On Ctrl-C, with the report so far.
     """
     store.recover()
     before = RemovedPaths.open(folder)
     removed = before.without(scan.named)
     if removed != before:
         removed.save(folder)
-    return ingest(
+    report = ingest(
         store,
         leave_out_removed(scan, removed, lambda path: store.find(path) is not None),
         executor,
@@ -57,3 +62,10 @@ def update_index(
         on_progress=on_progress,
         errors_file=folder / ERRORS_FILE,
     )
+    try:
+        store.optimize()
+        update_common([outcome.path for outcome in report.added])
+    except KeyboardInterrupt:
+        # All videos are written; what is interrupted here only makes searches faster and better.
+        raise IngestInterrupted(report) from None
+    return report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -240,7 +240,7 @@ class Searcher:
             on_progress=on_progress,
         )
 
-    def update_common(self, paths: list[str]) -> None:
+    def update_common(self, paths: Sequence[str]) -> None:
         """Look for frames that these new videos share with many others; the caller holds the writer's lock."""
         if not paths or not self.scorer.has_segments:
             return  # what many videos share is just what makes them of one kind

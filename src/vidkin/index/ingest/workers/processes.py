@@ -19,7 +19,7 @@ from vidkin.index.ingest.workers.executor import Described, Event, Idle, Unreada
 from vidkin.index.ingest.workers.silence import HANG_TIMEOUT, Silence
 from vidkin.index.ingest.workers.worker import Alive, Failed
 
-__all__ = ["ProcessExecutor", "usable_processors"]
+__all__ = ["ProcessExecutor"]
 
 _TICK = 0.25
 # Loading the libraries and a network's weights; not the time of any file.
@@ -51,16 +51,21 @@ class ProcessExecutor:
 
     Args:
         spec: The extractor and the sampling rate, :attr:`Index.worker_spec` for an index.
-        workers: How many, at least 1.
+        workers: How many, at least 1; default one for each processor that this process may use.
         hang_timeout: Seconds without any progress (a packet read, a frame decoded) after which a worker counts as
             hung; five times as long while the extractor describes frames. Time in which nobody listened to the
             workers, since the caller was busy or the machine asleep, does not count.
     """
 
-    def __init__(self, spec: WorkerSpec, *, workers: int, hang_timeout: float = HANG_TIMEOUT) -> None:
-        if workers < 1:
+    def __init__(
+        self, spec: WorkerSpec, *, workers: int | None = None, hang_timeout: float = HANG_TIMEOUT
+    ) -> None:
+        if workers is not None and workers < 1:
             raise InvalidArgumentError(f"workers must be at least 1, got {workers}")
         self._spec = spec
+        if workers is None:
+            has_affinity = hasattr(os, "sched_getaffinity")
+            workers = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
         self._workers = workers
         self._hang_timeout = hang_timeout
 
@@ -96,13 +101,6 @@ class ProcessExecutor:
         finally:
             for worker in workers:
                 worker.end()
-
-
-def usable_processors() -> int:
-    """Processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @dataclass
