@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from vidkin._base.plain_values import as_json, fields_as_json
+import vidkin
+from vidkin._base.plain_values import Result, as_json, fields_as_json
 from vidkin.similarity import Segment
 
 
@@ -39,6 +43,30 @@ def test_results_become_plain_values() -> None:
         "query_box": [0, 0, 1, 1],
         "target_box": [0, 0, 1, 1],
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Circle(Result):
+    radius: Fraction
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**fields_as_json(self), "diameter": float(2 * self.radius)}
+
+
+def test_a_result_gives_the_same_alone_and_inside_another() -> None:
+    assert Circle(Fraction(1, 2)).to_dict() == {"radius": 0.5, "diameter": 1.0}
+    assert as_json({"circles": (Circle(Fraction(1)),)}) == {"circles": [{"radius": 1.0, "diameter": 2.0}]}
+
+
+def test_everything_that_the_package_returns_is_a_result() -> None:
+    """Public dataclasses that hold findings; settings, plans of work and what is passed in are none."""
+    found = [
+        getattr(vidkin, name)
+        for name in vidkin.__all__
+        if dataclasses.is_dataclass(getattr(vidkin, name)) and isinstance(getattr(vidkin, name), type)
+    ]
+    assert len(found) >= 8
+    assert [cls for cls in found if not issubclass(cls, Result)] == []
 
 
 def test_what_has_no_form_is_refused() -> None:

@@ -7,9 +7,20 @@ import math
 import os
 from collections.abc import Mapping
 from enum import Enum
+from fractions import Fraction
 from typing import Any
 
-__all__ = ["as_json", "fields_as_json"]
+__all__ = ["Result", "as_json", "fields_as_json"]
+
+
+class Result:
+    """Base of what the library returns: dataclasses with :meth:`to_dict`, whose keys are those of ``--json``."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for :func:`json.dumps`, as ``--json`` prints them."""
+        return fields_as_json(self)
 
 
 def as_json(value: object) -> Any:
@@ -22,12 +33,16 @@ def as_json(value: object) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if isinstance(value, Fraction):
+        return float(value)
     if isinstance(value, Enum):
         return as_json(value.value)
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
+    if isinstance(value, Result):
+        return value.to_dict()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return fields_as_json(value)
     if isinstance(value, Mapping):
         return {str(key): as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -41,7 +56,6 @@ def as_json(value: object) -> Any:
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
-def fields_as_json(value: object) -> dict[str, Any]:
-    """The fields of a dataclass by name, as JSON has them; the ``to_dict`` of results."""
-    plain: dict[str, Any] = as_json(value)
-    return plain
+def fields_as_json(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass by name, as JSON has them."""
+    return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}

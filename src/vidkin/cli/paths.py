@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 import typer
 
 from vidkin.cli.console import meter
+from vidkin.cli.formats import OutputFormat
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import printable
 
@@ -79,14 +80,16 @@ def open_index_for_writing(
         )
 
 
-def goes_to_output(csv: Path | None, *, json: bool) -> bool:
+def goes_to_output(csv: Path | None, form: OutputFormat) -> bool:
     """Whether a table goes to standard output as CSV.
 
     Raises:
-        typer.BadParameter: JSON goes there, too.
+        typer.BadParameter: Another format goes there, too.
     """
-    if json and csv == STANDARD_OUTPUT:
-        raise typer.BadParameter("--json and --csv - both write to standard output; use one of them")
+    if form is not OutputFormat.TABLE and csv == STANDARD_OUTPUT:
+        raise typer.BadParameter(
+            f"--format {form.value} and --csv - both write to standard output; use one of them"
+        )
     return csv == STANDARD_OUTPUT
 
 

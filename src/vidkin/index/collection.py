@@ -86,8 +86,7 @@ class Index:
                 is remembered unless ``read_only``).
             whitening: Of the features, a safetensors file; likewise.
             rate: Frames per second that a new index has of ordinary videos, default 1.
-            create: Make the index if there is none; otherwise a missing index is an error, so that a mistyped path is
-                not searched as an empty index.
+            create: Make the index if there is none; without it a missing index is an error.
             read_only: Refuse to write; never makes an index.
             store: Keeps records, features and windows; default a :class:`LanceStore` in the folder. Settings,
                 calibration and decisions are in the folder whatever the store, so an index must always be opened with

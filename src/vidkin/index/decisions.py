@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from vidkin._base.plain_values import Result
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index.lock import writer_lock
 from vidkin.index.storage.contract import VectorStore
@@ -21,7 +22,7 @@ PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Result):
     """A verdict with the files that it is about.
 
     Attributes:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from vidkin._base.plain_values import fields_as_json
+from vidkin._base.plain_values import Result
 from vidkin.index.ingest.files.scan import is_gone
 from vidkin.index.manifest import Manifest
 from vidkin.index.storage.contract import VectorStore
@@ -15,7 +14,7 @@ __all__ = ["IndexInfo", "collect_info"]
 
 
 @dataclass(frozen=True, slots=True)
-class IndexInfo:
+class IndexInfo(Result):
     """What an index holds.
 
     Attributes:
@@ -51,10 +50,6 @@ class IndexInfo:
     seconds: float
     bytes: int
     created: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values, ready for :func:`json.dumps`."""
-        return fields_as_json(self)
 
 
 def collect_info(folder: Path, manifest: Manifest, store: VectorStore) -> IndexInfo:

@@ -6,11 +6,11 @@ Shape legend: T frames, V views, R regions, D dimension of a descriptor, W windo
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 
-from vidkin._base.plain_values import fields_as_json
+from vidkin._base.plain_values import Result
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity import FrameFeatures
 
@@ -20,7 +20,7 @@ VideoStatus = Literal["ok", "broken", "stale"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VideoRecord:
+class VideoRecord(Result):
     """One row of the index: a file, and what came of it.
 
     Attributes:
@@ -80,10 +80,6 @@ class VideoRecord:
     def needs_reindex(self) -> bool:
         """The file must be read again, even if it has not changed since."""
         return self.status == "stale"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values, ready for :func:`json.dumps`."""
-        return fields_as_json(self)
 
     def as_stale(self, cause: str) -> VideoRecord:
         """This record without features, waiting for its file to be read again.

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from vidkin._base.plain_values import Result
 from vidkin.errors import CollectionDamagedError, CollectionError
 from vidkin.index.decisions import Decisions
 from vidkin.index.ingest.removal import RemovedPaths
@@ -24,7 +25,7 @@ __all__ = ["DamagedPart", "check_files", "repair"]
 
 
 @dataclass(frozen=True, slots=True)
-class DamagedPart:
+class DamagedPart(Result):
     """A part that was removed from an index.
 
     Attributes:

@@ -14,6 +14,7 @@ import av
 import av.error
 
 from vidkin._base.extensions import IMAGE_EXTENSIONS
+from vidkin._base.plain_values import Result
 from vidkin.media.decoding.container import open_video
 from vidkin.media.decoding.convert import clean_aspect, display_size
 from vidkin.media.decoding.hdr import HLG, PQ
@@ -36,7 +37,7 @@ _TAGGED_DURATION = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d*)?)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VideoInfo:
+class VideoInfo(Result):
     """What is known of a video file.
 
     Attributes:

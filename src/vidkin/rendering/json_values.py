@@ -26,15 +26,5 @@ def print_json(value: object) -> None:
 
 
 def matches_as_json(matches: Sequence[Match], *, first_rank: int = 1) -> list[dict[str, Any]]:
-    """Matches as objects with rank, path, score, missing, mirrored and segments."""
-    return [
-        {
-            "rank": rank,
-            "path": match.path,
-            "score": match.score,
-            "missing": match.missing,
-            "mirrored": match.mirrored,
-            "segments": as_json(match.segments),
-        }
-        for rank, match in enumerate(matches, start=first_rank)
-    ]
+    """Matches as objects: the rank and what :meth:`vidkin.Match.to_dict` gives."""
+    return [{"rank": rank, **match.to_dict()} for rank, match in enumerate(matches, start=first_rank)]

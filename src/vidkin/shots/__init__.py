@@ -24,7 +24,7 @@ from vidkin.shots.export.exporter import (
 )
 from vidkin.shots.export.html import write_contact_sheet
 from vidkin.shots.export.images import IMAGE_FORMATS, ImageFormat, write_thumbnails
-from vidkin.shots.export.lists import detection_as_dict, write_shots_csv, write_stats_csv
+from vidkin.shots.export.lists import write_shots_csv, write_stats_csv
 from vidkin.shots.export.names import NAME_FIELDS, NameTemplate
 from vidkin.shots.export.otio import import_otio, write_otio
 from vidkin.shots.export.splitting import copy_shots, split_shots
@@ -70,7 +70,6 @@ __all__ = [
     "detect",
     "detect_many",
     "detect_shots",
-    "detection_as_dict",
     "drop_short_shots",
     "end_rise",
     "fit_rule",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.checks import check_choice, check_share
+from vidkin._base.plain_values import Result, as_json
 from vidkin.errors import InvalidArgumentError
+from vidkin.shots.export.timecode import timeline_rate
 
 __all__ = ["TRANSITIONS", "Curve", "Cut", "Opening", "Shot", "ShotDetection", "Transition"]
 
@@ -26,7 +28,7 @@ _CRITICAL = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class Cut(Result):
     """A transition from one shot to the next.
 
     Frames are numbered from 0 in order of presentation; times are seconds from the first frame.
@@ -71,7 +73,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shot:
+class Shot(Result):
     """Frames between two transitions.
 
     The shots of a video follow each other without a gap: a gradual transition is divided at its middle.
@@ -116,7 +118,7 @@ class Shot:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Curve:
+class Curve(Result):
     """A number over time that cuts are read from.
 
     Attributes:
@@ -137,7 +139,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class ShotDetection:
+class ShotDetection(Result):
     """All that a detector finds in one video.
 
     Attributes:
@@ -155,3 +157,22 @@ class ShotDetection:
     shots: tuple[Shot, ...]
     curve: Curve | None
     frame_times: NDArray[np.float64]
+
+    def to_dict(self, *, curve: bool = False) -> dict[str, Any]:
+        """The detection as plain values, as ``vidkin shots --json`` prints it.
+
+        Keys: ``path``, ``detector``, ``frames`` (their number), ``frame_rate``, ``shots`` and ``cuts`` (the fields of
+        `Shot` and `Cut`; times in seconds, frames counted from 0, ``end_frame`` of a shot is the first frame after it).
+
+        Args:
+            curve: Also give the curve, if there is one.
+        """
+        described = {
+            "path": self.path,
+            "detector": self.detector,
+            "frames": len(self.frame_times),
+            "frame_rate": round(float(timeline_rate(np.asarray(self.frame_times))), 3),
+            "shots": as_json(self.shots),
+            "cuts": as_json(self.cuts),
+        }
+        return described if not curve or self.curve is None else {**described, "curve": self.curve.to_dict()}

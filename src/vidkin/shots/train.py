@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from vidkin._base.outputs import create_output_folder
+from vidkin._base.plain_values import Result
 from vidkin.datasets import VideoAnnotation, read_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import ClipEncoder, build_model, save_model
@@ -63,7 +64,7 @@ class ShotTrainingProgress:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShotTrainingReport:
+class ShotTrainingReport(Result):
     """What came of a training.
 
     Attributes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from vidkin._base.plain_values import Result
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["WHOLE", "Box", "Segment"]
@@ -16,7 +17,7 @@ WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Result):
     """One stretch of the query that appears in the target.
 
     Attributes:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from vidkin._base.plain_values import Result
 from vidkin.datasets import SPLITS, LabelledSet
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import Encoder, load_model
@@ -26,7 +27,7 @@ CACHE_FOLDER = "features"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluation:
+class Evaluation(Result):
     """Figures in [0, 1], higher is better; nan if the splits allow none, for the reason in ``missing``.
 
     ``qp`` and ``tp`` are over *test quadlets*, all four items of which are of the query split, as in the paper;

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+from vidkin._base.plain_values import Result, fields_as_json
 
 __all__ = ["OnProgress", "TrainingInterrupted", "TrainingProgress", "TrainingReport"]
 
@@ -35,7 +37,7 @@ OnProgress = Callable[[TrainingProgress], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingReport:
+class TrainingReport(Result):
     """The result of a training run.
 
     Attributes:
@@ -78,6 +80,10 @@ class TrainingReport:
     def collapsed(self) -> bool:
         """All embeddings came to lie at nearly one place, and stayed there."""
         return self.collapsed_at is not None and not self.recovered
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields and ``collapsed`` as plain values, as ``vidkin train --json`` prints them."""
+        return {**fields_as_json(self), "collapsed": self.collapsed}
 
     def __str__(self) -> str:
         return f"step {self.steps} of {self.planned}"

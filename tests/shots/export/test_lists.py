@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.detections import detection
 from vidkin.errors import MediaError
-from vidkin.shots import detection_as_dict, write_shots_csv, write_stats_csv
+from vidkin.shots import write_shots_csv, write_stats_csv
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -73,7 +73,7 @@ def test_one_line_a_frame_with_the_curve(tmp_path: Path) -> None:
 
 
 def test_as_plain_values() -> None:
-    described = json.loads(json.dumps(detection_as_dict(detection(), curve=True)))
+    described = json.loads(json.dumps(detection().to_dict(curve=True)))
     assert described["frames"] == 60
     assert described["frame_rate"] == 10.0
     assert [shot["start"] for shot in described["shots"]] == [0.0, 2.0, 4.5]
@@ -89,7 +89,7 @@ def test_as_plain_values() -> None:
     }
     assert described["curve"]["name"] == "novelty"
     assert described["curve"]["values"][19] == 0.9
-    assert "curve" not in detection_as_dict(detection())
+    assert "curve" not in detection().to_dict()
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

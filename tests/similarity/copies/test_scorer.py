@@ -158,3 +158,21 @@ def test_the_baseline_is_a_quantile_over_the_background() -> None:
     background[:5] = frame[0]
     assert background_baseline(frame, background)[0] < expected + 0.1
     assert background_baseline(frame[:0], background).shape == (0,)
+
+
+def test_the_map_of_a_part_is_over_all_frames() -> None:
+    """A part that was described in frames 0, 2, 4... shows the other video: frames between have the row before."""
+    whole, part = random_values(12, seed=1), random_values(12, seed=2)
+    part[1::2] = 0.0
+    boxes = torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.2, 0.2, 0.8, 0.8]]).expand(12, 2, 4)
+    around = FrameFeatures(
+        torch.stack([whole, part], dim=1), torch.arange(12.0).double(), torch.ones(12), boxes=boxes
+    )
+    shown = replace(frame_set(random_values(12, seed=2)), baseline=None)
+    there = CopyScorer().score(around, [shown])[0]
+    back = CopyScorer().score(shown, [around])[0]
+    assert min(there.score, back.score) > 0.9
+    assert there.map.shape == back.map.shape == (12, 12)
+    assert torch.equal(there.map[1::2], there.map[::2])
+    assert there.map[::2, ::2].diagonal().tolist() == pytest.approx([1.0] * 6, abs=1e-5)
+    assert there.segments[0].query_box == pytest.approx((0.2, 0.2, 0.8, 0.8))

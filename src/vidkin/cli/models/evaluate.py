@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from vidkin._base.plain_values import as_json
 from vidkin.cli.console import error_line, meter, note, table
 from vidkin.cli.exit import Status
 from vidkin.cli.models.train import toml_or_text
@@ -102,8 +101,7 @@ def evaluate(
                 load_model(model), part, picture, seed=seed, cache=cache if cache.is_dir() else None
             )
     if json:
-        facts: dict[str, Any] = as_json(evaluation)
-        print_json({"model": model, "picture": picture, **facts})
+        print_json({"model": model, "picture": picture, **evaluation.to_dict()})
     else:
         missing = evaluation.missing
         rows = [

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin._base.plain_values import as_json
 from vidkin._base.toml import parse_toml
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.exit import Status
@@ -107,8 +106,7 @@ def train(
         labeled = chosen.data.kind == "labeled"
         drawn = _draw(bar, chosen, folder) if picture and labeled else None
     if json:
-        facts: dict[str, Any] = as_json(report)
-        print_json({"recipe": chosen.name, "collapsed": report.collapsed, "picture": drawn, **facts})
+        print_json({"recipe": chosen.name, "picture": drawn, **report.to_dict()})
     else:
         _print(report, drawn, labeled=labeled)
     if report.broken:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from vidkin._base.plain_values import as_json
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.models.train import toml_or_text
 from vidkin.cli.options import JsonOption, parse_setting
@@ -109,12 +108,9 @@ def train_shots(
             {
                 "model": report.output,
                 "videos": {"trained": report.trained_videos, "fitted": report.fitted_videos},
-                "loss": report.loss,
-                "distance": report.distance,
-                "collapsed": report.collapsed,
                 "critical": report.has_critical,
                 "gradual": report.has_gradual,
-                "seconds": report.seconds,
+                **report.to_dict(),
             }
         )
         return
@@ -143,8 +139,7 @@ def _train_segments(labels: Path, plan: SegmentPlan, output: Path, resume: bool,
             on_progress=lambda what, done, total: bar.update(done, total, detail=what),
         )
     if json:
-        facts: dict[str, Any] = as_json(report)
-        print_json({"model": facts.pop("output"), **facts})
+        print_json({"model": report.output, **report.to_dict()})
         return
     columns = [("trained on", "right"), ("loss", "right"), ("classifier", "left"), ("right", "right")]
     row = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,7 @@ from rich.text import Text
 
 from vidkin._base.controls import replace_controls
 from vidkin.cli.console import is_roomy, meter, note, path_text, say, table
+from vidkin.cli.formats import FormatOption, OutputFormat, choose_format, write_tsv, yes_no
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption
 from vidkin.cli.paths import (
     STANDARD_OUTPUT,
@@ -89,16 +90,18 @@ def duplicates(
             "--protect", metavar="FOLDER", help="The plan touches no file in this folder; repeatable."
         ),
     ] = None,
+    format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
 ) -> None:
     """List groups of copies in the index; the best copy of each group is marked.
 
     Pairs in doubt are read again. What was compared is kept in the index, so that the next run is fast.
     """
+    form = choose_format(format, json=json)
     if not_a_match is not None or is_a_match is not None:
-        _decide(index, not_a_match, is_a_match, json=json)
+        _decide(index, not_a_match, is_a_match, json=form is OutputFormat.JSON)
         return
-    to_output = goes_to_output(csv_file, json=json)
+    to_output = goes_to_output(csv_file, form)
     for output in (csv_file, plan, html):
         if output is not None and output != STANDARD_OUTPUT:
             check_output_path(output, inputs=[])
@@ -116,12 +119,17 @@ def duplicates(
 
         with meter("pictures") as bar:
             write_duplicate_page(groups, html, on_progress=bar.update)
-    if json:
+    if form is OutputFormat.JSON:
         print_json({"index": index, "threshold": threshold, "groups": groups, "plan": plan, "html": html})
+    elif form is OutputFormat.TSV:
+        for line in _lines(groups):
+            write_tsv(line)
+    if to_output or form in (OutputFormat.JSON, OutputFormat.TSV):
         return
-    if to_output:
-        return
-    print_groups(groups)
+    if form is OutputFormat.PLAIN:
+        _print_plain(groups)
+    else:
+        print_groups(groups)
     if csv_file is not None:
         say(path_text(csv_file).append(": the groups as CSV"))
     if html is not None:
@@ -136,6 +144,16 @@ def duplicates(
         )
     if groups:
         note("A wrong pair? `vidkin duplicates --not-a-match A B` keeps it out of the groups.")
+
+
+def _print_plain(groups: Sequence[DuplicateGroup]) -> None:
+    """One line a file: group, score, what it is, name."""
+    from vidkin.rendering.duplicate_rows import describe_member
+
+    for place, group in enumerate(groups, start=1):
+        for member in group.members:
+            facts = f"{place}  {member.score:.2f}  {describe_member(member, group)}  "
+            say(Text(facts).append_text(path_text(member.path)))
 
 
 def find_groups(
@@ -212,23 +230,25 @@ def _decide(
             )
 
 
+def _lines(groups: Sequence[DuplicateGroup]) -> Iterator[tuple[str, ...]]:
+    """The headings, and the cells of each file."""
+    yield _HEADINGS
+    for place, group in enumerate(groups, start=1):
+        for member in group.members:
+            sizes = (str(member.width), str(member.height), f"{member.duration:.3f}", str(member.size))
+            times = ("" if time is None else f"{time:.3f}" for time in (member.start, member.end))
+            yield (
+                *(str(place), yes_no(member.best), f"{member.score:.4f}", replace_controls(member.path)),
+                *(*sizes, member.relation, replace_controls(member.compared_with or ""), *times),
+                *(yes_no(member.mirrored), f"{member.lacking:.3f}", member.doubt),
+            )
+
+
 def _write_csv(groups: Sequence[DuplicateGroup], path: Path) -> None:
     """Write one line for each file; names that are not valid Unicode keep their bytes, control characters do not."""
     try:
         with open_csv(path) as file:
-            writer = csv.writer(file)
-            writer.writerow(_HEADINGS)
-            for place, group in enumerate(groups, start=1):
-                for member in group.members:
-                    score, duration = f"{member.score:.4f}", f"{member.duration:.3f}"
-                    facts = (member.width, member.height, duration, member.size)
-                    times = ("" if time is None else f"{time:.3f}" for time in (member.start, member.end))
-                    relation = (member.relation, replace_controls(member.compared_with or ""), *times)
-                    doubts = ("yes" if member.mirrored else "no", f"{member.lacking:.3f}", member.doubt)
-                    best = "yes" if member.best else "no"
-                    writer.writerow(
-                        (place, best, score, replace_controls(member.path), *facts, *relation, *doubts)
-                    )
+            csv.writer(file).writerows(_lines(groups))
     except OSError as error:
         raise InvalidArgumentError(
             f"{path}: cannot be written ({error.strerror}); choose another file for --csv"

@@ -132,9 +132,10 @@ def index(
         )
         info = collection.info()
     if json:
-        skipped = {"skipped": report.skipped} if list_skipped else {}
-        outcomes = {**dict(_outcomes(report)), "missing": report.missing, **skipped}
-        print_json({"index": index, **outcomes, "videos": info.videos})
+        facts = report.to_dict()
+        if not list_skipped:
+            facts.pop("skipped")
+        print_json({"index": index, **facts, "videos": info.videos})
     else:
         print_report(report)
         _print_left_out(report, list_skipped=list_skipped)

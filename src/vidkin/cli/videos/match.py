@@ -10,6 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vidkin.cli.console import meter, note, path_text, say
+from vidkin.cli.formats import (
+    FormatOption,
+    OutputFormat,
+    choose_format,
+    print_plain,
+    print_tsv,
+    print_tsv_header,
+)
 from vidkin.cli.options import (
     DEFAULT_INDEX,
     ExtractorOption,
@@ -49,6 +57,7 @@ def match(
     weights: WeightsOption = None,
     whitening: WhiteningOption = None,
     mirror: MirrorOption = True,
+    format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
 ) -> None:
     """Score two videos and show which segments match.
@@ -58,6 +67,7 @@ def match(
     """
     from vidkin.rendering.frame_pairs import frame_pairs
 
+    form = choose_format(format, json=json)
     _check_pictures(picture, frames, inputs=[first, second, weights, whitening])
     name = extractor_name(extractor, model)
     with meter("comparing"):
@@ -72,22 +82,27 @@ def match(
             draw_map(result, picture, query=first, target=second)
         if frames is not None and pairs:
             draw_pairs(pairs, frames, query=first, target=second)
-    if json:
+    if form is OutputFormat.JSON:
         print_json(
             {
                 "query": first,
                 "target": second,
-                "score": result.score,
-                "measure": result.measure,
-                "segments": result.segments,
+                **result.to_dict(),
                 "frame_pairs": pairs,
-                "map": result.map,
-                "query_times": result.query_times,
-                "target_times": result.target_times,
                 "picture": picture,
                 "frames": frames if pairs else None,
             }
         )
+        return
+    if form is not OutputFormat.TABLE:
+        from vidkin.index import Match
+
+        matches = [Match(os.fspath(second), result.score, result.segments)]
+        if form is OutputFormat.PLAIN:
+            print_plain(matches)
+        else:
+            print_tsv_header()
+            print_tsv(first, matches, first_rank=1)
         return
     say(path_text(first).append(" and ").append_text(path_text(second)).append(f": score {result.score:.2f}"))
     if result.segments:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +12,14 @@ import typer
 
 from vidkin.cli.console import error_line, meter, note, path_text, say
 from vidkin.cli.exit import Status
-from vidkin.cli.match_lines import print_plain, print_tsv, print_tsv_header
+from vidkin.cli.formats import (
+    FormatOption,
+    OutputFormat,
+    choose_format,
+    print_plain,
+    print_tsv,
+    print_tsv_header,
+)
 from vidkin.cli.options import (
     DEFAULT_INDEX,
     IndexOption,
@@ -34,15 +40,6 @@ if TYPE_CHECKING:
     from vidkin.index import Match
 
 __all__ = ["search"]
-
-
-class _Format(StrEnum):
-    """How matches are printed."""
-
-    TABLE = "table"
-    PLAIN = "plain"
-    TSV = "tsv"
-    JSON = "json"
 
 
 def search(
@@ -70,24 +67,19 @@ def search(
     mirror: MirrorOption = True,
     model: ModelOption = None,
     weights: WeightsOption = None,
-    format: Annotated[
-        _Format,
-        typer.Option(
-            "--format", "-f", help="A table; a plain line a match; a line a segment, separated by tabs; JSON."
-        ),
-    ] = _Format.TABLE,
+    format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
 ) -> None:
     """List the videos that match each QUERY, best first, with the matching times.
 
     A picture is found at the moment of the video that it is from; it has no times of its own.
     """
-    form = _Format.JSON if json else format
+    form = choose_format(format, json=json)
     settings: dict[str, Any] = {"start": start, "end": end, "index": index, "threshold": threshold}
     documents: list[dict[str, Any]] = []
     with open_index(index, extractor=extractor_name(None, model), weights=weights) as collection:
         settings["measure"], is_empty = collection.manifest.scorer_name, len(collection) == 0
-        if form is _Format.TSV:
+        if form is OutputFormat.TSV:
             print_tsv_header()
         for query in queries:
             try:
@@ -109,18 +101,18 @@ def search(
                 continue
             found = matches_as_json(matches, first_rank=offset + 1)
             documents.append({"query": query, **settings, "matches": found})
-            if form is _Format.TSV:
+            if form is OutputFormat.TSV:
                 print_tsv(query, matches, first_rank=offset + 1)
-            elif form is not _Format.JSON and not is_empty:
+            elif form is not OutputFormat.JSON and not is_empty:
                 _print(query, matches, form, offset, threshold, is_one_of_many=len(queries) > 1)
         paths = [video.path for video in collection.videos()] if any(map(_is_unmatched, documents)) else []
-    if form is _Format.JSON:
+    if form is OutputFormat.JSON:
         print_json(documents[0] if len(queries) == 1 else {"searches": documents})
-    elif is_empty and form is not _Format.TSV:
+    elif is_empty and form is not OutputFormat.TSV:
         say(path_text(index).append(": the index is empty; add videos with `vidkin index PATH`"))
-    elif form is _Format.TABLE and any(document["matches"] for document in documents):
+    elif form is OutputFormat.TABLE and any(document["matches"] for document in documents):
         _explain_scores(collection.manifest.scorer_name)
-    if form is _Format.TABLE and not offset and collection.manifest.extractor == "classical":
+    if form is OutputFormat.TABLE and not offset and collection.manifest.extractor == "classical":
         unmatched = [document["query"] for document in documents if _is_unmatched(document)]
         if unmatched and paths:
             _suggest_features(unmatched[0], os.path.commonpath([os.path.dirname(path) for path in paths]))
@@ -130,7 +122,13 @@ def search(
 
 
 def _print(
-    query: Path, matches: list[Match], form: _Format, offset: int, threshold: float, *, is_one_of_many: bool
+    query: Path,
+    matches: list[Match],
+    form: OutputFormat,
+    offset: int,
+    threshold: float,
+    *,
+    is_one_of_many: bool,
 ) -> None:
     if not matches:
         rest = "more matches" if offset else "match"
@@ -144,7 +142,7 @@ def _print(
         say(path_text(query, style="bold").append(":"))
     if max(match.score for match in matches) < UNRELATED and not offset:
         say(path_text(query).append(": nothing similar found"))
-    if form is _Format.PLAIN:
+    if form is OutputFormat.PLAIN:
         print_plain(matches)
     else:
         print_matches(matches, first_rank=offset + 1)

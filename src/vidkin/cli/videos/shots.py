@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vidkin.cli.console import error_line, meter, path_text, say
+from vidkin.cli.console import error_line, meter
 from vidkin.cli.exit import Status
+from vidkin.cli.formats import FormatOption, OutputFormat, choose_format
 from vidkin.cli.options import JsonOption, parse_time
-from vidkin.cli.paths import STANDARD_OUTPUT, goes_to_output, open_csv
+from vidkin.cli.paths import goes_to_output
 from vidkin.cli.videos.shots_options import (
     CopyOption,
     DetectorOption,
@@ -37,11 +38,9 @@ from vidkin.cli.videos.shots_options import (
     parse_types,
     with_chosen_threshold,
 )
-from vidkin.cli.videos.shots_output import print_shots, shots_as_json
+from vidkin.cli.videos.shots_output import ShotPrinter
 from vidkin.cli.videos.shots_search import ShotSearch
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.rendering.json_values import print_json
-from vidkin.rendering.text import number
 
 if TYPE_CHECKING:
     from vidkin.shots import ExportedShots, ExportSettings, ShotDetection, ShotExporter
@@ -88,6 +87,7 @@ def shots(
     template: TemplateOption = None,
     limit: LimitOption = None,
     workers: WorkersOption = None,
+    format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
 ) -> None:
     """Find the shots of videos: where each begins and ends, and how it is cut in.
@@ -100,7 +100,8 @@ def shots(
         raise InvalidArgumentError("--drop-frame needs --edl FILE, whose time code it changes")
     if merge_short and min_length is None:
         raise InvalidArgumentError("--merge-short needs --min-length SECONDS, which says what is short")
-    to_output = goes_to_output(csv, json=json)
+    form = choose_format(format, json=json)
+    to_output = goes_to_output(csv, form)
     targets = {
         "csv": None if to_output else csv,
         "edl": edl,
@@ -124,8 +125,7 @@ def shots(
         min_length,
         merge_short,
     )
-    described: list[dict[str, Any]] = []
-    listed: list[ShotDetection] = []
+    printer = ShotPrinter(form, limit, csv_to_output=to_output, are_several=len(paths) > 1)
     count = 0
     for detection in search.run(paths, workers):
         if isinstance(detection, MediaError):
@@ -136,35 +136,11 @@ def shots(
             exporter, detection, show=split is not None and not search.is_parallel(paths, workers)
         )
         failures += exported.failures
-        if json:
-            described.append(shots_as_json(detection, exported))
-        elif to_output:
-            listed.append(detection)
-        else:
-            print_shots(detection, exported, limit)
-            if len(paths) > 1:
-                say("")
-    if to_output:
-        _write_csv(listed)
+        printer.add(detection, exported)
     csv_file, csv_failures = exporter.export_table()
     failures += csv_failures
-    if json:
-        broken = [{"path": path, "cause": cause} for path, cause in failures]
-        print_json({"detector": detector, "csv": csv_file, "videos": described, "broken": broken})
-    elif csv_file is not None:
-        say(path_text(csv_file).append(f": the shots of {number(count, 'video')}"))
+    printer.finish(detector=detector, csv_file=csv_file, failures=failures)
     _finish(count, failures)
-
-
-def _write_csv(detections: Sequence[ShotDetection]) -> None:
-    """Write the shots to standard output."""
-    from vidkin.shots.export.lists import ShotTable
-
-    table = ShotTable()
-    for detection in detections:
-        table.add(detection)
-    with open_csv(STANDARD_OUTPUT) as file:
-        table.write_to(file)
 
 
 def _finish(count: int, failures: Sequence[tuple[str, str]]) -> None:

@@ -2,37 +2,98 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from vidkin._base.plain_values import as_json
 from vidkin.cli.console import note, path_text, say, table
+from vidkin.cli.formats import OutputFormat, write_tsv
+from vidkin.cli.paths import STANDARD_OUTPUT, open_csv
+from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import clock, number
 
 if TYPE_CHECKING:
     from vidkin.media import SplitReport
     from vidkin.shots import ExportedShots, ShotDetection
 
-__all__ = ["print_shots", "shots_as_json"]
+__all__ = ["ShotPrinter"]
 
 # Seconds by which a piece begins before its first shot are shown from here on.
 _MIN_EARLY = 0.05
 
 
-def shots_as_json(detection: ShotDetection, exported: ExportedShots) -> dict[str, Any]:
-    """The shots of a video and the files made of them as plain values."""
-    from vidkin.shots import detection_as_dict
+class ShotPrinter:
+    """Prints the shots of one video after another; formats for programs come when all are known.
 
+    Args:
+        form: How.
+        limit: Shots of a video that are printed for people, at most.
+        csv_to_output: Print CSV instead.
+        are_several: There is more than one video.
+    """
+
+    def __init__(
+        self, form: OutputFormat, limit: int | None, *, csv_to_output: bool, are_several: bool
+    ) -> None:
+        from vidkin.shots.export.lists import ShotTable
+
+        self._form, self._limit = form, limit
+        self._csv_to_output, self._are_several = csv_to_output, are_several
+        self._described: list[dict[str, Any]] = []
+        self._table = ShotTable()
+        self._count = 0
+
+    def add(self, detection: ShotDetection, exported: ExportedShots) -> None:
+        """Print a video, or keep it for the end."""
+        self._count += 1
+        if self._form is OutputFormat.JSON:
+            self._described.append(_as_json(detection, exported))
+        elif self._csv_to_output or self._form is OutputFormat.TSV:
+            self._table.add(detection)
+        elif self._form is OutputFormat.PLAIN:
+            _print_plain(detection, self._limit)
+        else:
+            _print_shots(detection, exported, self._limit)
+            if self._are_several:
+                say("")
+
+    def finish(self, *, detector: str, csv_file: Path | None, failures: Sequence[tuple[str, str]]) -> None:
+        """Print what was kept, and the file of CSV."""
+        if self._form is OutputFormat.JSON:
+            broken = [{"path": path, "cause": cause} for path, cause in failures]
+            described = {"videos": self._described, "broken": broken}
+            print_json({"detector": detector, "csv": csv_file, **described})
+        elif self._form is OutputFormat.TSV:
+            for line in self._table.lines():
+                write_tsv(line)
+        elif self._csv_to_output:
+            with open_csv(STANDARD_OUTPUT) as file:
+                self._table.write_to(file)
+        elif csv_file is not None:
+            say(path_text(csv_file).append(f": the shots of {number(self._count, 'video')}"))
+
+
+def _as_json(detection: ShotDetection, exported: ExportedShots) -> dict[str, Any]:
+    """The shots of a video and the files made of them as plain values."""
     return {
-        **detection_as_dict(detection),
-        "files": {name: as_json(path) for name, path in exported.files},
+        **detection.to_dict(),
+        "files": as_json(dict(exported.files)),
         "thumbnails": as_json(exported.thumbnails),
         "split": as_json(exported.split),
     }
 
 
-def print_shots(detection: ShotDetection, exported: ExportedShots, limit: int | None) -> None:
+def _print_plain(detection: ShotDetection, limit: int | None) -> None:
+    """Print the shots of a video, at most ``limit``, one a line: number, times, how it is cut in, name of the file."""
+    for place, shot in enumerate(detection.shots[:limit], start=1):
+        times = f"{_precise(shot.start)} - {_precise(shot.end)}"
+        say(Text(f"{place:>3}  {times:<19}  {shot.kind:<8}  ").append_text(path_text(detection.path)))
+
+
+def _print_shots(detection: ShotDetection, exported: ExportedShots, limit: int | None) -> None:
     """Print the shots of a video, at most ``limit``, and the files made of them."""
     gradual = sum(cut.is_gradual for cut in detection.cuts)
     counts = [

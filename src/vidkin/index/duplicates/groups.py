@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from vidkin._base.plain_values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.duplicates.grouping import Relation
 
@@ -11,7 +13,7 @@ __all__ = ["DuplicateGroup", "DuplicateMember"]
 
 
 @dataclass(frozen=True, slots=True)
-class DuplicateMember:
+class DuplicateMember(Result):
     """One file of a group.
 
     Attributes:
@@ -54,9 +56,13 @@ class DuplicateMember:
         """Nothing is lost without it: the best one shows all of it, as far as can be told."""
         return not (self.best or self.lacking or self.doubt)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields and ``is_spare`` as plain values, as ``vidkin duplicates --json`` prints them."""
+        return {**fields_as_json(self), "is_spare": self.is_spare}
+
 
 @dataclass(frozen=True, slots=True)
-class DuplicateGroup:
+class DuplicateGroup(Result):
     """Files that hold the same material, the best copy first.
 
     Attributes:
@@ -83,3 +89,7 @@ class DuplicateGroup:
     def savings(self) -> int:
         """Bytes of the members that are spare; a file with several hard links frees its bytes only with all of them."""
         return sum(member.size for member in self.members if member.is_spare)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields and ``savings`` as plain values, as ``vidkin duplicates --json`` prints them."""
+        return {**fields_as_json(self), "savings": self.savings}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from vidkin._base.plain_values import fields_as_json
+from vidkin._base.plain_values import Result
 from vidkin.media import VideoInfo
 
 __all__ = [
@@ -23,7 +23,7 @@ OutcomeKind = Literal["added", "changed", "unchanged", "moved", "broken", "remov
 
 
 @dataclass(frozen=True, slots=True)
-class FileOutcome:
+class FileOutcome(Result):
     """What became of one file.
 
     Attributes:
@@ -40,7 +40,7 @@ class FileOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class IngestReport:
+class IngestReport(Result):
     """What became of all files of one call.
 
     Attributes:
@@ -74,10 +74,6 @@ class IngestReport:
     def usable(self) -> int:
         """Number of files looked at that are in the index now and can be searched."""
         return len(self.added) + len(self.unchanged) + len(self.moved)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values, ready for :func:`json.dumps`."""
-        return fields_as_json(self)
 
     def __str__(self) -> str:
         names = ["added", "unchanged", "moved", "broken", "removed", *(["missing"] if self.missing else [])]

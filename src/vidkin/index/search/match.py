@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from vidkin._base.plain_values import fields_as_json
+from vidkin._base.plain_values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity import Segment
 
@@ -15,7 +15,7 @@ __all__ = ["Comparison", "Match"]
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class Match(Result):
     """One video of the index that matches the query.
 
     Attributes:
@@ -42,12 +42,12 @@ class Match:
         return bool(self.segments) and self.segments[0].mirrored
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values, ready for :func:`json.dumps`."""
-        return fields_as_json(self)
+        """The fields and ``mirrored`` as plain values, as ``vidkin search --json`` prints them beside the rank."""
+        return {**fields_as_json(self), "mirrored": self.mirrored}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+class Comparison(Result):
     """Two videos side by side.
 
     Attributes:
@@ -72,10 +72,6 @@ class Comparison:
             raise InvalidArgumentError(
                 f"map must be {list(expected)}, one row and column for each time, got {list(self.map.shape)}"
             )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values, ready for :func:`json.dumps`."""
-        return fields_as_json(self)
 
     def __repr__(self) -> str:
         return (

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
+from vidkin._base.plain_values import Result
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.query import query_from_stored, weigh_features
@@ -21,7 +22,7 @@ _CHUNK = 256
 
 
 @dataclass(frozen=True, slots=True)
-class RecallReport:
+class RecallReport(Result):
     """First-stage recall.
 
     Attributes:

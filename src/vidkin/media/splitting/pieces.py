@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vidkin._base.outputs import create_folder
+from vidkin._base.plain_values import Result
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["Piece", "SplitReport", "piece_paths"]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Result):
     """One file of a split video.
 
     Attributes:
@@ -36,7 +37,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class SplitReport:
+class SplitReport(Result):
     """What was written.
 
     Attributes:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from vidkin._base.checks import check_at_least, check_choice
 from vidkin._base.outputs import create_folder
+from vidkin._base.plain_values import Result
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.shots.export.edit import write_chapters, write_edl
 from vidkin.shots.export.html import write_contact_sheet
@@ -87,7 +88,7 @@ class ExportSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class ExportedShots:
+class ExportedShots(Result):
     """What was written for one video.
 
     Attributes:

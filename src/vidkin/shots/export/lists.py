@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from vidkin.shots.export.timecode import frame_at, timecode, timeline_rate
 if TYPE_CHECKING:
     from vidkin.shots.shot import ShotDetection
 
-__all__ = ["ShotTable", "detection_as_dict", "write_shots_csv", "write_stats_csv"]
+__all__ = ["ShotTable", "write_shots_csv", "write_stats_csv"]
 
 PathLike = str | os.PathLike[str]
 
@@ -37,32 +36,6 @@ _CSV_COLUMNS = (
     "transition_end",
     "critical",
 )
-
-
-def detection_as_dict(detection: ShotDetection, *, curve: bool = False) -> dict[str, Any]:
-    """A detection as plain values for `json.dumps`.
-
-    Keys: ``path``, ``detector``, ``frames``, ``frame_rate``, ``shots`` and ``cuts`` (the fields of `Shot` and
-    `Cut`; times in seconds, frames counted from 0, ``end_frame`` of a shot is the first frame after it), and with
-    ``curve`` the curve's ``name``, ``times`` and ``values``.
-    """
-    described: dict[str, Any] = {
-        "path": detection.path,
-        "detector": detection.detector,
-        "frames": len(detection.frame_times),
-        "frame_rate": round(float(timeline_rate(np.asarray(detection.frame_times))), 3),
-        "shots": [asdict(shot) for shot in detection.shots],
-        "cuts": [asdict(cut) for cut in detection.cuts],
-    }
-    if curve and detection.curve is not None:
-        described["curve"] = {
-            "name": detection.curve.name,
-            "times": [float(time) for time in detection.curve.times],
-            "values": [
-                float(value) if math.isfinite(value) else None for value in detection.curve.values.tolist()
-            ],
-        }
-    return described
 
 
 def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None:
@@ -131,9 +104,12 @@ class ShotTable:
 
     def write_to(self, file: IO[str]) -> None:
         """Write the same to an open file, such as standard output."""
-        rows = csv.writer(file)
-        rows.writerow(_CSV_COLUMNS)
-        rows.writerows(self._rows)
+        csv.writer(file).writerows(self.lines())
+
+    def lines(self) -> Iterator[Sequence[str]]:
+        """The headings, and the cells of each shot."""
+        yield _CSV_COLUMNS
+        yield from self._rows
 
 
 def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:

@@ -94,7 +94,7 @@ class CopyScorer:
                 of_parts if first or second else self.settings,
             )
             if best is None or result.score > best.score + _PART_MARGIN:
-                best = result
+                best = replace(result, map=_over_all_frames(result.map, rows, columns))
         assert best is not None  # the pair of whole pictures is always looked at
         return best
 
@@ -117,6 +117,18 @@ class CopyScorer:
         ends = [math.inf if side.end is None else side.end for side in (query, target)]
         placed = tuple(_placed(segment.cut(*ends), query, target) for segment in segments)
         return PairScore(result.score, placed, frame_map)
+
+
+def _over_all_frames(frame_map: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+    """A map [R, C] of the frames that were compared as one [Tq, Tt]: other frames have the values of the one before.
+
+    Args:
+        frame_map: [R, C].
+        rows: [Tq] which frames of the query are its rows, R in all.
+        columns: [Tt] likewise, of the target.
+    """
+    before = [(compared.cumsum(0) - 1).clamp(min=0) for compared in (rows, columns)]
+    return frame_map[before[0]][:, before[1]]
 
 
 def _promising(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from vidkin._base.plain_values import Result
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.removal.journal import Journal, Link, Step
 from vidkin.index.duplicates.removal.plans import DuplicatePlan, FileState
@@ -22,7 +23,7 @@ PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
-class FileAction:
+class FileAction(Result):
     """What came of one file.
 
     Attributes:

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from vidkin._base.outputs import open_output
+from vidkin._base.plain_values import Result
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.groups import DuplicateGroup, DuplicateMember
 from vidkin.index.ingest.files.content import content_hash
@@ -29,7 +30,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class FileState:
+class FileState(Result):
     """A file as it was when the plan was made.
 
     Attributes:
@@ -59,7 +60,7 @@ class FileState:
 
 
 @dataclass(frozen=True, slots=True)
-class StayingFile:
+class StayingFile(Result):
     """A copy that is not touched.
 
     Attributes:
@@ -72,7 +73,7 @@ class StayingFile:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedGroup:
+class PlannedGroup(Result):
     """One group of copies.
 
     Attributes:
@@ -89,7 +90,7 @@ class PlannedGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class DuplicatePlan:
+class DuplicatePlan(Result):
     """What to do with the duplicates of an index.
 
     Attributes:

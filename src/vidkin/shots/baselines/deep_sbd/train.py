@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from vidkin._base.outputs import create_output_folder
+from vidkin._base.plain_values import Result
 from vidkin.datasets import VideoAnnotation, read_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import DeepSBDNetwork, build_model, save_model
@@ -30,7 +31,7 @@ _LAST_STEPS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class SegmentTrainingReport:
+class SegmentTrainingReport(Result):
     """What came of a training.
 
     Attributes:

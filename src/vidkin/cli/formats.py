@@ -1,13 +1,15 @@
-"""Matches as lines: for people without a frame, and for other programs."""
+"""The formats of results: a table, plain lines, tab-separated values or JSON; and matches as lines."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.text import Text
 
 from vidkin._base.controls import replace_controls
@@ -17,7 +19,45 @@ from vidkin.rendering.text import clock_range
 if TYPE_CHECKING:
     from vidkin.index import Match
 
-__all__ = ["print_plain", "print_tsv", "print_tsv_header"]
+__all__ = [
+    "FormatOption",
+    "OutputFormat",
+    "choose_format",
+    "print_plain",
+    "print_tsv",
+    "print_tsv_header",
+    "write_tsv",
+    "yes_no",
+]
+
+
+class OutputFormat(StrEnum):
+    """How a result is printed."""
+
+    TABLE = "table"
+    PLAIN = "plain"
+    TSV = "tsv"
+    JSON = "json"
+
+
+FormatOption = Annotated[
+    OutputFormat,
+    typer.Option(
+        "--format", "-f", help="A table; plain lines without a frame; tsv: tab-separated values; JSON."
+    ),
+]
+
+
+def choose_format(form: OutputFormat, *, json: bool) -> OutputFormat:
+    """The format of ``--format`` and ``--json``, which is short for one of them.
+
+    Raises:
+        typer.BadParameter: They contradict each other.
+    """
+    if json and form not in (OutputFormat.TABLE, OutputFormat.JSON):
+        raise typer.BadParameter(f"--json and --format {form.value} contradict each other; use one of them")
+    return OutputFormat.JSON if json else form
+
 
 _COLUMNS = (
     *("query", "rank", "score", "path", "missing"),
@@ -35,13 +75,13 @@ def print_plain(matches: Sequence[Match]) -> None:
 
 def print_tsv_header() -> None:
     """Names of the columns of :func:`print_tsv`."""
-    _write(_COLUMNS)
+    write_tsv(_COLUMNS)
 
 
 def print_tsv(query: Path, matches: Sequence[Match], *, first_rank: int) -> None:
     """One line for each segment, one for a match without any; columns are separated by tabs, times are seconds."""
     for rank, match in enumerate(matches, start=first_rank):
-        facts = (os.fspath(query), str(rank), f"{match.score:.4f}", match.path, _yes_no(match.missing))
+        facts = (os.fspath(query), str(rank), f"{match.score:.4f}", match.path, yes_no(match.missing))
         for segment in match.segments:
             seconds = (
                 segment.query_start,
@@ -50,17 +90,21 @@ def print_tsv(query: Path, matches: Sequence[Match], *, first_rank: int) -> None
                 segment.target_end,
                 segment.speed,
             )
-            _write((*facts, *(f"{value:.3f}" for value in seconds), _yes_no(segment.mirrored)))
+            write_tsv((*facts, *(f"{value:.3f}" for value in seconds), yes_no(segment.mirrored)))
         if not match.segments:
-            _write((*facts, *[""] * (len(_COLUMNS) - len(facts))))
+            write_tsv((*facts, *[""] * (len(_COLUMNS) - len(facts))))
 
 
-def _yes_no(value: bool) -> str:
+def yes_no(value: bool) -> str:
+    """A truth as a cell."""
     return "yes" if value else "no"
 
 
-def _write(cells: Sequence[str]) -> None:
-    """One line; names that are not valid Unicode keep their bytes, control characters (tabs, too) do not."""
+def write_tsv(cells: Sequence[str]) -> None:
+    """Write one line of tab-separated values to standard output.
+
+    Names that are not valid Unicode keep their bytes, control characters (tabs, too) do not.
+    """
     line = "\t".join(map(replace_controls, cells)) + "\n"
     sys.stdout.flush()
     buffer = getattr(sys.stdout, "buffer", None)
