@@ -45,7 +45,9 @@ def replace_file(path: PathLike, *, sync: bool = True) -> Iterator[Path]:
     target = Path(path)
     with suppress(FileNotFoundError):
         target.lstat()  # a name that the system cannot have fails here, before any work
-    temporary = _temporary_beside(target)
+    # A hidden random path in the folder of ``target``, with its ending.
+    ending = target.suffix if len(os.fsencode(target.suffix)) <= _LONGEST_ENDING else ""
+    temporary = target.with_name(f".{secrets.token_hex(8)}.part{ending}")
     # O_EXCL and O_NOFOLLOW: nobody can make us write through a link that waits under this name.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(temporary, flags, 0o666)
@@ -66,12 +68,6 @@ def replace_file(path: PathLike, *, sync: bool = True) -> Iterator[Path]:
     if sync:
         with suppress(OSError):  # some file systems cannot synchronize a folder
             _sync(target.parent)
-
-
-def _temporary_beside(target: Path) -> Path:
-    """A hidden random path in the folder of ``target``, with its ending."""
-    ending = target.suffix if len(os.fsencode(target.suffix)) <= _LONGEST_ENDING else ""
-    return target.with_name(f".{secrets.token_hex(8)}.part{ending}")
 
 
 def _sync(path: Path) -> None:

@@ -34,7 +34,9 @@ def describe_settings(source: Callable[..., Any]) -> dict[str, str]:
             texts |= dict.fromkeys(names, entry[2])
         elif line.startswith(" "):
             texts |= {name: f"{texts[name]} {line.strip()}" for name in names}
-    return {name: _plain(text) for name, text in texts.items()}
+    # A reference is called by its last name.
+    plain = {name: re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text) for name, text in texts.items()}
+    return {name: text.replace("``", "`") for name, text in plain.items()}
 
 
 def _listed_lines(doc: str) -> Iterator[str]:
@@ -45,9 +47,3 @@ def _listed_lines(doc: str) -> Iterator[str]:
             inside = line in _SECTIONS
         elif inside and line:
             yield line.removeprefix("    ")
-
-
-def _plain(text: str) -> str:
-    # A reference is called by its last name.
-    without_roles = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text)
-    return without_roles.replace("``", "`")

@@ -49,7 +49,13 @@ def _lines(table: Mapping[str, Any], path: tuple[str, ...], comments: Mapping[st
     # Plain values first: after a heading they would belong to the table below it.
     for name, value in table.items():
         if not _tables(value):
-            lines += _comment(comments.get(name, ""))
+            lines += textwrap.wrap(
+                comments.get(name, ""),
+                _WIDTH,
+                initial_indent="# ",
+                subsequent_indent="# ",
+                break_on_hyphens=False,
+            )
             unset = f"# {_key(name)} is not set"
             lines.append(unset if value is None else f"{_key(name)} = {_value(name, value)}")
     for name, value in table.items():
@@ -60,10 +66,6 @@ def _lines(table: Mapping[str, Any], path: tuple[str, ...], comments: Mapping[st
         for part, texts in zip(parts, inner, strict=True):
             lines += ["", bracketed, *_lines(part, (*path, name), texts)]
     return lines
-
-
-def _comment(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
 
 
 def _tables(value: Any) -> list[Mapping[str, Any]]:

@@ -77,7 +77,20 @@ def write_video(
         MediaError: The file cannot be written.
     """
     check_positive(rate=float(rate))
-    _check_names(codec, pixel_format)
+    try:
+        known = av.Codec(codec, "w").type == "video"
+    except av.codec.codec.UnknownCodecError:
+        known = False
+    if not known:
+        raise InvalidArgumentError(
+            f"codec must be a video encoder of FFmpeg, for example 'libx264', got {codec!r}"
+        )
+    try:
+        av.VideoFormat(pixel_format, 2, 2)
+    except ValueError:
+        raise InvalidArgumentError(
+            f"pixel_format must be one of FFmpeg, for example 'yuv420p', got {pixel_format!r}"
+        ) from None
     settings = dict(options or {})
     if crf is not None and codec in _WITH_CRF:
         settings.setdefault("crf", str(crf))
@@ -209,7 +222,12 @@ def _encode(
     for image in frames:
         if shape is None:
             shape = image.shape
-            stream.height, stream.width = _stored_size(shape, str(stream.pix_fmt))
+            # Height and width, made even if the format stores color for blocks of two pixels.
+            chroma = av.VideoFormat(str(stream.pix_fmt), 64, 64).components[-1]
+            stream.height, stream.width = (
+                shape[0] + shape[0] % 2 * (chroma.height != 64),
+                shape[1] + shape[1] % 2 * (chroma.width != 64),
+            )
             convert = _color_converter(stream)
         picture = convert(_picture(image, shape, stream.height, stream.width))
         picture.time_base = unit
@@ -225,29 +243,6 @@ def _encode(
         raise InvalidArgumentError("frames must not be empty")
     container.mux(stream.encode(None))
     return count
-
-
-def _check_names(codec: str, pixel_format: str) -> None:
-    try:
-        known = av.Codec(codec, "w").type == "video"
-    except av.codec.codec.UnknownCodecError:
-        known = False
-    if not known:
-        raise InvalidArgumentError(
-            f"codec must be a video encoder of FFmpeg, for example 'libx264', got {codec!r}"
-        )
-    try:
-        av.VideoFormat(pixel_format, 2, 2)
-    except ValueError:
-        raise InvalidArgumentError(
-            f"pixel_format must be one of FFmpeg, for example 'yuv420p', got {pixel_format!r}"
-        ) from None
-
-
-def _stored_size(shape: tuple[int, ...], pixel_format: str) -> tuple[int, int]:
-    """Height and width, made even if the format stores color for blocks of two pixels."""
-    chroma = av.VideoFormat(pixel_format, 64, 64).components[-1]
-    return shape[0] + shape[0] % 2 * (chroma.height != 64), shape[1] + shape[1] % 2 * (chroma.width != 64)
 
 
 def _color_converter(stream: VideoStream) -> Callable[[av.VideoFrame], av.VideoFrame]:

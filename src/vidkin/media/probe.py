@@ -23,7 +23,6 @@ from vidkin.media.decoding.reader import PictureReader, frame_rate
 
 if TYPE_CHECKING:
     from av.container import InputContainer
-    from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
 __all__ = ["VideoInfo", "probe"]
@@ -112,46 +111,38 @@ def probe(path: str | os.PathLike[str], *, on_read: Callable[[], None] = lambda:
         base = reader.base or 0
         end = _end_near_the_stated(reader)
         if end is None or end <= base:
-            end = _end_by_reading_all(name, base, on_read)
+            with open_video(name, threads=1) as (whole, same):
+                everything = PictureReader(name, whole, same, on_read=on_read)
+                end, count = _last_end(everything)
+                end = base + count * everything.nominal if end is None else end
         duration = max(end - base, 1) * reader.tick
-        return _describe(name, container, stream, first, duration, base * reader.tick)
-
-
-def _describe(
-    name: str,
-    container: InputContainer,
-    stream: VideoStream,
-    first: VideoFrame,
-    duration: float,
-    start: float,
-) -> VideoInfo:
-    codec = stream.codec_context.codec.canonical_name
-    turns, mirrored = Orienter(name, codec)(first)
-    aspect = clean_aspect(stream.sample_aspect_ratio)
-    width, height = display_size(first.width, first.height, aspect, turns)
-    size = Path(name).stat().st_size
-    return VideoInfo(
-        path=name,
-        duration=duration,
-        width=width,
-        height=height,
-        rotation=90 * turns,
-        mirrored=mirrored,
-        sample_aspect_ratio=aspect,
-        frame_rate=frame_rate(stream),
-        codec=codec,
-        container=container.format.name,
-        pixel_format=first.format.name,
-        bit_depth=max(part.bits for part in first.format.components),
-        hdr=first.color_trc in (PQ, HLG),
-        interlaced=first.interlaced_frame,
-        start_time=start,
-        bit_rate=size * 8 / duration,
-        size_bytes=size,
-        has_audio=bool(container.streams.audio),
-        still=container.format.name.endswith("_pipe") or Path(name).suffix.lower() in IMAGE_EXTENSIONS,
-        stated_duration=_stated(container, stream),
-    )
+        codec = stream.codec_context.codec.canonical_name
+        turns, mirrored = Orienter(name, codec)(first)
+        aspect = clean_aspect(stream.sample_aspect_ratio)
+        width, height = display_size(first.width, first.height, aspect, turns)
+        size = Path(name).stat().st_size
+        return VideoInfo(
+            path=name,
+            duration=duration,
+            width=width,
+            height=height,
+            rotation=90 * turns,
+            mirrored=mirrored,
+            sample_aspect_ratio=aspect,
+            frame_rate=frame_rate(stream),
+            codec=codec,
+            container=container.format.name,
+            pixel_format=first.format.name,
+            bit_depth=max(part.bits for part in first.format.components),
+            hdr=first.color_trc in (PQ, HLG),
+            interlaced=first.interlaced_frame,
+            start_time=base * reader.tick,
+            bit_rate=size * 8 / duration,
+            size_bytes=size,
+            has_audio=bool(container.streams.audio),
+            still=container.format.name.endswith("_pipe") or Path(name).suffix.lower() in IMAGE_EXTENSIONS,
+            stated_duration=_stated(container, stream),
+        )
 
 
 def _stated(container: InputContainer, stream: VideoStream) -> float:
@@ -207,13 +198,6 @@ def _end_near_the_stated(reader: PictureReader) -> int | None:
     except av.error.FFmpegError:
         return None
     return _last_end(reader)[0]
-
-
-def _end_by_reading_all(name: str, base: int, on_read: Callable[[], None]) -> int:
-    with open_video(name, threads=1) as (container, stream):
-        reader = PictureReader(name, container, stream, on_read=on_read)
-        end, count = _last_end(reader)
-        return base + count * reader.nominal if end is None else end
 
 
 def _last_end(reader: PictureReader) -> tuple[int | None, int]:

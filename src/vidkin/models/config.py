@@ -122,7 +122,27 @@ class EncoderConfig:
                 f"only one of rate and seconds can be set, got {self.rate} and {self.seconds}: with a rate, the "
                 "number of frames says how long a clip is"
             )
-        self._check_kind()
+        # Settings that only some kinds have.
+        if self.local_normalization and self.kind != "deep_ranking":
+            raise InvalidArgumentError(
+                f"local_normalization must be 0 for kind {self.kind!r}, got {self.local_normalization}"
+            )
+        if self.is_classifier and self.classes < 2:
+            raise InvalidArgumentError(
+                f"classes must be at least 2 for kind {self.kind!r}, got {self.classes}"
+            )
+        if self.network is not None and self.kind != "frame_encoder":
+            raise InvalidArgumentError(f"network must not be set for kind {self.kind!r}")
+        if self.kind == "frame_encoder" and (self.mean or self.std):
+            raise InvalidArgumentError(
+                "mean and std must not be set for kind 'frame_encoder', which normalizes its input itself"
+            )
+        if not self.is_classifier and self.classes:
+            raise InvalidArgumentError(f"classes must be 0 for kind {self.kind!r}, got {self.classes}")
+        if self.kind in ("c3d", "deep_sbd", "frame_encoder") and self.trainable != "all":
+            raise InvalidArgumentError(
+                f"trainable must be 'all' for kind {self.kind!r}, which has no backbone, got {self.trainable!r}"
+            )
         for name, above in (("mean", -math.inf), ("std", 0.0)):
             value = getattr(self, name)
             if value is not None and not (len(value) == 3 and all(above < part < math.inf for part in value)):
@@ -158,26 +178,3 @@ class EncoderConfig:
             InvalidArgumentError: A name is unknown, or a value has the wrong type or is not allowed.
         """
         return from_table(cls, table, "model")
-
-    def _check_kind(self) -> None:
-        """Settings that only some kinds have."""
-        if self.local_normalization and self.kind != "deep_ranking":
-            raise InvalidArgumentError(
-                f"local_normalization must be 0 for kind {self.kind!r}, got {self.local_normalization}"
-            )
-        if self.is_classifier and self.classes < 2:
-            raise InvalidArgumentError(
-                f"classes must be at least 2 for kind {self.kind!r}, got {self.classes}"
-            )
-        if self.network is not None and self.kind != "frame_encoder":
-            raise InvalidArgumentError(f"network must not be set for kind {self.kind!r}")
-        if self.kind == "frame_encoder" and (self.mean or self.std):
-            raise InvalidArgumentError(
-                "mean and std must not be set for kind 'frame_encoder', which normalizes its input itself"
-            )
-        if not self.is_classifier and self.classes:
-            raise InvalidArgumentError(f"classes must be 0 for kind {self.kind!r}, got {self.classes}")
-        if self.kind in ("c3d", "deep_sbd", "frame_encoder") and self.trainable != "all":
-            raise InvalidArgumentError(
-                f"trainable must be 'all' for kind {self.kind!r}, which has no backbone, got {self.trainable!r}"
-            )

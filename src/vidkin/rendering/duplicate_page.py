@@ -62,26 +62,23 @@ def write_duplicate_page(
         for place, group in enumerate(groups, start=1):
             file.write(f"<h2>Group {place}: {file_size(group.savings)} can be freed</h2>\n<table>\n")
             for member in group.members:
-                file.write(_row(member, group, short_side))
+                words = html.escape(describe_member(member, group))
+                path = html.escape(printable(member.path))
+                facts = (
+                    f"score {member.score:.2f}, {member.width}x{member.height}, {clock(member.duration)}, "
+                    f"{file_size(member.size)}"
+                )
+                kind = ' class="keep"' if member.best else ""
+                doubt = ' class="doubt"' if member.doubt else ""
+                file.write(
+                    f'<tr{kind}><td class="pictures">{_pictures(member, short_side)}</td>'
+                    f'<td><span{doubt}>{words}</span><br><span class="path">{path}</span><br>'
+                    f"<small>{facts}</small></td></tr>\n"
+                )
             file.write("</table>\n")
             if on_progress is not None:
                 on_progress(place, len(groups))
         file.write("</body></html>\n")
-
-
-def _row(member: DuplicateMember, group: DuplicateGroup, short_side: int) -> str:
-    words = html.escape(describe_member(member, group))
-    facts = (
-        f"score {member.score:.2f}, {member.width}x{member.height}, {clock(member.duration)}, "
-        f"{file_size(member.size)}"
-    )
-    kind = ' class="keep"' if member.best else ""
-    doubt = ' class="doubt"' if member.doubt else ""
-    return (
-        f'<tr{kind}><td class="pictures">{_pictures(member, short_side)}</td>'
-        f'<td><span{doubt}>{words}</span><br><span class="path">{html.escape(printable(member.path))}</span><br>'
-        f"<small>{facts}</small></td></tr>\n"
-    )
 
 
 def _pictures(member: DuplicateMember, short_side: int) -> str:

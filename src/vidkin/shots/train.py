@@ -26,7 +26,7 @@ from vidkin.models.weights import add_weights
 from vidkin.shots.learned.clips import ShotClips, check_labels_fit
 from vidkin.shots.learned.encoding import encode_with, video_features
 from vidkin.shots.learned.recipes import ShotPlan
-from vidkin.shots.learned.rules import ShotRules, fit_shot_rules
+from vidkin.shots.learned.rules import fit_shot_rules
 from vidkin.shots.learned.training import ShotTraining, train_on_shots
 from vidkin.shots.learned.video_frames import VideoFrames, count_in, read_video_frames
 from vidkin.shots.training_recipes import load_shot_recipe
@@ -148,7 +148,14 @@ def train_shots(
         else None,
         fitted_on=f"{len(held_out)} video{'s' if len(held_out) > 1 else ''} kept from training",
     )
-    _store(model, rules, folder, notes={"loss": plan.shots.loss, "seed": plan.shots.seed, "labels": source})
+    # Write all files, and only then put them in their places: an error on the way leaves an older detector whole.
+    with TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as temporary:
+        save_model(
+            model, temporary, notes={"loss": plan.shots.loss, "seed": plan.shots.seed, "labels": source}
+        )
+        rules.save(temporary)
+        for file in sorted(Path(temporary).iterdir()):
+            file.replace(folder / file.name)
     store.finish()
     last = training.losses[-_LAST_STEPS:]
     return ShotTrainingReport(
@@ -286,12 +293,3 @@ def _fingerprint(plan: ShotPlan, model: ClipEncoder, annotations: Sequence[Video
     digest = hashlib.sha256(repr((deciding, labels)).encode())
     add_weights(digest, model)
     return digest.hexdigest()
-
-
-def _store(model: ClipEncoder, rules: ShotRules, folder: Path, *, notes: Mapping[str, Any]) -> None:
-    """Write all files, and only then put them in their places: an error on the way leaves an older detector whole."""
-    with TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as temporary:
-        save_model(model, temporary, notes=notes)
-        rules.save(temporary)
-        for file in sorted(Path(temporary).iterdir()):
-            file.replace(folder / file.name)

@@ -66,7 +66,19 @@ def open_video(
     require_readable_file(name)
     try:
         with _open(name) as container:
-            stream = _main_video(name, container)
+            streams = list(container.streams.video)
+            moving = [s for s in streams if not s.disposition & av.stream.Disposition.attached_pic]
+            if not moving:
+                if streams:
+                    raise MediaError(name, "the file has no video, only sound with a cover picture")
+                if container.streams.audio:
+                    raise MediaError(name, "the file has no video, only sound")
+                raise MediaError(name, "the file has no video")
+            best = container.streams.best("video")
+            stream = next((s for s in moving if best is not None and s.index == best.index), moving[0])
+            # A stream without a decoder has no codec context, which the stubs do not know.
+            if getattr(stream, "codec_context", None) is None:
+                raise MediaError(name, "there is no decoder for this kind of video")
             if stream.codec_context.width * stream.codec_context.height > MOST_PIXELS:
                 raise too_large(name)
             stream.codec_context.options = {"max_pixels": str(MOST_PIXELS)}
@@ -178,23 +190,6 @@ def _formats(*, with_images: bool) -> str:
     """Names of the formats that may be read, as FFmpeg takes them."""
     refused = _OPEN_OTHERS if with_images else {*_OPEN_OTHERS, "image2"}
     return ",".join(sorted(av.formats_available - refused))
-
-
-def _main_video(name: str, container: InputContainer) -> VideoStream:
-    streams = list(container.streams.video)
-    moving = [s for s in streams if not s.disposition & av.stream.Disposition.attached_pic]
-    if not moving:
-        if streams:
-            raise MediaError(name, "the file has no video, only sound with a cover picture")
-        if container.streams.audio:
-            raise MediaError(name, "the file has no video, only sound")
-        raise MediaError(name, "the file has no video")
-    best = container.streams.best("video")
-    chosen = next((s for s in moving if best is not None and s.index == best.index), moving[0])
-    # A stream without a decoder has no codec context, which the stubs do not know.
-    if getattr(chosen, "codec_context", None) is None:
-        raise MediaError(name, "there is no decoder for this kind of video")
-    return chosen
 
 
 def _diagnose(name: str) -> str:

@@ -85,7 +85,13 @@ class Converter:
             upright = display_size(frame.width, frame.height, self._aspect, turns)
             self._size = fit(*upright, self._short_side)
         width, height = self._size if turns % 2 == 0 else self._size[::-1]
-        space = _color_matrix(frame)
+        space = (
+            int(Colorspace.ITU709)
+            if frame.colorspace == _UNSPECIFIED
+            and not frame.format.is_rgb
+            and is_high_definition(frame.width, frame.height)
+            else None
+        )
         if frame.interlaced_frame and frame.height > 1:
             key = (frame.width, frame.height, frame.format.name)
             if self._field is None or self._field[0] != key:
@@ -107,7 +113,9 @@ class Converter:
 
     def _scale(self, frame: VideoFrame, width: int, height: int, space: int | None) -> NDArray[np.uint8]:
         mapped = needs_mapping(frame.color_trc, frame.color_primaries) and not frame.format.is_rgb
-        target = "rgb48le" if mapped else "rgba" if _has_alpha(frame) else "rgb24"
+        name = frame.format.name
+        has_alpha = name.startswith(("yuva", "gbrap", "ya", "pal8", "rgba", "bgra", "argb", "abgr"))
+        target = "rgb48le" if mapped else "rgba" if has_alpha else "rgb24"
         scaled = self._scaler.reformat(
             frame,
             width=width,
@@ -122,34 +130,10 @@ class Converter:
         if mapped:
             return to_standard_range(image, frame.color_trc, frame.color_primaries)  # type: ignore[arg-type]
         if target == "rgba":
-            return _over_white(image)  # type: ignore[arg-type]
+            # On a white background.
+            alpha = image[..., 3:].astype(np.uint16)
+            if int(alpha.min(initial=255)) == 255:
+                return np.ascontiguousarray(image[..., :3])
+            color = image[..., :3].astype(np.uint16)
+            return ((color * alpha + 255 * (255 - alpha) + 127) // 255).astype(np.uint8)
         return image  # type: ignore[return-value]
-
-
-def _color_matrix(frame: VideoFrame) -> int | None:
-    """The matrix for a picture that states none: BT.709 for high definition, as players assume."""
-    if (
-        frame.colorspace == _UNSPECIFIED
-        and not frame.format.is_rgb
-        and is_high_definition(frame.width, frame.height)
-    ):
-        return int(Colorspace.ITU709)
-    return None
-
-
-def _has_alpha(frame: VideoFrame) -> bool:
-    name = frame.format.name
-    return (
-        name == "pal8"
-        or name.startswith(("yuva", "gbrap", "ya"))
-        or name[:4] in {"rgba", "bgra", "argb", "abgr"}
-    )
-
-
-def _over_white(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """[H, W, 4] on a white background, as [H, W, 3]."""
-    alpha = image[..., 3:].astype(np.uint16)
-    if int(alpha.min(initial=255)) == 255:
-        return np.ascontiguousarray(image[..., :3])
-    color = image[..., :3].astype(np.uint16)
-    return ((color * alpha + 255 * (255 - alpha) + 127) // 255).astype(np.uint8)

@@ -149,7 +149,10 @@ class PictureReader:
     def timed(self, frames: Iterable[VideoFrame]) -> Iterator[tuple[int, VideoFrame]]:
         """Every picture with its time; those that are not after the one before are dropped."""
         for frame in frames:
-            time = self._time_of(frame)
+            stamp = frame.dts if self._times_of_decoding or frame.pts is None else frame.pts
+            # Raw streams have no times (and no better durations), and neither have the last pictures of AVI.
+            usual = 0 if self._last is None else self._last + self.nominal
+            time = usual if stamp is None else stamp + self._shift
             if self._last is not None and time <= self._last:
                 if self._repeating or (self._last - time) * self.tick <= GLUED:
                     continue
@@ -179,13 +182,6 @@ class PictureReader:
         if self._newest is None or time > self._newest:
             self._newest = time
             self.end = time + (duration or self.nominal)
-
-    def _time_of(self, frame: VideoFrame) -> int:
-        stamp = frame.dts if self._times_of_decoding or frame.pts is None else frame.pts
-        if stamp is not None:
-            return stamp + self._shift
-        # Raw streams have no times (and no better durations), and neither have the last pictures of AVI.
-        return 0 if self._last is None else self._last + self.nominal
 
 
 def frame_rate(stream: VideoStream) -> float:

@@ -70,7 +70,16 @@ class Sampler:
     def push(self, picture: Picture) -> list[Picture]:
         """The sampled pictures that are certain with this one; after the last, ``done`` is set."""
         if self._rate is None:
-            return self._push_every(picture)
+            seconds = (picture[0] - self._base) * self._tick
+            if seconds < self._start - TOLERANCE:
+                self._held = picture
+                return []
+            if seconds >= self._end:
+                self.done = True
+                # No picture begins in the range: the one on screen at its start is the only one.
+                return self._take() if self._given is None and self._held is not None else []
+            self._held = picture
+            return self._take()
         sampled: list[Picture] = []
         if self._held is not None and self.limit < picture[0]:
             sampled = self._take()
@@ -92,18 +101,6 @@ class Sampler:
 
     def _limit(self, index: int) -> int:
         return self._base + math.floor((self._time(index) + TOLERANCE) / self._tick)
-
-    def _push_every(self, picture: Picture) -> list[Picture]:
-        seconds = (picture[0] - self._base) * self._tick
-        if seconds < self._start - TOLERANCE:
-            self._held = picture
-            return []
-        if seconds >= self._end:
-            self.done = True
-            # No picture begins in the range: the one on screen at its start is the only one.
-            return self._take() if self._given is None and self._held is not None else []
-        self._held = picture
-        return self._take()
 
     def _take(self) -> list[Picture]:
         if self._held is None or self._held[0] == self._given:

@@ -87,27 +87,29 @@ class SkippingDecoder:
         try:
             yield from self._first()
             if self._reader.base is not None:
-                yield from self._planned()
+                samples = self._samples()
+                self._seek(samples.limit_of(0))
+                index = 0
+                while self._foreseeable and (limit := samples.limit_of(index)) is not None:
+                    yield from self._reach(limit)
+                    following = [time for time, _ in self._waiting if time > limit]
+                    following += [time for time in self._given if time > limit]
+                    if self._every or not following:
+                        break
+                    # The samples before the next picture show the same one.
+                    index = samples.index_after(index + 1, min(following))
+                if self._every or not self._foreseeable:
+                    while self._waiting:
+                        time, packet = self._waiting[0]
+                        self._take()
+                        yield from self._feed(time, packet, needed=True)
+                    for packet in self._packets:
+                        yield from self._reader.feed(packet)
             yield from self._drain()
         except _NoEntryError:
             # For example pictures that are built up by a periodic refresh. Decode all; no picture is returned twice.
             self._decoder.skip_frame = "DEFAULT"
             yield from self._reader.again()
-
-    def _planned(self) -> Iterator[VideoFrame]:
-        samples = self._samples()
-        self._seek(samples.limit_of(0))
-        index = 0
-        while self._foreseeable and (limit := samples.limit_of(index)) is not None:
-            yield from self._reach(limit)
-            following = [time for time, _ in self._waiting if time > limit]
-            following += [time for time in self._given if time > limit]
-            if self._every or not following:
-                break
-            # The samples before the next picture show the same one.
-            index = samples.index_after(index + 1, min(following))
-        if self._every or not self._foreseeable:
-            yield from self._rest()
 
     def _first(self) -> Iterator[VideoFrame]:
         """Decode up to the first picture, from which times are counted."""
@@ -150,7 +152,9 @@ class SkippingDecoder:
             if packet is None:
                 self._ended = True
                 break
-            if packet.pts is None or self._steps_back(packet) or self._reader.failures:
+            before, self._decoding_time = self._decoding_time, packet.dts
+            is_earlier = before is not None and packet.dts is not None and packet.dts < before
+            if packet.pts is None or is_earlier or self._reader.failures:
                 # Without times, across recordings that were joined, or with damage nothing can be foreseen.
                 self._foreseeable = False
                 self._wait(packet.pts or 0, packet)
@@ -176,10 +180,6 @@ class SkippingDecoder:
         reached = [time for time in self._given if time <= limit]
         self._given = [*([max(reached)] if reached else []), *(time for time in self._given if time > limit)]
 
-    def _steps_back(self, packet: Packet[VideoStream]) -> bool:
-        before, self._decoding_time = self._decoding_time, packet.dts
-        return before is not None and packet.dts is not None and packet.dts < before
-
     def _latest(self, limit: int) -> int | None:
         """Time of the picture on screen at ``limit`` if it has not been decoded."""
         times = [time for time, packet in self._waiting if time <= limit and not packet.is_discard]
@@ -200,14 +200,6 @@ class SkippingDecoder:
             yield from self._feed(time, packet, needed=time >= target)
             if time == target:
                 return
-
-    def _rest(self) -> Iterator[VideoFrame]:
-        while self._waiting:
-            time, packet = self._waiting[0]
-            self._take()
-            yield from self._feed(time, packet, needed=True)
-        for packet in self._packets:
-            yield from self._reader.feed(packet)
 
     def _wait(self, time: int, packet: Packet[VideoStream]) -> None:
         self._waiting.append((time, packet))

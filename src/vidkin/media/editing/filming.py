@@ -25,7 +25,10 @@ _LOW_RATE = 8.0
 
 def filmed(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
     """The video on a screen in a dark room, in perspective, with noise and another exposure."""
-    gain, gamma = _exposure(setting)
+    exposure = np.random.default_rng([setting.seed, 5])
+    is_dark = exposure.random() < 0.5
+    gain = exposure.uniform(0.65, 0.8) if is_dark else exposure.uniform(1.15, 1.35)
+    gamma = exposure.uniform(0.85, 1.2)
     curve = np.rint(255 * np.clip(gain * (np.arange(256) / 255) ** gamma, 0, 1)).astype(np.int16)
     random = np.random.default_rng([setting.seed, 4])
     coefficients: tuple[float, ...] = ()
@@ -80,14 +83,6 @@ def chain(*transforms: Transform) -> Transform:
         return frames
 
     return transform
-
-
-def _exposure(setting: EditSetting) -> tuple[float, float]:
-    """Gain and gamma: too dark or too bright."""
-    random = np.random.default_rng([setting.seed, 5])
-    dark = random.random() < 0.5
-    gain = random.uniform(0.65, 0.8) if dark else random.uniform(1.15, 1.35)
-    return float(gain), float(random.uniform(0.85, 1.2))
 
 
 def _perspective(corners: NDArray[np.float64], size: Size) -> tuple[float, ...]:

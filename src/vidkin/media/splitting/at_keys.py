@@ -61,13 +61,31 @@ def split_video(
             file beside the source has the name of a piece.
         MediaError: The source cannot be read or has no times, or the pieces cannot be written.
     """
-    _check(starts, names)
+    if names is not None and len(names) != len(starts):
+        raise InvalidArgumentError(f"names must be one per part, {len(starts)}, got {len(names)}")
+    if not starts:
+        raise InvalidArgumentError("times to split at must not be empty; the start of the video is 0")
+    previous = -1.0
+    for start in starts:
+        if not (math.isfinite(start) and start >= 0 and start > previous):
+            raise InvalidArgumentError(
+                f"times to split at must increase and be at least 0 s, got {', '.join(f'{s:g}' for s in starts)}"
+            )
+        previous = start
     name = os.fspath(source)
     with open_video(name, threads=1) as (container, stream):
         form = choose_form(name, container, stream)
         unwanted = [part for part, given in enumerate(names or ()) if given is None]
         plan = plan_split(name, container, stream, form.kept, starts, unwanted)
-    named = _name_pieces(Path(name).stem, plan, names)
+    # Each piece has the name of the first part in it.
+    named: dict[int, str] = {}
+    if names is None:
+        digits = max(3, len(str(len(plan.entries))))
+        named = {n: f"{Path(name).stem}-{n + 1:0{digits}d}" for n in range(len(plan.entries))}
+    else:
+        for owner, given in zip(plan.owners, names, strict=True):
+            if given is not None:
+                named.setdefault(owner, given)
     paths = dict(zip(named, piece_paths(name, folder, list(named.values()), form.suffix), strict=True))
     with ExitStack() as stack:
         partials = {number: stack.enter_context(open_media_output(path)) for number, path in paths.items()}
@@ -86,33 +104,6 @@ def split_video(
         for number, path in paths.items()
     )
     return SplitReport(pieces, form.left_out)
-
-
-def _name_pieces(stem: str, plan: SplitPlan, names: Sequence[str | None] | None) -> dict[int, str]:
-    """Names of the pieces that are written, by number: each has that of the first part in it."""
-    if names is None:
-        count = len(plan.entries)
-        digits = max(3, len(str(count)))
-        return {number: f"{stem}-{number + 1:0{digits}d}" for number in range(count)}
-    named: dict[int, str] = {}
-    for owner, name in zip(plan.owners, names, strict=True):
-        if name is not None:
-            named.setdefault(owner, name)
-    return named
-
-
-def _check(starts: Sequence[float], names: Sequence[str | None] | None) -> None:
-    if names is not None and len(names) != len(starts):
-        raise InvalidArgumentError(f"names must be one per part, {len(starts)}, got {len(names)}")
-    if not starts:
-        raise InvalidArgumentError("times to split at must not be empty; the start of the video is 0")
-    previous = -1.0
-    for start in starts:
-        if not (math.isfinite(start) and start >= 0 and start > previous):
-            raise InvalidArgumentError(
-                f"times to split at must increase and be at least 0 s, got {', '.join(f'{s:g}' for s in starts)}"
-            )
-        previous = start
 
 
 def _write(

@@ -78,7 +78,11 @@ class PictureEncoder:
         given = main.codec_context
         context: VideoCodecContext = av.CodecContext.create(name, "w")  # type: ignore[assignment]
         context.width, context.height = given.width, given.height
-        context.pix_fmt = _pixel_format(name, given)
+        is_odd = given.width % 2 or given.height % 2
+        context.pix_fmt = "yuv444p" if is_odd else "yuv420p"  # which nearly every player takes
+        is_refused = is_odd and name == "libx264" and "444" not in str(given.pix_fmt)
+        if given.pix_fmt in _pixel_formats(name) and not is_refused:
+            context.pix_fmt = str(given.pix_fmt)
         context.time_base = tick
         context.framerate = Fraction(frame_rate(main)).limit_denominator(60_060)
         if given.sample_aspect_ratio:
@@ -147,15 +151,6 @@ def _options(name: str, quality: int, profile: str | None, number: int | None, d
             speed = {"deadline": "good", "cpu-used": "4", "auto-alt-ref": "0", "lag-in-frames": "0"}
             # VP8 takes the quality for the best within a bit rate; VP9 without one keeps to it.
             return {"crf": other, "b": "0" if name == "libvpx-vp9" else _AMPLE_RATE, **speed}
-
-
-def _pixel_format(name: str, given: VideoCodecContext) -> str:
-    """That of the video if the encoder has it; otherwise one that nearly every player takes."""
-    known = given.pix_fmt in _pixel_formats(name)
-    is_odd = given.width % 2 or given.height % 2
-    if known and not (is_odd and name == "libx264" and "444" not in str(given.pix_fmt)):
-        return str(given.pix_fmt)
-    return "yuv444p" if is_odd else "yuv420p"
 
 
 def _pixel_formats(name: str) -> set[str]:

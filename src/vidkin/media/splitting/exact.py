@@ -17,7 +17,7 @@ from vidkin.media.decoding.container import open_video
 from vidkin.media.probe import probe
 from vidkin.media.splitting.encoder import encoder_of
 from vidkin.media.splitting.exact_plan import Stretch, plan_piece
-from vidkin.media.splitting.material import LostFrameError, Material, iter_material
+from vidkin.media.splitting.material import LostFrameError, iter_material
 from vidkin.media.splitting.pictures import StoredPictures, read_pictures
 from vidkin.media.splitting.piece_writer import PieceWriter
 from vidkin.media.splitting.pieces import Piece, SplitReport, piece_paths
@@ -96,7 +96,20 @@ def split_exactly(
     if names is None:
         digits = max(3, len(str(len(spans))))
         names = [f"{Path(name).stem}-{number:0{digits}d}" for number in range(1, len(spans) + 1)]
-    _check(spans, times, names, quality)
+    if not spans:
+        raise InvalidArgumentError("parts to split into must not be empty")
+    if len(names) != len(spans):
+        raise InvalidArgumentError(f"names must be one per part, {len(spans)}, got {len(names)}")
+    if not _BEST <= quality <= _WORST:
+        raise InvalidArgumentError(f"quality must be from {_BEST} (best) to {_WORST}, got {quality}")
+    previous = 0
+    for span in spans:
+        if not previous <= span.start_frame < span.end_frame <= len(times):
+            raise InvalidArgumentError(
+                f"parts must follow each other within {len(times)} frames, "
+                f"got frames {span.start_frame} to {span.end_frame} after {previous}"
+            )
+        previous = span.end_frame
     with open_video(name, threads=1) as (container, stream):
         stored = read_pictures(container, stream, times)
         plans = [plan_piece(stored, span.start_frame, span.end_frame) for span in spans]
@@ -145,16 +158,23 @@ class _Job:
             open_video(self._name, threads=1) as (other, _),
         ):
             tick = Fraction(stream.time_base or Fraction(1, 90_000))
-            stamps = self._decoded_stamps(tick) if stored is None else stored.times()
+            if stored is None:  # the times of packets say nothing: those of the decoded frames
+                shown = self._times + probe(self._name).start_time
+                stamps = np.rint(shown / float(tick)).astype(np.int64)
+            else:
+                stamps = stored.times()
             sound = SoundReader(other, self._form.kept - {stream.index})
             material = iter_material(self._name, container, stream, stored, plans, self._on_progress)
-            for number, parts in groupby(material, key=_owner):
+            for number, parts in groupby(material, key=lambda part: part.piece):
                 span, path = self._spans[number], self._paths[number]
+                # [N + 1] times of the frames of a part, in units of the stream, and of its end.
+                own = stamps[span.start_frame : span.end_frame]
+                last = float(self._times[span.end_frame - 1])
                 writer = PieceWriter(
                     stream,
                     plans[number],
                     stored,
-                    _timeline(span, self._times, stamps, tick),
+                    np.append(own, own[-1] + max(1, round((span.end - last) / float(tick)))),
                     sound,
                     quality=self._quality,
                     codec=self._codec,
@@ -165,40 +185,3 @@ class _Job:
         if len(pieces) < len(self._spans):
             raise LostFrameError(self._name, f"it has fewer than {self._spans[-1].end_frame} frames now")
         return SplitReport(tuple(pieces), self._form.left_out)
-
-    def _decoded_stamps(self, tick: Fraction) -> NDArray[np.int64]:
-        """[T] times of the frames in units of the stream, where those of packets say nothing."""
-        stamps: NDArray[np.int64] = np.rint(
-            (self._times + probe(self._name).start_time) / float(tick)
-        ).astype(np.int64)
-        return stamps
-
-
-def _owner(part: Material) -> int:
-    return part.piece
-
-
-def _timeline(
-    span: Span, times: NDArray[np.float64], stamps: NDArray[np.int64], tick: Fraction
-) -> NDArray[np.int64]:
-    """[N + 1] times of the frames of a part, in units of the stream, and of its end."""
-    own = stamps[span.start_frame : span.end_frame]
-    last = float(times[span.end_frame - 1])
-    return np.append(own, own[-1] + max(1, round((span.end - last) / float(tick))))
-
-
-def _check(spans: Sequence[Span], times: NDArray[np.float64], names: Sequence[str], quality: int) -> None:
-    if not spans:
-        raise InvalidArgumentError("parts to split into must not be empty")
-    if len(names) != len(spans):
-        raise InvalidArgumentError(f"names must be one per part, {len(spans)}, got {len(names)}")
-    if not _BEST <= quality <= _WORST:
-        raise InvalidArgumentError(f"quality must be from {_BEST} (best) to {_WORST}, got {quality}")
-    previous = 0
-    for span in spans:
-        if not previous <= span.start_frame < span.end_frame <= len(times):
-            raise InvalidArgumentError(
-                f"parts must follow each other within {len(times)} frames, "
-                f"got frames {span.start_frame} to {span.end_frame} after {previous}"
-            )
-        previous = span.end_frame

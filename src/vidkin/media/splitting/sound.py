@@ -61,15 +61,21 @@ class SoundReader:
             if packet.size:
                 self._newest = self._time_of(packet)
                 self._waiting.append((self._newest, packet))
-        ready = [packet for stamp, packet in self._waiting if stamp < time and self._is_wanted(stamp)]
+        ready = [
+            packet
+            for stamp, packet in self._waiting
+            if stamp < time and (self._start is None or stamp >= self._start)
+        ]
         self._waiting = deque(entry for entry in self._waiting if entry[0] >= time)
         assert self._output is not None or not ready  # begin() comes first
         for packet in ready:
-            self._write(packet)
+            shift = math.floor(self._shift / Fraction(packet.time_base) + Fraction(1, 2))
+            packet.pts = None if packet.pts is None else packet.pts - shift
+            packet.dts = None if packet.dts is None else packet.dts - shift
+            packet.stream = self._outputs[packet.stream_index]
+            assert self._output is not None
+            self._output.mux_one(packet)
         return len(ready)
-
-    def _is_wanted(self, stamp: Fraction) -> bool:
-        return self._start is None or stamp >= self._start
 
     def _time_of(self, packet: Packet[Any]) -> Fraction:
         stamp = packet.pts if packet.pts is not None else packet.dts
@@ -78,11 +84,3 @@ class SoundReader:
         time = stamp * Fraction(packet.time_base)
         self._latest[packet.stream_index] = time
         return time
-
-    def _write(self, packet: Packet[Any]) -> None:
-        shift = math.floor(self._shift / Fraction(packet.time_base) + Fraction(1, 2))
-        packet.pts = None if packet.pts is None else packet.pts - shift
-        packet.dts = None if packet.dts is None else packet.dts - shift
-        packet.stream = self._outputs[packet.stream_index]
-        assert self._output is not None
-        self._output.mux_one(packet)

@@ -128,13 +128,32 @@ def sample_hard_quadlets(
     step = max(1, (1 << 22) // max(1, len(table)))
     for low in range(0, count, step):
         piece = query[low : low + step]
-        rows = _rows(similarity, piece, len(table))
+        items = len(table)
+        rows = (
+            similarity[piece.to(similarity.device)]
+            if isinstance(similarity, torch.Tensor)
+            else similarity(piece)
+        )
+        if rows.shape != (len(piece), items) or not rows.is_floating_point():
+            raise InvalidArgumentError(
+                f"similarity must return [{len(piece)}, {items}] floating point for that many queries and items, "
+                f"got {list(rows.shape)} {rows.dtype}"
+            )
+        rows = rows.detach().cpu()
+        if bool(rows.isnan().any()):
+            raise InvalidArgumentError("similarity must not return NaN, which is neither hard nor easy")
         same_category = table[piece, None, 0] == table[None, :, 0]
         same = same_category & (table[piece, None, 1] == table[None, :, 1])
         itself = torch.arange(len(table))[None, :] == piece[:, None]
         kinds = (same & ~itself, same_category & ~same, ~same_category)
         for part, kind, sign in zip(parts, kinds, (-1, 1, 1), strict=True):
-            part.append(_among_hardest(sign * rows, kind, hardest, generator))
+            # [B]: one column a row, drawn among the hardest columns where ``kind`` is True (there is at least one).
+            order = (sign * rows).sort(dim=1, descending=True, stable=True).indices
+            inside = kind.gather(1, order)
+            pick = uniform_below(inside.sum(dim=1).clamp(max=hardest), generator)
+            # The pick-th True of each row: where the count of Trues first exceeds pick.
+            place = (inside.cumsum(dim=1) > pick.unsqueeze(1)).to(torch.uint8).argmax(dim=1)
+            part.append(order.gather(1, place.unsqueeze(1)).squeeze(1))
     positive, intermediate, negative = (torch.cat(part) if part else query for part in parts)
     return Quadlets(query, positive, intermediate, negative)
 
@@ -217,30 +236,3 @@ class QuadletSampler:
                     uniform=self.uniform,
                     ineligible=self.ineligible,
                 )
-
-
-def _rows(similarity: Similarity, query: torch.Tensor, items: int) -> torch.Tensor:
-    rows = (
-        similarity[query.to(similarity.device)] if isinstance(similarity, torch.Tensor) else similarity(query)
-    )
-    if rows.shape != (len(query), items) or not rows.is_floating_point():
-        raise InvalidArgumentError(
-            f"similarity must return [{len(query)}, {items}] floating point for that many queries and items, "
-            f"got {list(rows.shape)} {rows.dtype}"
-        )
-    rows = rows.detach().cpu()
-    if bool(rows.isnan().any()):
-        raise InvalidArgumentError("similarity must not return NaN, which is neither hard nor easy")
-    return rows
-
-
-def _among_hardest(
-    hardness: torch.Tensor, kind: torch.Tensor, hardest: int, generator: torch.Generator
-) -> torch.Tensor:
-    """[B]: one column a row, drawn among the hardest columns where ``kind`` is True (there is at least one)."""
-    order = hardness.sort(dim=1, descending=True, stable=True).indices
-    inside = kind.gather(1, order)
-    pick = uniform_below(inside.sum(dim=1).clamp(max=hardest), generator)
-    # The pick-th True of each row: where the count of Trues first exceeds pick.
-    place = (inside.cumsum(dim=1) > pick.unsqueeze(1)).to(torch.uint8).argmax(dim=1)
-    return order.gather(1, place.unsqueeze(1)).squeeze(1)

