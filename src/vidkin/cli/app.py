@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
@@ -117,7 +117,12 @@ class _Commands(LazyGroup):
     }
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _refuse_addresses(args)
+        # A web address is not a file: say what to do before any command looks for it on the disk.
+        for word in args:
+            if _ADDRESS.match(word):
+                raise typer.BadParameter(
+                    f"{word}: vidkin reads files; download it first, or mount the share that holds it"
+                )
         options = args[: args.index("--")] if "--" in args else args
         # They may stand anywhere, and belong to the program.
         own = [word for word in options if word in _ANYWHERE]
@@ -177,19 +182,6 @@ def _name_source(error: typer.BadParameter) -> None:
     source = error.ctx.get_parameter_source(error.param.name)
     if source is not None and source.name == "DEFAULT_MAP":
         error.message += f" (a default from {config_path()}, or from {INDEX_CONFIG} of the index)"
-
-
-def _refuse_addresses(args: Sequence[str]) -> None:
-    """A web address is not a file: say what to do before any command looks for it on the disk.
-
-    Raises:
-        typer.BadParameter: An argument is an address.
-    """
-    for word in args:
-        if _ADDRESS.match(word):
-            raise typer.BadParameter(
-                f"{word}: vidkin reads files; download it first, or mount the share that holds it"
-            )
 
 
 def _exit(ctx: Any, kind: str, message: str, status: Status) -> typer.Exit:

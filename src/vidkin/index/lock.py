@@ -53,7 +53,18 @@ def writer_lock(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
             )
     try:
         with writing(folder):
-            _refuse_links(folder)
+            # Through a part of the index that is a symbolic link we would write elsewhere.
+            waiting = [os.fspath(folder)]
+            while waiting:
+                with os.scandir(waiting.pop()) as entries:
+                    for entry in entries:
+                        if entry.is_symlink():
+                            raise CollectionError(
+                                f"{entry.path} is a symbolic link; an index must not contain any: replace it by "
+                                "what it points to, or remove it"
+                            )
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append(entry.path)
             note = {
                 "pid": os.getpid(),
                 "host": socket.gethostname(),
@@ -88,21 +99,6 @@ def _acquire(lock: BaseFileLock, folder: Path, wait: float) -> bool:
             return True
     except Timeout:
         return False
-
-
-def _refuse_links(folder: Path) -> None:
-    """:class:`CollectionError` if a part of the index is a symbolic link, through which we would write elsewhere."""
-    waiting = [os.fspath(folder)]
-    while waiting:
-        with os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if entry.is_symlink():
-                    raise CollectionError(
-                        f"{entry.path} is a symbolic link; an index must not contain any: replace it by what it "
-                        "points to, or remove it"
-                    )
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
 
 
 def _holder(folder: Path) -> str:

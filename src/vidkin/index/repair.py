@@ -67,7 +67,15 @@ def repair(
     with writer_lock(folder, wait=wait):
         Decisions.open(folder)
         LanceTable(f"{folder}/videos.lance", session=new_session(), remedy=REMEDY_OF_VIDEOS).read_through()
-        damaged = [*_remove_small_files(folder), *_remove_windows(folder)]
+        damaged = []
+        for name, read in ((Calibration.FILE, Calibration.read), (CommonFrames.FILE, CommonFrames.open)):
+            try:
+                read(folder)
+            except CollectionDamagedError as error:
+                with writing(folder):
+                    (folder / name).unlink()
+                damaged.append(DamagedPart(str(folder / name), _cause(error)))
+        damaged += _remove_windows(folder)
         store = LanceStore(folder)
         try:
             readable = [record for record in store.videos() if record.status == "ok"]
@@ -99,18 +107,6 @@ def check_files(folder: Path) -> None:
     CommonFrames.open(folder)
     Decisions.open(folder)
     RemovedPaths.open(folder)
-
-
-def _remove_small_files(folder: Path) -> list[DamagedPart]:
-    damaged = []
-    for name, read in ((Calibration.FILE, Calibration.read), (CommonFrames.FILE, CommonFrames.open)):
-        try:
-            read(folder)
-        except CollectionDamagedError as error:
-            with writing(folder):
-                (folder / name).unlink()
-            damaged.append(DamagedPart(str(folder / name), _cause(error)))
-    return damaged
 
 
 def _remove_windows(folder: Path) -> list[DamagedPart]:

@@ -51,9 +51,20 @@ class Finding:
 
 def inspect_machine() -> tuple[Finding, ...]:
     """Try every part by using it, instead of only asking whether it is installed."""
+    installed, missing = [], []
+    for name in _PACKAGES:
+        try:
+            installed.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(name)
+    packages = Finding("packages", "ok", ", ".join(installed))
+    if missing:
+        packages = Finding(
+            "packages", "broken", f"not installed: {', '.join(missing)}; run pip install vidkin"
+        )
     return (
         Finding("vidkin", "ok", f"{__version__}, Python {platform.python_version()}, {platform.platform()}"),
-        _packages(),
+        packages,
         _try("torch", _torch, needed=True),
         _try("video decoders", lambda: _codecs(_DECODERS, "r"), needed=True),
         _try("video encoders", lambda: _codecs(_ENCODERS, "w"), needed=True),
@@ -82,18 +93,6 @@ def describe_machine() -> str:
         f"{model}, {os.cpu_count()} cores, {memory}Python {platform.python_version()}, {versions}, "
         f"{datetime.date.today()}"
     )
-
-
-def _packages() -> Finding:
-    installed, missing = [], []
-    for name in _PACKAGES:
-        try:
-            installed.append(f"{name} {importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            missing.append(name)
-    if missing:
-        return Finding("packages", "broken", f"not installed: {', '.join(missing)}; run pip install vidkin")
-    return Finding("packages", "ok", ", ".join(installed))
 
 
 def _try(name: str, use: Callable[[], str], *, needed: bool) -> Finding:

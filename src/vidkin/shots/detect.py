@@ -187,8 +187,14 @@ def _push_frames(
     """Push the frames of a part of a video."""
     offset: float | None = 0.0 if start <= 0 else None
     count = 0
-    stated_end = 0.0 if isinstance(worker, PlanesDetector) else probe(name).duration
-    for batch in _read(name, worker):
+    stated_end = 0.0
+    batches: Iterator[FramePlanes | Frames]
+    if isinstance(worker, PlanesDetector):
+        batches = iter_planes(name, height=worker.grid[0], width=worker.grid[1])
+    else:
+        batches = iter_frames(name, rate=None, short_side=worker.short_side)
+        stated_end = probe(name).duration
+    for batch in batches:
         times: NDArray[np.float64] = batch.timestamps
         first, last = (int(place) for place in np.searchsorted(times, [start, end]))
         if first < last:
@@ -211,13 +217,6 @@ def _push_frames(
         yield _Pushed(times[:last].tolist(), min(first, last), known_end, is_last)
         if is_last:
             return
-
-
-def _read(name: str, worker: ShotDetector | PlanesDetector) -> Iterator[FramePlanes | Frames]:
-    if isinstance(worker, PlanesDetector):
-        height, width = worker.grid
-        return iter_planes(name, height=height, width=width)
-    return iter_frames(name, rate=None, short_side=worker.short_side)
 
 
 def _shift(found: DetectedCuts, frames: int, seconds: float) -> DetectedCuts:

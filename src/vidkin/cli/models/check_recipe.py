@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import number, printable
 
 if TYPE_CHECKING:
-    from vidkin.training import LabelCount, Recipe, RecipePreview
+    from vidkin.training import Recipe, RecipePreview
 
 __all__ = ["check_recipe"]
 
@@ -60,7 +59,21 @@ def _print(preview: RecipePreview, picture: Path, drawn: int) -> None:
         f"{number(len(categories), 'category', 'categories')}, "
         f"{number(len(preview.labels), 'subcategory', 'subcategories')}; {splits}"
     )
-    _print_labels(preview.labels)
+    # Zeros are left out, so that a part without items has no column.
+    rows = [
+        [
+            printable(label.category),
+            printable(label.subcategory),
+            *(f"{count:,}" if count else "" for count in (label.train, label.validation, label.test)),
+        ]
+        for label in preview.labels[:_MOST_ROWS]
+    ]
+    columns = [("category", "left"), ("subcategory", "left")]
+    columns += [(name, "right") for name in ("train", "validation", "test")]
+    table(None, columns, rows)
+    if len(preview.labels) > len(rows):
+        more = number(len(preview.labels) - len(rows), "more subcategory", "more subcategories")
+        note(f"{more} not shown; --json lists all.")
     if recipe.data.excerpts > 1:
         say(f"Each training video becomes {recipe.data.excerpts} excerpts (data.excerpts).")
     objectives = " + ".join(part.name for part in recipe.objectives)
@@ -77,21 +90,3 @@ def _print(preview: RecipePreview, picture: Path, drawn: int) -> None:
         note(f"Cannot be read: {error}", style="yellow")
     say(path_text(picture).append(f": {drawn} of the {number(len(batch.items), 'item')} of the first batch"))
     note("Nothing was trained. The same command without --check trains.")
-
-
-def _print_labels(labels: Sequence[LabelCount]) -> None:
-    # Zeros are left out, so that a part without items has no column.
-    rows = [
-        [
-            printable(label.category),
-            printable(label.subcategory),
-            *(f"{count:,}" if count else "" for count in (label.train, label.validation, label.test)),
-        ]
-        for label in labels[:_MOST_ROWS]
-    ]
-    columns = [("category", "left"), ("subcategory", "left")]
-    columns += [(name, "right") for name in ("train", "validation", "test")]
-    table(None, columns, rows)
-    if len(labels) > len(rows):
-        more = number(len(labels) - len(rows), "more subcategory", "more subcategories")
-        note(f"{more} not shown; --json lists all.")

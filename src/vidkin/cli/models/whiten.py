@@ -51,7 +51,17 @@ def whiten(
     """
     from vidkin.features import fit_edit_whitening, open_extractor
 
-    files = _files(paths)
+    extensions = VIDEO_EXTENSIONS | IMAGE_EXTENSIONS
+    files: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            files += sorted(file for file in path.rglob("*") if file.suffix.lower() in extensions)
+        elif path.is_file():
+            files.append(path)
+        else:
+            raise InvalidArgumentError(f"{path}: no such file or folder")
+    if not files:
+        raise InvalidArgumentError(f"{', '.join(map(str, paths))}: no videos or images found")
     check_output_path(output, inputs=[*files, weights])
     maker = open_extractor(extractor, weights=weights)
     random.Random(seed).shuffle(files)
@@ -71,21 +81,6 @@ def whiten(
         error_line(str(failure))
     if broken:
         raise typer.Exit(Status.SOME_FAILED)
-
-
-def _files(paths: list[Path]) -> list[Path]:
-    extensions = VIDEO_EXTENSIONS | IMAGE_EXTENSIONS
-    files: list[Path] = []
-    for path in paths:
-        if path.is_dir():
-            files += sorted(file for file in path.rglob("*") if file.suffix.lower() in extensions)
-        elif path.is_file():
-            files.append(path)
-        else:
-            raise InvalidArgumentError(f"{path}: no such file or folder")
-    if not files:
-        raise InvalidArgumentError(f"{', '.join(map(str, paths))}: no videos or images found")
-    return files
 
 
 def _images(

@@ -111,7 +111,10 @@ def search(
     elif is_empty and form is not OutputFormat.TSV:
         say(path_text(index).append(": the index is empty; add videos with `vidkin index PATH`"))
     elif form is OutputFormat.TABLE and any(document["matches"] for document in documents):
-        _explain_scores(collection.manifest.scorer_name)
+        if collection.manifest.scorer_name == "kinds":
+            note("Scores are specific to this model: only their order is meaningful; 1 means identical.")
+        else:
+            note(f"Scores: 1 means identical, below {UNRELATED:g} unrelated (dim).")
     if form is OutputFormat.TABLE and not offset and collection.manifest.extractor == "classical":
         unmatched = [document["query"] for document in documents if _is_unmatched(document)]
         if unmatched and paths:
@@ -146,13 +149,6 @@ def _print(
         print_plain(matches)
     else:
         print_matches(matches, first_rank=offset + 1)
-
-
-def _explain_scores(measure: str) -> None:
-    if measure == "kinds":
-        note("Scores are specific to this model: only their order is meaningful; 1 means identical.")
-    else:
-        note(f"Scores: 1 means identical, below {UNRELATED:g} unrelated (dim).")
 
 
 def _is_unmatched(document: Mapping[str, Any]) -> bool:

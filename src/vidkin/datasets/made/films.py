@@ -268,7 +268,19 @@ class _FilmComposer:
             shot[:span] = going * (1 - part) + shot[:span] * part
         else:
             for old, new, part in zip(going, shot, course, strict=False):
-                area = _wiped(new.shape[1:], float(part), int(begin))
+                # The area [H, W] that has changed already: from a side, along the diagonal, or from the middle.
+                shape = new.shape[1:]
+                down = ((np.arange(shape[0]) + 0.5) / shape[0])[:, None]
+                across = ((np.arange(shape[1]) + 0.5) / shape[1])[None]
+                fields = (
+                    across + 0 * down,
+                    1 - across + 0 * down,
+                    down + 0 * across,
+                    1 - down + 0 * across,
+                    (down + across) / 2,
+                    np.hypot(down - 0.5, across - 0.5) / 0.71,
+                )
+                area: NDArray[np.bool_] = fields[int(begin) % len(fields)] < float(part)
                 np.copyto(new, old, where=~area)
         self._joins.append(Join(kind, begin, begin + span - 1))
         return shot
@@ -307,19 +319,3 @@ def _small(picture: NDArray[np.float32]) -> NDArray[np.float32]:
     columns = np.linspace(0, picture.shape[1] - 1, 64).astype(int)
     small: NDArray[np.float32] = picture[rows[:, None], columns[None]] - picture.mean()
     return small
-
-
-def _wiped(shape: tuple[int, ...], part: float, way: int) -> NDArray[np.bool_]:
-    """The area [H, W] that has changed already: from a side, along the diagonal, or from the middle."""
-    down = ((np.arange(shape[0]) + 0.5) / shape[0])[:, None]
-    across = ((np.arange(shape[1]) + 0.5) / shape[1])[None]
-    fields = (
-        across + 0 * down,
-        1 - across + 0 * down,
-        down + 0 * across,
-        1 - down + 0 * across,
-        (down + across) / 2,
-        np.hypot(down - 0.5, across - 0.5) / 0.71,
-    )
-    area: NDArray[np.bool_] = fields[way % len(fields)] < part
-    return area

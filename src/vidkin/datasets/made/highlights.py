@@ -285,42 +285,36 @@ def _write(path: Path, takes: Sequence[_Take], rate: int, generator: np.random.G
             shots.append(ShotAnnotation(at, at + count, critical))
             at += count
             chance = _DISTURBED[take.critical is not None]
-            yield from _filmed(read.images, generator, disturbed=generator.random() < chance)
+            # The frames through another camera: a crop that pans slowly, mirrored at even chance, in other light.
+            from PIL import Image as Picture
+
+            height, width = read.images.shape[1:3]
+            shape = np.array(_SIZE, dtype=np.float64)
+            whole = shape * min(height / shape[1], width / shape[0])
+            box = whole * generator.uniform(0.8, 0.95)
+            center = box / 2 + generator.uniform(0.0, 1.0, 2) * (np.array([width, height]) - box)
+            step = generator.uniform(-0.0004, 0.0004, 2) * box
+            mirrored = generator.random() < 0.5
+            gain, shift = generator.uniform(0.8, 1.2), generator.uniform(-12.0, 12.0)
+            kind = generator.integers(3) if (generator.random() < chance) else -1
+            zoom = generator.uniform(0.55, 0.75) if kind == 0 else 1.0
+            swing = (
+                generator.choice([-1.0, 1.0]) * np.array([generator.uniform(0.15, 0.3), 0.0])
+                if kind == 1
+                else 0.0
+            )
+            exposure = generator.choice([0.6, 1.45]) if kind == 2 else 1.0
+            for number, image in enumerate(read.images):
+                share = max(0.0, 3 * (number + 1) / len(read.images) - 2)
+                size = box * (1 + (zoom - 1) * share)
+                middle = center + step * number + swing * share * box
+                low = np.clip(middle - size / 2, 0, np.array([width, height]) - size)
+                picture = Picture.fromarray(image).resize(
+                    _SIZE, Picture.Resampling.BILINEAR, box=(*low.tolist(), *(low + size).tolist())
+                )
+                light = gain * (1 + (exposure - 1) * share)
+                pixels = np.clip(np.asarray(picture) * light + shift, 0, 255).astype(np.uint8)
+                yield np.ascontiguousarray(pixels[:, ::-1] if mirrored else pixels)
 
     write_video(path, frames(), rate=rate, crf=20, threads=1)
     return VideoAnnotation(path, float(rate), tuple(shots))
-
-
-def _filmed(images: Image, generator: np.random.Generator, *, disturbed: bool) -> Iterator[Image]:
-    """The frames through another camera: a crop that pans slowly, mirrored at even chance, in other light.
-
-    Where ``disturbed`` the camera zooms in, swings, or its exposure drifts over the last third of the frames: the
-    picture changes as much as by an event, and nothing happens.
-    """
-    from PIL import Image as Picture
-
-    height, width = images.shape[1:3]
-    shape = np.array(_SIZE, dtype=np.float64)
-    whole = shape * min(height / shape[1], width / shape[0])
-    box = whole * generator.uniform(0.8, 0.95)
-    center = box / 2 + generator.uniform(0.0, 1.0, 2) * (np.array([width, height]) - box)
-    step = generator.uniform(-0.0004, 0.0004, 2) * box
-    mirrored = generator.random() < 0.5
-    gain, shift = generator.uniform(0.8, 1.2), generator.uniform(-12.0, 12.0)
-    kind = generator.integers(3) if disturbed else -1
-    zoom = generator.uniform(0.55, 0.75) if kind == 0 else 1.0
-    swing = (
-        generator.choice([-1.0, 1.0]) * np.array([generator.uniform(0.15, 0.3), 0.0]) if kind == 1 else 0.0
-    )
-    exposure = generator.choice([0.6, 1.45]) if kind == 2 else 1.0
-    for number, image in enumerate(images):
-        share = max(0.0, 3 * (number + 1) / len(images) - 2)
-        size = box * (1 + (zoom - 1) * share)
-        middle = center + step * number + swing * share * box
-        low = np.clip(middle - size / 2, 0, np.array([width, height]) - size)
-        picture = Picture.fromarray(image).resize(
-            _SIZE, Picture.Resampling.BILINEAR, box=(*low.tolist(), *(low + size).tolist())
-        )
-        light = gain * (1 + (exposure - 1) * share)
-        pixels = np.clip(np.asarray(picture) * light + shift, 0, 255).astype(np.uint8)
-        yield np.ascontiguousarray(pixels[:, ::-1] if mirrored else pixels)

@@ -119,7 +119,17 @@ def build_labelled_samples(
     root = Path(folder).expanduser()
     known = _manifest(root)
     if known is None or known["recipe"] != recipe:
-        _refuse_foreign(root, known)
+        # Nothing is written where something else stands.
+        if root.exists() and not root.is_dir():
+            raise InvalidArgumentError(f"{root} is a file; give a folder for the labeled samples")
+        if known is not None:
+            raise DatasetError(
+                f"{root} holds labeled samples made with other arguments ({known['recipe']}); give another folder"
+            )
+        if root.is_dir() and any(path.name != _MANIFEST for path in root.iterdir()):
+            raise DatasetError(
+                f"{root} is not empty and holds no labeled samples; give a folder of their own"
+            )
         known = {"recipe": recipe, "cells": {}, "sizes": {}}
     total = sum(counts.values()) * sum(len(names) for names in LABELLED_PHOTOGRAPHS.values())
     done = 0
@@ -183,23 +193,19 @@ def _clips(
         order = [cells[index] for index in generator.permutation(len(cells))]
         for number in range(count):
             row, column = order[number % len(order)]
-            look = _look(generator, (column / 4, row / 4, (column + 1) / 4, (row + 1) / 4))
+            look = _Look(
+                cell=(column / 4, row / 4, (column + 1) / 4, (row + 1) / 4),
+                phases=generator.uniform(0.0, 2 * np.pi, 3),
+                turns=generator.uniform(0.6, 1.6, 3),
+                zoom=generator.uniform(0.6, 0.8),
+                gain=generator.uniform(0.75, 1.25) * generator.uniform(0.85, 1.15, 3),
+                bias=generator.uniform(-25.0, 25.0),
+                saturation=generator.uniform(0.4, 1.2),
+                drift=generator.uniform(-0.12, 0.12),
+                noise=generator.uniform(0.0, 8.0),
+                mirrored=bool(generator.integers(2)),
+            )
             yield root / split / category / name / f"{number:02d}.mp4", (f"{row}-{column}", look)
-
-
-def _look(generator: np.random.Generator, cell: tuple[float, float, float, float]) -> _Look:
-    return _Look(
-        cell=cell,
-        phases=generator.uniform(0.0, 2 * np.pi, 3),
-        turns=generator.uniform(0.6, 1.6, 3),
-        zoom=generator.uniform(0.6, 0.8),
-        gain=generator.uniform(0.75, 1.25) * generator.uniform(0.85, 1.15, 3),
-        bias=generator.uniform(-25.0, 25.0),
-        saturation=generator.uniform(0.4, 1.2),
-        drift=generator.uniform(-0.12, 0.12),
-        noise=generator.uniform(0.0, 8.0),
-        mirrored=bool(generator.integers(2)),
-    )
 
 
 def _source(name: str) -> Image.Image:
@@ -249,15 +255,3 @@ def _manifest(root: Path) -> dict[str, Any] | None:
         isinstance(known.get(key), dict) for key in ("recipe", "cells", "sizes")
     )
     return known if whole else None
-
-
-def _refuse_foreign(root: Path, known: dict[str, Any] | None) -> None:
-    """Nothing is written where something else stands."""
-    if root.exists() and not root.is_dir():
-        raise InvalidArgumentError(f"{root} is a file; give a folder for the labeled samples")
-    if known is not None:
-        raise DatasetError(
-            f"{root} holds labeled samples made with other arguments ({known['recipe']}); give another folder"
-        )
-    if root.is_dir() and any(path.name != _MANIFEST for path in root.iterdir()):
-        raise DatasetError(f"{root} is not empty and holds no labeled samples; give a folder of their own")

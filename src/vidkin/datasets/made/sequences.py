@@ -89,7 +89,22 @@ class _SequenceComposer:
         if kind in ("dissolve", "wipe"):
             span = min(int(random.integers(2, _LONGEST_DISSOLVE + 1)), self._free(), length - 3)
             if span >= 2:
-                self._mix(shot, length, span, wipe=kind == "wipe")
+                wipe = kind == "wipe"
+                start = self.end - span
+                course = (np.arange(span, dtype=np.float32) + 1) / (span + 1)
+                before = self._pictures[start : self.end]
+                if wipe:
+                    way = int(self._random.integers(4))
+                    for frame, following, part in zip(before, shot, course, strict=False):
+                        area = _wiped(frame.shape[1:], way, float(part))
+                        frame[:, area] = following[:, area]
+                else:
+                    if self._random.random() < 0.3:
+                        course = course**2 * (3 - 2 * course)
+                    before[:] = _blend(before, shot[:span], course)
+                self._gradual.append((start, self.end - 1))
+                self._mixed[start] = "wipe" if wipe else "dissolve"
+                self._append(shot[span:length])
                 return
         elif kind == "fade":
             self._fade_through(shot, length)
@@ -125,23 +140,6 @@ class _SequenceComposer:
     def _append(self, pictures: Pictures) -> None:
         self._pictures[self.end : self.end + len(pictures)] = pictures
         self.end += len(pictures)
-
-    def _mix(self, shot: Pictures, length: int, span: int, *, wipe: bool) -> None:
-        start = self.end - span
-        course = (np.arange(span, dtype=np.float32) + 1) / (span + 1)
-        before = self._pictures[start : self.end]
-        if wipe:
-            way = int(self._random.integers(4))
-            for frame, following, part in zip(before, shot, course, strict=False):
-                area = _wiped(frame.shape[1:], way, float(part))
-                frame[:, area] = following[:, area]
-        else:
-            if self._random.random() < 0.3:
-                course = course**2 * (3 - 2 * course)
-            before[:] = _blend(before, shot[:span], course)
-        self._gradual.append((start, self.end - 1))
-        self._mixed[start] = "wipe" if wipe else "dissolve"
-        self._append(shot[span:length])
 
     def _fade_through(self, shot: Pictures, length: int) -> None:
         """Out to a ground and in again, or a cut from the ground."""

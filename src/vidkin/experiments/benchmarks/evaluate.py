@@ -67,7 +67,14 @@ def evaluate_benchmark(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -
     for task in benchmark.tasks:
         relevance, valid = _truth(task, scores)
         if benchmark.has_trapezoids:
-            values = _trapezoids(scores.scores, relevance, valid)
+            # [Q] areas below straight lines between the points of the precision-recall curve; nan without a positive.
+            order = scores.scores.masked_fill(~valid, -torch.inf).argsort(dim=1, descending=True, stable=True)
+            hits = relevance.gather(1, order).double()
+            place = torch.arange(1, scores.scores.shape[1] + 1, dtype=torch.float64)
+            after = hits.cumsum(1) / place
+            before = (hits.cumsum(1) - hits) / (place - 1).clamp(min=1)
+            before[:, 0] = 1.0
+            values = (hits * (after + before) / 2).sum(1) / relevance.sum(1)
         else:
             values = measures.average_precision(scores.scores, relevance, valid=valid)
         there = ~values.isnan()
@@ -133,17 +140,6 @@ def _truth(task: RetrievalTask, scores: BenchmarkScores) -> tuple[torch.Tensor, 
         if query in columns:
             valid[row, columns[query]] = False
     return relevance & valid, valid
-
-
-def _trapezoids(scores: torch.Tensor, relevance: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
-    """[Q] areas below straight lines between the points of the precision-recall curve; nan without a positive."""
-    order = scores.masked_fill(~valid, -torch.inf).argsort(dim=1, descending=True, stable=True)
-    hits = relevance.gather(1, order).double()
-    place = torch.arange(1, scores.shape[1] + 1, dtype=torch.float64)
-    after = hits.cumsum(1) / place
-    before = (hits.cumsum(1) - hits) / (place - 1).clamp(min=1)
-    before[:, 0] = 1.0
-    return (hits * (after + before) / 2).sum(1) / relevance.sum(1)
 
 
 def _members(groups: Mapping[str, str], queries: Sequence[str], there: torch.Tensor) -> dict[str, list[int]]:

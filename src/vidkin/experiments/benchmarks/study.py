@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -98,7 +98,11 @@ def run_benchmark(
             on_progress(start, len(database), names[0])
         videos = {name: features.read(name) for name in names}
         for row, query in enumerate(queries):
-            chosen = _chosen(benchmark, query, names)
+            chosen = (
+                [name for name in names if name != query]
+                if benchmark.tasks
+                else [name for name in names if (query, name) in benchmark.segments]
+            )
             found = system.compare(asked[query], [videos[name] for name in chosen], segments=with_segments)
             for name, (score, places) in zip(chosen, found, strict=True):
                 scores[row, start + names.index(name)] = score
@@ -118,10 +122,3 @@ def run_benchmark(
         figures=tuple(figures),
         published=PUBLISHED.get(benchmark.name, {}),
     )
-
-
-def _chosen(benchmark: RetrievalBenchmark, query: str, names: Sequence[str]) -> list[str]:
-    """The videos that this query is compared with: all others, or those of labeled pairs."""
-    if benchmark.tasks:
-        return [name for name in names if name != query]
-    return [name for name in names if (query, name) in benchmark.segments]

@@ -26,7 +26,17 @@ def as_page(
     for figures in report.figures:
         lines += ["", f"## {figures.system}", ""]
         lines += _groups((figures.everything, *figures.families))
-        lines += ["", *_unrelated(figures), *_costs(figures), "", *_groups(figures.edits)]
+        lines += [
+            "",
+            *[
+                f"Unrelated pairs, {kind.which}: the highest of {kind.pairs:,} scores is {kind.highest:.3f} "
+                f"({', '.join(kind.highest_pair)}); {kind.above} are {kind.threshold:g} or more.\n"
+                for kind in figures.unrelated
+            ],
+            *_costs(figures),
+            "",
+            *_groups(figures.edits),
+        ]
     return "\n".join([*lines, "", *report.notes, *notes, ""])
 
 
@@ -61,14 +71,6 @@ def _groups(groups: Iterable[GroupFigures]) -> list[str]:
         cells.append(f"{boxes.query:.2f}, {boxes.copy:.2f}" if boxes else "")
         lines.append("| " + " | ".join(cells) + " |")
     return lines
-
-
-def _unrelated(figures: CopyFigures) -> list[str]:
-    return [
-        f"Unrelated pairs, {unrelated.which}: the highest of {unrelated.pairs:,} scores is {unrelated.highest:.3f} "
-        f"({', '.join(unrelated.highest_pair)}); {unrelated.above} are {unrelated.threshold:g} or more.\n"
-        for unrelated in figures.unrelated
-    ]
 
 
 def _costs(figures: CopyFigures) -> list[str]:

@@ -68,7 +68,18 @@ def as_picture_page(
         MediaError: A copy cannot be read.
     """
     figures = next(item for item in results.report.figures if system in (None, item.system))
-    examples = _worst_examples(results, figures.system)
+    # Of each edit the copy with the lowest score.
+    found = results.scores[figures.system]
+    rows = {query.name: row for row, query in enumerate(results.material.queries)}
+    places: Iterator[PlacedSegment] = iter(place_segments(found, results.material))
+    examples: dict[str, _Example] = {}
+    for column, video in enumerate(results.material.gallery):
+        if video.source is None or not video.segments:
+            continue
+        own = [next(places) for _ in video.segments]
+        score = float(found.scores[rows[video.source.name], column])
+        if video.edit not in examples or score < examples[video.edit].score:
+            examples[video.edit] = _Example(video, score, own[0])
     groups = {group.name: group for group in figures.edits}
     body = [
         f"<h1>{escape(title)}</h1>",
@@ -89,22 +100,6 @@ def as_picture_page(
         + "\n".join(body)
         + "\n</body></html>\n"
     )
-
-
-def _worst_examples(results: CopyResults, system: str) -> dict[str, _Example]:
-    """Of each edit the copy with the lowest score."""
-    found = results.scores[system]
-    rows = {query.name: row for row, query in enumerate(results.material.queries)}
-    places: Iterator[PlacedSegment] = iter(place_segments(found, results.material))
-    worst: dict[str, _Example] = {}
-    for column, video in enumerate(results.material.gallery):
-        if video.source is None or not video.segments:
-            continue
-        own = [next(places) for _ in video.segments]
-        score = float(found.scores[rows[video.source.name], column])
-        if video.edit not in worst or score < worst[video.edit].score:
-            worst[video.edit] = _Example(video, score, own[0])
-    return worst
 
 
 def _card(group: GroupFigures, example: _Example) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 from vidkin.experiments.copies.gallery import REAL_COPY, CopyMaterial
 from vidkin.experiments.copies.places import (
     BoxOverlaps,
-    PlacedSegment,
     TimeErrors,
     place_segments,
     summarize_boxes,
@@ -146,55 +144,27 @@ def summarize_copies(
     def group(name: str, family: str | None = None) -> GroupFigures:
         columns = (edits == name) | (families == name) | np.array(name == EVERYTHING)
         places = [place for place in placed if name in (place.edit, place.edit_family, EVERYTHING)]
-        return _summarize_group(name, family, columns, found, truth, places, threshold)
+        copies = (truth > 0) & columns
+        scores = found.scores[copies]
+        recall = None
+        if found.kept is not None:
+            scored = copies & (found.scores > 0)
+            recall = float(found.kept[scored].mean()) if scored.any() else float("nan")
+        return GroupFigures(
+            name=name,
+            family=family,
+            copies=int(copies.sum()),
+            reported=int((scores >= threshold).sum()),
+            threshold=threshold,
+            median=float(np.median(scores)),
+            lowest=float(scores.min()),
+            strict=_precision(found.scores, truth, copies | (truth <= 0)),
+            neutral=_precision(found.scores, truth, copies | (truth == 0)),
+            recall=recall,
+            times=summarize_times(places),
+            boxes=summarize_boxes(places),
+        )
 
-    return CopyFigures(
-        system=system,
-        everything=group(EVERYTHING),
-        families=tuple(group(name, name) for name in FAMILIES if name in families),
-        edits=(
-            *(group(name, edit.family) for name, edit in EDITS.items() if name in edits),
-            *(group(name) for name in (REAL_COPY,) if name in edits),
-        ),
-        unrelated=tuple(_summarize_unrelated(found.scores, truth, material, threshold)),
-        costs=found.costs,
-    )
-
-
-def _summarize_group(
-    name: str,
-    family: str | None,
-    columns: NDArray[np.bool_],
-    found: PairScores,
-    truth: NDArray[np.int64],
-    placed: Sequence[PlacedSegment],
-    threshold: float,
-) -> GroupFigures:
-    copies = (truth > 0) & columns
-    scores = found.scores[copies]
-    recall = None
-    if found.kept is not None:
-        scored = copies & (found.scores > 0)
-        recall = float(found.kept[scored].mean()) if scored.any() else float("nan")
-    return GroupFigures(
-        name=name,
-        family=family,
-        copies=int(copies.sum()),
-        reported=int((scores >= threshold).sum()),
-        threshold=threshold,
-        median=float(np.median(scores)),
-        lowest=float(scores.min()),
-        strict=_precision(found.scores, truth, copies | (truth <= 0)),
-        neutral=_precision(found.scores, truth, copies | (truth == 0)),
-        recall=recall,
-        times=summarize_times(placed),
-        boxes=summarize_boxes(placed),
-    )
-
-
-def _summarize_unrelated(
-    scores: Scores, truth: NDArray[np.int64], material: CopyMaterial, threshold: float
-) -> list[UnrelatedFigures]:
     scenes = np.array(
         [[video.scene == query.recording.scene for video in material.gallery] for query in material.queries]
     )
@@ -206,12 +176,22 @@ def _summarize_unrelated(
     result = []
     for which, pairs in kinds.items():
         if pairs.any():
-            row, column = np.unravel_index(np.argmax(np.where(pairs, scores, -1.0)), scores.shape)
+            row, column = np.unravel_index(np.argmax(np.where(pairs, found.scores, -1.0)), found.scores.shape)
             names = (material.queries[row].name, material.gallery[column].path.name)
-            above = int((scores[pairs] >= threshold).sum())
-            highest = float(scores[row, column])
+            above = int((found.scores[pairs] >= threshold).sum())
+            highest = float(found.scores[row, column])
             result.append(UnrelatedFigures(which, int(pairs.sum()), highest, names, above, threshold))
-    return result
+    return CopyFigures(
+        system=system,
+        everything=group(EVERYTHING),
+        families=tuple(group(name, name) for name in FAMILIES if name in families),
+        edits=(
+            *(group(name, edit.family) for name, edit in EDITS.items() if name in edits),
+            *(group(name) for name in (REAL_COPY,) if name in edits),
+        ),
+        unrelated=tuple(result),
+        costs=found.costs,
+    )
 
 
 def _precision(scores: Scores, truth: NDArray[np.int64], valid: NDArray[np.bool_]) -> Precision:

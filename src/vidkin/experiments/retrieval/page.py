@@ -64,7 +64,32 @@ def write_report(
     figures: dict[str, Any] = as_json(report)
     write_text(output / f"{name}.json", json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
     page = as_page(summaries, plan, title=title, machine=machine)
-    page += "\n".join(_draw_pictures(name, plan, data, runs, summaries, output))
+    # Draw one picture for each collection; the lines that show them on the page.
+    lines = []
+    for summary in summaries:
+        pictured = [*_PICTURED, *([summary.verdict.ours] if summary.verdict.ours else [])]
+        rates = {row.method: row.learning_rate for row in summary.chosen or summary.common}
+        ranked = {
+            method_named(run.method).title: {int(number): row for number, row in run.ranked.items()}
+            for method in pictured
+            for run in runs
+            if run.set == summary.set
+            and run.method == method
+            and run.seed == plan.seeds[0]
+            and run.learning_rate == rates[method]
+        }
+        if not ranked:
+            continue
+        picture = output / f"{name}-{summary.set}.png"
+        draw_retrieval(open_set(comparison_set(summary.set), data), ranked, picture)
+        lines += [
+            "",
+            f"Retrieval on {summary.set}: queries on the left (evenly spaced test items, not picked), results of the "
+            "first seed; green: same subcategory, blue: same category, red: another category.",
+            "",
+            f"![Retrieval on {summary.set}]({picture.name})",
+        ]
+    page += "\n".join(lines)
     write_text(output / f"{name}.md", page.rstrip() + "\n")
     return figures
 
@@ -79,6 +104,13 @@ def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, m
         machine: What it ran on.
     """
     rates = ", ".join(f"{rate:g}" for rate in plan.learning_rates)
+    has_volume = any(method_named(name).input == "pixels" for name in plan.methods)
+    reduced = [
+        "",
+        "3D-CNN is reduced so that it trains on a CPU, and is no measurement of the published network: "
+        f"{VOLUME_WIDTH:g} of the published width, {VOLUME_SIZE} pixels a side, {volume_items(plan.schedule)} "
+        f"items a step (the other methods: {4 * plan.schedule.quadlets}). It learns from pixels, from random weights.",
+    ]
     lines = [
         f"# {title}",
         "",
@@ -94,7 +126,7 @@ def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, m
         "recordings; columns QP gallery and TP gallery. NDCG, MAP and R@1 rank the train part for every item of the "
         "test part: MAP takes positives and intermediates as relevant, MAP subcategory and R@1 positives only. "
         f"{machine}",
-        *(_reduced(plan) if any(summary.video for summary in summaries) else []),
+        *(reduced if has_volume and any(summary.video for summary in summaries) else []),
         "",
     ]
     for summary in summaries:
@@ -113,19 +145,6 @@ def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, m
             lines += _table(summary.chosen)
         lines += ["", *_sentences(summary), "", *_geometry(summary.chosen or summary.common), ""]
     return "\n".join(lines)
-
-
-def _reduced(plan: ComparisonPlan) -> list[str]:
-    """What 3D-CNN does not have in common with the other methods."""
-    if not any(method_named(name).input == "pixels" for name in plan.methods):
-        return []
-    return [
-        "",
-        "3D-CNN is reduced so that it trains on a CPU, and is no measurement of the published network: "
-        f"{VOLUME_WIDTH:g} of the published width, {VOLUME_SIZE} pixels a side, "
-        f"{volume_items(plan.schedule)} items a step (the other methods: {4 * plan.schedule.quadlets}). It learns from "
-        "pixels, from random weights.",
-    ]
 
 
 def _sentences(summary: Summary) -> list[str]:
@@ -199,40 +218,4 @@ def _geometry(rows: Sequence[Row]) -> list[str]:
         lines.append(
             f"| {row.title} | {row.mean['qp']:.1f} | {orders} | {distances} | {row.mean['unreachable']:.0f} |"
         )
-    return lines
-
-
-def _draw_pictures(
-    name: str,
-    plan: ComparisonPlan,
-    data: Path,
-    runs: Sequence[ComparisonRun],
-    summaries: Sequence[Summary],
-    output: Path,
-) -> list[str]:
-    """Draw one picture for each collection; the lines that show them on the page."""
-    lines = []
-    for summary in summaries:
-        pictured = [*_PICTURED, *([summary.verdict.ours] if summary.verdict.ours else [])]
-        rates = {row.method: row.learning_rate for row in summary.chosen or summary.common}
-        ranked = {
-            method_named(run.method).title: {int(number): row for number, row in run.ranked.items()}
-            for method in pictured
-            for run in runs
-            if run.set == summary.set
-            and run.method == method
-            and run.seed == plan.seeds[0]
-            and run.learning_rate == rates[method]
-        }
-        if not ranked:
-            continue
-        picture = output / f"{name}-{summary.set}.png"
-        draw_retrieval(open_set(comparison_set(summary.set), data), ranked, picture)
-        lines += [
-            "",
-            f"Retrieval on {summary.set}: queries on the left (evenly spaced test items, not picked), results of the "
-            "first seed; green: same subcategory, blue: same category, red: another category.",
-            "",
-            f"![Retrieval on {summary.set}]({picture.name})",
-        ]
     return lines

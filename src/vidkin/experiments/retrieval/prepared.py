@@ -100,7 +100,22 @@ class PreparedSet:
             for split in ("train", "validation", "test")
         }
         if self.chosen.rate is not None:
-            moving, sources = self._whole_videos(pixels)
+            # The videos of the train part, each once, and the number of the video of each train item.
+            items = self.labelled.part("train").items
+            videos: dict[Path, LabelledItem] = {}
+            for item in items:
+                videos.setdefault(item.path, replace(item, start=0.0, end=None))
+            numbers = {path: number for number, path in enumerate(videos)}
+            if pixels not in self._moving:
+                self._moving[pixels] = prepare_inputs(
+                    self._new_volume(0) if pixels else self._encoder,
+                    self.labelled.with_items(videos.values()),
+                    features=not pixels,
+                    cache=None if pixels else self.folder / "features",
+                    moving=True,
+                    on_item=lambda done, count: self.report("whole videos", done / count),
+                )
+            moving, sources = self._moving[pixels], torch.tensor([numbers[item.path] for item in items])
             parts["train"] = replace(parts["train"], moving=moving, sources=sources)
         return parts
 
@@ -123,24 +138,6 @@ class PreparedSet:
         """Report what is being done, and the share of it that is done."""
         if self._on_progress is not None:
             self._on_progress(f"{self.chosen.name}: {text}", share)
-
-    def _whole_videos(self, pixels: bool) -> tuple[Inputs, Tensor]:
-        """The videos of the train part, each once, and the number of the video of each train item."""
-        items = self.labelled.part("train").items
-        videos: dict[Path, LabelledItem] = {}
-        for item in items:
-            videos.setdefault(item.path, replace(item, start=0.0, end=None))
-        numbers = {path: number for number, path in enumerate(videos)}
-        if pixels not in self._moving:
-            self._moving[pixels] = prepare_inputs(
-                self._new_volume(0) if pixels else self._encoder,
-                self.labelled.with_items(videos.values()),
-                features=not pixels,
-                cache=None if pixels else self.folder / "features",
-                moving=True,
-                on_item=lambda done, count: self.report("whole videos", done / count),
-            )
-        return self._moving[pixels], torch.tensor([numbers[item.path] for item in items])
 
     def _new_volume(self, seed: int) -> Encoder:
         config = EncoderConfig(

@@ -135,7 +135,8 @@ class Comparisons:
             "pairs": [
                 [
                     *(places[first], places[second], result.score, result.fine, result.covered),
-                    *(_rows(result), result.doubt),
+                    [astuple(segment) for segment in result.segments],
+                    result.doubt,
                 ]
                 for first, second, result in self.pairs()
             ],
@@ -149,10 +150,6 @@ class Comparisons:
 
 def _key(first: str, second: str) -> tuple[str, str]:
     return (first, second) if first < second else (second, first)
-
-
-def _rows(result: PairResult) -> list[tuple[Any, ...]]:
-    return [astuple(segment) for segment in result.segments]
 
 
 def _result(row: list[Any]) -> PairResult:

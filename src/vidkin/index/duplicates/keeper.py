@@ -103,7 +103,16 @@ def _best(
             reasons.append(reason)
 
     best, reaches = most_detailed([measure_detail(one.pictures.images) for one in candidates])
-    keep(_as_detailed(candidates, reaches, best), "most detail")
+    # Those with about the pixels of the most detailed one and about its detail: neither enlarged nor blurred.
+    pixels, reach = candidates[best].pictures.pixels, reaches[best]
+    keep(
+        [
+            one
+            for one, far in zip(candidates, reaches, strict=True)
+            if pixels / _ABOUT <= one.pictures.pixels <= pixels * _ABOUT and far * _ABOUT_AS_FAR >= reach
+        ],
+        "most detail",
+    )
     keep([one for one in candidates if not _has_overlay(one, candidates)], "no logo or caption")
     colors = [colorfulness(one.pictures.images) for one in candidates]
     if max(colors) >= _SOME_COLOR:
@@ -169,16 +178,6 @@ def _moment(result: PairResult, file: FileRecord, reference: FileRecord, time: f
             return min(segment.query_start + (time - segment.target_start) / segment.speed, segment.query_end)
     share = time / reference.record.duration if reference.record.duration > 0 else 0.0
     return share * file.record.duration
-
-
-def _as_detailed(candidates: Sequence[_Candidate], reaches: Sequence[float], best: int) -> list[_Candidate]:
-    """Those with about the pixels of the most detailed one and about its detail: neither enlarged nor blurred."""
-    pixels, reach = candidates[best].pictures.pixels, reaches[best]
-    return [
-        one
-        for one, far in zip(candidates, reaches, strict=True)
-        if pixels / _ABOUT <= one.pictures.pixels <= pixels * _ABOUT and far * _ABOUT_AS_FAR >= reach
-    ]
 
 
 def _has_overlay(one: _Candidate, others: Sequence[_Candidate]) -> bool:

@@ -40,18 +40,14 @@ class FailureLog:
             _logger.error("%s", entry)
             return cause
         try:
-            self._append(f"{datetime.now().astimezone().isoformat(timespec='seconds')} {entry}")
+            # Never through a link that somebody has put there.
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+            descriptor = os.open(self._path, flags, 0o666)
+            with open(descriptor, "a", encoding="utf-8", errors="backslashreplace") as file:
+                if file.tell() > _MOST_BYTES:
+                    file.truncate(0)
+                file.write(f"{datetime.now().astimezone().isoformat(timespec='seconds')} {entry}")
         except OSError as error:
             _logger.error("%s cannot be written (%s); the traceback is: %s", self._path, error, entry)
             return cause
         return f"{cause}; traceback in {self._path}"
-
-    def _append(self, entry: str) -> None:
-        assert self._path is not None
-        # Never through a link that somebody has put there.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
-        descriptor = os.open(self._path, flags, 0o666)
-        with open(descriptor, "a", encoding="utf-8", errors="backslashreplace") as file:
-            if file.tell() > _MOST_BYTES:
-                file.truncate(0)
-            file.write(entry)

@@ -96,11 +96,23 @@ class Plan:
             digest = content.text
             if record is not None and not retry and record.content_hash == digest:
                 return Keep(file, replace(record, size=file.size, mtime_ns=file.mtime_ns), touched=True)
-            if record is None and (moved := self._moved_from(digest)) is not None:
+            same = self._by_hash.get(digest, ())
+            # A record whose file is gone, and that no other file has been recognized as.
+            moved = record is None and next(
+                (
+                    other
+                    for other in same
+                    if other.id not in self._moved and not self._must_be_read(other) and is_gone(other.path)
+                ),
+                None,
+            )
+            if moved:
                 self._moved[moved.id] = file.path
                 now = replace(moved, path=file.path, size=file.size, mtime_ns=file.mtime_ns)
                 return Move(file, now, moved.path)
-            source = self._same_content(digest)
+            # A file that has features, or will have when this run is done.
+            sources = (self._moved.get(other.id, other.path) for other in same if other.status == "ok")
+            source = next(sources, self._in_work.get(digest))
             if source is not None:
                 if content.is_whole or has_same_bytes(file.path, source):
                     return Copy(file, digest, source, known=record is not None)
@@ -114,17 +126,3 @@ class Plan:
     def _must_be_read(self, record: VideoRecord) -> bool:
         """Whatever the file is like now."""
         return record.needs_reindex or (self._retry_broken and record.status == "broken")
-
-    def _moved_from(self, digest: str) -> VideoRecord | None:
-        """A record of this content whose file is gone, and that no other file has been recognized as."""
-        for record in self._by_hash.get(digest, ()):
-            if record.id not in self._moved and not self._must_be_read(record) and is_gone(record.path):
-                return record
-        return None
-
-    def _same_content(self, digest: str) -> str | None:
-        """Path of a file with this content that has features, or will have when this run is done."""
-        for record in self._by_hash.get(digest, ()):
-            if record.status == "ok":
-                return self._moved.get(record.id, record.path)
-        return self._in_work.get(digest)

@@ -83,13 +83,26 @@ def ingest(
         session.read(executor, Plan(store.videos(), retry_broken=retry_broken).steps(scan.files))
         if without_twin := session.copy():
             session.read(executor, without_twin)
-        unseen = _unseen(store.videos(), scan)
+        # Records of files that should be in the folders scanned, or were named, and that the scan did not come upon.
+        folders = tuple(os.path.join(folder, "") for folder in scan.folders)
+        seen = {file.path for file in scan.files}
+        named = {path for path, _ in scan.problems}
+        unseen = [
+            record
+            for record in store.videos()
+            if record.path not in seen and (record.path.startswith(folders) or record.path in named)
+        ]
         gone = [record for record in unseen if is_gone(record.path)]
         if prune:
             gone += [
                 record
                 for record in unseen
-                if not is_gone(record.path) and _is_excluded(record.path, scan, rules or FolderRules())
+                if not is_gone(record.path)
+                and any(
+                    record.path.startswith(os.path.join(folder, ""))
+                    and (rules or FolderRules()).excludes_below(record.path, folder)
+                    for folder in scan.folders
+                )
             ]
             store.remove([record.id for record in gone])
             tally.remove([record.path for record in gone])
@@ -153,7 +166,21 @@ class _Session:
             readable = [source.id for _, source in pairs if source.status == "ok"]
             features = dict(zip(readable, self._store.read_many(readable), strict=True))
             for step, source in pairs:
-                self._add_copy(step, source, features.get(source.id))
+                file = step.file
+                record = replace(
+                    source,
+                    id=-1,
+                    path=file.path,
+                    size=file.size,
+                    mtime_ns=file.mtime_ns,
+                    added_at=time.time(),
+                )
+                known = features.get(source.id)
+                if known is None:
+                    self._writer.append(Entry(record), "broken", source.cause)
+                else:
+                    entry = Entry(record, known, self._store.read_windows(source.id))
+                    self._writer.append(entry, _kind_of(step), f"same content as {source.path}")
             self._writer.write()
         return without_twin
 
@@ -166,33 +193,19 @@ class _Session:
             elif isinstance(step, Copy):
                 self._copies.append(step)
             elif isinstance(step, Keep):
-                self._keep(step)
+                kind: OutcomeKind = "unchanged" if step.record.status == "ok" else "broken"
+                outcome = FileOutcome(step.file.path, kind, step.record.cause)
+                if step.touched:
+                    self._writer.update(step.record, outcome)
+                    self._writer.write_if_due()
+                else:
+                    self._tally.settle(outcome)
             elif isinstance(step, Move):
                 outcome = FileOutcome(step.file.path, "moved", f"was {step.old_path}")
                 self._writer.update(step.record, outcome)
                 self._writer.write_if_due()
             else:
                 self._tally.settle(FileOutcome(step.file.path, "broken", step.cause))
-
-    def _keep(self, step: Keep) -> None:
-        kind: OutcomeKind = "unchanged" if step.record.status == "ok" else "broken"
-        outcome = FileOutcome(step.file.path, kind, step.record.cause)
-        if step.touched:
-            self._writer.update(step.record, outcome)
-            self._writer.write_if_due()
-        else:
-            self._tally.settle(outcome)
-
-    def _add_copy(self, step: Copy, source: VideoRecord, features: FrameFeatures | None) -> None:
-        file = step.file
-        record = replace(
-            source, id=-1, path=file.path, size=file.size, mtime_ns=file.mtime_ns, added_at=time.time()
-        )
-        if features is None:
-            self._writer.append(Entry(record), "broken", source.cause)
-        else:
-            entry = Entry(record, features, self._store.read_windows(source.id))
-            self._writer.append(entry, _kind_of(step), f"same content as {source.path}")
 
     def _add_unreadable(self, step: Extract, event: Unreadable) -> None:
         cause = self._failures.write(event.path, event.cause, event.trace) if event.trace else event.cause
@@ -252,25 +265,6 @@ def _broken_record(file: VideoFile, digest: str, cause: str) -> VideoRecord:
         status="broken",
         cause=cause,
         added_at=time.time(),
-    )
-
-
-def _unseen(records: Iterable[VideoRecord], scan: Scan) -> list[VideoRecord]:
-    """Records of files that should be in the folders scanned, or were named, and that the scan did not come upon."""
-    folders = tuple(os.path.join(folder, "") for folder in scan.folders)
-    seen = {file.path for file in scan.files}
-    named = {path for path, _ in scan.problems}
-    return [
-        record
-        for record in records
-        if record.path not in seen and (record.path.startswith(folders) or record.path in named)
-    ]
-
-
-def _is_excluded(path: str, scan: Scan, rules: FolderRules) -> bool:
-    return any(
-        path.startswith(os.path.join(folder, "")) and rules.excludes_below(path, folder)
-        for folder in scan.folders
     )
 
 

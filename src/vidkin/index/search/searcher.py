@@ -208,13 +208,17 @@ class Searcher:
                 len(gone),
                 gone[0],
             )
+        # Names what scores depend on beside the two files.
+        digest = hashlib.sha256(repr((_REVISION, self._manifest.fingerprint, self.scorer)).encode())
+        digest.update(repr(self._manifest.sampling_rate).encode())
+        digest.update(self._common.vectors.numpy().tobytes())
         return find_duplicates(
             files,
             PairSearch(
                 self._store,
                 self._common,
                 self.scorer,
-                Comparisons.open(self._folder, self._state()),
+                Comparisons.open(self._folder, digest.hexdigest()[:16]),
                 self._readings(),
                 mirrored=mirrored,
             ),
@@ -248,13 +252,6 @@ class Searcher:
         vectors = find_common(self._store, ids)
         if len(vectors):
             CommonFrames.open(self._folder).merge(vectors).save(self._folder)
-
-    def _state(self) -> str:
-        """Names what scores depend on beside the two files."""
-        digest = hashlib.sha256(repr((_REVISION, self._manifest.fingerprint, self.scorer)).encode())
-        digest.update(repr(self._manifest.sampling_rate).encode())
-        digest.update(self._common.vectors.numpy().tobytes())
-        return digest.hexdigest()[:16]
 
     def _readings(self) -> Readings:
         rate = self._manifest.sampling_rate

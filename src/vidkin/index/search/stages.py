@@ -14,7 +14,7 @@ from vidkin.index.search.moments import ReadStretch, find_moments, is_photograph
 from vidkin.index.search.query import Query, weigh_features
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.windows import frame_vectors
-from vidkin.similarity import FrameFeatures, PairScore, Scorer, Segment
+from vidkin.similarity import PairScore, Scorer, Segment
 
 __all__ = ["find_candidates", "find_matches", "put_identical_first", "score_candidates"]
 
@@ -79,7 +79,13 @@ def find_candidates(store: VectorStore, query: Query, count: int) -> list[int]:
     for view in (query.plain, query.mirrored):
         if view is None:
             continue
-        vectors = _query_vectors(view)
+        # Window-like vectors of informative frames, evenly spread; those of black frames are near zero.
+        informative = (view.information >= 0.05).nonzero()[:, 0]
+        few = _spread(informative, _MOST_PART_VECTORS)
+        kept = [view.whole[_spread(informative, _MOST_QUERY_VECTORS)]]
+        kept += [part[few] for part in view.values.unbind(1)[1:]]
+        vectors = torch.cat([frame_vectors(part.float()) for part in kept])
+        vectors = vectors[vectors.norm(dim=-1) > 0.5]
         if len(vectors) == 0:
             continue
         nearest = store.nearest(vectors, _WINDOWS_PER_CANDIDATE * count)
@@ -135,16 +141,6 @@ def put_identical_first(
             first[match.video_id] = Match(match.path, 1.0, match.segments, match.video_id)
     others = [match for match in matches if match.video_id not in first]
     return [*sorted(first.values(), key=lambda match: match.path), *others][:limit]
-
-
-def _query_vectors(query: FrameFeatures) -> torch.Tensor:
-    """Window-like vectors of informative frames, evenly spread: at most 64 of the whole picture, 8 of every part."""
-    informative = (query.information >= 0.05).nonzero()[:, 0]
-    vectors = [frame_vectors(query.whole[_spread(informative, _MOST_QUERY_VECTORS)].float())]
-    few = _spread(informative, _MOST_PART_VECTORS)
-    vectors += [frame_vectors(part[few].float()) for part in query.values.unbind(1)[1:]]
-    joined = torch.cat(vectors)
-    return joined[joined.norm(dim=-1) > 0.5]
 
 
 def _spread(places: torch.Tensor, most: int) -> torch.Tensor:

@@ -40,29 +40,25 @@ def build_window_index(table: LanceTable, *, exact_below: int) -> None:
     if dataset is None or rows < exact_below:
         return
     with writing(table.uri):
-        _index_vectors(dataset, rows)
+        partitions = max(1, min(_MOST_PARTITIONS, rows // _WINDOWS_A_PARTITION))
+        present = _index_partitions(dataset)
+        if present and partitions < 4 * present:
+            dataset.optimize.optimize_indices()
+        else:
+            dimension = dataset.schema.field("vector").type.list_size
+            # The binary quantizer packs eight dimensions to a byte.
+            kind = "IVF_RQ" if dimension % 8 == 0 else "IVF_FLAT"
+            _logger.info("indexing %d windows: %s, %d partitions", rows, kind, partitions)
+            dataset.create_index(
+                "vector",
+                kind,
+                metric="cosine",
+                name=INDEX_NAME,
+                replace=True,
+                num_partitions=partitions,
+                sample_rate=_SAMPLES_A_PARTITION,
+            )
     table.refresh()
-
-
-def _index_vectors(dataset: Any, rows: int) -> None:
-    partitions = max(1, min(_MOST_PARTITIONS, rows // _WINDOWS_A_PARTITION))
-    present = _index_partitions(dataset)
-    if present and partitions < 4 * present:
-        dataset.optimize.optimize_indices()
-    else:
-        dimension = dataset.schema.field("vector").type.list_size
-        # The binary quantizer packs eight dimensions to a byte.
-        kind = "IVF_RQ" if dimension % 8 == 0 else "IVF_FLAT"
-        _logger.info("indexing %d windows: %s, %d partitions", rows, kind, partitions)
-        dataset.create_index(
-            "vector",
-            kind,
-            metric="cosine",
-            name=INDEX_NAME,
-            replace=True,
-            num_partitions=partitions,
-            sample_rate=_SAMPLES_A_PARTITION,
-        )
 
 
 class WindowSearch:
@@ -90,9 +86,8 @@ class WindowSearch:
             raise InvalidArgumentError(
                 f"query vectors must have dimension {dimension} as the index has, got {queries.shape[1]}"
             )
-        return self._approximate(queries, limit) if self._indexed else self._exact(queries, limit)
-
-    def _exact(self, queries: torch.Tensor, limit: int) -> NearestWindows:
+        if self._indexed:
+            return self._approximate(queries, limit)
         if self._matrix is None:
             with reading(self._uri):
                 rows = self._dataset.to_table(columns=list(WINDOW_COLUMNS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -85,11 +85,18 @@ def train_transitions(
         optimizer = torch.optim.AdamW(network.parameters(), _RATE, weight_decay=_DECAY)
         per_epoch = len(sequences) // _BATCH
         losses: list[float] = []
+        # Each epoch's sequences in a new order; the few that do not fill a batch wait for the next epoch.
+        batches = (
+            (features[chosen], targets[chosen])
+            for _ in range(epochs)
+            for chosen in torch.split(torch.randperm(len(features)), _BATCH)
+            if len(chosen) == _BATCH
+        )
         for step in take_steps(
             network,
             _objective,
             optimizer,
-            _batches(features, targets, epochs),
+            batches,
             schedule=OneCycle(per_epoch * epochs),
             clip=_CLIP,
         ):
@@ -133,16 +140,6 @@ def _score(
         detected = cut_boundaries(cuts_from_probabilities(values, thresholds))
         total += boundary_scores(detected, sequence.labels.boundaries, tolerance=tolerance)
     return total
-
-
-def _batches(
-    features: torch.Tensor, targets: torch.Tensor, epochs: int
-) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Each epoch's sequences in a new order; the few that do not fill a batch wait for the next epoch."""
-    for _ in range(epochs):
-        for chosen in torch.split(torch.randperm(len(features)), _BATCH):
-            if len(chosen) == _BATCH:
-                yield features[chosen], targets[chosen]
 
 
 def _objective(

@@ -70,7 +70,7 @@ class NameTemplate:
 
     def uses(self, field: str) -> bool:
         """Whether names depend on this one of `NAME_FIELDS`."""
-        return self._text is None or field in _fields(self._text)
+        return self._text is None or field in (part[1] for part in string.Formatter().parse(self._text))
 
     def format(self, detection: ShotDetection, number: int, *, image: int = 1, images: int = 1) -> str:
         """The name for a shot.
@@ -98,7 +98,3 @@ class NameTemplate:
             "end_frame": shot.end_frame,
         }
         return self._text.format(**values) + tail
-
-
-def _fields(text: str) -> list[str]:
-    return [field for _, field, _, _ in string.Formatter().parse(text) if field is not None]

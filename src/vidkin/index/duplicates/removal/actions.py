@@ -114,7 +114,9 @@ def undo(journal: Journal, *, dry_run: bool = False) -> list[FileAction]:
             if os.path.lexists(step.source):
                 os.unlink(step.source)  # our own link; the file that it shows stays
             _move(place, step.source)
-            _forget_note(place)
+            held = Path(place)
+            if held.parent.name == "files":
+                (held.parent.parent / "info" / f"{held.name}.trashinfo").unlink(missing_ok=True)
             journal.write(replace(step, place=place, state="undone"))
         actions.append(FileAction(step.source, "planned" if dry_run else "restored", place))
     return actions
@@ -195,10 +197,3 @@ def _is_link_of(step: Step) -> bool:
     if step.link == "symbolic":
         return os.path.islink(step.source) and os.readlink(step.source) == step.kept
     return step.link == "hard" and os.path.exists(step.kept) and os.path.samefile(step.source, step.kept)
-
-
-def _forget_note(place: str) -> None:
-    """Remove the note that the trash keeps of a file which was taken out."""
-    held = Path(place)
-    if held.parent.name == "files":
-        (held.parent.parent / "info" / f"{held.name}.trashinfo").unlink(missing_ok=True)

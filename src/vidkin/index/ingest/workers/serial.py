@@ -58,7 +58,29 @@ def describe_video(
         beat: Called for every packet that is read, and whenever the phase changes.
     """
     try:
-        yield from _describe(path, extractor, base_rate, beat)
+        parts: list[FrameFeatures] = []
+        reached = 0.0
+        damage: list[str] = []
+        info = probe(path, on_read=lambda: beat("decoding"))
+        for (part,) in describe_file(
+            path,
+            extractor,
+            duration=info.duration,
+            rate=sampling_rate(info.duration, base_rate),
+            batch=_FRAMES_A_BATCH,
+            threads=1,
+            beat=beat,
+            on_damage=damage.append,
+            views=extractor.views == "both",
+            part_rate=part_rate(info.duration),
+        ):
+            parts.append(to_stored(part))
+            before, reached = reached, float(part.timestamps[-1])
+            yield Advanced(path, len(part), max(reached - before, 0.0))
+        if parts:
+            yield Described(path, info, FrameFeatures.concatenate(parts), "; ".join(dict.fromkeys(damage)))
+        else:
+            yield Unreadable(path, "not a single frame could be decoded")
     except MediaError as error:
         yield Unreadable(path, error.cause, temporary=error.temporary)
     except MemoryError:
@@ -72,31 +94,3 @@ def internal_error(path: str, error: Exception) -> Unreadable:
     """A file at which our code failed, with the traceback of the exception that is being handled."""
     text = " ".join(f"internal error: {type(error).__name__}: {error}".split()).rstrip(": ")
     return Unreadable(path, text, temporary=True, trace=traceback.format_exc())
-
-
-def _describe(
-    path: str, extractor: FrameExtractor, base_rate: float, beat: Callable[[Phase], None]
-) -> Iterator[Event]:
-    parts: list[FrameFeatures] = []
-    reached = 0.0
-    damage: list[str] = []
-    info = probe(path, on_read=lambda: beat("decoding"))
-    for (part,) in describe_file(
-        path,
-        extractor,
-        duration=info.duration,
-        rate=sampling_rate(info.duration, base_rate),
-        batch=_FRAMES_A_BATCH,
-        threads=1,
-        beat=beat,
-        on_damage=damage.append,
-        views=extractor.views == "both",
-        part_rate=part_rate(info.duration),
-    ):
-        parts.append(to_stored(part))
-        before, reached = reached, float(part.timestamps[-1])
-        yield Advanced(path, len(part), max(reached - before, 0.0))
-    if parts:
-        yield Described(path, info, FrameFeatures.concatenate(parts), "; ".join(dict.fromkeys(damage)))
-    else:
-        yield Unreadable(path, "not a single frame could be decoded")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from vidkin.errors import VidkinError
-from vidkin.features import FrameExtractor, Phase
+from vidkin.features import Phase
 from vidkin.index.ingest.workers.channel import Channel
 from vidkin.index.ingest.workers.executor import WorkerSpec
 from vidkin.index.ingest.workers.serial import describe_video
@@ -74,7 +74,8 @@ def run_worker(descriptor: int) -> None:
     parent.send(Alive())
     while (path := parent.receive()) is not None:
         assert isinstance(path, str)
-        _describe(path, extractor, spec.base_rate, parent)
+        for event in describe_video(path, extractor, spec.base_rate, beat=_Beat(parent)):
+            parent.send(event)
 
 
 class _Parent:
@@ -109,11 +110,6 @@ class _Beat:
         if phase != self._phase or now - self._sent >= _BEAT:
             self._phase, self._sent = phase, now
             self._parent.send(Alive(phase))
-
-
-def _describe(path: str, extractor: FrameExtractor, base_rate: float, parent: _Parent) -> None:
-    for event in describe_video(path, extractor, base_rate, beat=_Beat(parent)):
-        parent.send(event)
 
 
 def _failed(error: VidkinError) -> Failed:

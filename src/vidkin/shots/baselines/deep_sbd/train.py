@@ -89,7 +89,9 @@ def train_deep_sbd(
     films = _read(annotations, plan, tell)
     network = build_model(plan.model, seed=recipe.seed)
     assert isinstance(network, DeepSBDNetwork)
-    store = StepStore(folder, _fingerprint(plan, annotations))
+    names = [(annotation.video.name, annotation.cuts) for annotation in annotations]
+    deciding = replace(plan, segments=replace(recipe, memory=0.0))
+    store = StepStore(folder, hashlib.sha256(repr((deciding, names)).encode()).hexdigest())
     if not resume:
         store.finish()
     with seeded(recipe.seed):
@@ -145,9 +147,3 @@ def _read(
             )
         )
     return films
-
-
-def _fingerprint(plan: SegmentPlan, annotations: Sequence[VideoAnnotation]) -> str:
-    labels = [(annotation.video.name, annotation.cuts) for annotation in annotations]
-    deciding = replace(plan, segments=replace(plan.segments, memory=0.0))
-    return hashlib.sha256(repr((deciding, labels)).encode()).hexdigest()
