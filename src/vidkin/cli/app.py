@@ -159,7 +159,12 @@ class _Commands(LazyGroup):
             error_line(str(error))
             raise _exit(ctx, type(error).__name__, str(error), status_of(error)) from None
         except typer.BadParameter as error:
-            _name_source(error)
+            # Say where a wrong value is from, if nobody typed it.
+            source = None
+            if error.ctx is not None and error.param is not None and error.param.name is not None:
+                source = error.ctx.get_parameter_source(error.param.name)
+            if source is not None and source.name == "DEFAULT_MAP":
+                error.message += f" (a default from {config_path()}, or from {INDEX_CONFIG} of the index)"
             raise
         except KeyboardInterrupt as interrupt:
             from vidkin.cli.console import note
@@ -173,15 +178,6 @@ class _Commands(LazyGroup):
             )
             note(message, style="yellow")
             raise _exit(ctx, "Interrupted", message, Status.INTERRUPTED) from None
-
-
-def _name_source(error: typer.BadParameter) -> None:
-    """Say where a wrong value is from, if nobody typed it."""
-    if error.ctx is None or error.param is None or error.param.name is None:
-        return
-    source = error.ctx.get_parameter_source(error.param.name)
-    if source is not None and source.name == "DEFAULT_MAP":
-        error.message += f" (a default from {config_path()}, or from {INDEX_CONFIG} of the index)"
 
 
 def _exit(ctx: Any, kind: str, message: str, status: Status) -> typer.Exit:

@@ -82,21 +82,6 @@ def demo(
         raise InvalidArgumentError(f"{folder}: is a file; choose a folder for the demonstration")
     folder.mkdir(parents=True, exist_ok=True)
     scene = _made_videos(folder) if videos is None else _own_videos(folder, videos.expanduser())
-    came_first = _run(scene, folder, threshold)
-    if videos is None:
-        show_shots(folder)
-        show_training(folder)
-    say("")
-    if not came_first:
-        note("The source of the clip did not come first; see above.", style="bold yellow")
-        raise typer.Exit(Status.SOME_FAILED)
-    say("What to try next, with your own videos:", style="bold")
-    for words in _NEXT:
-        say_command(*words, quote=False)
-
-
-def _run(scene: _Scene, folder: Path, threshold: float) -> bool:
-    """Run all steps after indexing; whether the search listed an answer first."""
     from vidkin.rendering.frame_pairs import frame_pairs
     from vidkin.rendering.pictures import draw_map, draw_pairs
 
@@ -124,7 +109,17 @@ def _run(scene: _Scene, folder: Path, threshold: float) -> bool:
         chosen = () if threshold == _THRESHOLD else ("--threshold", f"{threshold:g}")
         say_command("duplicates", *chosen, "--index", scene.index)
         print_groups(find_groups(collection, threshold))
-    return bool(matches) and os.path.realpath(matches[0].path) in scene.answers
+    came_first = bool(matches) and os.path.realpath(matches[0].path) in scene.answers
+    if videos is None:
+        show_shots(folder)
+        show_training(folder)
+    say("")
+    if not came_first:
+        note("The source of the clip did not come first; see above.", style="bold yellow")
+        raise typer.Exit(Status.SOME_FAILED)
+    say("What to try next, with your own videos:", style="bold")
+    for words in _NEXT:
+        say_command(*words, quote=False)
 
 
 def _index(paths: tuple[Path, ...], index: Path, extractor: str | None = None) -> list[VideoRecord]:

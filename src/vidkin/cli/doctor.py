@@ -77,8 +77,14 @@ def doctor(
             for finding in findings
         ]
         table(None, [("part", "left"), ("state", "left"), ("", "left")], rows)
-        if repair:
-            _print_repair(removed)
+        if repair and not removed:
+            say("Read the whole index: nothing is damaged.", style="bold")
+        elif repair:
+            parts: list[list[str | Text]] = [
+                [path_text(part.part), printable(part.cause)] for part in removed
+            ]
+            table(None, [("removed", "left"), ("cause", "left")], parts)
+            note("Run `vidkin index` with the folders of these videos to rebuild what was removed.")
         if health is not None:
             print_facts(health, title=f"index {index}")
         elif not any(finding.name == INDEX_FILES for finding in findings):
@@ -108,12 +114,3 @@ def _measure(
     with open_index(index) as collection, meter("measuring recall") as bar:
         health = collection.info()
         return health, collection.recall(queries=queries, limit=candidates, on_progress=bar.update)
-
-
-def _print_repair(removed: tuple[DamagedPart, ...]) -> None:
-    if not removed:
-        say("Read the whole index: nothing is damaged.", style="bold")
-        return
-    rows: list[list[str | Text]] = [[path_text(part.part), printable(part.cause)] for part in removed]
-    table(None, [("removed", "left"), ("cause", "left")], rows)
-    note("Run `vidkin index` with the folders of these videos to rebuild what was removed.")

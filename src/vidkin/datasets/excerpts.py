@@ -73,9 +73,27 @@ def make_frame_excerpts(labelled: LabelledSet, *, count: int, frames: int) -> La
         )
     check_at_least(2, count=count)
     check_at_least(1, frames=frames)
-    return labelled.with_items(
-        excerpt for item in labelled.items for excerpt in _excerpts(item, count, frames)
-    )
+    items: list[LabelledItem] = []
+    for item in labelled.items:
+        info = probe(item.path)
+        rate = info.frame_rate
+        end = info.duration if item.end is None else min(item.end, info.duration)
+        spare = round((end - item.start) * rate) - frames
+        if spare < 0:
+            items.append(item)
+            continue
+        # With more excerpts than places some would occur twice.
+        places = sorted({round(spare * number / (count - 1)) for number in range(count)})
+        # Halfway between two frames, so that rounding of times changes none.
+        items += [
+            replace(
+                item,
+                start=max(item.start, item.start + (place - 0.5) / rate),
+                end=item.start + (place + frames - 0.5) / rate,
+            )
+            for place in places
+        ]
+    return labelled.with_items(items)
 
 
 def middle_excerpt(item: LabelledItem, seconds: float) -> LabelledItem:
@@ -87,23 +105,3 @@ def middle_excerpt(item: LabelledItem, seconds: float) -> LabelledItem:
     end = item.end if item.end is not None else probe(item.path).duration
     spare = (end - item.start - seconds) / 2
     return item if spare <= 0 else replace(item, start=item.start + spare, end=end - spare)
-
-
-def _excerpts(item: LabelledItem, count: int, frames: int) -> list[LabelledItem]:
-    info = probe(item.path)
-    rate = info.frame_rate
-    end = info.duration if item.end is None else min(item.end, info.duration)
-    spare = round((end - item.start) * rate) - frames
-    if spare < 0:
-        return [item]
-    # With more excerpts than places some would occur twice.
-    places = sorted({round(spare * number / (count - 1)) for number in range(count)})
-    # Halfway between two frames, so that rounding of times changes none.
-    return [
-        replace(
-            item,
-            start=max(item.start, item.start + (place - 0.5) / rate),
-            end=item.start + (place + frames - 0.5) / rate,
-        )
-        for place in places
-    ]

@@ -105,7 +105,25 @@ def _read_video(
     if item.member:
         raise InvalidArgumentError(f"{item.key()}: is inside an archive; unpack the videos to read them")
     if frames is not None and rate is None:
-        return _spread(item, size, frames, fit, threads)
+        # Exactly ``frames`` images at the middles of equal parts.
+        info = probe(item.path)
+        end = info.duration if item.end is None else min(item.end, info.duration)
+        # The reader reports an item beyond the end of its file; to get there, a length above 0 is needed.
+        step = max(end - item.start, info.duration / 1000) / frames
+        times = item.start + (np.arange(frames) + 0.5) * step
+        decoded = read_frames(
+            item.path,
+            rate=1.0 / step,
+            start=float(times[0]),
+            end=float(times[-1] + step / 4),
+            short_side=size,
+            threads=threads,
+        )
+        decoded = _without_earlier(decoded, item.start)
+        # The reader returns no frame twice, and fewer if the file ends early: each moment has the one on screen.
+        shown = np.searchsorted(decoded.timestamps, times + 1e-6, side="right") - 1
+        unique = [fit_to_square(Image.fromarray(image), size, fit) for image in decoded.images]
+        return np.stack([unique[index] for index in np.clip(shown, 0, len(unique) - 1)])
     pictures: list[NDArray[np.uint8]] = []
     for part in iter_frames(
         item.path, rate=rate, start=item.start, end=item.end, short_side=size, threads=threads
@@ -115,28 +133,6 @@ def _read_video(
         if frames is not None and len(pictures) >= frames:
             break
     return np.stack(pictures[:frames])
-
-
-def _spread(item: LabelledItem, size: int, frames: int, fit: Fit, threads: int) -> NDArray[np.uint8]:
-    """Exactly ``frames`` images at the middles of equal parts."""
-    info = probe(item.path)
-    end = info.duration if item.end is None else min(item.end, info.duration)
-    # The reader reports an item beyond the end of its file; to get there, a length above 0 is needed.
-    step = max(end - item.start, info.duration / 1000) / frames
-    times = item.start + (np.arange(frames) + 0.5) * step
-    decoded = read_frames(
-        item.path,
-        rate=1.0 / step,
-        start=float(times[0]),
-        end=float(times[-1] + step / 4),
-        short_side=size,
-        threads=threads,
-    )
-    decoded = _without_earlier(decoded, item.start)
-    # The reader returns no frame twice, and fewer if the file ends early: each moment has the one on screen.
-    shown = np.searchsorted(decoded.timestamps, times + 1e-6, side="right") - 1
-    unique = [fit_to_square(Image.fromarray(image), size, fit) for image in decoded.images]
-    return np.stack([unique[index] for index in np.clip(shown, 0, len(unique) - 1)])
 
 
 def _without_earlier(frames: Frames, start: float) -> Frames:

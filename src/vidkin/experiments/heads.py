@@ -72,24 +72,20 @@ class HeadStore:
         for done, path in enumerate(paths):
             if on_progress is not None:
                 on_progress(done, len(paths), path.name)
-            network = self._frame_network()
+            if self._network is None:
+                self._network = self.model(0)
+                config = self._config
+                of_network = hashlib.sha256(f"{config.backbone} {config.size} {config.fit}".encode())
+                for name, tensor in sorted(self._network.backbone.state_dict().items()):
+                    of_network.update(name.encode() + tensor.contiguous().numpy().tobytes())
+                self._key = of_network.hexdigest()
             # The name says what the features are of: these bytes, through this network.
             digest = hashlib.sha256(path.read_bytes() + self._key.encode()).hexdigest()[:24]
             stored = self._folder / f"{digest}.npy"
             if not stored.is_file():
-                rows = video_features(network, path, size=self._config.size).rows
+                rows = video_features(self._network, path, size=self._config.size).rows
                 self._folder.mkdir(parents=True, exist_ok=True)
                 with replace_file(stored) as temporary, temporary.open("wb") as file:
                     np.save(file, rows, allow_pickle=False)
             features.append(np.load(stored, allow_pickle=False))
         return features
-
-    def _frame_network(self) -> ClipEncoder:
-        if self._network is None:
-            self._network = self.model(0)
-            config = self._config
-            digest = hashlib.sha256(f"{config.backbone} {config.size} {config.fit}".encode())
-            for name, tensor in sorted(self._network.backbone.state_dict().items()):
-                digest.update(name.encode() + tensor.contiguous().numpy().tobytes())
-            self._key = digest.hexdigest()
-        return self._network

@@ -6,7 +6,6 @@ from functools import cache
 from importlib.resources import as_file, files
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vidkin.media import Frames
 
@@ -41,28 +40,18 @@ def background_frames() -> Frames:
 
     Each photograph makes up one sixteenth of the set, so a quantile of .9 is not affected if a video shows one of them.
     """
+    from PIL import Image
+
     generator = np.random.default_rng(20)
-    pictures = [cut for name in _PHOTOGRAPHS for cut in _cuts(_photograph(name), generator)]
+    pictures = []
+    for name in _PHOTOGRAPHS:
+        with as_file(files("skimage") / "data" / name) as path, Image.open(path) as image:
+            source = image.convert("RGB")
+        for _ in range(_CROPS):
+            height = min(source.height, source.width * _HEIGHT / _WIDTH) * generator.uniform(0.4, 0.95)
+            width = height * _WIDTH / _HEIGHT
+            left = generator.uniform(0, source.width - width)
+            top = generator.uniform(0, source.height - height)
+            box = (left, top, left + width, top + height)
+            pictures.append(np.asarray(source.resize((_WIDTH, _HEIGHT), Image.Resampling.BILINEAR, box=box)))
     return Frames(np.stack(pictures), np.arange(len(pictures), dtype=np.float64))
-
-
-def _photograph(name: str) -> NDArray[np.uint8]:
-    from PIL import Image
-
-    with as_file(files("skimage") / "data" / name) as path, Image.open(path) as image:
-        return np.asarray(image.convert("RGB"))
-
-
-def _cuts(image: NDArray[np.uint8], generator: np.random.Generator) -> list[NDArray[np.uint8]]:
-    from PIL import Image
-
-    source = Image.fromarray(image)
-    cuts = []
-    for _ in range(_CROPS):
-        height = min(source.height, source.width * _HEIGHT / _WIDTH) * generator.uniform(0.4, 0.95)
-        width = height * _WIDTH / _HEIGHT
-        left = generator.uniform(0, source.width - width)
-        top = generator.uniform(0, source.height - height)
-        box = (left, top, left + width, top + height)
-        cuts.append(np.asarray(source.resize((_WIDTH, _HEIGHT), Image.Resampling.BILINEAR, box=box)))
-    return cuts

@@ -81,10 +81,22 @@ class ClassicalExtractor:
         """Descriptions before whitening, [T, 10, 201]: what a whitening is fitted on."""
         if len(images) == 0:
             return torch.zeros(0, 10, raw_dimension())
-        parts = [
-            describe_regions(_square_pictures(images[first : first + _CHUNK], mirror=mirror))
-            for first in range(0, len(images), _CHUNK)
-        ]
+        parts = []
+        for first in range(0, len(images), _CHUNK):
+            pictures = []
+            chunk = images[first : first + _CHUNK]
+            for image, (top, bottom, left, right) in zip(chunk, bar_boxes(chunk).tolist(), strict=True):
+                picture = image[top:bottom, left:right]
+                if mirror:
+                    picture = picture[:, ::-1]
+                # Frame by frame, so that it does not matter which are described together.
+                tensor = torch.from_numpy(np.array(picture)).permute(2, 0, 1)[None].float()
+                pictures.append(
+                    functional.interpolate(
+                        tensor, (SIDE, SIDE), mode="bilinear", antialias=True, align_corners=False
+                    )
+                )
+            parts.append(describe_regions(torch.cat(pictures)))
         return torch.cat(parts)
 
 
@@ -114,17 +126,3 @@ def shipped_whitening() -> Whitening:
     """The whitening inside the package, fitted by `vidkin whiten`; ``docs/decisions.md`` says on what."""
     with as_file(files("vidkin.features") / "data" / "classical.safetensors") as path:
         return Whitening.load(path)
-
-
-def _square_pictures(images: NDArray[np.uint8], *, mirror: bool) -> torch.Tensor:
-    """[T, H, W, 3] uint8 to [T, 3, 192, 192] float without bars; frame by frame, so batches do not matter."""
-    pictures = []
-    for image, (top, bottom, left, right) in zip(images, bar_boxes(images).tolist(), strict=True):
-        picture = image[top:bottom, left:right]
-        if mirror:
-            picture = picture[:, ::-1]
-        tensor = torch.from_numpy(np.array(picture)).permute(2, 0, 1)[None].float()
-        pictures.append(
-            functional.interpolate(tensor, (SIDE, SIDE), mode="bilinear", antialias=True, align_corners=False)
-        )
-    return torch.cat(pictures)

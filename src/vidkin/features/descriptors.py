@@ -50,7 +50,19 @@ def describe_regions(images: torch.Tensor) -> torch.Tensor:
         raise InvalidArgumentError(f"images must be [T, 3, {SIDE}, {SIDE}], got {list(images.shape)}")
     lab = lab_from_rgb(images)
     luminance = lab[:, :1]
-    orientations = _orientation_cells(luminance)
+    # Mean gradient magnitude per unsigned orientation: [T, 8, 12, 12], split linearly between neighbors.
+    padded = functional.pad(luminance, (1, 1, 1, 1), mode="replicate")
+    across = padded[:, :, 1:-1, 2:] - padded[:, :, 1:-1, :-2]
+    down = padded[:, :, 2:, 1:-1] - padded[:, :, :-2, 1:-1]
+    magnitude = torch.hypot(across, down)
+    angle = torch.remainder(torch.atan2(down, across), math.pi) * (ORIENTATIONS / math.pi)
+    lower = angle.floor()
+    share = angle - lower
+    index = lower.long() % ORIENTATIONS
+    votes = luminance.new_zeros(len(luminance), ORIENTATIONS, SIDE, SIDE)
+    votes.scatter_add_(1, index, magnitude * (1 - share))
+    votes.scatter_add_(1, (index + 1) % ORIENTATIONS, magnitude * share)
+    orientations = functional.avg_pool2d(votes, CELL)
     mean = functional.avg_pool2d(lab, CELL)
     deviation = (functional.avg_pool2d(lab.square(), CELL) - mean.square()).clamp_min(0).sqrt()
     # Log mean detail per cell in three octaves: [T, 3, 12, 12].
@@ -96,22 +108,6 @@ def lab_from_rgb(images: torch.Tensor) -> torch.Tensor:
         torch.where(c > 0.008856, c.clamp_min(1e-6) ** (1 / 3), 7.787 * c + 16 / 116) for c in (x, y, z)
     )
     return torch.stack([116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)], dim=1)
-
-
-def _orientation_cells(luminance: torch.Tensor) -> torch.Tensor:
-    """Mean gradient magnitude per unsigned orientation: [T, 8, 12, 12], split linearly between neighbors."""
-    padded = functional.pad(luminance, (1, 1, 1, 1), mode="replicate")
-    across = padded[:, :, 1:-1, 2:] - padded[:, :, 1:-1, :-2]
-    down = padded[:, :, 2:, 1:-1] - padded[:, :, :-2, 1:-1]
-    magnitude = torch.hypot(across, down)
-    angle = torch.remainder(torch.atan2(down, across), math.pi) * (ORIENTATIONS / math.pi)
-    lower = angle.floor()
-    share = angle - lower
-    index = lower.long() % ORIENTATIONS
-    votes = luminance.new_zeros(len(luminance), ORIENTATIONS, SIDE, SIDE)
-    votes.scatter_add_(1, index, magnitude * (1 - share))
-    votes.scatter_add_(1, (index + 1) % ORIENTATIONS, magnitude * share)
-    return functional.avg_pool2d(votes, CELL)
 
 
 def _bins(cells: torch.Tensor, region: tuple[int, int, int]) -> torch.Tensor:

@@ -89,7 +89,16 @@ def fit_edit_whitening(
         generator = np.random.default_rng(seed)
         for count, image in enumerate(images, start=1):
             chosen = generator.choice(len(edits), copies, replace=False)
-            edited = [_edited(image, edits[int(index)], int(generator.integers(2**31))) for index in chosen]
+            edited = []
+            for name in (edits[int(index)] for index in chosen):
+                setting = EditSetting(rate=1.0, count=1, seed=int(generator.integers(2**31)))
+                copy = next(iter(EDITS[name].transform(iter([image]), setting)))
+                # What lossy compression leaves (the blocks of JPEG are those of video), at the size of the source.
+                buffer = io.BytesIO()
+                PILImage.fromarray(copy).save(buffer, "JPEG", quality=12 if name == "reencode" else 55)
+                picture = PILImage.open(buffer).convert("RGB")
+                size = (image.shape[1], image.shape[0])
+                edited.append(np.array(picture.resize(size, PILImage.Resampling.BILINEAR)))
             described = extractor.describe(np.stack([image, *edited]))
             yield described[:1].expand_as(described[1:]), described[1:]
             if on_progress is not None:
@@ -107,13 +116,3 @@ def pictures_of(path: str | os.PathLike[str], *, count: int = 12, short_side: in
     duration = probe(path).duration
     rate = min(2.0, count / duration) if duration > 0 else 1.0
     yield from islice(read_frames(path, rate=rate, short_side=short_side).images, count)
-
-
-def _edited(image: Image, name: str, seed: int) -> Image:
-    setting = EditSetting(rate=1.0, count=1, seed=seed)
-    copy = next(iter(EDITS[name].transform(iter([image]), setting)))
-    # What lossy compression leaves (the blocks of JPEG are those of video), at the size of the source.
-    buffer = io.BytesIO()
-    PILImage.fromarray(copy).save(buffer, "JPEG", quality=12 if name == "reencode" else 55)
-    size = (image.shape[1], image.shape[0])
-    return np.array(PILImage.open(buffer).convert("RGB").resize(size, PILImage.Resampling.BILINEAR))

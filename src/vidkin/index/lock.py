@@ -46,9 +46,14 @@ def writer_lock(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
     lock = FileLock(folder / LOCK_FILE, thread_local=False)
     with writing(folder):
         if not _acquire(lock, folder, wait):
+            holder = "another process"
+            # Its note is written a moment after it has the lock, so it may be missing.
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                note = json.loads((folder / HOLDER_FILE).read_text(encoding="utf-8"))
+                holder = f"process {note['pid']} on {note['host']} since {note['since']}"
             waited = f" still after {wait:g} s" if wait > 0 else ""
             raise CollectionLockedError(
-                f"{folder} is being written to{waited} by {_holder(folder)}; "
+                f"{folder} is being written to{waited} by {holder}; "
                 "try again later, or wait for it (--wait SECONDS, in Python wait=SECONDS)"
             )
     try:
@@ -99,12 +104,3 @@ def _acquire(lock: BaseFileLock, folder: Path, wait: float) -> bool:
             return True
     except Timeout:
         return False
-
-
-def _holder(folder: Path) -> str:
-    """Description of the process that holds the lock; its note is written a moment later, so it may be missing."""
-    try:
-        note = json.loads((folder / HOLDER_FILE).read_text(encoding="utf-8"))
-        return f"process {note['pid']} on {note['host']} since {note['since']}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "another process"

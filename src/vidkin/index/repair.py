@@ -75,7 +75,14 @@ def repair(
                 with writing(folder):
                     (folder / name).unlink()
                 damaged.append(DamagedPart(str(folder / name), _cause(error)))
-        damaged += _remove_windows(folder)
+        # All windows can be rebuilt.
+        address = windows_address(folder)
+        try:
+            LanceTable(address, session=new_session()).read_through()
+        except CollectionDamagedError as error:
+            with writing(folder):
+                shutil.rmtree(address)
+            damaged.append(DamagedPart(address, _cause(error)))
         store = LanceStore(folder)
         try:
             readable = [record for record in store.videos() if record.status == "ok"]
@@ -107,18 +114,6 @@ def check_files(folder: Path) -> None:
     CommonFrames.open(folder)
     Decisions.open(folder)
     RemovedPaths.open(folder)
-
-
-def _remove_windows(folder: Path) -> list[DamagedPart]:
-    """Remove the table of windows if it cannot be read from end to end. All of it can be rebuilt."""
-    address = windows_address(folder)
-    try:
-        LanceTable(address, session=new_session()).read_through()
-    except CollectionDamagedError as error:
-        with writing(folder):
-            shutil.rmtree(address)
-        return [DamagedPart(address, _cause(error))]
-    return []
 
 
 def _damage_of(store: LanceStore, record: VideoRecord) -> str | None:

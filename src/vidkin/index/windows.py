@@ -43,7 +43,9 @@ def window_vectors(
         least_information: In [0, 1]; 0 gives black frames windows too.
     """
     starts = features.timestamps.double()
-    ends = _frame_ends(starts)
+    # The last frame stands as long as the one before it.
+    last_step = starts[-1:] - starts[-2:-1] if len(starts) > 1 else torch.zeros_like(starts)
+    ends = torch.cat([starts[1:], starts[-1:] + last_step])
     seconds = list(zip(starts.tolist(), ends.tolist(), strict=True))
     informative = features.information >= least_information
     sums: list[torch.Tensor] = []
@@ -95,10 +97,3 @@ def _spans(
             total = vector
             spans.append((at, at))
     return spans
-
-
-def _frame_ends(starts: torch.Tensor) -> torch.Tensor:
-    if len(starts) == 0:
-        return starts
-    final = starts[-1] - starts[-2] if len(starts) > 1 else torch.zeros((), dtype=torch.float64)
-    return torch.cat([starts[1:], (starts[-1] + final)[None]])

@@ -229,7 +229,18 @@ def _encode(
                 shape[1] + shape[1] % 2 * (chroma.width != 64),
             )
             convert = _color_converter(stream)
-        picture = convert(_picture(image, shape, stream.height, stream.width))
+        if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
+            raise InvalidArgumentError(
+                f"frames must be [H, W, 3] uint8, got {list(image.shape)} {image.dtype}"
+            )
+        if image.shape != shape:
+            raise InvalidArgumentError(
+                f"frames must all have the size of the first, {list(shape)}, got {list(image.shape)}"
+            )
+        below, beside = stream.height - shape[0], stream.width - shape[1]
+        if below or beside:
+            image = np.pad(image, ((0, below), (0, beside), (0, 0)), mode="edge")
+        picture = convert(av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24"))
         picture.time_base = unit
         picture.pts = count if times is None else round(next(times, -1.0) / unit)
         if picture.pts <= last:
@@ -264,15 +275,3 @@ def _color_converter(stream: VideoStream) -> Callable[[av.VideoFrame], av.VideoF
         dst_color_range=ColorRange.JPEG if full else ColorRange.MPEG,
         threads=1,
     )
-
-
-def _picture(image: Image, shape: tuple[int, ...], height: int, width: int) -> av.VideoFrame:
-    if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
-        raise InvalidArgumentError(f"frames must be [H, W, 3] uint8, got {list(image.shape)} {image.dtype}")
-    if image.shape != shape:
-        raise InvalidArgumentError(
-            f"frames must all have the size of the first, {list(shape)}, got {list(image.shape)}"
-        )
-    if image.shape[:2] != (height, width):
-        image = np.pad(image, ((0, height - shape[0]), (0, width - shape[1]), (0, 0)), mode="edge")
-    return av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24")

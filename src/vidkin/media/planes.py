@@ -157,10 +157,12 @@ class _Sampler:
             halves = (self._height // 2, self._width // 2)
             sizes = [(self._height, self._width), halves, halves][: 3 if len(planes) >= 3 else 1]
             item = 1 if self._bits == 8 else 2
-            self._grids = [
-                _points(plane.height, plane.width, plane.line_size // item, *size)
-                for plane, size in zip(planes, sizes, strict=False)
-            ]
+            self._grids = []
+            for plane, (height, width) in zip(planes, sizes, strict=False):
+                # The middle pixels of the cells, in lines that may be longer than the picture.
+                down = ((np.arange(height) + 0.5) * plane.height / height).astype(np.intp)
+                across = ((np.arange(width) + 0.5) * plane.width / width).astype(np.intp)
+                self._grids.append((down[:, None] * (plane.line_size // item) + across).ravel())
         outs = (luma, *chroma)
         for plane, grid, out in zip(planes, self._grids, outs, strict=False):
             if self._bits == 8:
@@ -179,10 +181,3 @@ def _bits(name: str) -> int:
     if depth == "":
         return 8
     return int(depth) if depth.isdecimal() and 8 < int(depth) <= 16 else 0
-
-
-def _points(rows: int, columns: int, line: int, height: int, width: int) -> NDArray[np.intp]:
-    """The middle pixels of the cells of a grid, as places in memory with lines of ``line`` samples."""
-    down = ((np.arange(height) + 0.5) * rows / height).astype(np.intp)
-    across = ((np.arange(width) + 0.5) * columns / width).astype(np.intp)
-    return (down[:, None] * line + across).ravel()

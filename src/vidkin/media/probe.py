@@ -109,7 +109,16 @@ def probe(path: str | os.PathLike[str], *, on_read: Callable[[], None] = lambda:
         reader = PictureReader(name, container, stream, on_read=on_read)
         first = next(reader.pictures())[1]
         base = reader.base or 0
-        end = _end_near_the_stated(reader)
+        # The end of the last packet, near the end that is stated, if seeking works.
+        end = None
+        if container.duration is not None:
+            seconds = ((container.start_time or 0) + container.duration) / av.time_base - TAIL
+            try:
+                container.seek(max(0, int(seconds / reader.tick)), stream=reader.stream)
+            except av.error.FFmpegError:
+                end = None
+            else:
+                end = _last_end(reader)[0]
         if end is None or end <= base:
             with open_video(name, threads=1) as (whole, same):
                 everything = PictureReader(name, whole, same, on_read=on_read)
@@ -185,19 +194,6 @@ def _goes_on(container: InputContainer, seconds: float) -> bool:
     except av.error.FFmpegError:
         return False
     return False
-
-
-def _end_near_the_stated(reader: PictureReader) -> int | None:
-    """End of the last packet in units of the stream, found by seeking; None if seeking does not work."""
-    container = reader.container
-    if container.duration is None:
-        return None
-    seconds = ((container.start_time or 0) + container.duration) / av.time_base - TAIL
-    try:
-        container.seek(max(0, int(seconds / reader.tick)), stream=reader.stream)
-    except av.error.FFmpegError:
-        return None
-    return _last_end(reader)[0]
 
 
 def _last_end(reader: PictureReader) -> tuple[int | None, int]:

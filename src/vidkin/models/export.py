@@ -65,13 +65,23 @@ def export_model(model: Encoder, path: str | os.PathLike[str], *, format: Export
             f"exporting to ONNX needs {' and '.join(missing)}; install with: pip install 'vidkin[export]'"
         )
     about = json.dumps({**model.config.to_mapping(), "class_names": list(model.class_names)})
+    config = model.config
+    shape = (3, config.size, config.size)
+    clips = (config.frames, *shape) if config.takes_clips else shape
+    # Two, because a batch of one would be exported as a fixed size.
+    inputs: tuple[torch.Tensor, ...] = (torch.rand(2, *clips, device=model.device),)
+    shapes: dict[str, Any] = {"inputs": {0: torch.export.Dim("batch", min=1)}}
+    if config.kind == "clip":
+        inputs += (torch.full((2,), config.frames, device=model.device),)
+        shapes["lengths"] = dict(shapes["inputs"])
     training = model.training
     model.eval()
     try:
         with warnings.catch_warnings():
             # Both exporters warn about their own internals.
             warnings.simplefilter("ignore")
-            program = _trace(model)
+            with torch.no_grad():
+                program = torch.export.export(_Exported(model), inputs, dynamic_shapes=shapes)
             if format == "torch":
                 # The archive stores the name under which it is written, so a temporary name is not possible.
                 torch.export.save(program, os.fspath(target), extra_files={"vidkin.json": about})
@@ -97,21 +107,6 @@ class _Exported(nn.Module):
         if isinstance(self.model, VolumeNetwork):
             return self.model.embed(inputs), self.model.classify(inputs)
         return self.model.embed(inputs, lengths)
-
-
-def _trace(model: Encoder) -> torch.export.ExportedProgram:
-    config = model.config
-    shape = (3, config.size, config.size)
-    clips = (config.frames, *shape) if config.takes_clips else shape
-    # Two, because a batch of one would be exported as a fixed size.
-    inputs: tuple[torch.Tensor, ...] = (torch.rand(2, *clips, device=model.device),)
-    batch = torch.export.Dim("batch", min=1)
-    shapes: dict[str, Any] = {"inputs": {0: batch}}
-    if config.kind == "clip":
-        inputs += (torch.full((2,), config.frames, device=model.device),)
-        shapes["lengths"] = {0: batch}
-    with torch.no_grad():
-        return torch.export.export(_Exported(model), inputs, dynamic_shapes=shapes)
 
 
 def _save_onnx(program: torch.export.ExportedProgram, model: Encoder, target: Path, about: str) -> None:

@@ -27,29 +27,21 @@ def inspect_index(folder: Path) -> tuple[Finding, ...]:
         return ()
     try:
         with Index.open(folder.expanduser(), create=False, read_only=True) as index:
-            return (_inspect_files(index), *_inspect_model(index))
+            check_files(index.path)
+            findings = [Finding(INDEX_FILES, "ok", "complete; --repair also reads all of them")]
+            missing = index.store.missing()
+            if missing:
+                first, cause = next(iter(missing.items()))
+                text = (
+                    f"parts of {number(len(missing), 'video')} are missing, for example of "
+                    f"{index.store.get(first).path}: {cause}; run `vidkin index` with these videos to rebuild them"
+                )
+                findings = [Finding(INDEX_FILES, "broken", text)]
+            if index.extractor_name.startswith("model:"):
+                try:
+                    findings.append(Finding(_MODEL, "ok", index.extractor.fingerprint))
+                except VidkinError as error:
+                    findings.append(Finding(_MODEL, "broken", str(error)))
+            return tuple(findings)
     except CollectionDamagedError as error:
         return (Finding(INDEX_FILES, "broken", str(error)),)
-
-
-def _inspect_files(index: Index) -> Finding:
-    check_files(index.path)
-    missing = index.store.missing()
-    if not missing:
-        return Finding(INDEX_FILES, "ok", "complete; --repair also reads all of them")
-    first, cause = next(iter(missing.items()))
-    return Finding(
-        INDEX_FILES,
-        "broken",
-        f"parts of {number(len(missing), 'video')} are missing, for example of {index.store.get(first).path}: {cause}; "
-        "run `vidkin index` with these videos to rebuild them",
-    )
-
-
-def _inspect_model(index: Index) -> tuple[Finding, ...]:
-    if not index.extractor_name.startswith("model:"):
-        return ()
-    try:
-        return (Finding(_MODEL, "ok", index.extractor.fingerprint),)
-    except VidkinError as error:
-        return (Finding(_MODEL, "broken", str(error)),)

@@ -138,15 +138,10 @@ def _find(name: str) -> tuple[DetectorFactory, str, str | None]:
 
 def _setting_types(factory: DetectorFactory) -> dict[str, type]:
     """The settings that a factory takes, and what their texts are converted to."""
-    parameters = inspect.signature(factory, eval_str=True).parameters.values()
-    return {
-        parameter.name: _setting_type(parameter.annotation)
-        for parameter in parameters
-        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "model"
-    }
-
-
-def _setting_type(annotation: object) -> type:
-    """The type that the text of a setting is converted to: int, float or str, also of a union with others."""
-    choices = get_args(annotation) or (annotation,)
-    return next((kind for kind in (int, float) if kind in choices), str)
+    types: dict[str, type] = {}
+    for parameter in inspect.signature(factory, eval_str=True).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "model":
+            # int, float or str, also of a union with others
+            choices = get_args(parameter.annotation) or (parameter.annotation,)
+            types[parameter.name] = next((kind for kind in (int, float) if kind in choices), str)
+    return types

@@ -42,7 +42,9 @@ def merge_short_shots(detection: ShotDetection, min_length: float) -> ShotDetect
         is_first, is_last = place == 0, place == len(shots) - 1
         goes_back = is_last or (not is_first and shots[place].confidence <= shots[place + 1].confidence)
         first = place - 1 if goes_back else place
-        shots[first : first + 2] = [_join(shots[first], shots[first + 1])]
+        one, two = shots[first : first + 2]
+        joined = replace(one, end=two.end, end_frame=two.end_frame, critical=two.critical)
+        shots[first : first + 2] = [joined]
     opened = {shot.start_frame for shot in shots}
     cuts = tuple(cut for cut in detection.cuts if cut.frame in opened)
     return replace(detection, shots=tuple(shots), cuts=cuts)
@@ -50,7 +52,3 @@ def merge_short_shots(detection: ShotDetection, min_length: float) -> ShotDetect
 
 def _is_short(shot: Shot, min_length: float) -> bool:
     return shot.end - shot.start < min_length - _TOLERANCE
-
-
-def _join(first: Shot, second: Shot) -> Shot:
-    return replace(first, end=second.end, end_frame=second.end_frame, critical=second.critical)

@@ -118,7 +118,8 @@ def train_shots(
         MediaError: A video cannot be read.
         TrainingError: The loss is no longer a finite number.
     """
-    plan = recipe if isinstance(recipe, ShotPlan) else _load(recipe)
+    plan = recipe if isinstance(recipe, ShotPlan) else load_shot_recipe(recipe, method="learned")
+    assert isinstance(plan, ShotPlan)
     source = os.path.basename(labels) if isinstance(labels, str | os.PathLike) else ""
     annotations = list(read_shot_annotations(labels) if isinstance(labels, str | os.PathLike) else labels)
     held_out = annotations[_FIT_EVERY - 1 :: _FIT_EVERY]
@@ -209,12 +210,6 @@ class _Video:
     annotation: VideoAnnotation
     features: NDArray[np.float32] | None
     frames: VideoFrames | None
-
-
-def _load(recipe: PathLike | Mapping[str, Any] | None) -> ShotPlan:
-    plan = load_shot_recipe(recipe, method="learned")
-    assert isinstance(plan, ShotPlan)
-    return plan
 
 
 def _read(

@@ -274,17 +274,13 @@ def _fitted_line(evidence: EvidenceMap, run: Run, speeds: Sequence[float]) -> Li
         weighed = weight * centered
         speed = weighed.dot(place).item() / weighed.dot(centered).item()
         speed = min(max(speed, 0.8 * min(speeds)), 1.25 * max(speeds))
-        speed = _snapped(speed, speeds, evidence, (times[-1] - times[0]).item())
+        span = (times[-1] - times[0]).item()
+        # Speed 1, or the nearest of the given ones, where the run is too short to tell it from what was fitted.
+        for known in (1.0, min(speeds, key=lambda item: abs(item - speed))):
+            if abs(speed - known) * span <= max(evidence.target_period, known * evidence.query_period) / 2:
+                speed = known
+                break
     return Line(speed, weight.dot(place).item() - speed * middle)
-
-
-def _snapped(speed: float, speeds: Sequence[float], evidence: EvidenceMap, span: float) -> float:
-    """Speed 1, or the nearest of the given ones, where the run is too short to tell it from what was fitted."""
-    for known in (1.0, min(speeds, key=lambda item: abs(item - speed))):
-        drift = abs(speed - known) * span
-        if drift <= max(evidence.target_period, known * evidence.query_period) / 2:
-            return known
-    return speed
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,14 @@ class LearnedScorer:
             return PairScore(0.0, (), torch.zeros_like(whole))
         if shorter.itself is None:
             shorter.itself = self._compare(shorter, shorter)[0]
-        score = self._calibrate(raw, shorter.itself)
+        median, high = self.unrelated
+        if raw <= high:
+            score = _UNRELATED * min(1.0, max(0.0, (raw - median) / (high - median)))
+        elif shorter.itself <= high:
+            score = _UNRELATED  # it is not even sure of the video itself
+        else:
+            above = (raw - high) / (shorter.itself - high)
+            score = min(1.0, _UNRELATED + (1.0 - _UNRELATED) * above)
         span = max(shorter.itself - self.unrelated[0], 1e-6) / 2
         sure = ((learned - self.unrelated[0]) / span).clamp(0, 1)
         frame_map = whole * (sure.T if is_swapped else sure)
@@ -174,14 +181,6 @@ class LearnedScorer:
         starts = torch.arange(0, columns - width + rows, rows).clamp(max=columns - width)
         windows = learned[:, starts[:, None] + torch.arange(width)]
         return float(self.comparator.video_score(windows.transpose(0, 1)).max())
-
-    def _calibrate(self, raw: float, itself: float) -> float:
-        median, high = self.unrelated
-        if raw <= high:
-            return _UNRELATED * min(1.0, max(0.0, (raw - median) / (high - median)))
-        if itself <= high:
-            return _UNRELATED  # it is not even sure of the video itself
-        return min(1.0, _UNRELATED + (1.0 - _UNRELATED) * (raw - high) / (itself - high))
 
 
 @dataclass(slots=True)

@@ -84,7 +84,8 @@ def train(
         from vidkin.training import available_recipes, show_recipe
 
     if recipe is None and not show:
-        _list(available_recipes(), json)
+        hint = "`vidkin train NAME` trains one; `vidkin train --show NAME` prints it as a file to edit."
+        list_recipes(available_recipes(), "vidkin.training", "recipes", hint, json=json)
         return
     chosen = _chosen(recipe or available_recipes()[0], data or [], settings or [])
     if show:
@@ -100,9 +101,13 @@ def train(
     from vidkin.training import train as train_model
 
     with meter(f"training {chosen.name}") as bar:
-        report = train_model(
-            chosen, output=folder, resume=resume, on_progress=lambda progress: _show(bar, progress)
-        )
+
+        def show_progress(progress: TrainingProgress) -> None:
+            terms = [f"{name} {value:.3f}" for name, value in progress.terms.items() if name != "gradient"]
+            detail = "reading items" if progress.phase == "reading" else "  ".join(terms)
+            bar.update(progress.done, progress.total, detail=detail)
+
+        report = train_model(chosen, output=folder, resume=resume, on_progress=show_progress)
         labeled = chosen.data.kind == "labeled"
         drawn = _draw(bar, chosen, folder) if picture and labeled else None
     if json:
@@ -153,30 +158,31 @@ def _chosen(source: str, data: Sequence[str], settings: Sequence[str]) -> Recipe
     return load_recipe(tables)
 
 
+def list_recipes(names: Sequence[str], package: str, folder: str, hint: str, *, json: bool) -> None:
+    """Print the recipes of a package with the comment in their first lines, which describes them.
+
+    Args:
+        names: Of the recipes.
+        package, folder: Where their files are.
+        hint: What to do with one.
+        json: Print a document instead.
+    """
+    if json:
+        print_json({"recipes": list(names)})
+        return
+    files = resources.files(package) / folder
+    firsts = [(files / f"{name}.toml").read_text("utf-8").splitlines()[0] for name in names]
+    rows = [[name, first.removeprefix("# ")] for name, first in zip(names, firsts, strict=True)]
+    table("Recipes that come with vidkin", [("name", "left"), ("", "left")], rows)
+    note(hint)
+
+
 def toml_or_text(text: str) -> Any:
     """The value of a TOML literal; anything else, such as a bare word, is text."""
     try:
         return parse_toml(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
-
-
-def _list(names: Sequence[str], json: bool) -> None:
-    if json:
-        print_json({"recipes": list(names)})
-        return
-    files = resources.files("vidkin.training") / "recipes"
-    # The first line of a recipe is a comment that describes it.
-    firsts = [(files / f"{name}.toml").read_text("utf-8").splitlines()[0] for name in names]
-    rows = [[name, first.removeprefix("# ")] for name, first in zip(names, firsts, strict=True)]
-    table("Recipes that come with vidkin", [("name", "left"), ("", "left")], rows)
-    note("`vidkin train NAME` trains one; `vidkin train --show NAME` prints it as a file to edit.")
-
-
-def _show(bar: Meter, progress: TrainingProgress) -> None:
-    terms = [f"{name} {value:.3f}" for name, value in progress.terms.items() if name != "gradient"]
-    detail = "reading items" if progress.phase == "reading" else "  ".join(terms)
-    bar.update(progress.done, progress.total, detail=detail)
 
 
 def _draw(bar: Meter, recipe: Recipe, folder: Path) -> Path | None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import tomllib
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from vidkin.cli.console import meter, note, path_text, say, table
-from vidkin.cli.models.train import toml_or_text
+from vidkin.cli.models.train import list_recipes, toml_or_text
 from vidkin.cli.options import JsonOption, parse_setting
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import number
 
 if TYPE_CHECKING:
-    from vidkin.cli.console import Meter
     from vidkin.shots.baselines.deep_sbd.recipe import SegmentPlan
     from vidkin.shots.train import ShotTrainingProgress
 
@@ -76,10 +74,13 @@ def train_shots(
     Without LABELS.json the recipes that come with vidkin are listed.
     """
     from vidkin.shots.baselines.deep_sbd.recipe import SegmentPlan
-    from vidkin.shots.training_recipes import load_shot_recipe, show_shot_recipe
+    from vidkin.shots.training_recipes import available_shot_recipes, load_shot_recipe, show_shot_recipe
 
     if labels is None and not show:
-        _list(json)
+        hint = (
+            "`vidkin train-shots LABELS.json --recipe NAME` trains one; `--show` prints it as a file to edit."
+        )
+        list_recipes(available_shot_recipes(), "vidkin.shots", "data", hint, json=json)
         return
     plan = load_shot_recipe(recipe, method=method)
     changes = [*(settings or []), *([f"shots.rate={rate}"] if rate is not None else [])]
@@ -94,9 +95,12 @@ def train_shots(
     from vidkin.shots.train import train_shots as train
 
     with meter("training") as bar:
-        report = train(
-            labels, plan, output=output, resume=resume, on_progress=lambda progress: _show(bar, progress)
-        )
+
+        def show_progress(progress: ShotTrainingProgress) -> None:
+            terms = (f"{name} {value:.3f}" for name, value in progress.terms.items() if name != "gradient")
+            bar.update(progress.done, progress.total, detail=progress.video or "  ".join(terms))
+
+        report = train(labels, plan, output=output, resume=resume, on_progress=show_progress)
     if report.collapsed:
         note(
             "All embeddings are nearly equal, so the model is of no use: choose another loss (radial_detached, "
@@ -164,25 +168,3 @@ def _changed(shown: str, settings: list[str]) -> dict[str, Any]:
             )
         content[where][field] = toml_or_text(value)
     return content
-
-
-def _list(json: bool) -> None:
-    from vidkin.shots.training_recipes import available_shot_recipes
-
-    names = available_shot_recipes()
-    if json:
-        print_json({"recipes": list(names)})
-        return
-    files = resources.files("vidkin.shots") / "data"
-    # The first line of a recipe is a comment that describes it.
-    firsts = [(files / f"{name}.toml").read_text("utf-8").splitlines()[0] for name in names]
-    rows = [[name, first.removeprefix("# ")] for name, first in zip(names, firsts, strict=True)]
-    table("Recipes that come with vidkin", [("name", "left"), ("", "left")], rows)
-    note(
-        "`vidkin train-shots LABELS.json --recipe NAME` trains one; with `--show` it is printed as a file to edit."
-    )
-
-
-def _show(bar: Meter, progress: ShotTrainingProgress) -> None:
-    terms = (f"{name} {value:.3f}" for name, value in progress.terms.items() if name != "gradient")
-    bar.update(progress.done, progress.total, detail=progress.video or "  ".join(terms))

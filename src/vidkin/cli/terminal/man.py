@@ -50,21 +50,18 @@ def write_man_page(program: Any) -> str:
         for title, one in (
             [(name, command)] if inner is None else [(f"{name} {n}", c) for n, c in inner.items()]
         ):
-            lines += [f".SS vidkin {_roff(title)} {_roff(_arguments(one))}", _roff(_paragraph(one.help))]
+            names = [
+                str(part.metavar or part.name) + ("..." if part.nargs == -1 else "")
+                for part in one.params
+                if part.param_type_name == "argument"
+            ]
+            usage = " ".join([title, "[options]", *names])
+            lines += [f".SS vidkin {_roff(usage)}", _roff(_paragraph(one.help))]
             lines += _options(one)
     lines += [".SH EXIT STATUS", *_listed(_EXIT_STATUS)]
     lines += [".SH ENVIRONMENT", *_listed([("VIDKIN_INDEX", "Folder of the index.")])]
     lines += [".SH FILES", *_listed(_FILES)]
     return "\n".join(line for line in lines if line) + "\n"
-
-
-def _arguments(command: Any) -> str:
-    names = [
-        str(part.metavar or part.name) + ("..." if part.nargs == -1 else "")
-        for part in command.params
-        if part.param_type_name == "argument"
-    ]
-    return " ".join(["[options]", *names])
 
 
 def _options(command: Any) -> Iterator[str]:

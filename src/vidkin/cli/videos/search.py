@@ -118,7 +118,14 @@ def search(
     if form is OutputFormat.TABLE and not offset and collection.manifest.extractor == "classical":
         unmatched = [document["query"] for document in documents if _is_unmatched(document)]
         if unmatched and paths:
-            _suggest_features(unmatched[0], os.path.commonpath([os.path.dirname(path) for path in paths]))
+            words = ["--index", "views.vidkin"]
+            folder = printable(os.path.commonpath([os.path.dirname(path) for path in paths]))
+            clip = printable(os.fspath(unmatched[0]))
+            note(
+                "Crops, borders, split screens and insets are found with the features of --extractor vidkin:\n"
+                f"`vidkin {shlex.join(['index', folder, *words, '--extractor', 'vidkin'])}`\n"
+                f"`vidkin {shlex.join(['search', clip, *words])}`"
+            )
     failed = sum("error" in document for document in documents)
     if failed:
         raise typer.Exit(Status.SOME_FAILED if failed < len(queries) else Status.NOTHING_USABLE)
@@ -154,13 +161,3 @@ def _print(
 def _is_unmatched(document: Mapping[str, Any]) -> bool:
     """Whether a search found nothing similar."""
     return "error" not in document and all(match["score"] < UNRELATED for match in document["matches"])
-
-
-def _suggest_features(query: Path, folder: str) -> None:
-    """The two commands that search again with features that see parts of the picture."""
-    words = ["--index", "views.vidkin"]
-    note(
-        "Crops, borders, split screens and insets are found with the features of --extractor vidkin:\n"
-        f"`vidkin {shlex.join(['index', printable(folder), *words, '--extractor', 'vidkin'])}`\n"
-        f"`vidkin {shlex.join(['search', printable(os.fspath(query)), *words])}`"
-    )

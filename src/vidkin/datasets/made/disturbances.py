@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from vidkin.datasets.made.scenes import Pictures
@@ -101,14 +103,6 @@ def _overlay(pictures: Pictures, random: np.random.Generator, edge: int) -> Pict
     return pictures
 
 
-def _pop_up(pictures: Pictures, random: np.random.Generator) -> Pictures:
-    return _overlay(pictures, random, 1)
-
-
-def _logo_fade(pictures: Pictures, random: np.random.Generator) -> Pictures:
-    return _overlay(pictures, random, int(random.integers(5, 20)))
-
-
 def _exposure(pictures: Pictures, random: np.random.Generator) -> Pictures:
     """The camera corrects its exposure within some frames."""
     start, span = int(random.integers(1, len(pictures) - 4)), int(random.integers(2, 20))
@@ -118,12 +112,12 @@ def _exposure(pictures: Pictures, random: np.random.Generator) -> Pictures:
     return pictures
 
 
-_WAYS = {
+_WAYS: dict[str, Callable[[Pictures, np.random.Generator], Pictures]] = {
     "flash": _flash,
     "compression": _compression,
     "dropped": _dropped,
     "repeated": _repeated,
-    "pop-up": _pop_up,
-    "logo fade": _logo_fade,
+    "pop-up": lambda pictures, random: _overlay(pictures, random, 1),
+    "logo fade": lambda pictures, random: _overlay(pictures, random, int(random.integers(5, 20))),
     "exposure": _exposure,
 }

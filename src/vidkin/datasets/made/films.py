@@ -231,7 +231,9 @@ class _FilmComposer:
     def _change(self, view: _View, length: int, following: _View) -> float:
         """1 - correlation of small luma over the join."""
         before, after = view.pictures(length - 1, 1)[0, 0], following.pictures(0, 1)[0, 0]
-        one, two = (_small(picture) for picture in (before, after))
+        rows = np.linspace(0, before.shape[0] - 1, 36).astype(int)[:, None]
+        columns = np.linspace(0, before.shape[1] - 1, 64).astype(int)[None]
+        one, two = (picture[rows, columns] - picture.mean() for picture in (before, after))
         norm = np.sqrt((one * one).sum() * (two * two).sum())
         return 1.0 - float((one * two).sum() / norm) if norm > 1e-3 else 0.0
 
@@ -311,11 +313,3 @@ class _FilmComposer:
 _NEUTRAL = 128.0
 # A fade out and in again is one transition where the ground between stands no longer than this many frames.
 _ONE_FADE = 8
-
-
-def _small(picture: NDArray[np.float32]) -> NDArray[np.float32]:
-    """[H, W] as about [36, 64] without its mean."""
-    rows = np.linspace(0, picture.shape[0] - 1, 36).astype(int)
-    columns = np.linspace(0, picture.shape[1] - 1, 64).astype(int)
-    small: NDArray[np.float32] = picture[rows[:, None], columns[None]] - picture.mean()
-    return small

@@ -227,8 +227,19 @@ def _takes(
     generator: np.random.Generator,
 ) -> list[_Take]:
     critical, toys = max(1, round(count / 3)), max(1, round(count / 6))
-    takes = [_critical_take(deck.deal(), files, part, generator) for _ in range(critical)]
-    takes += [_toy_take(files, part, generator) for _ in range(toys)]
+    takes: list[_Take] = []
+    for _ in range(critical):
+        activity = deck.deal()
+        before = [a.end + 0.1 for a in ACTIVITIES if a.place == activity.place and a.end <= activity.start]
+        calm_from = max([_bounds(activity.place, part)[0], *before])
+        start = max(calm_from, activity.start - generator.uniform(*_CALM_BEFORE))
+        end = activity.end - generator.uniform(0.0, 0.2) * (activity.end - activity.start)
+        takes.append(_Take(files[HIGHLIGHT_PLACES[activity.place]], start, end, activity.start))
+    for _ in range(toys):
+        name, seconds = _TOYS[part][generator.integers(len(_TOYS[part]))]
+        length = min(generator.uniform(*_CALM_ALONE), seconds)
+        start = generator.uniform(0.0, seconds - length)
+        takes.append(_Take(files[name], start, start + length, None))
     calm = [(place, stretch) for place in places for stretch in _calm(place, part)]
     for _ in range(count - critical - toys):
         # Places are drawn first: the room has most of the stretches.
@@ -249,25 +260,6 @@ def _takes(
         if fewest == 0:
             break
     return best
-
-
-def _critical_take(
-    activity: Activity, files: Mapping[str, Path], part: Part, generator: np.random.Generator
-) -> _Take:
-    calm_from = max(
-        [_bounds(activity.place, part)[0]]
-        + [a.end + 0.1 for a in ACTIVITIES if a.place == activity.place and a.end <= activity.start]
-    )
-    start = max(calm_from, activity.start - generator.uniform(*_CALM_BEFORE))
-    end = activity.end - generator.uniform(0.0, 0.2) * (activity.end - activity.start)
-    return _Take(files[HIGHLIGHT_PLACES[activity.place]], start, end, activity.start)
-
-
-def _toy_take(files: Mapping[str, Path], part: Part, generator: np.random.Generator) -> _Take:
-    name, seconds = _TOYS[part][generator.integers(len(_TOYS[part]))]
-    length = min(generator.uniform(*_CALM_ALONE), seconds)
-    start = generator.uniform(0.0, seconds - length)
-    return _Take(files[name], start, start + length, None)
 
 
 def _write(path: Path, takes: Sequence[_Take], rate: int, generator: np.random.Generator) -> VideoAnnotation:

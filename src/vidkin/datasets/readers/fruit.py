@@ -51,24 +51,23 @@ def read_fruit(source: str | os.PathLike[str], *, validation: float = 0.0) -> La
                     group=f"{variety.name}/{path.stem}",
                     split="test" if place else "train",
                 )
-                items += [item] if place or not validation else _divided(item, validation)
+                if place or not validation:
+                    items.append(item)
+                    continue
+                info = probe(item.path)
+                frames = round(info.duration * info.frame_rate)
+                count = round(frames * (1 - validation))
+                if not 0 < count < frames:
+                    raise InvalidArgumentError(
+                        f"validation {validation} leaves {count} of the {frames} frames of {item.path} to train; "
+                        "give a share that leaves frames on both sides"
+                    )
+                # Halfway between two frames, so that rounding of times moves none to the other side.
+                middle = (count - 0.5) / info.frame_rate
+                items += [
+                    replace(item, end=middle, group=f"{item.group}/before"),
+                    replace(item, start=middle, group=f"{item.group}/after", split="validation"),
+                ]
     if not items:
         raise DatasetError(f"{folder}: has no category/variety/axis*.mp4; make it from {_WHERE}")
     return LabelledSet("fruit", "video", tuple(items), folder)
-
-
-def _divided(item: LabelledItem, share: float) -> list[LabelledItem]:
-    info = probe(item.path)
-    frames = round(info.duration * info.frame_rate)
-    count = round(frames * (1 - share))
-    if not 0 < count < frames:
-        raise InvalidArgumentError(
-            f"validation {share} leaves {count} of the {frames} frames of {item.path} to train; "
-            "give a share that leaves frames on both sides"
-        )
-    # Halfway between two frames, so that rounding of times moves none to the other side.
-    middle = (count - 0.5) / info.frame_rate
-    return [
-        replace(item, end=middle, group=f"{item.group}/before"),
-        replace(item, start=middle, group=f"{item.group}/after", split="validation"),
-    ]

@@ -100,7 +100,20 @@ def read_head_pose(
     if there and len(there) < len(_POSES):
         missing = sorted(set(_POSES) - set(there))
         raise DatasetError(f"{folder}: has {', '.join(there)} but lacks {', '.join(missing)}; get {_WHERE}")
-    items = list(_sorted_by_hand(folder) if there else _by_angle(folder, names, front, widest, negative))
+    if there:
+        items = [
+            LabelledItem(
+                path=path,
+                category=pose,
+                subcategory=subject.name,
+                group=path.relative_to(folder).as_posix(),
+            )
+            for pose in _POSES
+            for subject in list_folders(folder / pose)
+            for path in iter_files(subject, IMAGE_EXTENSIONS, deep=True)
+        ]
+    else:
+        items = list(_by_angle(folder, names, front, widest, negative))
     if not items:
         raise DatasetError(
             f"{folder}: has neither {', '.join(_POSES)} folders nor photographs with names like {pattern}; get {_WHERE}"
@@ -112,14 +125,6 @@ def read_head_pose(
         return labelled
     train = make_split(labelled.part("train"), by="item", test=0.0, validation=validation, seed=seed)
     return labelled.with_items((*train.items, *labelled.part("test").items))
-
-
-def _sorted_by_hand(folder: Path) -> Iterator[LabelledItem]:
-    for pose in _POSES:
-        for subject in list_folders(folder / pose):
-            for path in iter_files(subject, IMAGE_EXTENSIONS, deep=True):
-                group = path.relative_to(folder).as_posix()
-                yield LabelledItem(path=path, category=pose, subcategory=subject.name, group=group)
 
 
 def _by_angle(

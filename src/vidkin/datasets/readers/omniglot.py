@@ -78,7 +78,11 @@ def read_omniglot(
             category=alphabet,
             subcategory=character,
             group=f"drawer {drawer}",
-            split=_side(int(drawer), train, validation),
+            split="test"
+            if int(drawer) > train + validation
+            else "validation"
+            if int(drawer) > train
+            else "train",
         )
         for (alphabet, character, drawer), (path, member) in sorted(found.items())
     ]
@@ -109,9 +113,3 @@ def _drawings(folder: Path, kind: str) -> Iterator[tuple[Path, str, re.Match[str
             match = _MEMBER.search(name)
             if match is not None and not name.startswith("__MACOSX"):
                 yield path, name, match
-
-
-def _side(drawer: int, train: int, validation: int) -> str:
-    if drawer <= train:
-        return "train"
-    return "validation" if drawer <= train + validation else "test"

@@ -100,7 +100,7 @@ def write_shot_annotations(path: PathLike, annotations: Sequence[VideoAnnotation
         "format": _FORMAT,
         "videos": [
             {
-                "video": _relative(annotation.video, folder),
+                "video": (video.relative_to(folder) if video.is_relative_to(folder) else video).as_posix(),
                 "fps": annotation.fps,
                 "shots": [
                     {
@@ -112,6 +112,7 @@ def write_shot_annotations(path: PathLike, annotations: Sequence[VideoAnnotation
                 ],
             }
             for annotation in annotations
+            for video in (annotation.video.absolute(),)
         ],
     }
     write_text(target, json.dumps(document, indent=1) + "\n")
@@ -186,9 +187,3 @@ def _frame(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
         raise InvalidArgumentError(f"frames must be whole numbers, got {value!r}")
     return int(value)
-
-
-def _relative(video: Path, folder: Path) -> str:
-    absolute = video.absolute()
-    inside = absolute.is_relative_to(folder)
-    return (absolute.relative_to(folder) if inside else absolute).as_posix()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -148,7 +148,12 @@ def find_soccernet_halves(folder: PathLike) -> list[SoccerNetHalf]:
     for labels in games:
         cameras = labels.with_name(_CAMERAS)
         for half in (1, 2):
-            videos = list(_videos(labels.parent, half))
+            videos = [
+                path
+                for name in (f"{half}_224p", f"{half}_720p", str(half))
+                for extension in (".mkv", ".mp4")
+                if (path := labels.parent / f"{name}{extension}").is_file()
+            ]
             if videos:
                 found.append(SoccerNetHalf(videos[0], half, labels, cameras if cameras.is_file() else None))
     if not found:
@@ -193,14 +198,6 @@ def read_soccernet_half(
         events=events,
         before=before,
     )
-
-
-def _videos(game: Path, half: int) -> Iterator[Path]:
-    for name in (f"{half}_224p", f"{half}_720p", str(half)):
-        for extension in (".mkv", ".mp4"):
-            path = game / f"{name}{extension}"
-            if path.is_file():
-                yield path
 
 
 def _critical_part(

@@ -81,10 +81,11 @@ def evaluate_benchmark(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -
         queries, skipped = int(there.sum()), len(benchmark.queries) - int(there.sum())
         figures.append(Figure(task.name, float(values[there].mean()), queries, skipped))
         if benchmark.groups:
-            means = [
-                float(values[rows].mean())
-                for rows in _members(benchmark.groups, scores.queries, there).values()
-            ]
+            members: dict[str, list[int]] = {}  # group -> rows of its queries that have a figure
+            for row, query in enumerate(scores.queries):
+                if query in benchmark.groups and bool(there[row]):
+                    members.setdefault(benchmark.groups[query], []).append(row)
+            means = [float(values[rows].mean()) for rows in members.values()]
             mean = sum(means) / len(means) if means else float("nan")
             figures.append(Figure(f"{task.name}, mean of {len(means)} groups", mean, queries, skipped))
         micro = measures.micro_average_precision(scores.scores, relevance, valid=valid)
@@ -140,12 +141,3 @@ def _truth(task: RetrievalTask, scores: BenchmarkScores) -> tuple[torch.Tensor, 
         if query in columns:
             valid[row, columns[query]] = False
     return relevance & valid, valid
-
-
-def _members(groups: Mapping[str, str], queries: Sequence[str], there: torch.Tensor) -> dict[str, list[int]]:
-    """Group -> rows of its queries that have a figure."""
-    members: dict[str, list[int]] = {}
-    for row, query in enumerate(queries):
-        if query in groups and bool(there[row]):
-            members.setdefault(groups[query], []).append(row)
-    return members

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from vidkin.experiments.copies.scores import CopyFigures, GroupFigures
+from vidkin.experiments.copies.scores import GroupFigures
 from vidkin.experiments.copies.study import CopyReport
 
 __all__ = ["as_page"]
@@ -25,6 +25,16 @@ def as_page(
     ]
     for figures in report.figures:
         lines += ["", f"## {figures.system}", ""]
+        spent = figures.costs
+        costs = (
+            []
+            if spent is None
+            else [
+                f"Indexed in {spent.index_seconds:.1f} s, {spent.bytes_per_hour / 1e6:.1f} MB for an hour of video; "
+                f"a query takes {spent.search_seconds:.2f} s. Lowest score of a video with itself: "
+                f"{spent.identical:.4f}.\n"
+            ]
+        )
         lines += _groups((figures.everything, *figures.families))
         lines += [
             "",
@@ -33,7 +43,7 @@ def as_page(
                 f"({', '.join(kind.highest_pair)}); {kind.above} are {kind.threshold:g} or more.\n"
                 for kind in figures.unrelated
             ],
-            *_costs(figures),
+            *costs,
             "",
             *_groups(figures.edits),
         ]
@@ -71,13 +81,3 @@ def _groups(groups: Iterable[GroupFigures]) -> list[str]:
         cells.append(f"{boxes.query:.2f}, {boxes.copy:.2f}" if boxes else "")
         lines.append("| " + " | ".join(cells) + " |")
     return lines
-
-
-def _costs(figures: CopyFigures) -> list[str]:
-    if figures.costs is None:
-        return []
-    costs = figures.costs
-    return [
-        f"Indexed in {costs.index_seconds:.1f} s, {costs.bytes_per_hour / 1e6:.1f} MB for an hour of video; a query "
-        f"takes {costs.search_seconds:.2f} s. Lowest score of a video with itself: {costs.identical:.4f}.\n"
-    ]

@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw
 
 from vidkin.experiments.copies.gallery import GalleryVideo
 from vidkin.experiments.copies.places import PlacedSegment, place_segments
-from vidkin.experiments.copies.scores import CopyFigures, GroupFigures
+from vidkin.experiments.copies.scores import GroupFigures
 from vidkin.experiments.copies.study import CopyResults
 from vidkin.media import EDITS, read_frames
 
@@ -81,11 +81,21 @@ def as_picture_page(
         if video.edit not in examples or score < examples[video.edit].score:
             examples[video.edit] = _Example(video, score, own[0])
     groups = {group.name: group for group in figures.edits}
+    report, everything = results.report, figures.everything
+    made = f"{report.queries} clips of your videos were edited in {len(report.study.edits)} ways"
+    searched = f"searched among {report.videos} videos by <b>{escape(figures.system)}</b>"
+    reported = f"{everything.reported} of {everything.copies} copies"
     body = [
         f"<h1>{escape(title)}</h1>",
-        f"<p>{_sentence(results, figures)}</p>",
-        _table((figures.everything, *figures.families)),
-        *(f"<p class='note'>{escape(sentence)}</p>" for sentence in _unrelated_sentences(figures)),
+        f"<p>{made} and {searched}. {reported} have a score of {everything.threshold:g} or more. "
+        "Each picture shows the copy with the lowest score.</p>",
+        _table((everything, *figures.families)),
+        *(
+            f"<p class='note'>{escape(kind.which.capitalize())}: {kind.above} of {kind.pairs:,} unrelated pairs have a "
+            f"score of {kind.threshold:g} or more; the highest is {kind.highest:.2f} "
+            f"({escape(' and '.join(kind.highest_pair))}).</p>"
+            for kind in figures.unrelated
+        ),
     ]
     for family in figures.families:
         cards = [
@@ -143,26 +153,6 @@ def _picture(image: NDArray[np.uint8], boxes: Sequence[tuple[Box, str]], alt: st
     picture.save(buffer, "JPEG", quality=_QUALITY)
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
     return f"<img alt='{alt}' src='data:image/jpeg;base64,{data}'>"
-
-
-def _sentence(results: CopyResults, figures: CopyFigures) -> str:
-    report, everything = results.report, figures.everything
-    made = f"{report.queries} clips of your videos were edited in {len(report.study.edits)} ways"
-    searched = f"searched among {report.videos} videos by <b>{escape(figures.system)}</b>"
-    reported = f"{everything.reported} of {everything.copies} copies"
-    return (
-        f"{made} and {searched}. {reported} have a score of {everything.threshold:g} or more. "
-        "Each picture shows the copy with the lowest score."
-    )
-
-
-def _unrelated_sentences(figures: CopyFigures) -> Iterator[str]:
-    for unrelated in figures.unrelated:
-        query, video = unrelated.highest_pair
-        yield (
-            f"{unrelated.which.capitalize()}: {unrelated.above} of {unrelated.pairs:,} unrelated pairs have a score of "
-            f"{unrelated.threshold:g} or more; the highest is {unrelated.highest:.2f} ({query} and {video})."
-        )
 
 
 def _table(groups: Sequence[GroupFigures]) -> str:

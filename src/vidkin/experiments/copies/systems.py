@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from vidkin.errors import MediaError, MissingPartError
-from vidkin.experiments.copies.gallery import CopyMaterial, GalleryVideo
+from vidkin.experiments.copies.gallery import CopyMaterial
 from vidkin.index import Index, sampling_rate
 from vidkin.media import probe, read_frames
 from vidkin.similarity import Segment
@@ -131,7 +131,13 @@ def search_scores(
             for match in index.search(query.path, limit=CANDIDATES, candidates=CANDIDATES):
                 kept[row, column[match.path]] = True
             report(len(gallery) + row + 1, query.path)
-        itself = [_score_with_itself(index, video) for video in gallery if video.edit == "reencode"]
+        itself = [
+            match.score
+            for video in gallery
+            if video.edit == "reencode"
+            for match in index.search(video.path, limit=5, mirrored=False)
+            if match.path == os.path.abspath(video.path)
+        ]
         info = index.info()
     costs = SearchCosts(
         index_seconds=index_seconds,
@@ -189,11 +195,6 @@ def vpdq_scores(material: CopyMaterial) -> PairScores:
 def has_vpdq() -> bool:
     """Whether the package vpdq, which is built with FFmpeg's development files, is installed."""
     return find_spec("vpdq") is not None
-
-
-def _score_with_itself(index: Index, video: GalleryVideo) -> float:
-    matches = index.search(video.path, limit=5, mirrored=False)
-    return next(match.score for match in matches if match.path == os.path.abspath(video.path))
 
 
 def _score_all(

@@ -50,7 +50,22 @@ def score_model(
             for windows, stretches in zip(judge, test.stretches(), strict=True)
         ]
         trends[trend] = _as_numbers(score_critical(judged, truth))
-    return {"trends": trends, "found": _score_found(test, encode, rules, window)}
+    # The whole way: cuts are found first, then the shots between them are judged.
+    cuts = DetectionScores(0, 0, 0)
+    found: list[list[JudgedShot]] = []
+    for features, label in zip(test.features, test.labels, strict=True):
+        shots = find_shots(features, encode, rules)
+        cuts += boundary_scores([cut for cut, _ in shots.cuts], label.cuts, tolerance=_CUT_TOLERANCE)
+        assert shots.critical is not None
+        found.append([])
+        for (start, end), score in zip(shots.stretches, shots.critical, strict=True):
+            first = start + window - 1
+            moment = min(first + rise_moment(shots.curve[first:end]), end - 1) / test.rate
+            found[-1].append(JudgedShot(start, end, score, moment))
+    return {
+        "trends": trends,
+        "found": {"cuts": _prf(cuts)} | _as_numbers(score_detected_critical(found, test.truth())),
+    }
 
 
 def score_shot_length(train: HighlightPart, test: HighlightPart) -> dict[str, Any]:
@@ -85,23 +100,6 @@ def summarize_critical(rows: Sequence[Mapping[str, Any]], losses: Sequence[str])
             line["found_cuts_f1"] = spread([run["found"]["cuts"]["f1"] for run in runs])
             summary.append(line)
     return summary
-
-
-def _score_found(test: HighlightPart, encode: Encode, rules: ShotRules, window: int) -> dict[str, Any]:
-    """Scores of the whole way: cuts are found first, then the shots between them are judged."""
-    cuts = DetectionScores(0, 0, 0)
-    judged = []
-    for features, label in zip(test.features, test.labels, strict=True):
-        shots = find_shots(features, encode, rules)
-        cuts += boundary_scores([cut for cut, _ in shots.cuts], label.cuts, tolerance=_CUT_TOLERANCE)
-        assert shots.critical is not None
-        video = []
-        for (start, end), score in zip(shots.stretches, shots.critical, strict=True):
-            first = start + window - 1
-            moment = min(first + rise_moment(shots.curve[first:end]), end - 1) / test.rate
-            video.append(JudgedShot(start, end, score, moment))
-        judged.append(video)
-    return {"cuts": _prf(cuts)} | _as_numbers(score_detected_critical(judged, test.truth()))
 
 
 def _windows(part: HighlightPart, window: int, encode: Encode) -> list[ShotWindows]:

@@ -183,7 +183,11 @@ def _table(rows: Sequence[Row]) -> list[str]:
     ]
     best = max(row.mean["qp"] for row in rows)
     for row in rows:
-        cells = [_cell(row, name) for name in MEASURES]
+        cells = []
+        for name in MEASURES:
+            spread = f" +- {row.deviation[name]:.1f}" if row.seeds > 1 else ""
+            has_value = not math.isnan(row.mean[name])
+            cells.append(f"{row.mean[name]:.1f}{spread}" if has_value else "")
         if row.mean["qp"] == best:
             cells[0] = f"**{cells[0]}**"
         rate = f"{row.learning_rate:g}" if row.learning_rate else ""
@@ -194,13 +198,6 @@ def _table(rows: Sequence[Row]) -> list[str]:
             + f" | {row.validation:.1f} | {rate} | {collapsed} | {row.seconds:.0f} |"
         )
     return lines
-
-
-def _cell(row: Row, name: str) -> str:
-    if math.isnan(row.mean[name]):  # nothing to count
-        return ""
-    spread = f" +- {row.deviation[name]:.1f}" if row.seeds > 1 else ""
-    return f"{row.mean[name]:.1f}{spread}"
 
 
 def _geometry(rows: Sequence[Row]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from vidkin.experiments.shots.material import LabelledVideo
 from vidkin.experiments.spread import spread
 from vidkin.metric.measures import DetectionScores
 from vidkin.shots import DetectedCut
-from vidkin.shots.judging import ShotScores, evaluate_cuts
+from vidkin.shots.judging import evaluate_cuts
 
 __all__ = ["RULES", "TOLERANCES", "count_labels", "score_detector", "summarize_shots"]
 
@@ -38,13 +39,15 @@ def score_detector(
     """
     for which, videos in sets.items():
         pairs = [(cuts[video.path], video.labels) for video in videos]
-        scores = {
-            rule: {
-                str(tolerance): _as_numbers(evaluate_cuts(pairs, tolerance=tolerance, rule=rule))  # type: ignore[arg-type]
-                for tolerance in TOLERANCES
+        scores: dict[str, dict[str, Any]] = {rule: {} for rule in RULES}
+        for rule, tolerance in product(RULES, TOLERANCES):
+            found = evaluate_cuts(pairs, tolerance=tolerance, rule=rule)  # type: ignore[arg-type]
+            scores[rule][str(tolerance)] = {
+                "all": _counts(found.every),
+                "hard": _counts(found.hard),
+                "gradual_found": found.gradual_found,
+                "gradual": found.gradual_total,
             }
-            for rule in RULES
-        }
         yield {
             "detector": name,
             "seed": seed,
@@ -91,15 +94,6 @@ def summarize_shots(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             }
             summary.append(line)
     return summary
-
-
-def _as_numbers(scores: ShotScores) -> dict[str, Any]:
-    return {
-        "all": _counts(scores.every),
-        "hard": _counts(scores.hard),
-        "gradual_found": scores.gradual_found,
-        "gradual": scores.gradual_total,
-    }
 
 
 def _counts(scores: DetectionScores) -> dict[str, float]:

@@ -93,7 +93,15 @@ class BackboneExtractor:
         self._size = settings.size or self._network.size
         self._network.module.to(self._device).requires_grad_(False)
         self._whitening = None if whitening is None else Whitening.load(whitening)
-        self._channels = self._probe()
+        try:
+            # An empty picture tells the channels of the stages, and whether the network takes the size.
+            with torch.no_grad():
+                empty = torch.zeros(1, 3, self._size, self._size, device=self._device)
+                self._channels = tuple(int(stage.shape[1]) for stage in self._network.stages(empty))
+        except (AssertionError, RuntimeError) as error:
+            raise InvalidArgumentError(
+                f"{self._name} does not take pictures of {self._size} x {self._size} pixels: {error}"
+            ) from error
         if self._whitening is not None and len(self._whitening.mean) != sum(self._channels):
             raise InvalidArgumentError(
                 f"the whitening {whitening} is for descriptors of length {len(self._whitening.mean)}, "
@@ -201,30 +209,18 @@ class BackboneExtractor:
         for first in range(0, len(images), chunk):
             pictures = self.prepare(images[first : first + chunk], mirror=mirror)
             missing = chunk - len(pictures)
-            described = self._describe(functional.pad(pictures, (0, 0, 0, 0, 0, 0, 0, missing)), whitening)
+            full = functional.pad(pictures, (0, 0, 0, 0, 0, 0, 0, missing)).to(self._device)
+            # no_grad rather than inference_mode: heads may be trained on the result.
+            with (
+                torch.no_grad(),
+                torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False),
+            ):
+                maps = [stage.float() for stage in self._network.stages(full)]
+                described = region_max_pool(maps, whole_frame=self._settings.whole_frame)
+                if whitening is not None:
+                    described = whitening.apply(described)
             values[first : first + chunk] = described[: chunk - missing].cpu()
         return values
-
-    def _describe(self, pictures: torch.Tensor, whitening: Whitening | None) -> torch.Tensor:
-        """[B, 3, size, size] to [B, R, D]."""
-        # no_grad rather than inference_mode: heads may be trained on the result.
-        with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
-            maps = self._network.stages(pictures.to(self._device))
-            values = region_max_pool(
-                [stage.float() for stage in maps], whole_frame=self._settings.whole_frame
-            )
-            return values if whitening is None else whitening.apply(values)
-
-    def _probe(self) -> tuple[int, ...]:
-        """Channels of the stages, by running an empty picture; this also checks that the network takes the size."""
-        empty = torch.zeros(1, 3, self._size, self._size, device=self._device)
-        try:
-            with torch.no_grad():
-                return tuple(int(stage.shape[1]) for stage in self._network.stages(empty))
-        except (AssertionError, RuntimeError) as error:
-            raise InvalidArgumentError(
-                f"{self._name} does not take pictures of {self._size} x {self._size} pixels: {error}"
-            ) from error
 
 
 def open_backbone(

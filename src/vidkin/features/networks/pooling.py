@@ -40,7 +40,12 @@ def region_max_pool(maps: Sequence[torch.Tensor], *, whole_frame: bool = False) 
             raise InvalidArgumentError(
                 f"maps must be [T, C, H, W] with one T, got {[list(stage.shape) for stage in maps]}"
             )
-    pooled = [_stage_regions(stage) for stage in maps]
+    pooled = []
+    for stage in maps:
+        kernel = (region_kernel(stage.shape[2]), region_kernel(stage.shape[3]))
+        windows = functional.max_pool2d(stage, kernel, stride=(_stride(kernel[0]), _stride(kernel[1])))
+        regions = functional.adaptive_max_pool2d(functional.normalize(windows, dim=1), _GRID)
+        pooled.append(functional.normalize(regions, dim=1).flatten(2))
     if whole_frame:
         whole = [functional.normalize(stage.amax(dim=(2, 3)), dim=1)[..., None] for stage in maps]
         pooled = [torch.cat(pair, dim=2) for pair in zip(pooled, whole, strict=True)]
@@ -62,11 +67,3 @@ def region_kernel(length: int) -> int:
 
 def _stride(kernel: int) -> int:
     return -(-kernel // 2)
-
-
-def _stage_regions(stage: torch.Tensor) -> torch.Tensor:
-    """[T, C, H, W] to [T, C, 9], unit length over C."""
-    kernel = (region_kernel(stage.shape[2]), region_kernel(stage.shape[3]))
-    windows = functional.max_pool2d(stage, kernel, stride=(_stride(kernel[0]), _stride(kernel[1])))
-    regions = functional.adaptive_max_pool2d(functional.normalize(windows, dim=1), _GRID)
-    return functional.normalize(regions, dim=1).flatten(2)

@@ -86,18 +86,6 @@ def most_detailed(spectra: Sequence[DetailSpectrum]) -> tuple[int, list[float]]:
     detail reaches further: by a tenth if the other one is as sharp as its pixels allow, by a quarter otherwise. Of
     copies of one size one is better only if its detail reaches 1.6 times as far.
     """
-    reaches = _reaches(spectra)
-    best = min(range(len(spectra)), key=lambda place: spectra[place].limit)
-    for place in sorted(range(len(spectra)), key=lambda place: spectra[place].limit):
-        is_full = reaches[best] >= _FULL * spectra[best].limit
-        larger = spectra[place].limit / spectra[best].limit
-        more = _MORE_AT_EQUAL_SIZE if larger < _EQUAL_SIZE else _MORE_THAN_FULL if is_full else _MORE
-        if reaches[place] > more * reaches[best]:
-            best = place
-    return best, reaches
-
-
-def _reaches(spectra: Sequence[DetailSpectrum]) -> list[float]:
     densities = np.stack([spectrum.density for spectrum in spectra])
     # Of three or more the one with most may owe it to letters over its picture.
     ranked = np.sort(np.nan_to_num(densities), axis=0)
@@ -114,4 +102,11 @@ def _reaches(spectra: Sequence[DetailSpectrum]) -> list[float]:
         # A last band that the pixels carry only in part has no density of its own.
         reach = float(edges[count])
         reaches.append(spectrum.limit if reach * _STEP > spectrum.limit else reach)
-    return reaches
+    best = min(range(len(spectra)), key=lambda place: spectra[place].limit)
+    for place in sorted(range(len(spectra)), key=lambda place: spectra[place].limit):
+        is_full = reaches[best] >= _FULL * spectra[best].limit
+        larger = spectra[place].limit / spectra[best].limit
+        more = _MORE_AT_EQUAL_SIZE if larger < _EQUAL_SIZE else _MORE_THAN_FULL if is_full else _MORE
+        if reaches[place] > more * reaches[best]:
+            best = place
+    return best, reaches

@@ -97,7 +97,11 @@ def _placements(
     """The two as they are, cut to one shape, and with either one where it is in the other: boxes of a match are not
     exact."""
     yield first, second
-    yield _of_one_shape(first, second)
+    # The narrower pictures, and the middle of the wider ones in their shape.
+    shapes = [images.shape[2] / images.shape[1] for images in (first, second)]
+    share = min(shapes) / max(shapes)
+    middle = ((1 - share) / 2, 0.0, (1 + share) / 2, 1.0)
+    yield ((first, crop_box(second, middle)) if shapes[0] <= shapes[1] else (crop_box(first, middle), second))
     yield crop_box(first, _find_inside(first, second)), second
     yield first, crop_box(second, _find_inside(second, first))
 
@@ -119,16 +123,6 @@ def _find_inside(outer: NDArray[np.uint8], inner: NDArray[np.uint8]) -> Box:
             right, bottom = (left + size[1]) / width, (top + size[0]) / height
             box = (float(left / width), float(top / height), float(right), float(bottom))
     return box
-
-
-def _of_one_shape(
-    first: NDArray[np.uint8], second: NDArray[np.uint8]
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """The narrower pictures, and the middle of the wider ones in their shape."""
-    shapes = [images.shape[2] / images.shape[1] for images in (first, second)]
-    share = min(shapes) / max(shapes)
-    middle = ((1 - share) / 2, 0.0, (1 + share) / 2, 1.0)
-    return (first, crop_box(second, middle)) if shapes[0] <= shapes[1] else (crop_box(first, middle), second)
 
 
 def _canvas(image: NDArray[np.uint8], size: tuple[int, int] = _CANVAS) -> NDArray[np.float32]:

@@ -10,7 +10,7 @@ from vidkin.index.decisions import Decisions
 from vidkin.index.duplicates.comparisons import PairResult
 from vidkin.index.duplicates.doubts import find_doubt
 from vidkin.index.duplicates.files import FileRecord, content_of
-from vidkin.index.duplicates.grouping import WHOLE, Grouping, Relation, relation_of
+from vidkin.index.duplicates.grouping import WHOLE, Grouping, relation_of
 from vidkin.index.duplicates.groups import DuplicateGroup, DuplicateMember
 from vidkin.index.duplicates.keeper import check_keep_rule, choose_keeper
 from vidkin.index.duplicates.pairing import PairSearch
@@ -159,7 +159,14 @@ def _member(
         reference = max(others, key=lambda other: pairs(file, other).score)
         result = pairs(file, reference)
     relation = relation_of(result)
-    start, end = _times(relation, result)
+    # The stretch of the longer side that the other one shows; none for two wholes.
+    start = end = None
+    if relation == "excerpt" and result.segments:
+        start = min(segment.target_start for segment in result.segments)
+        end = max(segment.target_end for segment in result.segments)
+    elif relation != "whole" and result.segments:
+        start = min(segment.query_start for segment in result.segments)
+        end = max(segment.query_end for segment in result.segments)
     lacking = 0.0
     unseen = (1.0 - result.covered[0]) * record.duration
     if reference is not best:
@@ -183,14 +190,3 @@ def _member(
         links=file.links,
         doubt=pairs.doubt(file, reference),
     )
-
-
-def _times(relation: Relation, result: PairResult) -> tuple[float | None, float | None]:
-    """The stretch of the longer side that the other one shows; none for two wholes."""
-    if relation == "whole" or not result.segments:
-        return None, None
-    if relation == "excerpt":
-        spans = [(segment.target_start, segment.target_end) for segment in result.segments]
-    else:
-        spans = [(segment.query_start, segment.query_end) for segment in result.segments]
-    return min(start for start, _ in spans), max(end for _, end in spans)

@@ -73,20 +73,16 @@ class Grouping:
         for (first, second), result in links:
             if relation_of(result) == "whole" and self._is_close(first, second):
                 self._join(first, second)
-        if parts:
-            self._attach_parts([link for link in links if relation_of(link[1]) != "whole"])
+        # Join each group that is a part with the one that shows most of it; once, so that compilations join nobody.
+        attached: set[str] = set()
+        for (first, second), result in links if parts else ():
+            part = first if result.covered[0] >= result.covered[1] else second
+            is_joined = part in attached or self._home[first] is self._home[second]
+            if relation_of(result) != "whole" and not is_joined:
+                attached.update(self._home[part])
+                self._join(first, second)
         seen: dict[int, list[str]] = {id(home): home for home in self._home.values()}
         return [sorted(group) for group in seen.values()]
-
-    def _attach_parts(self, links: Sequence[tuple[tuple[str, str], PairResult]]) -> None:
-        """Join each group that is a part with the one that shows most of it; once, so that compilations join nobody."""
-        attached: set[str] = set()
-        for (first, second), result in links:
-            part = first if result.covered[0] >= result.covered[1] else second
-            if part in attached or self._home[first] is self._home[second]:
-                continue
-            attached.update(self._home[part])
-            self._join(first, second)
 
     def _is_close(self, first: str, second: str) -> bool:
         one, other = self._home[first], self._home[second]

@@ -113,7 +113,14 @@ def _best(
         ],
         "most detail",
     )
-    keep([one for one in candidates if not _has_overlay(one, candidates)], "no logo or caption")
+    # Those whose picture most other copies show without a thing that is put over it.
+    plain = []
+    for one in candidates:
+        others = [other for other in candidates if other is not one]
+        laid = [find_overlay(one.pictures.images, other.pictures.images) == "first" for other in others]
+        if 2 * sum(laid) <= len(laid):
+            plain.append(one)
+    keep(plain, "no logo or caption")
     colors = [colorfulness(one.pictures.images) for one in candidates]
     if max(colors) >= _SOME_COLOR:
         pairs = zip(candidates, colors, strict=True)
@@ -138,7 +145,16 @@ def _candidates(
     """The files with their pictures at moments that they share with the first one, as far as they can be read."""
     reference = max(files, key=lambda file: (file.record.width * file.record.height, file.record.duration))
     results = {file.record.id: compare(file, reference) for file in files if file is not reference}
-    moments = _shared_moments(reference, list(results.values()))
+    # Seconds of the reference that the others show as well, as far as there is such a stretch.
+    start, end = 0.0, reference.record.duration
+    for shared in results.values():
+        if shared.segments:
+            first = min(segment.target_start for segment in shared.segments)
+            last = max(segment.target_end for segment in shared.segments)
+            if max(start, first) < min(end, last):
+                start, end = max(start, first), min(end, last)
+    steps = (np.arange(_MOMENTS) + 0.5) / _MOMENTS
+    moments = [float(start + step * (end - start)) for step in steps]
     candidates: list[_Candidate] = []
     for file in files:
         twin = next(
@@ -158,19 +174,6 @@ def _candidates(
     return candidates
 
 
-def _shared_moments(reference: FileRecord, results: Sequence[PairResult]) -> list[float]:
-    """Seconds of the reference that the others show as well, as far as there is such a stretch."""
-    start, end = 0.0, reference.record.duration
-    for result in results:
-        if result.segments:
-            first = min(segment.target_start for segment in result.segments)
-            last = max(segment.target_end for segment in result.segments)
-            if max(start, first) < min(end, last):
-                start, end = max(start, first), min(end, last)
-    steps = (np.arange(_MOMENTS) + 0.5) / _MOMENTS
-    return [float(start + step * (end - start)) for step in steps]
-
-
 def _moment(result: PairResult, file: FileRecord, reference: FileRecord, time: float) -> float:
     """The second of a file that shows what the reference shows at ``time``."""
     for segment in result.segments:
@@ -178,16 +181,6 @@ def _moment(result: PairResult, file: FileRecord, reference: FileRecord, time: f
             return min(segment.query_start + (time - segment.target_start) / segment.speed, segment.query_end)
     share = time / reference.record.duration if reference.record.duration > 0 else 0.0
     return share * file.record.duration
-
-
-def _has_overlay(one: _Candidate, others: Sequence[_Candidate]) -> bool:
-    """Most other copies lack what is put over this one's picture; they may have other things over theirs."""
-    verdicts = [
-        find_overlay(one.pictures.images, other.pictures.images) == "first"
-        for other in others
-        if other is not one
-    ]
-    return 2 * sum(verdicts) > len(verdicts)
 
 
 def _bit_rate(file: FileRecord) -> float:

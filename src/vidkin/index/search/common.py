@@ -95,7 +95,22 @@ def find_common(
         if windows is None:
             continue
         copies: dict[int, bool] = {}
-        for index, others in enumerate(_seen_again(store, video_id, windows, windows_of, minimum)):
+        # For each window the ids of the other videos whose whole picture shows the same, nearest first.
+        nearest = store.nearest(windows.vectors.float(), _NEIGHBORS)
+        videos = []
+        for ids, numbers, scores in zip(
+            nearest.video_ids.tolist(), nearest.windows.tolist(), nearest.scores.tolist(), strict=True
+        ):
+            found = [
+                (other, number)
+                for other, number, score in zip(ids, numbers, scores, strict=True)
+                if score >= _SAME and other not in (video_id, NO_WINDOW)
+            ]
+            if len({other for other, _ in found}) >= minimum:
+                # An inset is seen in the part that holds it; the videos around it are strangers, yet it is a copy.
+                found = [(other, number) for other, number in found if number < windows_of.count(other)]
+            videos.append(list(dict.fromkeys(other for other, _ in found)))
+        for index, others in enumerate(videos):
             if len(others) >= minimum and _are_strangers(windows, others, windows_of, copies, minimum):
                 common.append(windows.vectors[index].float())
     return torch.stack(common) if common else torch.zeros(0, 0)
@@ -117,27 +132,6 @@ class _WindowCache:
     def __call__(self, video_id: int) -> WindowVectors | None:
         # Parts of pictures look alike everywhere: a corner of sky, a dark border.
         return self._read(video_id).of_whole() if self._sizes.get(video_id, 0) else None
-
-
-def _seen_again(
-    store: VectorStore, video_id: int, windows: WindowVectors, windows_of: _WindowCache, minimum: int
-) -> list[list[int]]:
-    """For each window the ids of the other videos whose whole picture shows the same, nearest first."""
-    nearest = store.nearest(windows.vectors.float(), _NEIGHBORS)
-    videos = []
-    for ids, numbers, scores in zip(
-        nearest.video_ids.tolist(), nearest.windows.tolist(), nearest.scores.tolist(), strict=True
-    ):
-        found = [
-            (other, number)
-            for other, number, score in zip(ids, numbers, scores, strict=True)
-            if score >= _SAME and other not in (video_id, NO_WINDOW)
-        ]
-        if len({other for other, _ in found}) >= minimum:
-            # An inset is seen in the part that holds it; the videos around it are strangers, yet it is a copy.
-            found = [(other, number) for other, number in found if number < windows_of.count(other)]
-        videos.append(list(dict.fromkeys(other for other, _ in found)))
-    return videos
 
 
 def _are_strangers(

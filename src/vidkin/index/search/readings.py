@@ -64,7 +64,15 @@ class Readings:
         if key in self._held:
             self._held.move_to_end(key)
             return self._held[key]
-        query = self._read(record, mirrored)
+        query = None
+        if _is_unchanged(record):
+            parts = (self.extractor, self.calibration, self.common)
+            try:
+                query = describe_query(record.path, *parts, rate=self.rate, mirrored=mirrored)
+            except MediaError as error:
+                _logger.warning("%s; it is compared by what the index holds of it", error)
+        if query is None:
+            query = self._stored(record)
         self._held[key] = query
         if len(self._held) > _MOST_HELD:
             self._held.popitem(last=False)
@@ -105,22 +113,6 @@ class Readings:
             _logger.debug("%s", error)
             return None
         return query.plain
-
-    def _read(self, record: VideoRecord, mirrored: bool) -> Query:
-        if not _is_unchanged(record):
-            return self._stored(record)
-        try:
-            return describe_query(
-                record.path,
-                self.extractor,
-                self.calibration,
-                self.common,
-                rate=self.rate,
-                mirrored=mirrored,
-            )
-        except MediaError as error:
-            _logger.warning("%s; it is compared by what the index holds of it", error)
-            return self._stored(record)
 
     def _stored(self, record: VideoRecord) -> Query:
         return Query(weigh_features(self.store.read(record.id), self.common, record.duration))

@@ -89,7 +89,16 @@ def find_candidates(store: VectorStore, query: Query, count: int) -> list[int]:
         if len(vectors) == 0:
             continue
         nearest = store.nearest(vectors, _WINDOWS_PER_CANDIDATE * count)
-        for video_id, value in _promises(nearest.video_ids, nearest.scores).items():
+        best: dict[int, dict[int, float]] = {}
+        for row, (ids, scores) in enumerate(
+            zip(nearest.video_ids.tolist(), nearest.scores.tolist(), strict=True)
+        ):
+            for video_id, score in zip(ids, scores, strict=True):
+                if video_id >= 0:
+                    rows = best.setdefault(video_id, {})
+                    rows[row] = max(score, rows.get(row, -1.0))
+        for video_id, rows in best.items():
+            value = max(rows.values()) + 0.1 * sum(rows.values()) / len(vectors)
             promise[video_id] = max(value, promise.get(video_id, -1.0))
     ranked = sorted(promise.items(), key=lambda item: (-item[1], item[0]))
     return [video_id for video_id, _ in ranked[:count]]
@@ -148,17 +157,3 @@ def _spread(places: torch.Tensor, most: int) -> torch.Tensor:
     if len(places) <= most:
         return places
     return places[torch.linspace(0, len(places) - 1, most).round().long()]
-
-
-def _promises(video_ids: torch.Tensor, scores: torch.Tensor) -> dict[int, float]:
-    """[Q, K] nearest windows to one number a video."""
-    best: dict[int, dict[int, float]] = {}
-    for row, (ids, values) in enumerate(zip(video_ids.tolist(), scores.tolist(), strict=True)):
-        for video_id, value in zip(ids, values, strict=True):
-            if video_id >= 0:
-                rows = best.setdefault(video_id, {})
-                rows[row] = max(value, rows.get(row, -1.0))
-    count = len(video_ids)
-    return {
-        video_id: max(rows.values()) + 0.1 * sum(rows.values()) / count for video_id, rows in best.items()
-    }

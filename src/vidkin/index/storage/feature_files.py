@@ -80,7 +80,36 @@ class FeatureFiles:
             content = np.empty(file.size(), np.uint8)
             file.readinto(content)
         with reading(path):
-            return _features(content)
+            if len(content) < 8:
+                raise ValueError(f"it has {len(content)} bytes")
+            start = 8 + int(content[:8].view("<u8")[0])
+            if start > len(content):
+                raise ValueError("it has no header")
+            header: dict[str, Any] = json.loads(content[8:start].tobytes())
+            data = content[start:]
+            try:
+                if not set(header) <= {*_NAMES, *_OPTIONAL_NAMES}:
+                    raise ValueError("its header is not what was written")
+                values, times, information, baseline = (_tensor(data, header[name]) for name in _NAMES)
+                if values.dtype != torch.float16:
+                    raise ValueError("its values are not what was written")
+                features = FrameFeatures.of_whole(values, times, information, baseline=baseline)
+                if "boxes" in header:
+                    features = _with_parts(features, data, header)
+            except (KeyError, TypeError, IndexError) as error:
+                raise ValueError(f"its header is not what was written: {error}") from error
+            # A bad sector makes numbers that no unit vector has: half of all patterns of 16 bits stand for more than 1.
+            # Bits are compared faster than numbers.
+            bits = features.values.view(torch.int16).bitwise_and(0x7FFF)
+            if bits.numel() and int(bits.max()) > _LARGEST_BITS:
+                raise ValueError("its values are not what was written")
+            seconds = features.timestamps.numpy()
+            columns = np.concatenate(
+                [seconds, features.information.numpy(), features.baselines.numpy().ravel()]
+            )
+            if not np.isfinite(columns).all() or not (np.diff(seconds) > 0).all():
+                raise ValueError("its times or weights are not what was written")
+            return features
 
     def remove(self, video_ids: Iterable[int]) -> None:
         """Delete these; ids without a file are ignored."""
@@ -165,48 +194,6 @@ def _with_parts(features: FrameFeatures, data: NDArray[np.uint8], header: dict[s
         baseline=baseline,
         boxes=boxes.repeat_interleave(counts.long(), dim=0),
     )
-
-
-def _features(content: NDArray[np.uint8]) -> FrameFeatures:
-    """The tensors in the bytes of a file, as views of them.
-
-    Raises:
-        ValueError: They are not what was written.
-    """
-    if len(content) < 8:
-        raise ValueError(f"it has {len(content)} bytes")
-    start = 8 + int(content[:8].view("<u8")[0])
-    if start > len(content):
-        raise ValueError("it has no header")
-    header: dict[str, Any] = json.loads(content[8:start].tobytes())
-    data = content[start:]
-    try:
-        if not set(header) <= {*_NAMES, *_OPTIONAL_NAMES}:
-            raise ValueError("its header is not what was written")
-        values, times, information, baseline = (_tensor(data, header[name]) for name in _NAMES)
-        if values.dtype != torch.float16:
-            raise ValueError("its values are not what was written")
-        features = FrameFeatures.of_whole(values, times, information, baseline=baseline)
-        if "boxes" in header:
-            features = _with_parts(features, data, header)
-    except (KeyError, TypeError, IndexError) as error:
-        raise ValueError(f"its header is not what was written: {error}") from error
-    _check_numbers(features)
-    return features
-
-
-def _check_numbers(features: FrameFeatures) -> None:
-    """:class:`ValueError` if these cannot be what was written: a bad sector makes numbers that no unit vector has.
-
-    Half of all patterns of 16 bits stand for more than 1, and bits are compared faster than numbers.
-    """
-    bits = features.values.view(torch.int16).bitwise_and(0x7FFF)
-    if bits.numel() and int(bits.max()) > _LARGEST_BITS:
-        raise ValueError("its values are not what was written")
-    times = features.timestamps.numpy()
-    columns = np.concatenate([times, features.information.numpy(), features.baselines.numpy().ravel()])
-    if not np.isfinite(columns).all() or not (np.diff(times) > 0).all():
-        raise ValueError("its times or weights are not what was written")
 
 
 def _tensor(data: NDArray[np.uint8], entry: dict[str, Any]) -> torch.Tensor:

@@ -98,7 +98,15 @@ class WindowSearch:
     def _approximate(self, queries: torch.Tensor, limit: int) -> NearestWindows:
         count = limit + _SPARE
         while True:
-            rows = self._candidates(queries, count)
+            nearest = {
+                "column": "vector",
+                "q": queries.numpy(),
+                "k": count,
+                "metric": "cosine",
+                "refine_factor": _REFINE_FACTOR,
+            }
+            with reading(self._uri):
+                rows = self._dataset.to_table(columns=[*WINDOW_COLUMNS, "_distance"], nearest=nearest)
             query = rows["query_index"].to_numpy()
             returned = np.bincount(query, minlength=len(queries))
             known = np.isin(rows["video_id"].to_numpy(), self._known)
@@ -108,19 +116,6 @@ class WindowSearch:
                 break
             count *= 4
         return _table(queries, rows.filter(known), query[known], limit)
-
-    def _candidates(self, queries: torch.Tensor, count: int) -> Any:
-        with reading(self._uri):
-            return self._dataset.to_table(
-                columns=[*WINDOW_COLUMNS, "_distance"],
-                nearest={
-                    "column": "vector",
-                    "q": queries.numpy(),
-                    "k": count,
-                    "metric": "cosine",
-                    "refine_factor": _REFINE_FACTOR,
-                },
-            )
 
 
 def _index_partitions(dataset: Any) -> int:

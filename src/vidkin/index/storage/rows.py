@@ -63,7 +63,15 @@ VIDEO_WINDOW_COLUMNS = (*WINDOW_COLUMNS, "first_frame", "last_frame")
 
 def record_rows(records: Iterable[VideoRecord]) -> pa.Table:
     """The rows of these records."""
-    return pa.Table.from_pylist([_record_row(record) for record in records], schema=VIDEO_SCHEMA)
+    rows: list[dict[str, Any]] = []
+    for record in records:
+        rows.append({name: getattr(record, name) for name in VIDEO_SCHEMA.names})
+        if record.status == "stale":
+            rows[-1] |= {"status": "broken", "mtime_ns": _STALE_MTIME}
+        rows[-1]["path"] = os.fsencode(record.path)
+        # A cause may quote a file name that is not text.
+        rows[-1]["cause"] = record.cause.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return pa.Table.from_pylist(rows, schema=VIDEO_SCHEMA)
 
 
 def records_from_rows(rows: pa.Table) -> list[VideoRecord]:
@@ -72,7 +80,13 @@ def records_from_rows(rows: pa.Table) -> list[VideoRecord]:
     columns = [rows[name].to_pylist() for name in names]
     at = names.index("path")
     columns[at] = [os.fsdecode(path) for path in columns[at]]
-    return [_record(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+    records = []
+    for row in zip(*columns, strict=True):
+        fields = dict(zip(names, row, strict=True))
+        if fields["status"] == "broken" and fields["mtime_ns"] == _STALE_MTIME:
+            fields |= {"status": "stale", "mtime_ns": 0}
+        records.append(VideoRecord(**{**fields, "damage": fields.get("damage") or ""}))
+    return records
 
 
 def window_rows(videos: Sequence[tuple[int, WindowVectors]]) -> pa.Table | None:
@@ -121,22 +135,6 @@ def vector_column(rows: pa.Table) -> NDArray[np.float16]:
     column = rows["vector"].combine_chunks()
     dimension = column.type.list_size
     return np.array(column.flatten(), dtype=np.float16).reshape(-1, dimension)
-
-
-def _record(row: dict[str, Any]) -> VideoRecord:
-    if row["status"] == "broken" and row["mtime_ns"] == _STALE_MTIME:
-        row |= {"status": "stale", "mtime_ns": 0}
-    return VideoRecord(**{**row, "damage": row.get("damage") or ""})
-
-
-def _record_row(record: VideoRecord) -> dict[str, Any]:
-    row: dict[str, Any] = {name: getattr(record, name) for name in VIDEO_SCHEMA.names}
-    if record.status == "stale":
-        row |= {"status": "broken", "mtime_ns": _STALE_MTIME}
-    row["path"] = os.fsencode(record.path)
-    # A cause may quote a file name that is not text.
-    row["cause"] = record.cause.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return row
 
 
 def _column(rows: pa.Table, name: str) -> NDArray[Any]:

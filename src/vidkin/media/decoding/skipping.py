@@ -85,7 +85,15 @@ class SkippingDecoder:
 
     def _frames(self) -> Iterator[VideoFrame]:
         try:
-            yield from self._first()
+            # Decode up to the first picture, from which times are counted.
+            for packet in self._packets:
+                self._foreseeable = self._foreseeable and packet.pts is not None
+                if packet.pts is not None:
+                    self._given.append(packet.pts)
+                frames = self._reader.feed(packet)
+                yield from frames
+                if frames:
+                    break
             if self._reader.base is not None:
                 samples = self._samples()
                 self._seek(samples.limit_of(0))
@@ -110,17 +118,6 @@ class SkippingDecoder:
             # For example pictures that are built up by a periodic refresh. Decode all; no picture is returned twice.
             self._decoder.skip_frame = "DEFAULT"
             yield from self._reader.again()
-
-    def _first(self) -> Iterator[VideoFrame]:
-        """Decode up to the first picture, from which times are counted."""
-        for packet in self._packets:
-            self._foreseeable = self._foreseeable and packet.pts is not None
-            if packet.pts is not None:
-                self._given.append(packet.pts)
-            frames = self._reader.feed(packet)
-            yield from frames
-            if frames:
-                return
 
     def _seek(self, limit: int | None) -> None:
         """Jump ahead if the first sample is far away."""

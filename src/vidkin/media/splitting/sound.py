@@ -59,7 +59,10 @@ class SoundReader:
         """Copy the packets that start before this time of the source, in seconds; returns their number."""
         while self._newest < time + _SLACK and (packet := next(self._packets, None)) is not None:
             if packet.size:
-                self._newest = self._time_of(packet)
+                place, stamp = packet.stream_index, packet.pts if packet.pts is not None else packet.dts
+                if stamp is not None:
+                    self._latest[place] = stamp * Fraction(packet.time_base)
+                self._newest = self._latest.get(place, Fraction(0))
                 self._waiting.append((self._newest, packet))
         ready = [
             packet
@@ -76,11 +79,3 @@ class SoundReader:
             assert self._output is not None
             self._output.mux_one(packet)
         return len(ready)
-
-    def _time_of(self, packet: Packet[Any]) -> Fraction:
-        stamp = packet.pts if packet.pts is not None else packet.dts
-        if stamp is None:
-            return self._latest.get(packet.stream_index, Fraction(0))
-        time = stamp * Fraction(packet.time_base)
-        self._latest[packet.stream_index] = time
-        return time

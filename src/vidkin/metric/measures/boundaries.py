@@ -112,7 +112,15 @@ def boundary_scores(
     if rule == "nearest":
         matched = _match_nearest(found, wanted, tolerance)
     else:
-        matched = _match_overlap(_widened(predicted, tolerance), _widened(truth, tolerance))
+        ours, theirs = _widened(predicted, tolerance), _widened(truth, tolerance)
+        i = j = matched = 0
+        while i < len(theirs) and j < len(ours):
+            if ours[j][1] < theirs[i][0]:
+                j += 1
+            elif ours[j][0] > theirs[i][1]:
+                i += 1
+            else:
+                matched, i, j = matched + 1, i + 1, j + 1
     return DetectionScores(matched, len(found) - matched, len(wanted) - matched)
 
 
@@ -195,15 +203,3 @@ def _widened(boundaries: Sequence[Boundary], tolerance: float) -> list[tuple[flo
         else:
             widened.append((boundary - 1 - shift, boundary + shift))
     return sorted(widened)
-
-
-def _match_overlap(found: list[tuple[float, float]], wanted: list[tuple[float, float]]) -> int:
-    i = j = matched = 0
-    while i < len(wanted) and j < len(found):
-        if found[j][1] < wanted[i][0]:
-            j += 1
-        elif found[j][0] > wanted[i][1]:
-            i += 1
-        else:
-            matched, i, j = matched + 1, i + 1, j + 1
-    return matched

@@ -104,9 +104,11 @@ def ranked_recall(ranking: Ranking, *, k: int, form: RecallForm, level: float, t
     """[B] float64; nan where the list has no positive."""
     positive = _positive(ranking, level)
     total = positive.sum(dim=1).double()
-    found = (
-        _expected_hits(ranking, positive, k) if ties == "expected" else positive[:, :k].sum(dim=1).double()
-    )
+    hits = positive.double()
+    if ties == "expected":
+        start, end = ranking.tie_bounds()
+        hits = (before(hits, end) - before(hits, start)) / (end - start)
+    found = hits[:, :k].sum(dim=1)
     if form == "share":
         return found / total
     hit = (
@@ -138,13 +140,6 @@ def ranked_map_at_r(ranking: Ranking, *, level: float, ties: Ties) -> torch.Tens
 
 def _positive(ranking: Ranking, level: float) -> torch.Tensor:
     return (ranking.relevance >= level) & ranking.valid
-
-
-def _expected_hits(ranking: Ranking, positive: torch.Tensor, k: int) -> torch.Tensor:
-    start, end = ranking.tie_bounds()
-    hits = positive.double()
-    shared = (before(hits, end) - before(hits, start)) / (end - start)
-    return shared[:, :k].sum(dim=1)
 
 
 def _chance_of_no_hit(ranking: Ranking, positive: torch.Tensor, k: int) -> torch.Tensor:

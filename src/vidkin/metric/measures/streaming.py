@@ -268,26 +268,21 @@ class _PositiveIndex:
 
     def count(self, scores: torch.Tensor, indices: torch.Tensor) -> None:
         """Count negatives: scores [N] and their places [N] in the list of all pairs."""
-        for low in range(0, len(scores), _PIECE):
-            piece = slice(low, low + _PIECE)
-            self._count(-scores[piece].to(self.keys.dtype), indices[piece])
-
-    def _count(self, keys: torch.Tensor, indices: torch.Tensor) -> None:
-        if len(self.keys) == 0:
-            return
-        first = torch.searchsorted(self.keys, keys)
-        equal = self.keys[first.clamp(max=len(self.keys) - 1)] == keys
-        if self.stable:
-            # Among equal scores the place decides. (group, place) as one number keeps that order.
-            groups = self.group[first[equal]]
-            own = self.group * self.modulus + self.indices
-            other = groups * self.modulus + indices[equal].clamp(max=self.modulus - 1)
-            first[equal] = torch.searchsorted(own, other)
-        else:
-            # Counted apart, by the first positive of the run of equals; before the run none of them counts.
-            self.tied += first[equal].bincount(minlength=len(self.tied))
-            first = first[~equal]
-        self.negatives += first.bincount(minlength=len(self.negatives))
+        for low in range(0, len(scores) if len(self.keys) else 0, _PIECE):
+            keys = -scores[low : low + _PIECE].to(self.keys.dtype)
+            first = torch.searchsorted(self.keys, keys)
+            equal = self.keys[first.clamp(max=len(self.keys) - 1)] == keys
+            if self.stable:
+                # Among equal scores the place decides. (group, place) as one number keeps that order.
+                groups = self.group[first[equal]]
+                own = self.group * self.modulus + self.indices
+                places = indices[low : low + _PIECE][equal].clamp(max=self.modulus - 1)
+                first[equal] = torch.searchsorted(own, groups * self.modulus + places)
+            else:
+                # Counted apart, by the first positive of the run of equals; before the run none of them counts.
+                self.tied += first[equal].bincount(minlength=len(self.tied))
+                first = first[~equal]
+            self.negatives += first.bincount(minlength=len(self.negatives))
 
     def average_precision(self) -> float:
         total = len(self.scores)

@@ -70,8 +70,18 @@ def temporal_average_precision(
     events: dict[int, list[float]] = {}
     for video, time in zip(truth_videos.tolist(), truth.double().tolist(), strict=True):
         events.setdefault(video, []).append(time)
-    area = _eleven_point if interpolation == "eleven-point" else _steps
-    values = [area(_right(spotted, events, width / 2), len(truth)) for width in widths]
+    values = []
+    for width in widths:
+        right = _right(spotted, events, width / 2)
+        precision, found = right.cumsum(0).double() / torch.arange(1, len(right) + 1), right.cumsum(0)
+        if interpolation == "none":
+            values.append((precision * right).sum().item() / len(truth))
+            continue
+        # Recall is compared in whole events: found * 10 >= step * events has no rounding.
+        reached = [found * 10 >= step * len(truth) for step in range(11)]
+        values.append(
+            sum(precision[ranks].max().item() if bool(ranks.any()) else 0.0 for ranks in reached) / 11
+        )
     return sum(values) / len(values)
 
 
@@ -87,23 +97,3 @@ def _right(spotted: list[tuple[int, float]], events: dict[int, list[float]], rea
             left.pop(nearest)
         right.append(hit)
     return torch.tensor(right, dtype=torch.bool)
-
-
-def _precision(right: torch.Tensor) -> torch.Tensor:
-    return right.cumsum(0).double() / torch.arange(1, len(right) + 1)
-
-
-def _steps(right: torch.Tensor, events: int) -> float:
-    return (_precision(right) * right).sum().item() / events
-
-
-def _eleven_point(right: torch.Tensor, events: int) -> float:
-    precision, found = _precision(right), right.cumsum(0)
-    # Recall is compared in whole events: found * 10 >= step * events has no rounding.
-    best = [
-        precision[found * 10 >= step * events].max().item()
-        if bool((found * 10 >= step * events).any())
-        else 0.0
-        for step in range(11)
-    ]
-    return sum(best) / 11

@@ -109,7 +109,9 @@ class FrameEncoder(nn.Module):
         super().__init__()
         self.settings = settings or FrameEncoderSettings()
         widths = self.settings.widths
-        self.stem = _convolution(3, widths[0], stride=2)
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, widths[0], 3, 2, 1, bias=False), nn.BatchNorm2d(widths[0]), nn.ReLU(inplace=True)
+        )
         self.blocks = nn.Sequential(
             *(
                 nn.Sequential(
@@ -132,15 +134,14 @@ class FrameEncoder(nn.Module):
 
     def features(self, images: torch.Tensor) -> torch.Tensor:
         """What the last layer sees: the maps of the last block averaged over the grid, [N, widths[-1] * grid^2]."""
-        maps = self.blocks(self.stem(self._normalize(images)))
+        if self.settings.normalization == "fixed":
+            images = (images - _MEAN) / _DEVIATION
+        else:
+            variance, mean = torch.var_mean(images, dim=(1, 2, 3), keepdim=True, correction=0)
+            images = (images - mean) * (variance + _LEAST_DEVIATION**2).rsqrt()
+        maps = self.blocks(self.stem(images))
         features: torch.Tensor = self.pool(maps).flatten(1)
         return features
-
-    def _normalize(self, images: torch.Tensor) -> torch.Tensor:
-        if self.settings.normalization == "fixed":
-            return (images - _MEAN) / _DEVIATION
-        variance, mean = torch.var_mean(images, dim=(1, 2, 3), keepdim=True, correction=0)
-        return (images - mean) * (variance + _LEAST_DEVIATION**2).rsqrt()
 
     def fold(self) -> FrameEncoder:
         """A copy for inference: batch norms folded into the convolutions, memory layout channels last."""
@@ -154,9 +155,3 @@ class FrameEncoder(nn.Module):
                         module[index] = fuse_conv_bn_eval(convolution, norm)
                         module[index + 1] = nn.Identity()
         return folded.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
-
-
-def _convolution(before: int, after: int, *, stride: int) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU(inplace=True)
-    )

@@ -66,7 +66,14 @@ def open_frame_network(
             load_weights(module, weights, label="backbone 'small'")
         network = FrameNetwork(module, module.dimension, PLAIN_MEAN, PLAIN_STD)
     elif name == "vidkin":
-        network = _open_frame_encoder(weights, seed)
+        if weights == "random":
+            with seeded(seed):
+                encoder = FrameEncoder()
+        else:
+            encoder = load_frame_encoder(weights)
+        # Without its last layer; it normalizes its input itself.
+        features = FrameEncoderFeatures(encoder)
+        network = FrameNetwork(features, features.dimension, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
     elif name.startswith(("timm:", "torchvision:")):
         pooled = open_pooled_network(name, weights=weights, seed=seed)
         network = FrameNetwork(pooled.module, pooled.dimension, pooled.mean, pooled.std)
@@ -87,14 +94,3 @@ def open_frame_network(
         network.module.train(training)
     network.module.requires_grad_(config.trainable == "all")
     return network
-
-
-def _open_frame_encoder(weights: PathLike | Literal["random"] | None, seed: int) -> FrameNetwork:
-    """The network of the extractor ``vidkin`` without its last layer; it normalizes its input itself."""
-    if weights == "random":
-        with seeded(seed):
-            encoder = FrameEncoder()
-    else:
-        encoder = load_frame_encoder(weights)
-    module = FrameEncoderFeatures(encoder)
-    return FrameNetwork(module, module.dimension, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,12 +83,14 @@ class StepStore:
             TrainingError: The loss is not a finite number any more.
         """
         with deferred_interrupt() as interrupt:
-            for number, terms in _checked(steps):
+            for step in steps:
+                (terms,) = read_terms([step])
+                check_finite(step.number, terms)
                 self.terms.append(terms)
                 if on_step is not None:
-                    on_step(number, terms)
-                if interrupt or number % self.every == 0:
-                    self._write(number, model, optimizer, generator)
+                    on_step(step.number, terms)
+                if interrupt or step.number % self.every == 0:
+                    self._write(step.number, model, optimizer, generator)
                 if interrupt:
                     raise KeyboardInterrupt
 
@@ -120,10 +122,3 @@ class StepStore:
             tensors["generator"] = generator.get_state()
         state: dict[str, Any] = {"fingerprint": self.fingerprint, "random": values, "terms": self.terms}
         Checkpoint(step, tensors, state).write(path)
-
-
-def _checked(steps: Iterable[Step]) -> Iterator[tuple[int, dict[str, float]]]:
-    for step in steps:
-        (terms,) = read_terms([step])
-        check_finite(step.number, terms)
-        yield step.number, terms

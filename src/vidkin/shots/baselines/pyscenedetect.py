@@ -49,7 +49,14 @@ class _SceneDetectBaseline:
     def push(self, frame: RgbFrame) -> None:
         """Take the next frame."""
         moment = self._scenedetect.FrameTimecode(frame.index, _ANY_RATE)
-        self._cuts += [code.frame_num for code in self._peer.process_frame(moment, self._scale(frame.image))]
+        # BGR, the longer side 256 pixels, by bilinear sampling: what the published settings were made for.
+        scaled: NDArray[np.uint8] = np.ascontiguousarray(frame.image[..., ::-1])
+        manager = importlib.import_module("scenedetect.scene_manager")
+        factor = manager.compute_downscale_factor(max(scaled.shape[:2]))
+        if factor > 1.0:
+            size = tuple(max(1, round(side / factor)) for side in scaled.shape[1::-1])
+            scaled = self._cv2.resize(scaled, size, interpolation=self._cv2.INTER_LINEAR)
+        self._cuts += [code.frame_num for code in self._peer.process_frame(moment, scaled)]
         self._times.append(frame.time)
         # The only public way to it is a statistics manager, which makes the detector compute edges as well.
         self._values.append(float(self._peer._frame_score or 0.0))
@@ -68,16 +75,6 @@ class _SceneDetectBaseline:
         return DetectedCuts(
             tuple(cuts), Curve(np.array(self._times), np.array(self._values), "content value")
         )
-
-    def _scale(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """BGR, the longer side 256 pixels, by bilinear sampling: what the published settings were made for."""
-        scaled: NDArray[np.uint8] = np.ascontiguousarray(image[..., ::-1])
-        manager = importlib.import_module("scenedetect.scene_manager")
-        factor = manager.compute_downscale_factor(max(scaled.shape[:2]))
-        if factor > 1.0:
-            size = tuple(max(1, round(side / factor)) for side in scaled.shape[1::-1])
-            scaled = self._cv2.resize(scaled, size, interpolation=self._cv2.INTER_LINEAR)
-        return scaled
 
 
 class ContentBaseline(_SceneDetectBaseline):

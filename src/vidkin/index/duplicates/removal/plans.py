@@ -154,22 +154,22 @@ def read_plan(path: PathLike) -> DuplicatePlan:
             table = json.load(file)
         if table["vidkin_plan"] != _VERSION:
             raise ValueError(f"its version is {table['vidkin_plan']!r}, not {_VERSION}")
-        return DuplicatePlan(tuple(map(_group, table["groups"])), str(table.get("created", "")))
+        groups = [
+            PlannedGroup(
+                _file(group["keep"]),
+                str(group.get("reason", "")),
+                tuple(map(_file, group["remove"])),
+                tuple(StayingFile(str(item["path"]), str(item["why"])) for item in group.get("stay", [])),
+            )
+            for group in table["groups"]
+        ]
+        return DuplicatePlan(tuple(groups), str(table.get("created", "")))
     except OSError as error:
         raise MediaError(path, f"cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidArgumentError(
             f"{os.fspath(path)} must be a plan from `vidkin duplicates --plan`: {type(error).__name__}: {error}"
         ) from error
-
-
-def _group(table: dict[str, Any]) -> PlannedGroup:
-    return PlannedGroup(
-        _file(table["keep"]),
-        str(table.get("reason", "")),
-        tuple(map(_file, table["remove"])),
-        tuple(StayingFile(str(item["path"]), str(item["why"])) for item in table.get("stay", [])),
-    )
 
 
 def _file(table: dict[str, Any]) -> FileState:

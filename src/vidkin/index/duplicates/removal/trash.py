@@ -33,7 +33,16 @@ def find_in_trash(path: str) -> str | None:
     As the freedesktop.org specification has it (Linux and BSD): the home trash, and one at the root of each volume.
     """
     newest: tuple[str, str] | None = None
-    for folder, root in _trash_folders(path):
+    home = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    # Folders of the trash that a file may be in, and what paths in their notes are relative to.
+    folders = [(Path(home) / "Trash", "/")]
+    volume = os.path.dirname(os.path.realpath(path))
+    while not os.path.ismount(volume):
+        volume = os.path.dirname(volume)
+    if hasattr(os, "getuid"):
+        folders.append((Path(volume) / ".Trash" / str(os.getuid()), volume))
+        folders.append((Path(volume) / f".Trash-{os.getuid()}", volume))
+    for folder, root in folders:
         for note in sorted((folder / "info").glob("*.trashinfo")):
             table = configparser.ConfigParser(interpolation=None)
             try:
@@ -46,16 +55,3 @@ def find_in_trash(path: str) -> str | None:
             if os.path.join(root, named) == path and os.path.lexists(held):
                 newest = max(newest or ("", ""), (deleted, os.fspath(held)))
     return newest[1] if newest else None
-
-
-def _trash_folders(path: str) -> list[tuple[Path, str]]:
-    """Folders of the trash that a file may be in, and what paths in their notes are relative to."""
-    home = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
-    folders = [(Path(home) / "Trash", "/")]
-    root = os.path.dirname(os.path.realpath(path))
-    while not os.path.ismount(root):
-        root = os.path.dirname(root)
-    if hasattr(os, "getuid"):
-        folders.append((Path(root) / ".Trash" / str(os.getuid()), root))
-        folders.append((Path(root) / f".Trash-{os.getuid()}", root))
-    return [(folder, base) for folder, base in folders if folder.is_dir()]

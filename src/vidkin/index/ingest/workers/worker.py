@@ -69,7 +69,13 @@ def run_worker(descriptor: int) -> None:
     try:
         extractor = spec.open()
     except VidkinError as error:
-        parent.send(_failed(error))
+        failure = Failed(error, traceback.format_exc())
+        try:
+            pickle.loads(pickle.dumps(error))
+        except (pickle.PicklingError, TypeError, AttributeError):
+            # One with its text if the exception itself cannot be sent.
+            failure = Failed(VidkinError(f"{type(error).__name__}: {error}"), failure.trace)
+        parent.send(failure)
         return
     parent.send(Alive())
     while (path := parent.receive()) is not None:
@@ -110,16 +116,6 @@ class _Beat:
         if phase != self._phase or now - self._sent >= _BEAT:
             self._phase, self._sent = phase, now
             self._parent.send(Alive(phase))
-
-
-def _failed(error: VidkinError) -> Failed:
-    """The exception itself if it can be sent, or else one with its text."""
-    trace = traceback.format_exc()
-    try:
-        pickle.loads(pickle.dumps(error))
-    except (pickle.PicklingError, TypeError, AttributeError):
-        return Failed(VidkinError(f"{type(error).__name__}: {error}"), trace)
-    return Failed(error, trace)
 
 
 def _die_with_parent() -> None:

@@ -87,7 +87,12 @@ class SvdBaseline:
             if candidate is not None and (last := min(candidate.last, frames - 1)) > candidate.first:
                 same_kind = hard if candidate.kind == "hard" else gradual
                 same_kind.append(replace(candidate, last=last))
-        cuts = {cut.frame: cut for cut in [*self._gradual_cuts(gradual), *self._hard_cuts(hard)]}
+        cuts = {cut.frame: cut for cut in self._gradual_cuts(gradual)}
+        for candidate in hard:
+            found = find_cut(self._columns(candidate.first, candidate.last))
+            if found is not None:
+                frame = candidate.first + found[0]
+                cuts[frame] = DetectedCut(frame, confidence=found[1])
         ends = np.minimum((np.arange(len(wholes)) + 1) * _SPAN, frames - 1)
         curve = Curve(np.array(self._times)[ends], wholes, "difference over 20 frames")
         return DetectedCuts(tuple(cuts[frame] for frame in sorted(cuts)), curve)
@@ -111,13 +116,6 @@ class SvdBaseline:
                 ((difference(0, 1), difference(1, 2)), (difference(2, 3), difference(3, 4))),
             )
         )
-
-    def _hard_cuts(self, candidates: Sequence[Candidate]) -> Iterator[DetectedCut]:
-        for candidate in candidates:
-            cut = find_cut(self._columns(candidate.first, candidate.last))
-            if cut is not None:
-                place, confidence = cut
-                yield DetectedCut(candidate.first + place, confidence=confidence)
 
     def _gradual_cuts(self, candidates: Sequence[Candidate]) -> Iterator[DetectedCut]:
         """Transitions among candidates joined where they touch; a group that is none as a whole is tried one by one."""
