@@ -1,0 +1,76 @@
+"""Results as tables: which words and signs stand for which values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from vidkin.cli import console, tables
+from vidkin.index import Match
+from vidkin.similarity import Segment
+
+
+@pytest.fixture(params=[200, 75, 50])
+def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(console, "terminal_width", lambda: request.param)
+    monkeypatch.setattr(tables, "terminal_width", lambda: request.param)
+    monkeypatch.setattr(tables, "is_roomy", lambda: request.param == 200)
+    return int(request.param)
+
+
+def test_times_lose_their_tenths_where_there_is_no_room(
+    width: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    segment = Segment(0.4, 5.2, 60.6, 65.4, 0.9, 1.5, mirrored=True)
+    tables.print_segments([segment])
+    captured = capsys.readouterr()
+    out, notes = captured.out, " ".join(captured.err.split())
+    times = {200: "0:00.4 - 0:05.2", 75: "0:00.4-0:05.2", 50: "0:00-0:06"}[width]
+    assert times in out
+    assert ("↔: mirrored" in notes) == (width != 200)  # the sign is explained
+    assert ("↔" in out) == (width != 200)
+    assert "Speed 1.50x: the query runs 1.50 times as fast" in notes
+
+
+def test_matches_are_ranked_and_gone_files_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    usual = Segment(0.0, 5.0, 1.0, 6.0, 0.9, 1.02)
+    tables.print_matches(
+        [Match("/a.mp4", 0.954, (usual,)), Match("/b.mp4", 0.1, (), missing=True)], first_rank=7
+    )
+    lines = capsys.readouterr().out.splitlines()
+    (first,) = [line for line in lines if "/a.mp4" in line]
+    (second,) = [line for line in lines if "/b.mp4" in line]
+    assert "7" in first
+    assert "0.95" in first
+    assert "0.10" in second
+    assert "(missing)" in second
+    assert not any("x" in line.replace("mp4", "") for line in (first,))  # a usual speed is not shown
+
+
+@dataclass
+class Facts:
+    bytes: int = 1_500_000
+    seconds: float = 75.25
+    videos: int = 1200
+    sampling_rate: float = 0.5
+    mirrored: bool = True
+    cause: str = ""
+    weights: str | None = None
+    name: str = "a\x1bb"
+
+
+def test_facts_are_named_and_written_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    tables.print_facts(Facts())
+    out = capsys.readouterr().out
+    for name, value in (
+        ("size on disk", "1.5 MB"),
+        ("length of all videos", "1:15.3"),
+        ("videos", "1,200"),
+        ("frames per second of video", "0.5"),
+        ("mirrored", "yes"),
+        ("name", "a�b"),
+    ):
+        assert any(name in line and value in line for line in out.splitlines()), name
+    assert "cause" not in out
+    assert "weights" not in out

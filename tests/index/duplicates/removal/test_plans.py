@@ -1,0 +1,100 @@
+"""Which copies a plan removes, which it leaves and why, and files that are no plan."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.index import DuplicateGroup, DuplicateMember, plan_removal, read_plan, write_plan
+
+
+def member(folder: Path, name: str, **facts: object) -> DuplicateMember:
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists():
+        path.write_bytes(os.fsencode(name) * 10)
+    given = {"score": 0.9, "width": 8, "height": 8, "duration": 10.0, "size": 10 * len(name), "best": False}
+    return DuplicateMember(str(path), **{**given, **facts})  # type: ignore[arg-type]
+
+
+def test_a_copy_stays_for_each_reason(tmp_path: Path) -> None:
+    (tmp_path / "link.mp4").symlink_to(tmp_path / "best.mp4")
+    members = (
+        member(tmp_path, "best.mp4", best=True),
+        member(tmp_path, "spare.mp4"),
+        member(tmp_path, "longer.mp4", relation="contains", lacking=2.46),
+        member(tmp_path, "doubt.mp4", doubt="little detail"),
+        member(tmp_path, "link.mp4"),
+        member(tmp_path, "names.mp4", links=("/other/name.mp4",)),
+        member(tmp_path, "safe/kept.mp4"),
+    )
+    plan = plan_removal([DuplicateGroup(members, "most detail")], protected=[tmp_path / "safe"])
+    (group,) = plan.groups
+    assert [Path(file.path).name for file in group.remove] == ["spare.mp4"]
+    assert {Path(file.path).name: file.why for file in group.stay} == {
+        "longer.mp4": "the kept file lacks 2.5 s of it",
+        "doubt.mp4": "doubtful: little detail",
+        "link.mp4": "it is a symbolic link",
+        "names.mp4": "it has other names, as /other/name.mp4",
+        "kept.mp4": f"it is in {tmp_path / 'safe'}, which is protected",
+    }
+    assert (group.keep.size, group.reason, plan.savings) == (80, "most detail", 90)
+
+
+def test_a_group_with_nothing_to_remove_is_not_in_the_plan(tmp_path: Path) -> None:
+    group = DuplicateGroup((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4", doubt="dark")))
+    assert plan_removal([group]).groups == ()
+
+
+def test_a_plan_survives_its_file_with_names_that_are_not_unicode(tmp_path: Path) -> None:
+    odd = os.fsdecode(b"caf\xe9.mp4")
+    group = DuplicateGroup((member(tmp_path, "a.mp4", best=True), member(tmp_path, odd)))
+    plan = plan_removal([group])
+    write_plan(plan, tmp_path / "plan.json")
+    assert read_plan(tmp_path / "plan.json") == plan
+    assert plan.groups[0].remove[0].path == str(tmp_path / odd)
+
+
+def test_what_a_person_deleted_from_the_file_is_not_done(tmp_path: Path) -> None:
+    group = DuplicateGroup((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4")))
+    write_plan(plan_removal([group]), tmp_path / "plan.json")
+    table = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
+    table["groups"][0]["remove"] = []
+    del table["groups"][0]["stay"], table["groups"][0]["reason"]
+    (tmp_path / "plan.json").write_text(json.dumps(table), encoding="utf-8")
+    plan = read_plan(tmp_path / "plan.json")
+    assert (plan.savings, plan.groups[0].stay, plan.groups[0].reason) == (0, (), "")
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("", "JSONDecodeError"),
+        ("[]", "TypeError"),
+        ("{}", "KeyError: 'vidkin_plan'"),
+        ('{"vidkin_plan": 2, "groups": []}', "ValueError: its version is 2, not 1"),
+        (
+            '{"vidkin_plan": 1, "groups": [{"keep": {"path": "a.mp4"}, "remove": []}]}',
+            "ValueError: path must be absolute, got 'a.mp4'",
+        ),
+    ],
+)
+def test_another_file_is_refused(tmp_path: Path, text: str, cause: str) -> None:
+    (tmp_path / "plan.json").write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidArgumentError) as caught:
+        read_plan(tmp_path / "plan.json")
+    assert f"must be a plan from `vidkin duplicates --plan`: {cause}" in str(caught.value)
+
+
+def test_files_that_are_gone_are_named(tmp_path: Path) -> None:
+    with pytest.raises(MediaError, match="cannot be read: No such file or directory"):
+        read_plan(tmp_path / "plan.json")
+    spare = member(tmp_path, "b.mp4")
+    group = DuplicateGroup((member(tmp_path, "a.mp4", best=True), spare))
+    Path(spare.path).unlink()
+    with pytest.raises(MediaError, match=r"b\.mp4.*cannot be read: No such file or directory"):
+        plan_removal([group])

@@ -1,0 +1,75 @@
+"""What patterns leave out of folders, by the rules that the documentation of `--exclude` states."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import FolderRules
+
+CLIP = "/films/2024/trip proxy.mp4"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "is_folder"),
+    [
+        ("*proxy*", CLIP, False),
+        ("*proxy*", "/films/proxy files", True),
+        ("trip ?????.mp4", CLIP, False),
+        ("Trash/", "/films/Trash", True),
+        ("2024/*.mp4", CLIP, False),
+        ("/films/2024/*", CLIP, False),
+        ("[tT]rip*", CLIP, False),
+    ],
+)
+def test_a_pattern_leaves_out(pattern: str, path: str, is_folder: bool) -> None:
+    assert FolderRules((pattern,)).excluded_by(path, is_folder=is_folder) == pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "is_folder"),
+    [
+        ("proxy", CLIP, False),  # the whole name, not a part of it
+        ("Trash/", "/films/Trash", False),  # a file of that name
+        ("*PROXY*", CLIP, False),  # upper and lower case differ
+        ("04/trip*", CLIP, False),  # not a part of a folder's name
+        ("/2024/*", CLIP, False),  # from the root on
+    ],
+)
+def test_a_pattern_leaves_in(pattern: str, path: str, is_folder: bool) -> None:
+    assert FolderRules((pattern,)).excluded_by(path, is_folder=is_folder) is None
+
+
+def test_the_first_pattern_that_fits_is_named() -> None:
+    rules = FolderRules(("*.mkv", "trip*", "*.mp4"))
+    assert rules.excluded_by(CLIP, is_folder=False) == "trip*"
+
+
+def test_a_tilde_is_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    rules = FolderRules(("~/old/*",))
+    assert rules.excluded_by(f"{tmp_path}/old/a.mp4", is_folder=False) == "~/old/*"
+    assert rules.excluded_by("/old/a.mp4", is_folder=False) is None
+
+
+def test_a_file_is_left_out_with_a_folder_that_it_is_in() -> None:
+    rules = FolderRules(("cache/",))
+    assert rules.excludes_below("/films/cache/deep/a.mp4", "/films")
+    assert not rules.excludes_below("/films/deep/a.mp4", "/films")
+    # A folder that was named itself is looked through, whatever its name is.
+    assert not rules.excludes_below("/films/cache/a.mp4", "/films/cache")
+
+
+def test_other_values_replace_and_none_keeps() -> None:
+    rules = FolderRules(("a*",), follow_links=True)
+    assert rules.changed(None, None, None) == rules
+    assert rules.changed("b*", None, True) == FolderRules(("b*",), follow_links=True, images=True)
+    assert rules.changed([], False, None) == FolderRules()
+
+
+@pytest.mark.parametrize("pattern", ["", "/", "//"])
+def test_a_pattern_without_a_name_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"exclude must be patterns of names, .* got \('a', "):
+        FolderRules(("a", pattern))
