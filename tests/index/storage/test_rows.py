@@ -1,0 +1,76 @@
+"""Records as rows of tables, and back."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+
+from vidkin.index import VideoRecord
+from vidkin.index.records import WindowVectors
+from vidkin.index.storage.rows import (
+    LATER_VIDEO_COLUMNS,
+    record_rows,
+    records_from_rows,
+    vector_column,
+    window_matrix,
+    window_rows,
+    windows_from_rows,
+)
+
+RECORD = VideoRecord(
+    path="/a.mp4", size=1, mtime_ns=2, content_hash="ab", duration=1.5, damage="cut off", id=7
+)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        RECORD,
+        VideoRecord(path="/a.mp4", size=1, mtime_ns=2, content_hash="", status="broken", cause="no video"),
+        RECORD.as_stale("read it again"),
+        VideoRecord(path=os.fsdecode(b"/caf\xe9.mp4"), size=1, mtime_ns=2, content_hash=""),
+    ],
+)
+def test_a_record_comes_back(record: VideoRecord) -> None:
+    assert records_from_rows(record_rows([record, record])) == [record, record]
+
+
+def test_a_stale_record_is_a_broken_one_to_version_0_1() -> None:
+    (row,) = record_rows([RECORD.as_stale("read it again")]).to_pylist()
+    assert (row["status"], row["mtime_ns"], row["cause"]) == ("broken", -1, "read it again")
+
+
+def test_a_table_of_version_0_1_has_no_damage() -> None:
+    rows = record_rows([RECORD]).drop_columns(list(LATER_VIDEO_COLUMNS))
+    (record,) = records_from_rows(rows)
+    assert (record.path, record.damage) == ("/a.mp4", "")
+
+
+def test_a_cause_with_a_name_that_is_not_text_is_written() -> None:
+    cause = f"cannot read {os.fsdecode(bytes([0x62, 0xFF]))}"
+    broken = VideoRecord(path="/a.mp4", size=1, mtime_ns=2, content_hash="", status="broken", cause=cause)
+    assert records_from_rows(record_rows([broken]))[0].cause == "cannot read b�"
+
+
+def windows(*starts: float) -> WindowVectors:
+    times = torch.tensor(starts, dtype=torch.float64)
+    frames = torch.arange(len(starts))
+    vectors = torch.nn.functional.normalize(torch.arange(1.0, 4 * len(starts) + 1).reshape(-1, 4), dim=1)
+    return WindowVectors(vectors.half(), times, times + 1.0, frames, frames)
+
+
+def test_windows_are_rows_of_their_video() -> None:
+    rows = window_rows([(3, windows(0.0, 5.0)), (4, WindowVectors.empty()), (9, windows(2.0))])
+    assert rows is not None
+    assert rows["video_id"].to_pylist() == [3, 3, 9]
+    assert rows["window"].to_pylist() == [0, 1, 0]
+    assert window_rows([(4, WindowVectors.empty())]) is None
+    own = rows.slice(0, 2).take([1, 0])  # in any order
+    back, expected = windows_from_rows(own), windows(0.0, 5.0)
+    assert back.starts.tolist() == [0.0, 5.0]
+    assert torch.equal(back.vectors, expected.vectors)
+    matrix = window_matrix(rows)
+    assert (matrix.video_ids.tolist(), matrix.ends.tolist()) == ([3, 3, 9], [1.0, 6.0, 3.0])
+    assert vector_column(rows).shape == (3, 4)

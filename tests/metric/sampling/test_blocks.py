@@ -1,0 +1,109 @@
+"""Blocks of equal labels, and draws from the ranges that they leave, counted by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.sampling.blocks import LabelBlocks
+from vidkin.metric.sampling.draws import checked_labels, epoch_generator, generator_of, uniform_below
+
+# Items 0..6; category 1 has subcategories 5 (items 1, 4) and 6 (item 3), category 0 has 2 (0, 2, 5) and 3 (6).
+LABELS = torch.tensor([[0, 2], [1, 5], [0, 2], [1, 6], [1, 5], [0, 2], [0, 3]])
+
+
+def test_items_are_sorted_and_blocks_are_ranges_of_places() -> None:
+    blocks = LabelBlocks.of(LABELS)
+    assert blocks.order.tolist() == [0, 2, 5, 6, 1, 4, 3]
+    assert blocks.category.tolist() == [[0, 4]] * 4 + [[4, 7]] * 3
+    assert blocks.subcategory.tolist() == [[0, 3]] * 3 + [[3, 4]] + [[4, 6]] * 2 + [[6, 7]]
+
+
+def drawn(places: torch.Tensor) -> Counter[int]:
+    return Counter(LabelBlocks.of(LABELS).order[places].tolist())
+
+
+def test_every_part_of_a_quadlet_comes_from_its_range() -> None:
+    blocks, generator = LabelBlocks.of(LABELS), torch.Generator().manual_seed(0)
+    query = torch.full((3000,), 1)  # item 2
+    positives = drawn(blocks.draw_positives(query, generator))
+    assert set(positives) == {0, 5}
+    assert all(abs(count - 1500) < 150 for count in positives.values())
+    assert set(drawn(blocks.draw_intermediates(query, generator))) == {6}
+    outside = drawn(blocks.draw_outside(query, generator, blocks.category))
+    assert set(outside) == {1, 3, 4}
+    assert all(abs(count - 1000) < 120 for count in outside.values())
+    assert set(drawn(blocks.draw_outside(query, generator, blocks.subcategory))) == {1, 3, 4, 6}
+
+
+def test_queries_are_those_with_all_parts_evenly_or_by_their_tuples() -> None:
+    blocks, generator = LabelBlocks.of(LABELS), torch.Generator().manual_seed(0)
+    by_query = drawn(blocks.draw_queries(5000, generator, "queries", "skip", quadlets=True))
+    assert set(by_query) == {0, 2, 5, 1, 4}  # items 3 and 6 are alone in their subcategories
+    assert all(abs(count - 1000) < 120 for count in by_query.values())
+    # Of item 0: 2 positives, 3 negatives, 1 intermediate: 6 quadlets; of item 1: 1, 4 and 1: 4.
+    by_tuple = drawn(blocks.draw_queries(5200, generator, "tuples", "skip", quadlets=True))
+    expected = {0: 1200, 2: 1200, 5: 1200, 1: 800, 4: 800}
+    assert all(abs(by_tuple[item] - count) < 130 for item, count in expected.items())
+
+
+@pytest.mark.parametrize(
+    ("labels", "quadlets", "message"),
+    [
+        ([], True, "there are no items to draw quadlets from"),
+        ([[0, 1], [0, 1]], True, r"all items are of one category \(0\): quadlets need a negative"),
+        ([[0, 1], [0, 1]], False, r"all items are of one class \(1\): triplets need a negative"),
+        (
+            [[0, 1], [0, 1], [1, 2], [1, 2]],
+            True,
+            "category 0 has one subcategory, so its items have no interm",
+        ),
+        (
+            [[0, 1], [0, 1], [0, 2], [1, 3], [1, 3], [1, 4], [1, 4]],
+            True,
+            "subcategory 2 of category 0 has one item, which has no positive: add items, or pass ineligible=",
+        ),
+        ([[0, 1], [0, 1], [0, 2]], False, "class 2 has one item, which has no positive"),
+    ],
+)
+def test_labels_that_do_not_allow_every_query_are_explained(
+    labels: list[list[int]], quadlets: bool, message: str
+) -> None:
+    blocks = LabelBlocks.of(torch.tensor(labels, dtype=torch.int64).reshape(-1, 2))
+    with pytest.raises(InvalidArgumentError, match=message):
+        blocks.draw_queries(1, torch.Generator(), "queries", "raise", quadlets=quadlets)
+
+
+def test_draws_stay_below_their_limits() -> None:
+    limits = torch.tensor([1, 2, 3, 2**52])
+    for seed in range(50):
+        values = uniform_below(limits, torch.Generator().manual_seed(seed))
+        assert bool((values >= 0).all() and (values < limits).all())
+    thirds = uniform_below(torch.full((3000,), 3), torch.Generator().manual_seed(1)).bincount().tolist()
+    assert all(abs(count - 1000) < 120 for count in thirds)
+
+
+def test_every_epoch_and_process_draws_its_own_numbers() -> None:
+    firsts = {
+        torch.rand(1, generator=epoch_generator(seed, epoch, rank)).item()
+        for seed in range(3)
+        for epoch in range(3)
+        for rank in range(3)
+    }
+    assert len(firsts) == 27
+    assert torch.rand(1, generator=epoch_generator(1, 2, 0)) == torch.rand(1, generator=epoch_generator(1, 2))
+    own = torch.Generator().manual_seed(5)
+    assert generator_of(own) is own
+    assert torch.rand(1, generator=generator_of(5)) == torch.rand(1, generator=own)
+
+
+def test_labels_are_integers_of_so_many_levels() -> None:
+    assert checked_labels(torch.tensor([3, 4], dtype=torch.int16), 1).tolist() == [[3], [4]]
+    for wrong in (torch.tensor([3, 4]), torch.zeros(2, 3, dtype=torch.int64), torch.zeros(2, 2)):
+        with pytest.raises(
+            InvalidArgumentError, match=r"labels must be \[N, 2\] integers, the coarsest level"
+        ):
+            checked_labels(wrong, 2)

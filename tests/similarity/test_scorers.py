@@ -1,0 +1,50 @@
+"""From a name to a scorer."""
+
+from __future__ import annotations
+
+import pytest
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.similarity import CopyScorer, KindScorer, available_scorers, open_scorer
+from vidkin.similarity.scorers import scorer_of
+
+
+class Named:
+    def __init__(self, scorer: str) -> None:
+        self.scorer = scorer
+
+
+def test_names_open_scorers() -> None:
+    assert available_scorers() == ("copies", "kinds", "learned")
+    assert isinstance(open_scorer("copies"), CopyScorer)
+    assert isinstance(open_scorer("kinds"), KindScorer)
+    assert isinstance(scorer_of(Named("kinds")), KindScorer)
+
+
+def test_constants_follow_a_question_mark() -> None:
+    plain, other = open_scorer("copies"), open_scorer("copies?change_energy=0.25")
+    assert isinstance(other, CopyScorer)
+    assert other.settings.change_energy == 0.25
+    # The name of a scorer says all that its scores depend on.
+    assert (plain == open_scorer("copies"), plain == other) == (True, False)
+
+
+def test_copies_have_segments_and_kinds_have_not() -> None:
+    copies, kinds = open_scorer("copies"), open_scorer("kinds")
+    assert (copies.has_segments, copies.needs_background) == (True, True)
+    assert (kinds.has_segments, kinds.needs_background) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("twins", r"scorer must be one of copies, kinds, learned, got 'twins'"),
+        ("learned", r"scorer 'learned' is part of a trained comparator; open the comparator's folder as ext"),
+        ("copies?speed=2", "speed"),
+        ("kinds?change_energy=0.1", "change_energy"),
+        ("copies?change_energy=much", "change_energy"),
+    ],
+)
+def test_other_names_are_refused(name: str, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        open_scorer(name)
