@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,13 +51,12 @@ def draw_map(comparison: Comparison, path: PathLike, *, query: PathLike, target:
         InvalidArgumentError: The extension is not a picture format, or the folder does not exist.
     """
     require_picture_name(path)
-    values = comparison.map.detach().float().cpu().numpy()
-    edges = []
-    for axis, times in enumerate((comparison.query_times, comparison.target_times)):
-        starts = np.arange(0, len(times), -(-len(times) // _MOST_CELLS))
-        values = np.maximum.reduceat(values, starts, axis=axis)
-        edges.append(_edges(times.detach().double().cpu().numpy()[starts]))
-    rows, columns = edges
+    values, query_times, target_times = _pool(
+        comparison.map.detach().float().cpu().numpy(),
+        comparison.query_times.detach().double().cpu().numpy(),
+        comparison.target_times.detach().double().cpu().numpy(),
+    )
+    rows, columns = _edges(query_times), _edges(target_times)
     height = float(np.clip(8.0 * (rows[-1] - rows[0]) / (columns[-1] - columns[0]), 2.5, 8.0))
     figure, axis_room = new_figure(8.0, height), int(height * _LETTERS_AN_INCH) - len(", seconds")
     axes = figure.add_subplot()
@@ -149,6 +149,16 @@ def draw_curve(detection: ShotDetection, path: PathLike) -> None:
         f"{short_name(detection.path)}: {len(detection.cuts)} cuts, {detection.detector}",
     )
     write_figure(figure, path)
+
+
+def _pool(
+    values: NDArray[Any], rows: NDArray[np.float64], columns: NDArray[np.float64]
+) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64]]:
+    """The map with at most 1,000 cells a side, pooled by maxima, and the times at which the cells start."""
+    row_starts = np.arange(0, len(rows), -(-len(rows) // _MOST_CELLS))
+    column_starts = np.arange(0, len(columns), -(-len(columns) // _MOST_CELLS))
+    pooled = np.maximum.reduceat(np.maximum.reduceat(values, row_starts, axis=0), column_starts, axis=1)
+    return pooled, rows[row_starts], columns[column_starts]
 
 
 def _edges(times: NDArray[np.float64]) -> NDArray[np.float64]:
