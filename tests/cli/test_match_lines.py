@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from vidkin.cli.match_lines import print_plain, print_tsv, print_tsv_header
 
+from vidkin.cli.formats import print_plain, print_tsv, print_tsv_header
 from vidkin.index import Match
 from vidkin.similarity import Segment
 
