@@ -22,17 +22,19 @@ from vidkin.similarity.topk import check_top_share, mean_of_largest, mean_of_val
         (0.03, 50, 2),  # 1.5 rounds to the even neighbor
         (0.5, 5, 2),  # so does 2.5
         (1.0, 7, 7),
+        (2.0, 7, 2),  # a number and not a share
+        (9.0, 7, 7),
     ],
 )
 def test_count(share: float | None, size: int, expected: int) -> None:
     assert top_count(share, size) == expected
 
 
-@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
+@pytest.mark.parametrize("share", [-0.1, 1.1, 2.5, float("nan")])
 def test_share_outside_the_unit_interval_is_refused(share: float) -> None:
     with pytest.raises(
         InvalidArgumentError,
-        match=r"spatial_share must be None \(the largest value alone\) or in \[0, 1\], got",
+        match=r"share must be None \(the largest value alone\), a share in \[0, 1\] or a number of values, 2 or more",
     ):
         check_top_share("spatial_share", share)
 

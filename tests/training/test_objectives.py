@@ -14,7 +14,7 @@ from vidkin.metric import losses
 from vidkin.models import Encoder, EncoderConfig, build_model
 from vidkin.training import Batch, DrawnItems, ObjectiveRecipe, available_objectives, build_objective
 from vidkin.training.data.streams import index_stream
-from vidkin.training.loss_table import settle_parameters
+from vidkin.training.loss_table import find_loss, settle_parameters
 from vidkin.training.objectives import WeightedObjective
 
 LABELS = torch.tensor([[c, 2 * c + s] for c in range(3) for s in range(2) for _ in range(4)])
@@ -55,7 +55,7 @@ def objective_of(*parts: ObjectiveRecipe) -> tuple[WeightedObjective, Encoder]:
     return build_objective(parts, model, classes=6), model
 
 
-@pytest.mark.parametrize("name", available_objectives())
+@pytest.mark.parametrize("name", [name for name in available_objectives() if find_loss(name).draw != "clips"])
 def test_every_objective_gives_a_number_with_a_gradient(name: str) -> None:
     objective, model = objective_of(made(name))
     rows = features()

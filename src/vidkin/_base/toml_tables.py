@@ -21,7 +21,7 @@ def from_table(kind: type[T], table: object, where: str) -> T:
 
     Args:
         kind: A dataclass whose fields are numbers, booleans, text, choices (``Literal``), tuples of one of these,
-            or mappings.
+            mappings, or dataclasses, whose table is nested in this one.
         table: What the file holds.
         where: The table's name, for messages.
 
@@ -51,6 +51,8 @@ def _typed(hint: Any, value: Any, where: str) -> Any:
     if origin in (Union, types.UnionType):
         # Always "something or None", and TOML cannot express None.
         return _typed(next(part for part in get_args(hint) if part is not type(None)), value, where)
+    if is_dataclass(hint):
+        return from_table(hint, value, where)  # type: ignore[arg-type]
     if origin is Literal:
         if value not in get_args(hint):
             raise InvalidArgumentError(f"{where} must be one of {', '.join(get_args(hint))}, got {value!r}")

@@ -49,7 +49,8 @@ def frame_similarity(
     Args:
         query: [Tq, Rq, D] floating point; unit vectors make the result a cosine in [-1, 1].
         target: [Tt, Rt, D], the same type, device and D; Rt may differ from Rq.
-        spatial_share: The paper's k_s in [0, 1]; None (default) is the plain Chamfer similarity, k = 1.
+        spatial_share: The paper's k_s in [0, 1], or k itself from 2 on; None (default) is the plain Chamfer similarity,
+            k = 1.
         symmetric: Mean of both directions, from one product. The share is the same, k counts the regions of
             the side that is searched, so that swapping query and target transposes the map.
         query_mask: [Tq, Rq] boolean, True where a region is valid; None where all are.

@@ -19,15 +19,16 @@ from vidkin.similarity.frame_features import FrameFeatures
 from vidkin.similarity.scorer import PairScore
 from vidkin.similarity.segment import Segment
 
-__all__ = ["LEARNED", "LearnedScorer", "VideoComparator"]
+__all__ = ["LEARNED", "LEAST_INFORMATION", "LearnedScorer", "VideoComparator"]
 
 LEARNED = "learned"
 """Name of the scorer of a trained comparator."""
 
 # What the 99th percentile of unrelated videos scores, as of every scorer that tells copies.
 _UNRELATED = 0.2
-# Frames below it show nothing, or what many videos share.
-_LEAST_INFORMATION = 0.05
+LEAST_INFORMATION = 0.05
+"""Frames below it show nothing, or what many videos share: they are not compared."""
+
 # Shifts of the finer side that are tried; a copy that begins between two samples is met half a sample off at worst.
 _MOST_SHIFTS = 4
 
@@ -194,7 +195,7 @@ class _Side:
 
     @classmethod
     def of(cls, features: FrameFeatures, comparator: VideoComparator) -> _Side:
-        rows = (features.information >= _LEAST_INFORMATION).nonzero()[:, 0]
+        rows = (features.information >= LEAST_INFORMATION).nonzero()[:, 0]
         return cls(features, rows, comparator.weigh(features.whole[rows].float()))
 
     @property

@@ -26,7 +26,8 @@ def temporal_chamfer(
 
     Args:
         similarity: [..., Tq, Tt] floating point; leading dimensions are a batch.
-        temporal_share: The paper's k_t in [0, 1]; None (default) is the plain Chamfer similarity, k = 1.
+        temporal_share: The paper's k_t in [0, 1], or k itself from 2 on; None (default) is the plain Chamfer
+            similarity, k = 1.
         symmetric: Mean of both directions; the share is the same, k counts the side that is searched, so
             that a map and its transpose give the same number.
         query_mask: [..., Tq] boolean, True where a time is valid; None where all are.

@@ -15,16 +15,22 @@ _SELECTION_PASSES = 64
 def top_count(share: float | None, size: int, longest: int | None = None) -> int:
     """How many of ``size`` values TopK-Chamfer averages: ``max(1, round(share * size))``; 1 where share is None.
 
-    Halves round to the even neighbor, as Python's ``round`` does. Sizes above ``longest`` count as that.
+    Halves round to the even neighbor, as Python's ``round`` does. Sizes above ``longest`` count as that. A share above
+    1 is the number itself, or ``size`` if there are fewer values.
     """
+    if share is not None and share > 1.0:
+        return max(1, min(size, int(share)))
     counted = size if longest is None else min(size, longest)
     return 1 if share is None else max(1, round(share * counted))
 
 
 def check_top_share(name: str, share: float | None) -> None:
-    """Raise InvalidArgumentError unless share is None or in [0, 1]."""
-    if share is not None and not 0.0 <= share <= 1.0:
-        raise InvalidArgumentError(f"{name} must be None (the largest value alone) or in [0, 1], got {share}")
+    """Raise InvalidArgumentError unless share is None, in [0, 1], or a whole number from 2 on."""
+    if share is not None and not (0.0 <= share <= 1.0 or (share > 1.0 and float(share).is_integer())):
+        raise InvalidArgumentError(
+            f"{name} must be None (the largest value alone), a share in [0, 1] or a number of values, 2 or more, "
+            f"got {share}"
+        )
 
 
 def mean_of_largest(
@@ -40,7 +46,7 @@ def mean_of_largest(
     Args:
         values: Any shape, floating point; bfloat16 and float16 are averaged in float32.
         dim: The dimension that is reduced, not negative.
-        share: The paper's k_s or k_t; None takes the largest value alone.
+        share: The paper's k_s or k_t, or k itself if it is above 1; None takes the largest value alone.
         valid: Boolean, as many dimensions as values and broadcastable to them; None where all are valid.
         longest: Largest n that k is counted from; None is without limit.
 

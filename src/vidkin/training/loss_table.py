@@ -24,7 +24,17 @@ __all__ = [
     "settle_parameters",
 ]
 
-LossCall = Literal["triplet", "members", "labels", "fine_scores", "graded_scores", "classes", "model"]
+LossCall = Literal[
+    "triplet",
+    "members",
+    "labels",
+    "fine_scores",
+    "graded_scores",
+    "classes",
+    "model",
+    "learned_maps",
+    "frame_maps",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,9 @@ class LossEntry:
             four members. ``labels``: embeddings [N, D] and labels [N, 2]. ``fine_scores``, ``graded_scores``: cosines
             [N, N] with relevance, 1 for the same subcategory, or graded 2 / 1 / 0, and ``self_offset=0``. ``model``:
             the model and the drawn items, for a loss that embeds them itself and returns named terms with ``loss``.
+            ``learned_maps``: what a comparator's network makes of the maps of all pairs [N, N, T', T'].
+            ``frame_maps``: similarities of frames [N, N, T, T], those of a teacher, and which pairs are views of one
+            clip [N, N], with ``query_mask`` and ``target_mask`` [N, T].
             ``classes``: for :class:`Classification`.
         make: From parameters to the loss; their defaults are those of a recipe.
         fixed: Parameters that the name stands for; a recipe cannot change them.
@@ -75,6 +88,8 @@ _ENTRIES: dict[str, LossEntry] = {
     "mse": LossEntry("batches", "fine_scores", losses.MSELoss),
     "score_triplet": LossEntry("batches", "fine_scores", losses.ScoreTripletLoss),
     "self_hard_negative": LossEntry("batches", "fine_scores", losses.SelfHardNegativeLoss),
+    "similarity_regularizer": LossEntry("clips", "learned_maps", losses.SimilarityRegularizer),
+    "frame_quad_linear_ap": LossEntry("clips", "frame_maps", losses.FrameQuadLinearAPLoss),
     "classification": LossEntry("uniform", "classes", Classification),
 }
 _REGISTRY: Registry[LossEntry] = Registry("objective", _ENTRIES, group="vidkin.objectives")

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
+from vidkin.models.comparator.config import ComparatorConfig
 
 __all__ = [
     "AUGMENTATIONS",
@@ -43,11 +44,12 @@ class DataRecipe:
     Attributes:
         source: Folder or file of the collection; a relative path starts at the current folder.
         kind: ``labeled``: items with a category and a subcategory. ``unlabeled``: a folder of images and videos, from
-            which pairs of edited views are made.
+            which pairs of edited views are made; for a comparator a folder of videos.
         reader: What reads labeled data: ``tree`` any folder ``category/subcategory/file``, ``manifest`` a CSV file,
             others public collections (:func:`vidkin.datasets.available_readers`).
         options: Options of the reader; for unlabeled data settings of the edits, see
-            :func:`vidkin.training.data.unlabeled.pair_settings`.
+            :func:`vidkin.training.data.unlabeled.pair_settings`; for a comparator also how clips are cut, see
+            :class:`vidkin.training.clips.settings.ClipSettings`.
         split: A stored split to use, such as the ``split.json`` of an earlier model. Empty: the collection's own split;
             if it has none, one is made and written beside the model.
         split_by: How a split is made: by ``group`` (what must not be separated, such as the files of one folder), by
@@ -63,7 +65,7 @@ class DataRecipe:
         moving: Training clips move: each step takes new consecutive frames at a random position of the item, at
             ``model.rate`` frames a second. Otherwise a clip shows the same frames at every step.
         memory: GiB of decoded frames, or of features of moving clips, that are kept; what does not fit is decoded again
-            whenever it is drawn.
+            whenever it is drawn. For a comparator: of descriptors that are made in advance.
         augmentation: Random changes of labeled training items: ``flip``, ``crop``, ``color``. With any of them,
             features of a frozen backbone are not cached.
         folders: Further folders of unlabeled data.
@@ -138,7 +140,7 @@ class ScheduleRecipe:
         quadlets: Tuples per step; batches hold as many items as these have members, 4 times as many.
         batch: For objectives on batches: categories, subcategories of each and items of each. Empty: all categories
             up to 8, up to 4 items of a subcategory, and as many subcategories as ``quadlets`` allows.
-        pairs: Images per step of unlabeled data; two views of each are embedded.
+        pairs: Images, or clips for a comparator, per step of unlabeled data; two views of each are compared.
         optimizer: ``adamw`` or ``sgd``.
         learning_rate: Rate of the head alone; if the backbone is trained as well, the rate of the backbone.
         head_factor: If the backbone is trained as well, the head learns so many times as fast.
@@ -217,7 +219,8 @@ class ValidationRecipe:
         measure: The figure that counts, higher is better: ``qp`` and ``tp`` among the validation items; ``ndcg``,
             ``map``, ``hap``, ``asi`` and ``recall_at_1`` with validation as queries and train as gallery. ``auto``:
             ``qp``, or ``map`` where the validation items have no quadlets. For unlabeled data ``recall_at_1``: the
-            share of images whose edited view is nearest to their own plain one.
+            share of images whose edited view is nearest to their own plain one; for a comparator ``map``, of the two
+            views of each validation clip among all others.
         patience: Validations without improvement after which the training ends; 0 never ends early.
         keep: The weights that become the model: ``best`` by ``measure``, or ``last``.
     """
@@ -248,9 +251,11 @@ class Recipe:
     Attributes:
         name: Name of the recipe; the model's folder is named after it.
         data: Training items.
-        model: Settings of :class:`vidkin.models.EncoderConfig`, all but ``classes``, which the data decide.
+        model: Settings of :class:`vidkin.models.EncoderConfig`, all but ``classes``, which the data decide; of kind
+            ``comparator`` those of ``ComparatorConfig``, all but ``unrelated``, which is measured.
         weights: A safetensors file with weights of the backbone. Empty: those that come with ``vidkin``, those of the
-            hub for ``timm:`` and ``torchvision:``, random ones for all others.
+            hub for ``timm:`` and ``torchvision:``, random ones for all others. For a comparator: of its extractor.
+        whitening: For a comparator: a safetensors file with the whitening of its extractor. Empty: none.
         objectives: Terms of the loss.
         schedule: Steps.
         validation: Validation.
@@ -260,6 +265,7 @@ class Recipe:
     data: DataRecipe
     model: Mapping[str, Any]
     weights: str = ""
+    whitening: str = ""
     objectives: tuple[ObjectiveRecipe, ...]
     schedule: ScheduleRecipe = field(default_factory=ScheduleRecipe)
     validation: ValidationRecipe = field(default_factory=ValidationRecipe)
@@ -270,11 +276,21 @@ class Recipe:
         needed = {"classes": classes} if kind in ("c3d", "deep_sbd") else {}
         return EncoderConfig.from_mapping({**self.model, **needed})
 
+    @property
+    def is_comparator(self) -> bool:
+        """A comparator of videos is trained, not an encoder."""
+        return self.model.get("kind") == "comparator"
+
+    def comparator(self) -> ComparatorConfig:
+        """Configuration of the comparator."""
+        return ComparatorConfig.from_mapping(self.model)
+
     def digest(self) -> str:
         """SHA-256 of everything that decides the weights: runs with the same digest may continue each other."""
         parts = {"schedule": _deciding(self.schedule), "validation": _deciding(self.validation)}
         objectives = [asdict(part) for part in self.objectives]
-        whole = (_deciding(self.data), dict(self.model), self.weights, objectives, parts)
+        files = (self.weights, self.whitening) if self.whitening else (self.weights,)
+        whole = (_deciding(self.data), dict(self.model), *files, objectives, parts)
         return hashlib.sha256(repr(whole).encode()).hexdigest()
 
 

@@ -9,6 +9,8 @@ from vidkin._base.docstrings import describe_settings
 from vidkin.datasets.augmentation import EditSettings, PairSettings, WarpSettings
 from vidkin.datasets.collections import find_reader
 from vidkin.models import EncoderConfig
+from vidkin.models.comparator.config import ComparatorConfig
+from vidkin.training.clips.settings import describe_clip_settings
 from vidkin.training.loss_table import find_loss
 from vidkin.training.recipe import DataRecipe, ObjectiveRecipe, Recipe, ScheduleRecipe, ValidationRecipe
 
@@ -18,18 +20,21 @@ __all__ = ["describe_recipe"]
 def describe_recipe(recipe: Recipe) -> dict[str, Any]:
     """The meaning of each setting by its name, in the tables of the recipe's file; they are from the docstrings."""
     of_recipe = describe_settings(Recipe)
-    if recipe.data.kind == "unlabeled":
+    model = describe_settings(ComparatorConfig if recipe.is_comparator else EncoderConfig)
+    if recipe.is_comparator:
+        options: Mapping[str, Any] = describe_clip_settings()
+    elif recipe.data.kind == "unlabeled":
         edits: Mapping[str, Any] = {
             **describe_settings(EditSettings),
             "warp": describe_settings(WarpSettings),
         }
-        options: Mapping[str, Any] = {**describe_settings(PairSettings), "plain": edits, "heavy": edits}
+        options = {**describe_settings(PairSettings), "plain": edits, "heavy": edits}
     else:
         options = describe_settings(find_reader(recipe.data.reader))
     return {
         "name": of_recipe.get("name", ""),
         "data": {**describe_settings(DataRecipe), "options": options},
-        "model": {**describe_settings(EncoderConfig), "weights": of_recipe.get("weights", "")},
+        "model": {**model, **{name: of_recipe.get(name, "") for name in ("weights", "whitening")}},
         "objective": [_describe_objective(part) for part in recipe.objectives],
         "schedule": describe_settings(ScheduleRecipe),
         "validation": describe_settings(ValidationRecipe),

@@ -15,12 +15,17 @@ from vidkin._base.toml import format_toml, parse_toml
 from vidkin._base.toml_tables import check_names, from_table
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
-from vidkin.training.loss_table import settle_parameters
+from vidkin.training.clips.objective import COMPARATOR_CALLS
+from vidkin.training.clips.settings import clip_options, clip_settings
+from vidkin.training.loss_table import available_objectives, find_loss, settle_parameters
 from vidkin.training.recipe import DataRecipe, ObjectiveRecipe, Recipe, ScheduleRecipe, ValidationRecipe
 from vidkin.training.recipe_comments import describe_recipe
 
 __all__ = ["available_recipes", "load_recipe", "show_recipe"]
 
+# Settings of a model that are not in its recipe: the data decide them, or they are measured.
+_DECIDED = ("classes", "unrelated")
+_FILES = ("weights", "whitening")
 _TABLES = ("name", "data", "model", "objective", "schedule", "validation")
 
 
@@ -66,12 +71,15 @@ def show_recipe(recipe: Recipe, *, comments: bool = True) -> str:
         recipe: The recipe.
         comments: Write the meaning of each setting above it.
     """
-    config = recipe.config()
-    model = {entry.name: getattr(config, entry.name) for entry in fields(config) if entry.name != "classes"}
+    config = recipe.comparator() if recipe.is_comparator else recipe.config()
+    model = {
+        entry.name: getattr(config, entry.name) for entry in fields(config) if entry.name not in _DECIDED
+    }
+    files = {"weights": recipe.weights, **({"whitening": recipe.whitening} if recipe.is_comparator else {})}
     document = {
         "name": recipe.name,
         "data": _values(recipe.data),
-        "model": {**model, "weights": recipe.weights},
+        "model": {**model, **files},
         "objective": [
             {"name": part.name, "weight": part.weight, **part.parameters} for part in recipe.objectives
         ],
@@ -98,11 +106,13 @@ def _parse(document: Mapping[str, Any], name: str) -> Recipe:
     if "source" not in document["data"]:
         raise InvalidArgumentError("[data] needs a source, the folder or file of the collection")
     model = dict(document.get("model", {}))
-    weights = model.pop("weights", "")
-    if not isinstance(weights, str):
-        raise InvalidArgumentError(f"model.weights must be text, got {weights!r}")
-    if "classes" in model:
-        raise InvalidArgumentError("model.classes is decided by the data; remove it")
+    files = {name: model.pop(name, "") for name in _FILES if name in model}
+    for setting, value in files.items():
+        if not isinstance(value, str):
+            raise InvalidArgumentError(f"model.{setting} must be text, got {value!r}")
+    for setting in _DECIDED:
+        if setting in model:
+            raise InvalidArgumentError(f"model.{setting} is decided by the data; remove it")
     objectives = document["objective"]
     if not isinstance(objectives, Mapping | list | tuple):
         raise InvalidArgumentError(f"[[objective]] must be a table with a name, got {objectives!r}")
@@ -112,17 +122,55 @@ def _parse(document: Mapping[str, Any], name: str) -> Recipe:
         name=str(document.get("name", name)),
         data=from_table(DataRecipe, document["data"], "data"),
         model=model,
-        weights=weights,
+        **files,
         objectives=tuple(
             _objective(part) for part in ([objectives] if isinstance(objectives, Mapping) else objectives)
         ),
         schedule=from_table(ScheduleRecipe, document.get("schedule", {}), "schedule"),
         validation=from_table(ValidationRecipe, document.get("validation", {}), "validation"),
     )
+    if recipe.is_comparator:
+        return _settle_comparator(recipe)
     config = recipe.config()
     _check_together(recipe, config)
     return replace(
-        recipe, model={name: value for name, value in config.to_mapping().items() if name != "classes"}
+        recipe, model={name: value for name, value in config.to_mapping().items() if name not in _DECIDED}
+    )
+
+
+def _settle_comparator(recipe: Recipe) -> Recipe:
+    """The recipe of a comparator, checked, with every default of its clips and of its model."""
+    config, options = recipe.comparator(), clip_settings(recipe.data.options)
+    usable = [name for name in available_objectives() if find_loss(name).call in COMPARATOR_CALLS]
+    for part in recipe.objectives:
+        if part.name not in usable:
+            raise InvalidArgumentError(
+                f"the objective for a comparator must be one of {', '.join(usable)}, got {part.name!r}"
+            )
+    if recipe.data.kind != "unlabeled":
+        raise InvalidArgumentError(
+            f"data.kind must be 'unlabeled' for a comparator, got {recipe.data.kind!r}"
+        )
+    if config.network == "none" and config.weighting in ("none", "signs"):
+        raise InvalidArgumentError(
+            f"model.network 'none' with model.weighting {config.weighting!r} has no weights to train; use network "
+            "'cnn', or weighting 'attention'"
+        )
+    calls = {find_loss(part.name).call for part in recipe.objectives}
+    if "frame_maps" in calls and config.weighting in ("none", "signs"):
+        raise InvalidArgumentError(
+            f"model.weighting must be 'attention' or 'direction' for a loss of frames, got {config.weighting!r}, which "
+            "learns nothing about frames"
+        )
+    if recipe.validation.every and recipe.validation.measure not in ("auto", "map"):
+        raise InvalidArgumentError(
+            f"validation.measure must be 'map' for a comparator, got {recipe.validation.measure!r}"
+        )
+    return replace(
+        recipe,
+        model=config.to_mapping(),
+        data=replace(recipe.data, options=clip_options(options)),
+        validation=replace(recipe.validation, measure="map"),
     )
 
 
@@ -156,6 +204,15 @@ def _objective(table: object) -> ObjectiveRecipe:
 
 def _check_together(recipe: Recipe, config: EncoderConfig) -> None:
     """Settings that are fine alone but not with each other."""
+    for part in recipe.objectives:
+        if find_loss(part.name).draw == "clips":
+            raise InvalidArgumentError(
+                f"objective {part.name!r} is for model.kind 'comparator', got kind {config.kind!r}"
+            )
+    if recipe.whitening:
+        raise InvalidArgumentError(
+            f"model.whitening is for model.kind 'comparator', got kind {config.kind!r}; remove it"
+        )
     if config.is_classifier and any(part.name != "classification" for part in recipe.objectives):
         raise InvalidArgumentError(
             f"the objective must be 'classification' for a model of kind {config.kind!r}, which is trained to classify"

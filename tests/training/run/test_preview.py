@@ -62,5 +62,7 @@ def test_a_broken_item_is_black_and_told(tmp_path: Path) -> None:
 
 
 def test_without_labels_there_is_nothing_to_count(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="only recipes with labeled data can be checked"):
+    with pytest.raises(
+        InvalidArgumentError, match="only recipes with labeled data, or of a comparator, can be checked"
+    ):
         preview_recipe(load_recipe("frame-encoder"))

@@ -53,33 +53,38 @@ def check_recipe(recipe: Recipe, folder: Path, *, json: bool) -> int:
 def _print(preview: RecipePreview, picture: Path, drawn: int) -> None:
     recipe, batch = preview.recipe, preview.batch
     splits = ", ".join(f"{count:,} {name}" for name, count in preview.splits.items())
-    categories = {label.category for label in preview.labels}
-    say(
-        f"{printable(preview.name)}: {number(sum(preview.splits.values()), 'item')} ({preview.kind}), "
-        f"{number(len(categories), 'category', 'categories')}, "
-        f"{number(len(preview.labels), 'subcategory', 'subcategories')}; {splits}"
-    )
-    # Zeros are left out, so that a part without items has no column.
-    rows = [
-        [
-            printable(label.category),
-            printable(label.subcategory),
-            *(f"{count:,}" if count else "" for count in (label.train, label.validation, label.test)),
+    items = f"{printable(preview.name)}: {number(sum(preview.splits.values()), 'item')} ({preview.kind})"
+    if preview.labels:
+        categories = {label.category for label in preview.labels}
+        say(
+            f"{items}, {number(len(categories), 'category', 'categories')}, "
+            f"{number(len(preview.labels), 'subcategory', 'subcategories')}; {splits}"
+        )
+        # Zeros are left out, so that a part without items has no column.
+        rows = [
+            [
+                printable(label.category),
+                printable(label.subcategory),
+                *(f"{count:,}" if count else "" for count in (label.train, label.validation, label.test)),
+            ]
+            for label in preview.labels[:_MOST_ROWS]
         ]
-        for label in preview.labels[:_MOST_ROWS]
-    ]
-    columns = [("category", "left"), ("subcategory", "left")]
-    columns += [(name, "right") for name in ("train", "validation", "test")]
-    table(None, columns, rows)
-    if len(preview.labels) > len(rows):
-        more = number(len(preview.labels) - len(rows), "more subcategory", "more subcategories")
-        note(f"{more} not shown; --json lists all.")
+        columns = [("category", "left"), ("subcategory", "left")]
+        columns += [(name, "right") for name in ("train", "validation", "test")]
+        table(None, columns, rows)
+        if len(preview.labels) > len(rows):
+            more = number(len(preview.labels) - len(rows), "more subcategory", "more subcategories")
+            note(f"{more} not shown; --json lists all.")
+    else:
+        say(f"{items}, no labels; {splits}")
     if recipe.data.excerpts > 1:
         say(f"Each training video becomes {recipe.data.excerpts} excerpts (data.excerpts).")
+    vectors = "descriptors" if recipe.is_comparator else "embeddings"
     objectives = " + ".join(part.name for part in recipe.objectives)
     schedule = f"{number(recipe.schedule.steps, 'step')} of {number(len(batch.items), 'item')}"
+    network = recipe.model["extractor" if recipe.is_comparator else "backbone"]
     say(
-        f"{recipe.model['kind']} on {recipe.model['backbone']}, {preview.parameters:,} weights to train, embeddings of "
+        f"{recipe.model['kind']} on {network}, {preview.parameters:,} weights to train, {vectors} of "
         f"{preview.dimension} values; {objectives}, {schedule}"
     )
     rules = recipe.validation

@@ -35,8 +35,9 @@ class ComparatorConfig:
         network: ``cnn``: four convolutions over the map of frame similarities, which they make four times coarser.
             ``none``: the map as it is, so that nothing is learned (Chamfer similarity alone).
         padding: What stands around the map: ``zeros`` (S2VS, DnS, HAP-VR) or ``replicate`` (ViSiL).
-        spatial_share: k_s of the TopK-Chamfer similarity over regions, in [0, 1]; None: the largest alone.
-        temporal_share: k_t of the TopK-Chamfer similarity over times, in [0, 1]; None: the largest alone.
+        spatial_share: TopK-Chamfer similarity over regions: k_s, the share of the regions in [0, 1], or their number k
+            from 2 on; None: the largest alone.
+        temporal_share: TopK-Chamfer similarity over times: k_t or k likewise; None: the largest alone.
         temporal_span: Times of the learned map (four frames each with ``cnn``) up to which k grows with the length of
             the target; 0: without limit, which dilutes a clip that is contained in a long video.
         symmetric: Mean of both directions, over regions and over times.

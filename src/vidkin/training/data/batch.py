@@ -12,9 +12,9 @@ from vidkin.models import Encoder
 
 __all__ = ["Batch", "Draw", "DrawnItems"]
 
-Draw = Literal["quadlets", "quadruplets_a", "quadruplets_b", "batches", "uniform", "views"]
+Draw = Literal["quadlets", "quadruplets_a", "quadruplets_b", "batches", "uniform", "views", "clips"]
 """How items of a step are drawn, see :func:`vidkin.training.data.streams.index_stream`; ``views`` of unlabeled data:
-the first views of N / 2 images, then their second views."""
+the first views of N / 2 images, then their second views; ``clips`` the same of videos, for a comparator."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.media import probe, read_frames
 
-__all__ = ["BrokenImage", "ImageSet", "ImageSettings", "read_images"]
+__all__ = ["BrokenImage", "ImageSet", "ImageSettings", "MediaFile", "find_media", "read_images", "to_square"]
 
 _log = logging.getLogger(__name__)
 
@@ -182,7 +182,7 @@ def read_images(
     """
     settings = settings or ImageSettings()
     roots = [Path(folder) for folder in folders]
-    files = _find_files(roots)
+    files = find_media(roots)
     # Changes whenever a file or a setting does.
     entries: list[Any] = [_REVISION, asdict(settings)]
     for file in files:
@@ -202,7 +202,7 @@ def read_images(
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class MediaFile:
     """An image or video, its group, and which of the folders it is in."""
 
     path: Path
@@ -211,7 +211,7 @@ class _File:
 
 
 def _read_all(
-    files: Sequence[_File], roots: Sequence[Path], settings: ImageSettings, on_file: OnFile | None
+    files: Sequence[MediaFile], roots: Sequence[Path], settings: ImageSettings, on_file: OnFile | None
 ) -> ImageSet:
     squares: list[NDArray[np.uint8]] = []
     groups: list[int] = []
@@ -244,8 +244,12 @@ def _read_all(
     )
 
 
-def _find_files(roots: Iterable[Path]) -> list[_File]:
-    """All images and videos, in the order of the folders and then of names."""
+def find_media(roots: Iterable[Path]) -> list[MediaFile]:
+    """All images and videos below the folders, in the order of the folders and then of names.
+
+    Raises:
+        DatasetError: A folder does not exist.
+    """
     files = []
     for source, root in enumerate(roots):
         if not root.exists():
@@ -254,9 +258,9 @@ def _find_files(roots: Iterable[Path]) -> list[_File]:
         for path in paths:
             kind = path.suffix.lower()
             if kind in IMAGE_EXTENSIONS:
-                files.append(_File(path, path.parent.relative_to(root.parent).as_posix(), source))
+                files.append(MediaFile(path, path.parent.relative_to(root.parent).as_posix(), source))
             elif kind in VIDEO_EXTENSIONS:
-                files.append(_File(path, path.relative_to(root.parent).as_posix(), source))
+                files.append(MediaFile(path, path.relative_to(root.parent).as_posix(), source))
     return files
 
 
@@ -269,12 +273,13 @@ def _read_file(path: Path, settings: ImageSettings) -> list[NDArray[np.uint8]]:
         frames = read_frames(
             path, rate=1.0 / step, start=step / 2, end=duration, short_side=2 * side, threads=1
         )
-        return [_square(Image.fromarray(image), side) for image in frames.images]
+        return [to_square(Image.fromarray(image), side) for image in frames.images]
     with warnings.catch_warnings(action="ignore"), Image.open(path) as image:
         # JPEG can be decoded at a fraction of its size; twice the side is kept for a good reduction.
         image.draft("RGB", (2 * side, 2 * side))
-        return [_square(ImageOps.exif_transpose(image).convert("RGB"), side)]
+        return [to_square(ImageOps.exif_transpose(image).convert("RGB"), side)]
 
 
-def _square(image: Image.Image, side: int) -> NDArray[np.uint8]:
+def to_square(image: Image.Image, side: int) -> NDArray[np.uint8]:
+    """[side, side, 3], the whole image squeezed into a square."""
     return np.asarray(image.resize((side, side), Image.Resampling.BILINEAR))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from vidkin.models import Encoder
-from vidkin.training.data.batch import Batch, Draw
+from vidkin.training.data.batch import Draw
 from vidkin.training.recipe import Measure
 
 __all__ = ["TrainingData"]
 
+M = TypeVar("M", contravariant=True)
+B = TypeVar("B", covariant=True)
 
-class TrainingData(Protocol):
-    """Items that are ready to be drawn.
+
+class TrainingData(Protocol[M, B]):
+    """Items that are ready to be drawn, for a model M in batches B.
 
     Attributes:
         name: Name of the collection.
@@ -26,10 +28,10 @@ class TrainingData(Protocol):
     @property
     def broken(self) -> tuple[tuple[str, str], ...]: ...
 
-    def batches(self, draws: Sequence[Draw], *, first: int) -> Iterator[Batch]:
+    def batches(self, draws: Sequence[Draw], *, first: int) -> Iterator[B]:
         """The batches of all steps from ``first`` (0 is the start) on: the same ones however often a run resumes."""
 
-    def measure(self, model: Encoder, measure: Measure) -> float:
+    def measure(self, model: M, measure: Measure) -> float:
         """Figure of the validation items, in [0, 1], higher is better."""
 
     def identity(self) -> bytes:

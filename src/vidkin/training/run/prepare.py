@@ -8,13 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import nn, optim
 
 from vidkin.datasets import LabelledSet, make_excerpts
-from vidkin.errors import InvalidArgumentError
-from vidkin.models import Encoder, build_model
+from vidkin.models import Encoder, build_model, save_model
 from vidkin.models.collapse import CollapseWatch
-from vidkin.models.schedules import Decay, OneCycle, Schedule
+from vidkin.training.data.batch import Batch
 from vidkin.training.data.image_set import ImageSettings, read_images
 from vidkin.training.data.inputs import OnItem, prepare_parts
 from vidkin.training.data.labeled import LabeledData
@@ -22,11 +20,13 @@ from vidkin.training.data.source import TrainingData
 from vidkin.training.data.unlabeled import UnlabeledData, pair_settings, split_images
 from vidkin.training.evaluation import CACHE_FOLDER
 from vidkin.training.objectives import build_objective
-from vidkin.training.recipe import Recipe, ScheduleRecipe
+from vidkin.training.recipe import Recipe
+from vidkin.training.run.comparator import prepare_comparator
 from vidkin.training.run.division import divide_data
+from vidkin.training.run.optimization import choose_device, make_optimizer, make_schedule
 from vidkin.training.run.state import TrainingRun
 
-__all__ = ["make_schedule", "prepare_run"]
+__all__ = ["prepare_run"]
 
 logger = logging.getLogger(__name__)
 
@@ -41,16 +41,13 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
         DatasetError: The collection or the split is not as it must be, or not one item can be read.
         InvalidArgumentError: A setting is not allowed.
     """
-    available, name = torch.cuda.is_available(), recipe.schedule.device
-    if name == "cuda" and not available:
-        raise InvalidArgumentError(
-            "schedule.device is cuda, but torch finds none on this machine; use 'auto' or 'cpu'"
-        )
-    device = torch.device("cuda" if available and name != "cpu" else "cpu")
+    device = choose_device(recipe.schedule)
+    if recipe.is_comparator:
+        return prepare_comparator(recipe, folder, device, on_item=on_item)
     if recipe.data.kind == "unlabeled":
         recipe = replace(recipe, validation=replace(recipe.validation, measure="recall_at_1"))
         model = _build(recipe, device, classes=2)
-        data: TrainingData = _read_unlabeled(recipe, model, folder, device, on_item)
+        data: TrainingData[Encoder, Batch] = _read_unlabeled(recipe, model, folder, device, on_item)
         return _assemble(recipe, folder, model, data, device, classes=0)
     division = divide_data(recipe)
     for text in division.notes:
@@ -61,24 +58,10 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
     model.class_names = labelled.subcategories()
     data = _read_labeled(recipe, model, labelled, folder, device, on_item)
     run = _assemble(recipe, folder, model, data, device, classes=classes)
-    data.check(run.objective.draws, recipe.validation.figure)
+    data.check(run.draws, recipe.validation.figure)
     run.split = labelled if division.is_made else None
     run.notes = division.notes
     return run
-
-
-def make_schedule(schedule: ScheduleRecipe) -> Schedule:
-    """Rates of the engine from those of a recipe."""
-    if schedule.decay == "one_cycle":
-        return OneCycle(schedule.steps)
-    return Decay(
-        kind=schedule.decay,
-        steps=schedule.steps,
-        warm_up=schedule.warm_up,
-        final_factor=schedule.final_factor,
-        step_every=schedule.step_every,
-        step_factor=schedule.step_factor,
-    )
 
 
 def _build(recipe: Recipe, device: torch.device, *, classes: int) -> Encoder:
@@ -134,7 +117,13 @@ def _read_unlabeled(
 
 
 def _assemble(
-    recipe: Recipe, folder: Path, model: Encoder, data: TrainingData, device: torch.device, *, classes: int
+    recipe: Recipe,
+    folder: Path,
+    model: Encoder,
+    data: TrainingData[Encoder, Batch],
+    device: torch.device,
+    *,
+    classes: int,
 ) -> TrainingRun:
     schedule = recipe.schedule
     objective = build_objective(recipe.objectives, model, classes=classes, seed=schedule.seed).to(device)
@@ -150,32 +139,17 @@ def _assemble(
         folder=folder,
         model=model,
         objective=objective,
-        optimizer=_make_optimizer(schedule, model, objective),
+        draws=objective.draws,
+        optimizer=make_optimizer(
+            schedule,
+            model.parameter_groups(schedule.learning_rate, head_factor=schedule.head_factor),
+            objective,
+        ),
         schedule=make_schedule(schedule),
         data=data,
         device=device,
         fingerprint=digest.hexdigest(),
         watch=CollapseWatch(schedule.collapse_below),
+        store=lambda metrics, notes: save_model(model, folder, metrics=metrics, notes=notes),
+        frozen=model.config.trainable == "head",
     )
-
-
-def _make_optimizer(schedule: ScheduleRecipe, model: Encoder, objective: nn.Module) -> optim.Optimizer:
-    groups = model.parameter_groups(schedule.learning_rate, head_factor=schedule.head_factor)
-    own = list(objective.parameters())
-    if own:
-        groups.append({"params": own, "lr": groups[-1]["lr"], "name": "objective"})
-    if not schedule.decay_biases:
-        parts = []
-        for group in groups:
-            matrices = [weight for weight in group["params"] if weight.ndim > 1]
-            rest = [weight for weight in group["params"] if weight.ndim <= 1]
-            parts += [{**group, "params": matrices}, {**group, "params": rest, "weight_decay": 0.0}]
-        groups = [group for group in parts if group["params"]]
-    if schedule.optimizer == "sgd":
-        return optim.SGD(
-            groups,
-            lr=schedule.learning_rate,
-            momentum=schedule.momentum,
-            weight_decay=schedule.weight_decay,
-        )
-    return optim.AdamW(groups, lr=schedule.learning_rate, weight_decay=schedule.weight_decay)

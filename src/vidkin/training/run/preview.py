@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from vidkin.datasets import LabelledItem, LabelledSet, make_excerpts
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.models import EncoderConfig, build_model
+from vidkin.models.comparator.comparator import build_comparator
 from vidkin.training.data.batch import Draw
 from vidkin.training.data.inputs import OnItem
 from vidkin.training.data.item_inputs import read_inputs
@@ -20,6 +22,7 @@ from vidkin.training.data.random_changes import augment
 from vidkin.training.data.streams import check_drawable, index_stream
 from vidkin.training.loss_table import find_loss
 from vidkin.training.recipe import Recipe
+from vidkin.training.run.comparator import fit_recipe, open_descriptors, read_clips
 from vidkin.training.run.division import divide_data
 
 __all__ = ["FirstBatch", "LabelCount", "RecipePreview", "preview_recipe"]
@@ -66,12 +69,12 @@ class RecipePreview:
     Attributes:
         recipe: The recipe with every ``auto`` replaced by what was chosen.
         name: Name of the collection.
-        kind: ``image``, ``video`` or ``strokes``.
+        kind: ``image``, ``video`` or ``strokes``; ``clip`` for a comparator.
         splits: Items of each part; training items are those before excerpts are cut.
-        labels: Items of each subcategory, sorted by name.
+        labels: Items of each subcategory, sorted by name; empty for data without labels.
         notes: What was chosen otherwise than the recipe says, and why.
         parameters: Weights of the network that are trained.
-        dimension: Length of its embeddings.
+        dimension: Length of its embeddings, or of the descriptors that a comparator compares.
         batch: The first batch.
     """
 
@@ -90,17 +93,19 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
     """Open the data of a recipe, divide them, build the network and read the first batch; nothing is written.
 
     Args:
-        recipe: A recipe for labeled data.
+        recipe: A recipe for labeled data, or of a comparator.
         on_item: Called with (items of the batch that were read, items of the batch).
 
     Raises:
         DatasetError: The collection or the split is not as it must be.
-        InvalidArgumentError: A setting is not allowed, or the data have no labels.
+        InvalidArgumentError: A setting is not allowed, or images have no labels.
         WeightsUnavailableError: The weights of the backbone are not to be had.
     """
+    if recipe.is_comparator:
+        return _preview_clips(recipe, on_item)
     if recipe.data.kind == "unlabeled":
         raise InvalidArgumentError(
-            "only recipes with labeled data can be checked; this one has data.kind = 'unlabeled'"
+            "only recipes with labeled data, or of a comparator, can be checked; this one has data.kind = 'unlabeled'"
         )
     division = divide_data(recipe)
     recipe, labelled = division.recipe, division.labelled
@@ -121,6 +126,47 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
         parameters=sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
         dimension=model.dimension,
         batch=_read_batch(recipe, train, draws[0], config, on_item),
+    )
+
+
+def _preview_clips(recipe: Recipe, on_item: OnItem | None) -> RecipePreview:
+    """What a comparator would be trained on; the videos are read, as their number of clips is not known before."""
+    device = torch.device("cpu")
+    extractor = open_descriptors(recipe, device)
+    data = read_clips(recipe, extractor, None, device, on_item)
+    recipe, notes = fit_recipe(recipe, data)
+    data.schedule = recipe.schedule
+    clips = data.edited(0)
+    longest = max(len(clip.view.frames) for clip in clips)
+    # Shorter clips stay on their last frame.
+    rows = [torch.arange(longest).clamp(max=len(clip.view.frames) - 1) for clip in clips]
+    images = torch.stack([clip.view.frames[row] for clip, row in zip(clips, rows, strict=True)])
+    paths = [Path(data.maker.videos[clip.window.video].path) for clip in clips]
+    items = tuple(
+        LabelledItem(
+            path=path,
+            category=path.stem,
+            subcategory="with another video" if clip.donors else "alone",
+            group=str(path),
+        )
+        for path, clip in zip(paths, clips, strict=True)
+    )
+    comparator = build_comparator(recipe.comparator(), weights="random")
+    return RecipePreview(
+        recipe=recipe,
+        name=data.name,
+        kind="clip",
+        splits={"train": len(data.windows), "validation": len(data.validation)},
+        labels=(),
+        notes=notes,
+        parameters=sum(weight.numel() for weight in comparator.parameters()),
+        dimension=recipe.comparator().dimension,
+        batch=FirstBatch(
+            (images * 255).round().to(torch.uint8).movedim(2, -1).numpy(),
+            items,
+            ("weak view", "strong view"),
+            tuple(MediaError(path, cause) for path, cause in data.broken),
+        ),
     )
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, optim
+from torch import Tensor, nn, optim
 
 from vidkin.datasets import LabelledSet, write_split
 from vidkin.errors import InvalidArgumentError
-from vidkin.models import Encoder, save_model
 from vidkin.models.collapse import CollapseWatch
 from vidkin.models.engine import Step, take_steps
 from vidkin.models.randomness import random_state, restore_random_state
@@ -24,16 +23,20 @@ from vidkin.models.resume.checkpoint import (
     trained_state,
 )
 from vidkin.models.schedules import Schedule
+from vidkin.training.data.batch import Draw
 from vidkin.training.data.source import TrainingData
-from vidkin.training.objectives import WeightedObjective
 from vidkin.training.recipe import Recipe
 
-__all__ = ["SPLIT_FILE", "TrainingRun"]
+__all__ = ["SPLIT_FILE", "StoreModel", "TrainingRun"]
 
 SPLIT_FILE = "split.json"
 
 # Part of the checkpoint's format, hence the spelling.
 _OPTIMIZER = "optimiser."
+
+
+StoreModel = Callable[[Mapping[str, float], Mapping[str, Any]], object]
+"""Writes the trained model with its metrics and notes into the folder of the run."""
 
 
 @dataclass(eq=False)
@@ -44,13 +47,16 @@ class TrainingRun:
         recipe: The recipe.
         folder: Folder of the run.
         model: The model that is trained.
-        objective: What is minimized.
+        objective: What is minimized, of (model, batch).
+        draws: The draws of items that it needs.
         optimizer: Of model and objective.
         schedule: Learning rates.
         data: Training and validation items.
         device: Where the model is.
         fingerprint: Of recipe, items and frozen weights.
         watch: Notices a collapse.
+        store: Writes the model.
+        frozen: The backbone keeps its weights, which are no part of what is stored between steps.
         split: All items, if their split was made here.
         notes: What was chosen otherwise than the recipe says, and why.
         step: Steps that were taken.
@@ -63,14 +69,17 @@ class TrainingRun:
 
     recipe: Recipe
     folder: Path
-    model: Encoder
-    objective: WeightedObjective
+    model: nn.Module
+    objective: nn.Module
+    draws: tuple[Draw, ...]
     optimizer: optim.Optimizer
     schedule: Schedule
-    data: TrainingData
+    data: TrainingData[Any, Any]
     device: torch.device
     fingerprint: str
     watch: CollapseWatch
+    store: StoreModel
+    frozen: bool = False
     split: LabelledSet | None = None
     notes: tuple[str, ...] = ()
     step: int = 0
@@ -86,7 +95,7 @@ class TrainingRun:
             self.model,
             self.objective,
             self.optimizer,
-            self.data.batches(self.objective.draws, first=self.step),
+            self.data.batches(self.draws, first=self.step),
             schedule=self.schedule,
             clip=self.recipe.schedule.clip,
             precision=self.recipe.schedule.precision,
@@ -177,12 +186,13 @@ class TrainingRun:
             "seed": self.recipe.schedule.seed,
             "steps": self.step,
         }
-        save_model(self.model.eval(), self.folder, metrics=metrics, notes=notes)
+        self.model.eval()
+        self.store(metrics, notes)
 
     def _trained(self) -> dict[str, Tensor]:
-        return trained_state(self.model, frozen=self.model.config.trainable == "head")
+        return trained_state(self.model, frozen=self.frozen)
 
     def _load(self, state: dict[str, Tensor]) -> None:
         """Replace the weights; frozen ones are not part of a stored state."""
-        frozen = self.model.state_dict() if self.model.config.trainable == "head" else {}
+        frozen = self.model.state_dict() if self.frozen else {}
         self.model.load_state_dict({**frozen, **state})

@@ -43,13 +43,18 @@ class ClipView:
         frames: [T', 3, S, S] in 0..1, T' at least 1.
         sources: [T'] int64, the source frame of each frame.
         filled: [T'] int64: 0 the source frame, 1 black, 2 noise.
-        shows_donor: Another video is in the picture, so that the clip belongs to both.
+        donors: Places, among the donors that were given, of other videos in the picture: the clip belongs to them, too.
     """
 
     frames: torch.Tensor
     sources: torch.Tensor
     filled: torch.Tensor
-    shows_donor: bool = False
+    donors: tuple[int, ...] = ()
+
+    @property
+    def shows_donor(self) -> bool:
+        """Another video is in the picture."""
+        return bool(self.donors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,31 +160,32 @@ def strong_view(
     if _happens(settings.blurred, generator):
         frames = _blurred(frames, float(draw_uniform(1, settings.sigma, generator)))
     chosen = torch.randperm(len(donors), generator=generator)
-    shows_donor = _happens(settings.inset, generator)
-    if shows_donor:
+    shown = int(_happens(settings.inset, generator))
+    if shown:
         frames = video_in_video(frames, _looped(donors[chosen[:1]], len(frames))[0], generator)
     if _happens(settings.arranged, generator):
         name = int(torch.randint(len(_ARRANGEMENTS), (), generator=generator))
         others = _looped(donors[chosen[:3]], len(frames))
-        frames, with_others = _ARRANGEMENTS[name](frames, others, generator)
-        shows_donor |= with_others
+        frames, arranged = _ARRANGEMENTS[name](frames, others, generator)
+        shown = max(shown, arranged)
     if _happens(settings.compressed, generator):
         quality = draw_uniform(1, (5.0, 30.0), generator)
         frames = compress(frames, generator, quality=(float(quality), float(quality)), share=1.0)
-    return ClipView(frames, plan.sources[:length], plan.filled[:length], shows_donor)
+    return ClipView(frames, plan.sources[:length], plan.filled[:length], tuple(chosen[:shown].tolist()))
 
 
-_Arrangement = Callable[[torch.Tensor, torch.Tensor, torch.Generator], tuple[torch.Tensor, bool]]
+# Of a clip, three other clips and a generator, to the edited clip and how many of the others are in it.
+_Arrangement = Callable[[torch.Tensor, torch.Tensor, torch.Generator], tuple[torch.Tensor, int]]
 
 _ARRANGEMENTS: tuple[_Arrangement, ...] = (
-    lambda clip, others, generator: (reframe(clip, generator), False),
-    lambda clip, others, generator: (reframe(clip, generator, moving=True), False),
-    lambda clip, others, generator: (add_borders(clip, generator), False),
-    lambda clip, others, generator: (add_borders(clip, generator, kind="colored"), False),
-    lambda clip, others, generator: (split_screen(clip, others[:1], generator), True),
-    lambda clip, others, generator: (split_screen(clip, others[:3], generator, parts=4), True),
-    lambda clip, others, generator: (picture_in_picture(clip, others[0], generator), True),
-    lambda clip, others, generator: (film_screen(clip, generator), False),
+    lambda clip, others, generator: (reframe(clip, generator), 0),
+    lambda clip, others, generator: (reframe(clip, generator, moving=True), 0),
+    lambda clip, others, generator: (add_borders(clip, generator), 0),
+    lambda clip, others, generator: (add_borders(clip, generator, kind="colored"), 0),
+    lambda clip, others, generator: (split_screen(clip, others[:1], generator), 1),
+    lambda clip, others, generator: (split_screen(clip, others[:3], generator, parts=4), 3),
+    lambda clip, others, generator: (picture_in_picture(clip, others[0], generator), 1),
+    lambda clip, others, generator: (film_screen(clip, generator), 0),
 )
 
 

@@ -194,6 +194,8 @@ class FrameQuadLinearAPLoss(Loss):
     max_positives: int | None = None
     reduction: Reduction = "mean"
 
+    compute = staticmethod(frame_quad_linear_ap_loss)
+
     def forward(
         self,
         frame_scores: Tensor,
@@ -204,7 +206,7 @@ class FrameQuadLinearAPLoss(Loss):
         target_mask: Tensor | None = None,
         self_offset: int | None = None,
     ) -> Tensor:
-        return frame_quad_linear_ap_loss(
+        return self.compute(
             frame_scores,
             reference_scores,
             relevance,

@@ -111,12 +111,14 @@ class SimilarityRegularizer(Loss):
     _: KW_ONLY
     reduction: Reduction = "sum"
 
+    compute = staticmethod(similarity_regularizer)
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range(self.low, self.high)
 
     def forward(self, scores: Tensor) -> Tensor:
-        return similarity_regularizer(scores, **self.options)
+        return self.compute(scores, **self.options)
 
     if TYPE_CHECKING:
         __call__ = forward

@@ -1,0 +1,1 @@
+"""Training of a comparator on videos without labels: windows, views, batches, and what is minimized."""

@@ -1,0 +1,167 @@
+"""Frames of videos as small squares, read once and kept in a file for each video."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from PIL import Image
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+
+from vidkin._base.atomic import replace_file
+from vidkin._base.extensions import VIDEO_EXTENSIONS
+from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
+from vidkin.media import iter_frames
+from vidkin.training.data.image_set import find_media, to_square
+
+__all__ = ["VideoSquares", "read_squares", "stored_tensors"]
+
+_log = logging.getLogger(__name__)
+
+# Part of the cache's key: raise it when the same file would give other squares.
+_REVISION = 1
+# Fewer frames are no clip.
+_LEAST_FRAMES = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VideoSquares:
+    """Frames of one video as squares.
+
+    Attributes:
+        path: The video.
+        count: T, its frames.
+        key: Names its content and the settings that it was read with.
+        file: Safetensors file that holds them; None where ``values`` does.
+        values: [T, 3, side, side] uint8; None where the file does.
+    """
+
+    path: str
+    count: int
+    key: str
+    file: Path | None
+    values: torch.Tensor | None = None
+
+    def read(self, start: int, stop: int) -> torch.Tensor:
+        """Frames [n, 3, side, side] uint8 from ``start`` to before ``stop``."""
+        if self.values is not None:
+            return self.values[start:stop]
+        assert self.file is not None
+        with safe_open(os.fspath(self.file), framework="pt") as file:
+            frames: torch.Tensor = file.get_slice("frames")[start:stop]
+        return frames
+
+
+def read_squares(
+    folders: Sequence[Path],
+    *,
+    rate: float,
+    side: int,
+    cache: Path | None,
+    on_video: Callable[[int, int], None] | None = None,
+) -> tuple[list[VideoSquares], list[tuple[str, str]]]:
+    """Every video below the folders as squares, in a fixed order, and (file, cause) of those that cannot be used.
+
+    Args:
+        folders: Folders, or single files.
+        rate: Frames a second.
+        side: Side of the squares, pixels; the whole frame is squeezed into a square.
+        cache: Folder that keeps a file for each video; None keeps all squares in memory.
+        on_video: Called after each video with how many are done and how many there are.
+
+    Raises:
+        DatasetError: A folder does not exist, or fewer than two videos can be used.
+    """
+    paths = [file.path for file in find_media(folders) if file.path.suffix.lower() in VIDEO_EXTENSIONS]
+    videos: list[VideoSquares] = []
+    broken: list[tuple[str, str]] = []
+    for done, path in enumerate(paths, 1):
+        try:
+            video = _read(path, rate, side, cache)
+        except MediaError as error:
+            broken.append((str(path), error.cause))
+        else:
+            if video.count >= _LEAST_FRAMES:
+                videos.append(video)
+            else:
+                cause = f"must have at least {_LEAST_FRAMES} frames at {rate:g} a second, got {video.count}"
+                broken.append((str(path), cause))
+        if on_video is not None:
+            on_video(done, len(paths))
+    if len(videos) < 2:
+        raise DatasetError(
+            f"{', '.join(map(str, folders))}: must hold at least 2 videos of {_LEAST_FRAMES} frames at {rate:g} a "
+            f"second (data.options.rate), got {len(videos)} of {len(paths)} videos"
+        )
+    return videos, broken
+
+
+def stored_tensors(path: Path | None, make: Callable[[], dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """The tensors in a file; they are made and stored where there is no such file, or a damaged one.
+
+    Args:
+        path: The file; None stores nothing.
+        make: Makes them.
+    """
+    if path is not None and path.is_file():
+        try:
+            return load_file(path)
+        except (OSError, SafetensorError) as error:
+            _log.warning("%s is damaged, its content is made again: %s", path, error)
+    tensors = make()
+    if path is not None:
+        _store(path, tensors)
+    return tensors
+
+
+def _read(path: Path, rate: float, side: int, cache: Path | None) -> VideoSquares:
+    state = path.stat()
+    facts = [_REVISION, str(path.absolute()), state.st_size, state.st_mtime_ns, rate, side]
+    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+    if cache is None:
+        values = _decode(path, rate, side)
+        return VideoSquares(str(path), len(values), key, None, values)
+    file = cache / f"{key}.safetensors"
+    count = _stored_count(file)
+    if count is None:
+        values = _decode(path, rate, side)
+        _store(file, {"frames": values})
+        count = len(values)
+    return VideoSquares(str(path), count, key, file)
+
+
+def _stored_count(path: Path) -> int | None:
+    """Frames in a file of squares; None if there is none, or if it is damaged."""
+    if not path.is_file():
+        return None
+    try:
+        with safe_open(os.fspath(path), framework="pt") as file:
+            return int(file.get_slice("frames").get_shape()[0])
+    except (OSError, SafetensorError) as error:
+        _log.warning("%s is damaged, the video is read again: %s", path, error)
+        return None
+
+
+def _store(path: Path, tensors: dict[str, torch.Tensor]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replace_file(path) as temporary:
+            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary)
+    except (OSError, SafetensorError) as error:
+        raise InvalidArgumentError(f"{path.parent}: cannot be written: {error}") from error
+
+
+def _decode(path: Path, rate: float, side: int) -> torch.Tensor:
+    squares = [
+        torch.from_numpy(to_square(Image.fromarray(image), side).copy()).permute(2, 0, 1)
+        for frames in iter_frames(path, rate=rate, short_side=2 * side, threads=1)
+        for image in frames.images
+    ]
+    return torch.stack(squares)
