@@ -78,7 +78,7 @@ def test_the_folder_is_a_model_for_search(clip_recipe: MakeRecipe, footage: Path
     assert info.weights == tmp_path / "model" / EXTRACTOR_WEIGHTS_FILE
     extractor = open_extractor(str(tmp_path / "model"))
     assert extractor.fingerprint.endswith(open_extractor("vidkin", device="cpu").fingerprint)
-    index = Index.open(tmp_path / "collection", extractor=str(tmp_path / "model"))
+    index = Index.open(tmp_path / "collection", extractor=str(tmp_path / "model"), create=True)
     index.add([footage / "coffee.mp4", footage / "rocket.mp4"])
     matches = index.search(footage / "coffee.mp4")
     assert Path(matches[0].path).name == "coffee.mp4"
