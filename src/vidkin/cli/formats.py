@@ -14,7 +14,7 @@ from rich.text import Text
 
 from vidkin._base.controls import replace_controls
 from vidkin.cli.console import path_text, say
-from vidkin.rendering.text import clock_range
+from vidkin.rendering.text import clock_range, printable
 
 if TYPE_CHECKING:
     from vidkin.index import Match
@@ -103,10 +103,13 @@ def yes_no(value: bool) -> str:
 def write_tsv(cells: Sequence[str]) -> None:
     """Write one line of tab-separated values to standard output.
 
-    Names that are not valid Unicode keep their bytes, control characters (tabs, too) do not.
+    Names that are not valid Unicode keep their bytes, except in a terminal; control characters (tabs, too) do not.
     """
-    line = "\t".join(map(replace_controls, cells)) + "\n"
     sys.stdout.flush()
+    if sys.stdout.isatty():
+        sys.stdout.write("\t".join(map(printable, cells)) + "\n")
+        return
+    line = "\t".join(map(replace_controls, cells)) + "\n"
     buffer = getattr(sys.stdout, "buffer", None)
     if buffer is None:
         sys.stdout.write(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -97,6 +98,8 @@ def goes_to_output(csv: Path | None, form: OutputFormat) -> bool:
 def open_csv(path: Path) -> Iterator[IO[str]]:
     """A file for CSV, or standard output; names of files that are not valid Unicode keep their bytes.
 
+    In a terminal they do not: it would obey some of them.
+
     Raises:
         OSError: The file cannot be written.
     """
@@ -105,7 +108,12 @@ def open_csv(path: Path) -> Iterator[IO[str]]:
             yield file
         return
     sys.stdout.flush()
-    yield sys.stdout
+    if sys.stdout.isatty():
+        lines = io.StringIO(newline="")
+        yield lines
+        sys.stdout.writelines(f"{printable(line)}\n" for line in lines.getvalue().splitlines())
+    else:
+        yield sys.stdout
     sys.stdout.flush()
 
 

@@ -50,7 +50,7 @@ def progress_line(title: str, console: Console, *, shown: bool = True) -> Iterat
         expand=True,
         speed_estimate_period=PERIOD,
     ) as progress:
-        yield Meter(progress, progress.add_task(title, total=None, detail=""))
+        yield Meter(progress, progress.add_task(printable(title), total=None, detail=""))
 
 
 def describe_task(task: Task) -> str:
