@@ -16,7 +16,7 @@ test: lint
 	$(BIN)/python -m pytest -m "not slow and not bench" -n 2
 
 test-all: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --cov
 
 bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/run_all.py

@@ -13,6 +13,7 @@ __all__ = [
     "check_positive",
     "check_range",
     "check_share",
+    "check_shot",
 ]
 
 
@@ -53,3 +54,13 @@ def check_range(low: float, high: float) -> None:
     """Raise :class:`InvalidArgumentError` unless ``low`` is below ``high``."""
     if not low < high:
         raise InvalidArgumentError(f"low must be below high, got {low} and {high}")
+
+
+def check_shot(start: int, end: int, critical: tuple[int, int] | None) -> None:
+    """:class:`InvalidArgumentError` unless [start, end) are frames of a shot, and the critical ones are inside it."""
+    if not 0 <= start < end:
+        raise InvalidArgumentError(f"a shot must have 0 <= start < end, got [{start}, {end})")
+    if critical is not None and not start <= critical[0] < critical[1] <= end:
+        raise InvalidArgumentError(
+            f"critical frames must be inside their shot [{start}, {end}), got [{critical[0]}, {critical[1]})"
+        )

@@ -105,7 +105,7 @@ def test_annotations_and_lengths_are_checked() -> None:
     with pytest.raises(InvalidArgumentError, match=r"0 <= start < end, got \[5, 5\)"):
         AnnotatedShot(0, 5, 5)
     with pytest.raises(
-        InvalidArgumentError, match=r"critical frames must be inside their shot \[0, 8\), got \[3, 9\]"
+        InvalidArgumentError, match=r"critical frames must be inside their shot \[0, 8\), got \[3, 9\)"
     ):
         AnnotatedShot(0, 0, 8, critical=(3, 9))
     with pytest.raises(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vidkin._base.atomic import write_text
+from vidkin._base.checks import check_shot
 from vidkin.errors import InvalidArgumentError
 
 __all__ = [
@@ -42,13 +43,7 @@ class ShotAnnotation:
     critical: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.start < self.end:
-            raise InvalidArgumentError(f"a shot must have 0 <= start < end, got [{self.start}, {self.end})")
-        if self.critical is not None and not self.start <= self.critical[0] < self.critical[1] <= self.end:
-            raise InvalidArgumentError(
-                f"critical frames must be inside their shot [{self.start}, {self.end}), "
-                f"got [{self.critical[0]}, {self.critical[1]})"
-            )
+        check_shot(self.start, self.end, self.critical)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from vidkin._base.checks import check_not_negative
+from vidkin._base.checks import check_not_negative, check_shot
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling.draws import generator_of, uniform_below
 
@@ -38,12 +38,7 @@ class AnnotatedShot:
     critical: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.start < self.end:
-            raise InvalidArgumentError(f"a shot must have 0 <= start < end, got [{self.start}, {self.end})")
-        if self.critical is not None and not self.start <= self.critical[0] < self.critical[1] <= self.end:
-            raise InvalidArgumentError(
-                f"critical frames must be inside their shot [{self.start}, {self.end}), got {list(self.critical)}"
-            )
+        check_shot(self.start, self.end, self.critical)
 
 
 @dataclass(frozen=True, slots=True, order=True)
