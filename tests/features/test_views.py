@@ -74,7 +74,8 @@ def test_a_box_found_again_keeps_its_place() -> None:
     plan = ViewPlan()
     stretches = []
     for seed in (1, 2):
-        images = np.full((16, 128, 128, 3), 90, np.uint8)
+        # A gradient: a plain border would be cut off as bars are.
+        images = np.full((16, 128, 128, 3), np.arange(60, 188, dtype=np.uint8)[None, None, :, None])
         images[:, 32:96] = noise(16, 64, 128, seed)
         stretches.append(images)
     first, second = (plan.boxes(images) for images in stretches)
@@ -122,6 +123,45 @@ def test_boxes_of_a_picture_between_bars_are_shares_of_the_frame() -> None:
     placed = place_boxes(torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.5, 0.5, 1.0, 1.0]]), between)
     assert placed[0].tolist() == [[0.0, 0.25, 1.0, 0.75], [0.5, 0.5, 1.0, 0.75]]
     assert placed[1].tolist() == [[0.0, 0.0, 1.0, 1.0], [0.5, 0.5, 1.0, 1.0]]
+
+
+def barred(count: int) -> NDArray[np.uint8]:
+    """A picture of 120 x 120 between pillars of 20 columns; in it noise from (60, 60) to (108, 108) before a still."""
+    images = np.zeros((count, 120, 160, 3), np.uint8)
+    images[:, :, 20:140] = noise(1, 120, 120, seed=5) // 8 + 90
+    images[:, 60:108, 80:128] = noise(count, 48, 48, seed=6)
+    return images
+
+
+def test_boxes_are_found_and_described_between_black_bars() -> None:
+    images = barred(16)
+    boxes = ViewPlan().boxes(images)
+    there = boxes[len(GRID) :][boxes[len(GRID) :].any(1)]
+    # The rectangle of the noise as shares of the picture; the edges of the bars are no box.
+    assert len(there) >= 1
+    assert there[0].tolist() == pytest.approx([0.5, 0.5, 0.9, 0.9], abs=0.04)
+    assert all(float(box[0]) > 0.02 for box in there)
+    exact = torch.cat([torch.tensor(GRID), torch.tensor([[0.5, 0.5, 0.9, 0.9]]), torch.zeros(3, 4)])
+    plain, mirrored = describe_views(MeanColor(), frames_of(images), exact, mirrors=(False, True), stride=2)
+    expected = torch.from_numpy(images[:, 60:108, 80:128].mean(axis=(1, 2), dtype=np.float32))
+    for features, view in ((plain, len(GRID)), (mirrored, 1)):
+        torch.testing.assert_close(features.values[::2, view, 0], expected[::2])
+        assert features.boxes is not None
+        # Shares of the frame: the picture is from 1/8 to 7/8 of its width.
+        torch.testing.assert_close(features.boxes[0, view], torch.tensor([0.5, 0.5, 0.8, 0.9]))
+        torch.testing.assert_close(features.boxes[1, 0], torch.tensor([0.125, 0.0, 0.875, 1.0]))
+        torch.testing.assert_close(features.boxes[0, view + 1], torch.zeros(4))
+
+
+def test_frames_with_and_without_bars_are_cut_each_by_its_own() -> None:
+    images = np.concatenate([barred(1), noise(1, 120, 160, seed=8)])
+    features = MeanColor().extract(
+        frames_of(images), boxes=torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.5, 1.0]])
+    )
+    left = [images[0, :, 20:80].mean(axis=(0, 1)), images[1, :, :80].mean(axis=(0, 1))]
+    torch.testing.assert_close(
+        features.values[:, 1, 0], torch.from_numpy(np.stack(left)).float(), rtol=1e-4, atol=1e-2
+    )
 
 
 def test_names_of_views() -> None:

@@ -19,7 +19,15 @@ from vidkin.features.registry import (
     open_extractor,
     register_extractor,
 )
-from vidkin.features.views import GRID, ViewPlan, check_views, describe_views, mirror_boxes, place_boxes
+from vidkin.features.views import (
+    GRID,
+    ViewPlan,
+    check_views,
+    describe_views,
+    mirror_boxes,
+    place_boxes,
+    shares_of_edges,
+)
 from vidkin.features.whitening import Whitening, fit_whitening
 
 __all__ = [
@@ -59,4 +67,5 @@ __all__ = [
     "region_max_pool",
     "register_extractor",
     "resolve_device",
+    "shares_of_edges",
 ]

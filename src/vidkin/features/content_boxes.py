@@ -13,6 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
+from vidkin.features.information import bar_boxes
+
 __all__ = ["MOST_BOXES", "find_content_boxes", "overlap"]
 
 _SIDE = 128
@@ -28,7 +30,7 @@ _SMALLEST_SIDE = 0.18
 _SAME = 0.8
 
 
-def find_content_boxes(images: NDArray[np.uint8]) -> torch.Tensor:
+def find_content_boxes(images: NDArray[np.uint8], *, between_bars: bool = False) -> torch.Tensor:
     """Boxes [N, 4] (left, top, right, bottom; shares of the picture) that may hold a video of their own, best first.
 
     Luma at 128 x 128; in each of up to 24 frames a pixel is an edge of a column where the difference across it is the
@@ -39,6 +41,7 @@ def find_content_boxes(images: NDArray[np.uint8]) -> torch.Tensor:
 
     Args:
         images: [T, H, W, 3] uint8, frames of one video.
+        between_bars: Look at what is between the black bars of each frame; boxes are shares of that.
 
     Returns:
         At most 4 boxes, none of them nearly the whole picture or nearly another one (intersection over union .8).
@@ -46,8 +49,7 @@ def find_content_boxes(images: NDArray[np.uint8]) -> torch.Tensor:
     if len(images) < 2:
         return torch.zeros(0, 4)
     chosen = images[np.unique(np.linspace(0, len(images) - 1, _MOST_FRAMES).round().astype(int))]
-    luma = torch.from_numpy(chosen @ np.array([0.299, 0.587, 0.114], dtype=np.float32))[:, None]
-    small = functional.interpolate(luma, (_SIDE, _SIDE), mode="area")[:, 0]
+    small = _small_luma(chosen, between_bars)
     across, down = _persistence(small), _persistence(small.transpose(1, 2))
     boxes = []
     for (left, right), (top, bottom) in product(_spans(_lines(across)), _spans(_lines(down))):
@@ -65,6 +67,18 @@ def find_content_boxes(images: NDArray[np.uint8]) -> torch.Tensor:
         if len(distinct) <= MOST_BOXES and all(overlap(box, other) < _SAME for other in distinct):
             distinct.append(box)
     return torch.tensor(distinct[1:]).reshape(-1, 4) / _SIDE
+
+
+def _small_luma(images: NDArray[np.uint8], between_bars: bool) -> torch.Tensor:
+    """[T, H, W, 3] to [T, 128, 128]."""
+    luma = torch.from_numpy(images @ np.array([0.299, 0.587, 0.114], dtype=np.float32))[:, None]
+    if not between_bars:
+        return functional.interpolate(luma, (_SIDE, _SIDE), mode="area")[:, 0]
+    pictures = [
+        functional.interpolate(frame[None, :, top:bottom, left:right], (_SIDE, _SIDE), mode="area")[0]
+        for frame, (top, bottom, left, right) in zip(luma, bar_boxes(images).tolist(), strict=True)
+    ]
+    return torch.cat(pictures)
 
 
 def _persistence(luma: torch.Tensor) -> torch.Tensor:

@@ -64,8 +64,8 @@ class FrameExtractor(Protocol):
         Args:
             frames: T frames.
             mirror: Flip the frames first.
-            boxes: [V, 4] views of the (flipped) picture, the whole first; None for the whole alone. Extractors of
-                clips support only the whole.
+            boxes: [V, 4] views of the (flipped) picture between black bars, the whole first; None for the whole
+                alone. Extractors of clips support only the whole.
         """
         ...
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.content_boxes import MOST_BOXES, find_content_boxes, overlap
 from vidkin.features.contracts import FrameExtractor, Views
-from vidkin.features.information import frame_information
+from vidkin.features.information import bar_boxes, frame_information
 from vidkin.similarity import WHOLE, FrameFeatures
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ __all__ = [
     "features_of_views",
     "mirror_boxes",
     "place_boxes",
+    "shares_of_edges",
 ]
 
 # Intersection over union from which on a box found later is the one found before.
@@ -98,6 +99,17 @@ def place_boxes(boxes: torch.Tensor, pictures: torch.Tensor) -> torch.Tensor:
     return corner + size * boxes
 
 
+def shares_of_edges(edges: NDArray[np.int64], shape: tuple[int, ...]) -> torch.Tensor:
+    """The pictures of :func:`vidkin.features.bar_boxes` as boxes: left, top, right, bottom as shares, [T, 4] float32.
+
+    Args:
+        edges: [T, 4] top, bottom, left, right in pixels.
+        shape: Of the frames, (T, H, W, 3).
+    """
+    height, width = shape[1:3]
+    return torch.from_numpy(edges[:, [2, 0, 3, 1]] / [width, height, width, height]).float()
+
+
 def features_of_views(
     describe: Callable[[NDArray[np.uint8]], torch.Tensor],
     frames: Frames,
@@ -108,6 +120,8 @@ def features_of_views(
 ) -> FrameFeatures:
     """Features of frames in every view, for extractors that know only whole images.
 
+    Views are cut from the picture between black bars; the whole is described as the extractor sees it.
+
     Args:
         describe: Images [T, H, W, 3] to descriptors [T, R, D].
         frames: T frames.
@@ -116,20 +130,23 @@ def features_of_views(
         boxes: [V, 4] shares of the (flipped) picture, the whole first; None for the whole alone.
 
     Returns:
-        Features with the boxes of every frame as given.
+        Features with the boxes as shares of every frame.
     """
     images = np.ascontiguousarray(frames.images[:, :, ::-1]) if mirror else frames.images
     timestamps, information = torch.from_numpy(frames.timestamps.copy()), frame_information(frames.images)
     if boxes is None:
         return FrameFeatures.of_whole(describe(images), timestamps, information, fingerprint)
-    views = [describe(np.ascontiguousarray(crop_box(images, tuple(box)))) for box in boxes.tolist()]
-    return FrameFeatures(
-        torch.stack(views, dim=1),
-        timestamps,
-        information,
-        fingerprint,
-        boxes=boxes.expand(len(frames), -1, -1),
-    )
+    whole = describe(images)
+    values = whole.new_zeros(len(images), len(boxes), *whole.shape[1:])
+    values[:, 0] = whole
+    edges = bar_boxes(images)
+    for top, bottom, left, right in np.unique(edges, axis=0).tolist():
+        rows = np.flatnonzero((edges == (top, bottom, left, right)).all(axis=1))
+        pictures = images[rows, top:bottom, left:right]
+        for view, box in enumerate(boxes.tolist()[1:], start=1):
+            values[rows, view] = describe(np.ascontiguousarray(crop_box(pictures, tuple(box))))
+    placed = place_boxes(boxes, shares_of_edges(edges, images.shape))
+    return FrameFeatures(values, timestamps, information, fingerprint, boxes=placed)
 
 
 class ViewPlan:
@@ -142,8 +159,11 @@ class ViewPlan:
         self._found: list[tuple[float, ...] | None] = [None] * MOST_BOXES
 
     def boxes(self, images: NDArray[np.uint8]) -> torch.Tensor:
-        """[V, 4] for frames [T, H, W, 3] that follow those of the last call; zeros where there is no box."""
-        boxes = [tuple(box) for box in find_content_boxes(images).tolist()]
+        """[V, 4] for frames [T, H, W, 3] that follow those of the last call; zeros where there is no box.
+
+        Shares of the picture between black bars.
+        """
+        boxes = [tuple(box) for box in find_content_boxes(images, between_bars=True).tolist()]
         places: list[tuple[float, ...] | None] = [None] * MOST_BOXES
         for place, before in enumerate(self._found):
             again = next((box for box in boxes if before is not None and overlap(box, before) >= _SAME), None)
@@ -177,13 +197,13 @@ def describe_views(
     Args:
         extractor: Of frames.
         frames: T frames.
-        boxes: [V, 4] of the unflipped picture; zeros where there is no box.
-        mirrors: As they are (False), flipped left to right (True); the boxes stay those of the unflipped picture.
+        boxes: [V, 4] shares of the unflipped picture between black bars; zeros where there is no box.
+        mirrors: As they are (False), flipped left to right (True).
         begun: Number of frames of the video before these.
         stride: 1 describes parts in every frame.
 
     Returns:
-        For each of ``mirrors`` [T, V, R, D].
+        For each of ``mirrors`` [T, V, R, D]; the boxes are shares of the unflipped frame, bars and all.
     """
     seen = (torch.arange(len(frames)) + begun) % stride == 0
     stretches = [
@@ -197,23 +217,20 @@ def describe_views(
         if mirror:
             cut = mirror_boxes(cut)
         described = [
-            (rows, parts, extractor.extract(stretch, mirror=mirror, boxes=cut if parts else None))
+            (rows, parts, extractor.extract(stretch, mirror=mirror, boxes=cut if parts else cut[:1]))
             for rows, stretch, parts in stretches
         ]
         first = described[0][2]
         values = first.values.new_zeros(len(frames), len(places), *first.values.shape[2:])
         information = first.information.new_zeros(len(frames))
         placed = places.repeat(len(frames), 1, 1)
-        # Boxes that are found are those of the frame, the others those of the picture between its bars.
-        fixed = 1 if mirror else min(len(GRID), len(places))
         for rows, parts, features in described:
+            at = rows.nonzero()
             information[rows] = features.information
             if features.boxes is not None:
                 pictures = features.boxes[:, 0]
-                if mirror:
-                    pictures = mirror_boxes(pictures)
-                placed[rows, :fixed] = place_boxes(places[:fixed], pictures)
-            values[rows.nonzero(), there if parts else there[:1]] = features.values
+                placed[at, there] = place_boxes(places[there], mirror_boxes(pictures) if mirror else pictures)
+            values[at, there if parts else there[:1]] = features.values
         results.append(
             FrameFeatures(
                 values,

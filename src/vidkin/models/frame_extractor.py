@@ -25,6 +25,7 @@ from vidkin.features import (
     mirror_boxes,
     place_boxes,
     resolve_device,
+    shares_of_edges,
 )
 from vidkin.features.information import detailed_cells, information_of_share
 from vidkin.models.networks.frame_encoder import FrameEncoder, FrameEncoderSettings
@@ -143,8 +144,7 @@ class FrameEncoderExtractor:
             squares.append(_resize(picture.permute(2, 0, 1)[None].float(), _CANVAS))
         canvas = torch.cat(squares) if squares else torch.zeros(0, 3, _CANVAS, _CANVAS)
         information = frame_information(frames.images)
-        height, width = frames.images.shape[1:3]
-        pictures = torch.from_numpy(edges[:, [2, 0, 3, 1]] / [width, height, width, height]).float()
+        pictures = shares_of_edges(edges, frames.images.shape)
         self._prepared.append((frames, canvas, information, pictures))
         return canvas, information, pictures
 

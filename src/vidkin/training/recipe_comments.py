@@ -11,6 +11,7 @@ from vidkin.datasets.collections import find_reader
 from vidkin.models import EncoderConfig
 from vidkin.models.comparator.config import ComparatorConfig
 from vidkin.training.clips.settings import describe_clip_settings
+from vidkin.training.data.unlabeled import UnlabeledData
 from vidkin.training.loss_table import find_loss
 from vidkin.training.recipe import DataRecipe, ObjectiveRecipe, Recipe, ScheduleRecipe, ValidationRecipe
 
@@ -28,7 +29,12 @@ def describe_recipe(recipe: Recipe) -> dict[str, Any]:
             **describe_settings(EditSettings),
             "warp": describe_settings(WarpSettings),
         }
-        options = {**describe_settings(PairSettings), "plain": edits, "heavy": edits}
+        options = {
+            **describe_settings(PairSettings),
+            "scene_images": describe_settings(UnlabeledData)["scene_images"],
+            "plain": edits,
+            "heavy": edits,
+        }
     else:
         options = describe_settings(find_reader(recipe.data.reader))
     return {

@@ -101,3 +101,16 @@ def test_parts_must_be_more_similar_than_wholes() -> None:
     second[..., 0], second[..., 1] = 0.5, 0.75**0.5
     (result,) = pair_maps(features(first), [features(second)])
     assert result.maps.flatten().tolist() == pytest.approx([0.2 / 0.7, 0.095 / 0.595], abs=1e-4)
+
+
+def test_the_map_has_every_frame_where_parts_were_described_in_some() -> None:
+    query = random_frames(12, seed=3)
+    target = random_frames(12, seed=4, views=2)
+    target[:, 1] = query[:, 0]
+    target[1::2, 1] = 0  # the part was described in every second frame
+    (result,) = CopyScorer().score(features(query), [features(target)])
+    assert result.segments[0].target_box == HALF
+    assert result.map.shape == (12, 12)
+    assert bool((result.map.diagonal()[::2] > 0.99).all())
+    # A frame without a description shows what its neighbor shows.
+    torch.testing.assert_close(result.map[:, 1], result.map[:, 0])

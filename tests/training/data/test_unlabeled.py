@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from vidkin.models import FrameEncoderModel, load_model, read_model_info
 from vidkin.training import ObjectiveRecipe, ScheduleRecipe, build_objective, load_recipe, open_data, train
 from vidkin.training.data.batch import Batch, DrawnItems
 from vidkin.training.data.image_set import ImageSet
-from vidkin.training.data.unlabeled import UnlabeledData, pair_settings, split_images
+from vidkin.training.data.unlabeled import UnlabeledData, draw_by_scene, pair_settings, split_images
 
 CPU = torch.device("cpu")
 EDITS = ("gamma", "tint", "gray", "compress", "blur", "bar", "caption", "block", "logo", "border", "noise")
@@ -224,7 +225,7 @@ class TestRecipe:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"size": 3}, r"\[data.options\] has no setting size; choose from mirror_both, plain, heavy"),
+            ({"size": 3}, r"\[data.options\] has no setting size; choose from mirror_both, scene_images, plain, heavy"),
             ({"heavy": {"blurr": 1}}, r"\[data.options.heavy\] has no setting blurr"),
             ({"heavy": {"warp": {"spin": 1}}}, r"\[data.options.heavy.warp\] has no setting spin"),
             ({"plain": 3}, r"\[data.options.plain\] must be a table of settings, got 3"),
@@ -245,3 +246,23 @@ def test_a_split_of_images_has_no_image_on_both_sides() -> None:
         InvalidArgumentError, match=r"data.validation must leave at least two images in both parts"
     ):
         split_images(images, share=0.05, seed=1)
+
+
+def test_images_of_one_scene_are_drawn_together() -> None:
+    """Two scenes of five and three images, in pairs: rows of 2, 2, 1 and 2, 1, none of them mixed."""
+    scenes = torch.tensor([4, 4, 9, 4, 9, 4, 9, 4])
+    orders = [draw_by_scene(scenes, 2, torch.Generator().manual_seed(seed)).tolist() for seed in range(30)]
+    for order in orders:
+        assert sorted(order) == list(range(8))
+        # The third and fifth image of a scene may stand alone, so at most four rows are broken by a new scene.
+        changes = sum(scenes[one] != scenes[two] for one, two in pairwise(order))
+        assert changes <= 4
+    assert len({tuple(order) for order in orders}) == 30
+    assert {int(scenes[order[0]]) for order in orders} == {4, 9}
+
+
+def test_one_image_of_a_scene_at_a_time_is_a_plain_random_order() -> None:
+    drawn = draw_by_scene(torch.zeros(6, dtype=torch.long), 1, torch.Generator().manual_seed(3))
+    assert drawn.tolist() == torch.randperm(6, generator=torch.Generator().manual_seed(3)).tolist()
+    with pytest.raises(InvalidArgumentError, match="scene_images must be at least 1, got 0"):
+        UnlabeledData(image_set(), None, PairSettings(side=8), ScheduleRecipe(pairs=2), CPU, scene_images=0)

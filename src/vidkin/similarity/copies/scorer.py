@@ -94,7 +94,7 @@ class CopyScorer:
                 of_parts if first or second else self.settings,
             )
             if best is None or result.score > best.score + _PART_MARGIN:
-                best = replace(result, map=_over_all_frames(result.map, rows, columns))
+                best = replace(result, map=_of_every_frame(result.map, rows, columns))
         assert best is not None  # the pair of whole pictures is always looked at
         return best
 
@@ -119,16 +119,15 @@ class CopyScorer:
         return PairScore(result.score, placed, frame_map)
 
 
-def _over_all_frames(frame_map: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
-    """A map [R, C] of the frames that were compared as one [Tq, Tt]: other frames have the values of the one before.
-
-    Args:
-        frame_map: [R, C].
-        rows: [Tq] which frames of the query are its rows, R in all.
-        columns: [Tt] likewise, of the target.
-    """
-    before = [(compared.cumsum(0) - 1).clamp(min=0) for compared in (rows, columns)]
-    return frame_map[before[0]][:, before[1]]
+def _of_every_frame(frame_map: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+    """[Tq, Tt] of the map of the frames that were described: the others show what the nearest of those shows."""
+    for at, described in enumerate((rows, columns)):
+        if bool(described.all()):
+            continue
+        there = described.nonzero()[:, 0]
+        nearest = (torch.arange(len(described))[:, None] - there).abs().argmin(1)
+        frame_map = frame_map.index_select(at, nearest)
+    return frame_map
 
 
 def _promising(

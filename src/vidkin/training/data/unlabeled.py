@@ -21,7 +21,7 @@ from vidkin.training.data.batch import Batch, Draw, DrawnItems
 from vidkin.training.data.image_set import ImageSet
 from vidkin.training.recipe import Measure, ScheduleRecipe
 
-__all__ = ["UnlabeledData", "pair_settings", "split_images"]
+__all__ = ["UnlabeledData", "draw_by_scene", "pair_settings", "split_images"]
 
 _CHUNK = 64
 
@@ -38,6 +38,8 @@ class UnlabeledData:
         device: Device of the batches.
         seed: Seed of the edits of validation images.
         threads: Number of threads that edit images ahead of the steps.
+        scene_images: Images of one scene that are drawn together, as each other's hardest negatives; 1 draws all
+            images alike.
     """
 
     images: ImageSet
@@ -47,8 +49,13 @@ class UnlabeledData:
     device: torch.device
     seed: int = 0
     threads: int = 1
+    scene_images: int = 1
 
     def __post_init__(self) -> None:
+        if self.scene_images < 1:
+            raise InvalidArgumentError(
+                f"data.options.scene_images must be at least 1, got {self.scene_images}"
+            )
         if len(self.images) < self.schedule.pairs:
             raise InvalidArgumentError(
                 f"schedule.pairs must be at most {len(self.images)}, the number of images, got {self.schedule.pairs}"
@@ -84,7 +91,7 @@ class UnlabeledData:
     def views(self, step: int) -> Tensor:
         """[2 N, 3, side, side] from 0 to 1: the first views of a step's images, then their second views."""
         generator = torch.Generator().manual_seed(self.schedule.seed * 1_000_003 + step)
-        chosen = torch.randperm(len(self.images), generator=generator)[: self.schedule.pairs]
+        chosen = draw_by_scene(self.images.groups, self.scene_images, generator)[: self.schedule.pairs]
         return torch.cat(make_pairs(self.images.images[chosen], self.settings, generator))
 
     def measure(self, model: Encoder, measure: Measure) -> float:
@@ -111,18 +118,39 @@ class UnlabeledData:
         return groups.encode() + hashlib.sha256(self.images.images.numpy().tobytes()).digest()
 
 
+def draw_by_scene(scenes: Tensor, together: int, generator: torch.Generator) -> Tensor:
+    """A random order [N] in which up to ``together`` images of one scene follow each other.
+
+    Args:
+        scenes: [N] int64, the scene of each image.
+        together: Images of one scene in a row; 1 is a plain random order.
+        generator: Draws the order.
+    """
+    order = torch.randperm(len(scenes), generator=generator)
+    if together == 1:
+        return order
+    by_scene = order[scenes[order].argsort(stable=True)]
+    sizes = torch.bincount(scenes)
+    # The place of each image in its scene: how far it is from the first one.
+    rank = torch.arange(len(scenes)) - (sizes.cumsum(0) - sizes)[scenes[by_scene]]
+    starts = (rank % together == 0).long()
+    row = starts.cumsum(0) - 1
+    place = torch.randperm(int(starts.sum()), generator=generator)
+    return by_scene[place[row].argsort(stable=True)]
+
+
 def pair_settings(options: Mapping[str, Any], *, side: int) -> PairSettings:
     """The edits of a recipe: the defaults of :class:`PairSettings` with what ``data.options`` changes.
 
     Args:
-        options: ``mirror_both``, and tables ``plain`` and ``heavy`` with settings of :class:`EditSettings`, in which
-            ``warp`` is a table with settings of :class:`WarpSettings`.
+        options: ``mirror_both``, ``scene_images``, and tables ``plain`` and ``heavy`` with settings of
+            :class:`EditSettings`, in which ``warp`` is a table with settings of :class:`WarpSettings`.
         side: Side of the views, pixels.
 
     Raises:
         InvalidArgumentError: A setting is unknown or not allowed.
     """
-    check_names(options, ("mirror_both", "plain", "heavy"), "data.options")
+    check_names(options, ("mirror_both", "scene_images", "plain", "heavy"), "data.options")
     settings = PairSettings(side=side)
     if "mirror_both" in options:
         settings = replace(settings, mirror_both=float(options["mirror_both"]))

@@ -112,7 +112,14 @@ def _read_unlabeled(
     if recipe.validation.every:
         train, validation = split_images(images, share=data.validation, seed=data.split_seed)
     return UnlabeledData(
-        train, validation, settings, recipe.schedule, device, seed=data.split_seed, threads=data.threads
+        train,
+        validation,
+        settings,
+        recipe.schedule,
+        device,
+        seed=data.split_seed,
+        threads=data.threads,
+        scene_images=int(data.options.get("scene_images", 1)),
     )
 
 
