@@ -13,6 +13,9 @@ from vidkin.features.views import crop_box, features_of_views
 from vidkin.media import Frames
 from vidkin.similarity import FrameFeatures
 
+# Views of a mirrored frame before those that are found: the whole, two centers, four corners.
+CROPS = 7
+
 
 def frames_of(images: NDArray[np.uint8]) -> Frames:
     return Frames(images, np.arange(len(images), dtype=np.float64))
@@ -44,7 +47,7 @@ class MeanColor:
 
 def test_the_grid_begins_with_the_whole_and_stays_inside() -> None:
     assert GRID[0] == (0.0, 0.0, 1.0, 1.0)
-    assert len(set(GRID)) == len(GRID) == 21
+    assert len(set(GRID)) == len(GRID) == 23
     for left, top, right, bottom in GRID:
         assert 0 <= left < right <= 1
         assert 0 <= top < bottom <= 1
@@ -94,17 +97,33 @@ def test_places_without_a_box_are_zeros() -> None:
     assert plain.boxes[1, -4].tolist() == [0.0, 0.0, 0.5, 1.0]
 
 
-def test_mirrored_frames_are_seen_whole_and_in_found_boxes() -> None:
+def test_tall_pictures_have_rows_where_wide_ones_have_columns() -> None:
+    wide, tall = (ViewPlan().boxes(noise(2, height, width)) for height, width in ((60, 90), (90, 60)))
+    between = (1 / 6, 1 / 2)
+    columns = torch.tensor([[left, 0, left + 1 / 3, 1] for left in between])
+    torch.testing.assert_close(wide[len(GRID) - 2 : len(GRID)], columns)
+    torch.testing.assert_close(tall[len(GRID) - 2 : len(GRID)], columns[:, [1, 0, 3, 2]])
+    assert torch.equal(wide[: len(GRID) - 2], tall[: len(GRID) - 2])
+    # A letterbox does not make a tall picture wide.
+    images = np.zeros((2, 120, 200, 3), np.uint8)
+    images[:, :, 70:130] = noise(2, 120, 60)
+    torch.testing.assert_close(ViewPlan().boxes(images)[: len(GRID)], tall[: len(GRID)])
+
+
+def test_mirrored_frames_are_seen_whole_in_crops_and_in_found_boxes() -> None:
     frames = frames_of(noise(2, 8, 8))
     boxes = torch.cat([torch.tensor(GRID), torch.tensor([[0.0, 0.0, 0.5, 1.0]]), torch.zeros(3, 4)])
     plain, mirrored = describe_views(MeanColor(), frames, boxes, mirrors=(False, True))
     assert plain.values.shape == (2, len(GRID) + 4, 1, 3)
-    assert mirrored.values.shape == (2, 5, 1, 3)
+    assert mirrored.values.shape == (2, CROPS + 4, 1, 3)
     # The left half of the picture is the right half of its mirror image; its mean color is the same.
     expected = torch.from_numpy(frames.images[:, :, :4].mean(axis=(1, 2), dtype=np.float32))
-    torch.testing.assert_close(mirrored.values[0, 1, 0], expected[0])
+    torch.testing.assert_close(mirrored.values[0, CROPS, 0], expected[0])
+    # So are crops: centers, and corners of 80 % of each side.
+    torch.testing.assert_close(mirrored.values[:, :CROPS], plain.values[:, :CROPS])
     assert mirrored.boxes is not None
-    assert mirrored.boxes[0, 1].tolist() == [0.0, 0.0, 0.5, 1.0]
+    assert mirrored.boxes[0, CROPS].tolist() == [0.0, 0.0, 0.5, 1.0]
+    assert torch.equal(mirrored.boxes[:, :CROPS], plain.boxes[:, :CROPS])
 
 
 def test_parts_are_described_in_some_frames_of_a_video() -> None:
@@ -144,7 +163,7 @@ def test_boxes_are_found_and_described_between_black_bars() -> None:
     exact = torch.cat([torch.tensor(GRID), torch.tensor([[0.5, 0.5, 0.9, 0.9]]), torch.zeros(3, 4)])
     plain, mirrored = describe_views(MeanColor(), frames_of(images), exact, mirrors=(False, True), stride=2)
     expected = torch.from_numpy(images[:, 60:108, 80:128].mean(axis=(1, 2), dtype=np.float32))
-    for features, view in ((plain, len(GRID)), (mirrored, 1)):
+    for features, view in ((plain, len(GRID)), (mirrored, CROPS)):
         torch.testing.assert_close(features.values[::2, view, 0], expected[::2])
         assert features.boxes is not None
         # Shares of the frame: the picture is from 1/8 to 7/8 of its width.

@@ -19,7 +19,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.features.content_boxes import MOST_BOXES, find_content_boxes, overlap
 from vidkin.features.contracts import FrameExtractor, Views
 from vidkin.features.information import bar_boxes, frame_information
-from vidkin.similarity import WHOLE, FrameFeatures
+from vidkin.similarity import WHOLE, Box, FrameFeatures
 
 if TYPE_CHECKING:
     from vidkin.media import Frames
@@ -39,27 +39,45 @@ __all__ = [
 # Intersection over union from which on a box found later is the one found before.
 _SAME = 0.8
 
-_THIRDS = ((0.0, 1 / 3), (1 / 3, 2 / 3), (2 / 3, 1.0))
-_CORNERS = (0.57, 0.7)
+_THIRDS = (0.0, 1 / 3, 2 / 3)
+_BETWEEN_THIRDS = (1 / 6, 1 / 2)
+_CORNERS = (0.57, 0.8)
+_CENTERS = (0.85, 0.7)
 
-GRID: tuple[tuple[float, float, float, float], ...] = (
+
+def _column(left: float) -> Box:
+    return (left, 0.0, left + 1 / 3, 1.0)
+
+
+def _row(top: float) -> Box:
+    return (0.0, top, 1.0, top + 1 / 3)
+
+
+_FIXED: tuple[Box, ...] = (
     WHOLE,
-    (0.075, 0.075, 0.925, 0.925),
-    (0.15, 0.15, 0.85, 0.85),
-    *((left, 0.0, right, 1.0) for left, right in _THIRDS),
-    *((0.0, top, 1.0, bottom) for top, bottom in _THIRDS),
+    *(((1 - side) / 2, (1 - side) / 2, (1 + side) / 2, (1 + side) / 2) for side in _CENTERS),
+    *(
+        (left, top, left + side, top + side)
+        for side in _CORNERS[::-1]
+        for top in (0.0, 1.0 - side)
+        for left in (0.0, 1.0 - side)
+    ),
+    *map(_column, _THIRDS),
+    *map(_row, _THIRDS),
     (0.0, 0.0, 0.5, 1.0),
     (0.5, 0.0, 1.0, 1.0),
     (0.0, 0.0, 1.0, 0.5),
     (0.0, 0.5, 1.0, 1.0),
-    *(
-        (left, top, left + side, top + side)
-        for side in _CORNERS
-        for top in (0.0, 1.0 - side)
-        for left in (0.0, 1.0 - side)
-    ),
 )
-"""The fixed views: left, top, right, bottom as shares of the picture, the whole picture first."""
+GRID: tuple[Box, ...] = (*_FIXED, *map(_column, _BETWEEN_THIRDS))
+"""The fixed views of a wide picture: left, top, right, bottom as shares of it, the whole picture first.
+
+Centers and corners are what a crop keeps, columns where the window of an upright reframe may be (five places over
+which it may move), halves and small corners what a split screen shows.
+"""
+_TALL_GRID: tuple[Box, ...] = (*_FIXED, *map(_row, _BETWEEN_THIRDS))
+# Views of mirrored frames beside those that are found: the whole and what a crop keeps.
+_MIRRORED = 1 + len(_CENTERS) + 4
 
 
 def check_views(name: str) -> Views:
@@ -157,12 +175,16 @@ class ViewPlan:
 
     def __init__(self) -> None:
         self._found: list[tuple[float, ...] | None] = [None] * MOST_BOXES
+        self._grid: tuple[Box, ...] | None = None
 
     def boxes(self, images: NDArray[np.uint8]) -> torch.Tensor:
         """[V, 4] for frames [T, H, W, 3] that follow those of the last call; zeros where there is no box.
 
         Shares of the picture between black bars.
         """
+        if self._grid is None:
+            top, bottom, left, right = bar_boxes(images[:1])[0].tolist() if len(images) else (0, 0, 0, 0)
+            self._grid = GRID if right - left >= bottom - top else _TALL_GRID
         boxes = [tuple(box) for box in find_content_boxes(images, between_bars=True).tolist()]
         places: list[tuple[float, ...] | None] = [None] * MOST_BOXES
         for place, before in enumerate(self._found):
@@ -177,7 +199,7 @@ class ViewPlan:
         for place, box in zip(free, boxes, strict=False):
             places[place] = box
         self._found = [box or before for box, before in zip(places, self._found, strict=True)]
-        return torch.tensor([*GRID, *(box or (0.0, 0.0, 0.0, 0.0) for box in places)])
+        return torch.tensor([*self._grid, *(box or (0.0, 0.0, 0.0, 0.0) for box in places)])
 
 
 def describe_views(
@@ -189,7 +211,7 @@ def describe_views(
     begun: int = 0,
     stride: int = 1,
 ) -> tuple[FrameFeatures, ...]:
-    """Features of frames in the boxes of a :class:`ViewPlan`; of the mirrored whole and found boxes where mirrored.
+    """Features of frames in the boxes of a :class:`ViewPlan`; where mirrored of the whole, crops and found boxes.
 
     The whole picture is described in every frame, parts of it in every ``stride``-th frame of a video; they are zero in
     the others.
@@ -211,7 +233,7 @@ def describe_views(
     ]
     results = []
     for mirror in mirrors:
-        places = torch.cat([boxes[:1], boxes[len(GRID) :]]) if mirror else boxes
+        places = torch.cat([boxes[:_MIRRORED], boxes[len(GRID) :]]) if mirror else boxes
         there = places.any(1).nonzero()[:, 0]
         cut = places[there]
         if mirror:

@@ -225,7 +225,10 @@ class TestRecipe:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"size": 3}, r"\[data.options\] has no setting size; choose from mirror_both, scene_images, plain, heavy"),
+            (
+                {"size": 3},
+                r"\[data.options\] has no setting size; choose from mirror_both, scene_images, plain, heavy",
+            ),
             ({"heavy": {"blurr": 1}}, r"\[data.options.heavy\] has no setting blurr"),
             ({"heavy": {"warp": {"spin": 1}}}, r"\[data.options.heavy.warp\] has no setting spin"),
             ({"plain": 3}, r"\[data.options.plain\] must be a table of settings, got 3"),

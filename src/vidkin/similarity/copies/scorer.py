@@ -14,6 +14,7 @@ import torch
 from vidkin.similarity.alignment import align
 from vidkin.similarity.copies.changes import change_agreement, split_by_changes
 from vidkin.similarity.copies.evidence import Evidence, find_news, match_frames, spread
+from vidkin.similarity.copies.moving_windows import follow_window, side_by_side
 from vidkin.similarity.copies.settings import ScoreSettings
 from vidkin.similarity.copies.view_pairs import PairMaps, pair_maps
 from vidkin.similarity.frame_features import FrameFeatures
@@ -29,8 +30,13 @@ _DENSER = 1.5
 _PARTS_ALIGNED = 3
 # Seconds of similarity above the threshold, below which a pair of views is not looked at.
 _LEAST_PROMISE = 0.05
+# How many times as much a window that moves must promise as the best of its places.
+_MOVING = 1.25
 # How much more a part of a picture must score than the whole.
 _PART_MARGIN = 0.02
+
+# One view of query and target (None for the whole picture), and their map [Tq, Tt].
+_Candidate = tuple[FrameFeatures | None, FrameFeatures | None, torch.Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +87,24 @@ class CopyScorer:
         """The score of the best pair of views; parts of a picture must score higher than the whole."""
         best: PairScore | None = None
         of_parts = replace(self.settings, evidence=self.settings.evidence_of_parts)
-        for place in _promising(pairs, query, target, self.settings):
-            first, second = pairs.views[place]
-            # Parts are described in some frames only; the others say nothing about them.
-            rows = query.described_parts if first else torch.ones(len(query), dtype=torch.bool)
-            columns = target.described_parts if second else torch.ones(len(target), dtype=torch.bool)
+        # Parts are described in some frames only; the others say nothing about them.
+        rows, columns = query.described_parts, target.described_parts
+        for first, second, frame_map in _candidates(pairs, query, target, self.settings):
+            of_part = first is not None or second is not None
+            one = query.views([0]) if first is None else first.frames(rows)
+            other = target.views([0]) if second is None else second.frames(columns)
+            if first is not None:
+                frame_map = frame_map[rows]
+            if second is not None:
+                frame_map = frame_map[:, columns]
             result = self._one_pair_of_views(
-                query.frames(rows).views([first]),
-                target.frames(columns).views([second]),
-                pairs.maps[place][rows][:, columns],
-                mirrored,
-                of_parts if first or second else self.settings,
+                one, other, frame_map, mirrored, of_parts if of_part else self.settings
             )
             if best is None or result.score > best.score + _PART_MARGIN:
-                best = replace(result, map=_of_every_frame(result.map, rows, columns))
+                shown = _of_every_frame(
+                    result.map, rows if first is not None else None, columns if second is not None else None
+                )
+                best = replace(result, map=shown)
         assert best is not None  # the pair of whole pictures is always looked at
         return best
 
@@ -119,34 +129,81 @@ class CopyScorer:
         return PairScore(result.score, placed, frame_map)
 
 
-def _of_every_frame(frame_map: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
-    """[Tq, Tt] of the map of the frames that were described: the others show what the nearest of those shows."""
-    for at, described in enumerate((rows, columns)):
-        if bool(described.all()):
-            continue
-        there = described.nonzero()[:, 0]
-        nearest = (torch.arange(len(described))[:, None] - there).abs().argmin(1)
-        frame_map = frame_map.index_select(at, nearest)
+def _of_every_frame(
+    frame_map: torch.Tensor, rows: torch.Tensor | None, columns: torch.Tensor | None
+) -> torch.Tensor:
+    """The map [Tq, Tt]: frames that were not described ([T] bool; None for all) show what the nearest of them shows."""
+    for axis, described in enumerate((rows, columns)):
+        if described is not None and not bool(described.all()):
+            there = described.nonzero()[:, 0]
+            nearest = (torch.arange(len(described))[:, None] - there).abs().argmin(1)
+            frame_map = frame_map.index_select(axis, nearest)
     return frame_map
 
 
-def _promising(
+def _candidates(
     pairs: PairMaps, query: FrameFeatures, target: FrameFeatures, settings: ScoreSettings
-) -> list[int]:
-    """Indices of the maps [P, Tq, Tt] worth aligning: the first, and the best of those that look more promising."""
+) -> list[_Candidate]:
+    """Pairs of views worth aligning, each with its map: that of whole pictures (None) first, then promising parts."""
     if len(pairs.maps) == 1:
-        return [0]
-    excess = (pairs.maps - settings.threshold).clamp(min=0)
+        return [(None, None, pairs.maps[0])]
+    promise = _promise(pairs.maps, pairs.views, query, target, settings)
+    ranked = promise[1:].argsort(descending=True)[:_PARTS_ALIGNED] + 1
+    least = max(float(promise[0]), _LEAST_PROMISE)
+    candidates: list[_Candidate] = [(None, None, pairs.maps[0])]
+    for place in ranked.tolist():
+        if float(promise[place]) > least:
+            first, second = pairs.views[place]
+            candidates.append(
+                (
+                    query.views([first]) if first else None,
+                    target.views([second]) if second else None,
+                    pairs.maps[place],
+                )
+            )
+    return candidates + _moving(pairs, promise, least, query, target, settings)
+
+
+def _moving(
+    pairs: PairMaps,
+    promise: torch.Tensor,
+    least: float,
+    query: FrameFeatures,
+    target: FrameFeatures,
+    settings: ScoreSettings,
+) -> list[_Candidate]:
+    """Windows that move over one of the pictures and promise clearly more than each of their places does."""
+    candidates: list[_Candidate] = []
+    for side, features in enumerate((query, target)):
+        of_side = [at for at, pair in enumerate(pairs.views) if pair[side]]
+        if not of_side or float(promise[of_side].max()) <= _LEAST_PROMISE:
+            continue
+        for views in side_by_side(features):
+            places = [at for at in of_side if pairs.views[at][side] in views]
+            maps = pairs.maps[places] if side == 0 else pairs.maps[places].transpose(1, 2)
+            window, frame_map = follow_window(features, [pairs.views[at][side] for at in places], maps)
+            frame_map = frame_map if side == 0 else frame_map.T.contiguous()
+            view = (1, 0) if side == 0 else (0, 1)
+            moving = float(_promise(frame_map[None], [view], query, target, settings))
+            if moving > max(least, _MOVING * float(promise[places].max())):
+                candidates.append((window, None, frame_map) if side == 0 else (None, window, frame_map))
+    return candidates
+
+
+def _promise(
+    maps: torch.Tensor,
+    views: Sequence[tuple[int, int]],
+    query: FrameFeatures,
+    target: FrameFeatures,
+    settings: ScoreSettings,
+) -> torch.Tensor:
+    """[P] seconds of similarity above the threshold in maps [P, Tq, Tt], at most."""
+    excess = (maps - settings.threshold).clamp(min=0)
     excess *= torch.minimum(query.information[:, None], target.information[None, :])
     promise = torch.minimum(excess.amax(2).sum(1) * query.period, excess.amax(1).sum(1) * target.period)
     # Where parts were described in every second frame, each of these stands for two.
     of_query, of_target = query.frames_a_part, target.frames_a_part
-    promise *= torch.tensor([of_query if i else of_target if j else 1.0 for i, j in pairs.views])
-    ranked = promise[1:].argsort(descending=True)[:_PARTS_ALIGNED] + 1
-    return [
-        0,
-        *(int(place) for place in ranked if float(promise[place]) > max(float(promise[0]), _LEAST_PROMISE)),
-    ]
+    return promise * torch.tensor([of_query if i else of_target if j else 1.0 for i, j in views])
 
 
 def _placed(segment: Segment, query: FrameFeatures, target: FrameFeatures) -> Segment:
