@@ -20,6 +20,7 @@ from vidkin.features.registry import (
     register_extractor,
 )
 from vidkin.features.views import (
+    DISTINCT_VIEWS,
     GRID,
     ViewPlan,
     check_views,
@@ -31,6 +32,7 @@ from vidkin.features.views import (
 from vidkin.features.whitening import Whitening, fit_whitening
 
 __all__ = [
+    "DISTINCT_VIEWS",
     "FITTING_EDITS",
     "GRID",
     "BackboneExtractor",

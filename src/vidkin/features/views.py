@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from vidkin.media import Frames
 
 __all__ = [
+    "DISTINCT_VIEWS",
     "GRID",
     "ViewPlan",
     "check_views",
@@ -78,6 +79,8 @@ which it may move), halves and small corners what a split screen shows.
 _TALL_GRID: tuple[Box, ...] = (*_FIXED, *map(_row, _BETWEEN_THIRDS))
 # Views of mirrored frames beside those that are found: the whole and what a crop keeps.
 _MIRRORED = 1 + len(_CENTERS) + 4
+DISTINCT_VIEWS: tuple[Box, ...] = (WHOLE, *GRID[_MIRRORED:])
+"""The views of the grid of which none is nearly the whole picture."""
 
 
 def check_views(name: str) -> Views:

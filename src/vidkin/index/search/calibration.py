@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from vidkin.errors import CollectionError
-from vidkin.features import GRID, FrameExtractor, background_frames
+from vidkin.features import DISTINCT_VIEWS, FrameExtractor, background_frames
 from vidkin.index.storage.files import read_units, write_whole
 from vidkin.similarity import FrameFeatures, background_baseline, scorer_of
 
@@ -64,7 +64,9 @@ class Calibration:
         """Run the extractor over the background photographs, a second or two."""
         if extractor.views == "none":
             return cls(extractor.extract(background_frames()).whole, _share_of(extractor))
-        views = extractor.extract(background_frames(), boxes=torch.tensor(GRID)).values.flatten(0, 1)
+        # Crops of a photograph would only count it several times.
+        boxes = torch.tensor(DISTINCT_VIEWS)
+        views = extractor.extract(background_frames(), boxes=boxes).values.flatten(0, 1)
         return cls(views[views.abs().amax(dim=(1, 2)) > 0], _share_of(extractor))
 
     @classmethod
