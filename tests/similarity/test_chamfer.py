@@ -275,7 +275,7 @@ def test_refusals() -> None:
     with pytest.raises(InvalidArgumentError, match=r"the mask of target must be .* torch.float32"):
         frame_similarity(query, query, target_mask=torch.ones(2, 3))
     with pytest.raises(InvalidArgumentError, match=r"spatial_share must be None .*, got 2"):
-        frame_similarity(query, query, spatial_share=2)
+        frame_similarity(query, query, spatial_share=2.5)
     with pytest.raises(InvalidArgumentError, match="block_bytes must be above 0 or None, got 0"):
         frame_similarity(query, query, block_bytes=0)
 

@@ -89,5 +89,5 @@ def test_refusals() -> None:
         InvalidArgumentError, match=r"query_mask must be \[2\] boolean, got \[2\] torch.float32"
     ):
         temporal_chamfer(MAP, query_mask=torch.ones(2))
-    with pytest.raises(InvalidArgumentError, match=r"temporal_share must be None .*, got 3"):
-        temporal_chamfer(MAP, temporal_share=3)
+    with pytest.raises(InvalidArgumentError, match=r"temporal_share must be None .*, got 2.5"):
+        temporal_chamfer(MAP, temporal_share=2.5)

@@ -62,7 +62,7 @@ def test_what_strangers_score_is_measured_where_it_is_not_stored(folder: Path) -
     assert opened(folder).open_scorer().unrelated == (0.0, 0.5)
     measured = measure_unrelated(passing(), open_extractor("vidkin"))
     # The best of 4 x 4 cosines of photographs: twice that, less one.
-    assert -0.5 < measured[0] < measured[1] < 0.7
+    assert -0.6 < measured[0] < measured[1] < 0.7
 
 
 def test_another_model_cannot_be_the_extractor(folder: Path, tmp_path: Path) -> None:
