@@ -21,6 +21,8 @@ __all__ = ["find_candidates", "find_matches", "put_identical_first", "score_cand
 _MOST_QUERY_VECTORS = 64
 _MOST_PART_VECTORS = 8
 _WINDOWS_PER_CANDIDATE = 4
+# Score from which on the mirror image of the query has nothing to add.
+_SURE = 0.98
 
 
 def find_matches(
@@ -120,10 +122,11 @@ def score_candidates(
     ]
     best = scorer.score(query.plain, targets)
     if query.mirrored is not None:
-        flipped = scorer.score(query.mirrored, targets, mirrored=True)
-        best = [
-            other if other.score > plain.score else plain for plain, other in zip(best, flipped, strict=True)
-        ]
+        unsure = [place for place, plain in enumerate(best) if plain.score < _SURE]
+        flipped = scorer.score(query.mirrored, [targets[place] for place in unsure], mirrored=True)
+        for place, other in zip(unsure, flipped, strict=True):
+            if other.score > best[place].score:
+                best[place] = other
     return list(zip(readable, best, strict=True))
 
 

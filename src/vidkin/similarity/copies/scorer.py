@@ -90,6 +90,8 @@ class CopyScorer:
         # Parts are described in some frames only; the others say nothing about them.
         rows, columns = query.described_parts, target.described_parts
         for first, second, frame_map in _candidates(pairs, query, target, self.settings):
+            if best is not None and best.score >= 1.0 - _PART_MARGIN:
+                break  # nothing can be better by the margin
             of_part = first is not None or second is not None
             one = query.views([0]) if first is None else first.frames(rows)
             other = target.views([0]) if second is None else second.frames(columns)
