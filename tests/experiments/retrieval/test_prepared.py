@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +14,7 @@ from tests.support.labelled import counting_clip, shown
 from vidkin.datasets import make_frame_excerpts, open_labelled
 from vidkin.experiments.retrieval import ComparisonPlan, ComparisonSet, RunSchedule, method_named
 from vidkin.experiments.retrieval.prepared import PreparedSet
+from vidkin.experiments.retrieval.sets import comparison_set
 from vidkin.experiments.retrieval.training import train_method
 
 SPLITS = ("train", "train", "validation", "test")
@@ -45,6 +49,24 @@ def test_training_clips_are_consecutive_frames_of_the_whole_video(prepared: Prep
         clip = train.draw(torch.tensor([0]), torch.Generator().manual_seed(seed))[0]
         drawn.add(tuple(shown((clip.movedim(-3, -1) * 255).round().numpy())))
     assert drawn == {tuple(range(start, start + 4)) for start in range(17)}
+
+
+def test_drawings_of_one_archive_are_told_apart(tmp_path: Path) -> None:
+    """All have the path of the archive."""
+    with zipfile.ZipFile(tmp_path / "strokes_background.zip", "w") as archive:
+        for character, drawer in itertools.product((1, 2), range(1, 21)):
+            archive.writestr(
+                f"strokes_background/Latin/character{character:02d}/000{character}_{drawer:02d}.txt",
+                f"START\n10,-{40 * character},0\n{4 * drawer},-50,900\n90,-90,3000\nBREAK\n",
+            )
+    labelled = open_labelled(tmp_path, reader="omniglot", kind="strokes")
+    chosen = replace(comparison_set("strokes"), size=32)
+    plan = ComparisonPlan(sets=("strokes",), backbone="small", hidden=8, units=8, frames=4)
+    train = PreparedSet(plan, chosen, labelled, None, tmp_path / "work", None).parts(pixels=True)["train"]
+    assert train.sources is not None
+    assert train.sources.tolist() == list(range(24))
+    clips = train.draw(torch.arange(24), torch.Generator().manual_seed(0))
+    assert len({clip.numpy().tobytes() for clip in clips}) == 24
 
 
 def test_what_is_measured_stays_the_same(prepared: PreparedSet) -> None:

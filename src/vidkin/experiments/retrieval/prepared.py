@@ -102,10 +102,11 @@ class PreparedSet:
         if self.chosen.rate is not None:
             # The videos of the train part, each once, and the number of the video of each train item.
             items = self.labelled.part("train").items
-            videos: dict[Path, LabelledItem] = {}
+            # Files in an archive have its path in common and are told apart by their members.
+            videos: dict[tuple[Path, str], LabelledItem] = {}
             for item in items:
-                videos.setdefault(item.path, replace(item, start=0.0, end=None))
-            numbers = {path: number for number, path in enumerate(videos)}
+                videos.setdefault((item.path, item.member), replace(item, start=0.0, end=None))
+            numbers = {place: number for number, place in enumerate(videos)}
             if pixels not in self._moving:
                 self._moving[pixels] = prepare_inputs(
                     self._new_volume(0) if pixels else self._encoder,
@@ -115,7 +116,8 @@ class PreparedSet:
                     moving=True,
                     on_item=lambda done, count: self.report("whole videos", done / count),
                 )
-            moving, sources = self._moving[pixels], torch.tensor([numbers[item.path] for item in items])
+            moving = self._moving[pixels]
+            sources = torch.tensor([numbers[item.path, item.member] for item in items])
             parts["train"] = replace(parts["train"], moving=moving, sources=sources)
         return parts
 

@@ -157,11 +157,10 @@ class PairSearch:
 
     def _refine(self, first: VideoRecord, second: VideoRecord, flipped: bool) -> None:
         assert self.readings is not None  # else no pair is doubtful
-        # One mirror image is enough; it is that of the video whose file is read anyway, or of the shorter one.
-        turned = min((first, second), key=lambda record: record.duration)
         try:
-            one = self.readings.finest(first, mirrored=flipped and first is turned)
-            other = self.readings.finest(second, mirrored=flipped and second is turned)
+            # Either mirror image, as `vidkin match` has them: a crop is found from one side, and missed from the other.
+            one = self.readings.finest(first, mirrored=flipped)
+            other = self.readings.finest(second, mirrored=flipped)
         except NotIndexedError:
             return  # removed by another process meanwhile
         score = score_pair(one, other, self.scorer)

@@ -94,17 +94,26 @@ class Plan:
         try:
             content = content_hash(file.path, file.size)
             digest = content.text
-            if record is not None and not retry and record.content_hash == digest:
+            same = [other for other in self._by_hash.get(digest, ()) if other.path != file.path]
+            # Files with one hash of a part have the same bytes: each was compared when it came.
+            twin = next((other.path for other in same if not is_gone(other.path)), None)
+            is_like_twin = content.is_whole or twin is None or has_same_bytes(file.path, twin)
+            if record is not None and not retry and record.content_hash == digest and is_like_twin:
                 return Keep(file, replace(record, size=file.size, mtime_ns=file.mtime_ns), touched=True)
-            same = self._by_hash.get(digest, ())
             # A record whose file is gone, and that no other file has been recognized as.
-            moved = record is None and next(
-                (
-                    other
-                    for other in same
-                    if other.id not in self._moved and not self._must_be_read(other) and is_gone(other.path)
-                ),
-                None,
+            moved = (
+                record is None
+                and is_like_twin
+                and next(
+                    (
+                        other
+                        for other in same
+                        if other.id not in self._moved
+                        and not self._must_be_read(other)
+                        and is_gone(other.path)
+                    ),
+                    None,
+                )
             )
             if moved:
                 self._moved[moved.id] = file.path

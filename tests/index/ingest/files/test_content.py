@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,9 @@ import pytest
 
 from tests.index.helpers import PLAIN
 from tests.support.videos import encode
-from vidkin.index import Index, MemoryStore, SerialExecutor, scan
+from vidkin.index import Index, MemoryStore, SerialExecutor, VideoRecord, scan
 from vidkin.index.ingest.files.content import content_hash, has_same_bytes
-from vidkin.index.ingest.plan import Copy, Extract, Fail, Plan
+from vidkin.index.ingest.plan import Copy, Extract, Fail, Keep, Plan
 from vidkin.index.ingest.session import ingest
 
 MIB = 1 << 20
@@ -92,6 +93,29 @@ def test_a_file_made_to_look_like_another_is_read_itself(tmp_path: Path) -> None
     steps = list(Plan([]).steps(scan([tmp_path]).files))
     assert [type(step) for step in steps] == [Extract, Copy, Extract]
     assert steps[0].hash == steps[1].hash != steps[2].hash  # type: ignore[union-attr]
+
+
+def test_a_file_that_changed_where_nobody_looks_is_no_longer_like_its_twin(tmp_path: Path) -> None:
+    content = bytearray(np.random.default_rng(0).bytes(5 * MIB))
+    content[100:104] = b"avc1"
+    for name in ("a.mp4", "b.mp4"):
+        (tmp_path / name).write_bytes(content)
+    shared = digest(tmp_path / "a.mp4")
+    records = [
+        VideoRecord(path=file.path, size=file.size, mtime_ns=file.mtime_ns, content_hash=shared, id=number)
+        for number, file in enumerate(scan([tmp_path]).files)
+    ]
+    os.utime(tmp_path / "b.mp4", (1, 1))
+    steps = list(Plan(records).steps(scan([tmp_path]).files))
+    assert [type(step) for step in steps] == [Keep, Keep]  # touched, but as it was
+    content[3 * MIB // 2] ^= 1
+    (tmp_path / "b.mp4").write_bytes(content)
+    (tmp_path / "moved.mp4").write_bytes(content)
+    assert digest(tmp_path / "b.mp4") == shared
+    gone = replace(records[0], path=str(tmp_path / "gone.mp4"), id=2)
+    first, *others = Plan([*records, gone]).steps(scan([tmp_path]).files)
+    assert isinstance(first, Keep)
+    assert all(isinstance(step, Extract | Copy) and step.hash != shared for step in others)
 
 
 def sampled_alike(source: Path, target: Path) -> Path:
