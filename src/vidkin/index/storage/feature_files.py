@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from vidkin._base.atomic import replace_file
-from vidkin.index.records import STEPS, to_stored
+from vidkin.index.records import restore_parts, round_parts, to_stored
 from vidkin.index.storage.files import reading, writing
 from vidkin.similarity import FrameFeatures
 
@@ -27,9 +27,22 @@ _NAMES_OF_PARTS = ("part_frames", "part_views", "parts", "part_baselines", "boxe
 _OPTIONAL_NAMES = (*_NAMES_OF_PARTS, "__metadata__")
 # Of 1.0 in half precision, and a few roundings more.
 _LARGEST_BITS = 0x3C00 + 8
-# How far the squared length of a unit vector is from 1 when its numbers are rounded to bytes.
+# Of unit vectors in bytes, as older indexes hold parts: multiples of 1/127, and how far squared lengths may be from 1.
+_BYTE_STEPS = 127
 _ROUNDED = 0.1
-_TYPES = {"F16": np.float16, "F32": np.float32, "F64": np.float64, "I8": np.int8, "I32": np.int32}
+# Added to the numbers -7 to 7 of parts, two of which take a byte: half bytes of 0 are damage.
+_ZERO = 8
+_LARGEST_NUMBER = 7
+# Share of a long vector's numbers that are as large as that: one of 128 or so, but all of them in a bad sector.
+_MOST_LARGEST, _LONG = 0.25, 32
+_TYPES = {
+    "F16": np.float16,
+    "F32": np.float32,
+    "F64": np.float64,
+    "I8": np.int8,
+    "U8": np.uint8,
+    "I32": np.int32,
+}
 
 
 class FeatureFiles:
@@ -148,8 +161,8 @@ class FeatureFiles:
 
 
 def _tensors(features: FrameFeatures) -> dict[str, torch.Tensor]:
-    """What a file holds: the whole picture of every frame; parts of it, a byte a value, of the frames in which they
-    were described; boxes where they change."""
+    """What a file holds: the whole picture of every frame; parts of it, half a byte a value, of the frames in which
+    they were described; boxes where they change."""
     stored = to_stored(features)
     tensors = {
         "values": stored.whole,
@@ -167,7 +180,7 @@ def _tensors(features: FrameFeatures) -> dict[str, torch.Tensor]:
         **tensors,
         "part_frames": frames.int(),
         "part_views": views.int(),
-        "parts": (stored.values[frames][:, views].float() * STEPS).round().to(torch.int8),
+        "parts": _packed(round_parts(stored.values[frames][:, views])),
         "part_baselines": stored.baselines[frames][:, views],
         "boxes": boxes,
         "box_frames": counts.int(),
@@ -178,13 +191,11 @@ def _with_parts(features: FrameFeatures, data: NDArray[np.uint8], header: dict[s
     frames, views, parts, baselines, boxes, counts = (_tensor(data, header[name]) for name in _NAMES_OF_PARTS)
     if parts.shape[:2] != (len(frames), len(views)) or baselines.shape != parts.shape[:2]:
         raise ValueError("its parts are not what was written")
-    lengths = parts.float().square().sum(-1) / STEPS**2
-    if bool(((lengths - 1).abs() > _ROUNDED).logical_and(lengths > 0).any()):
-        raise ValueError("its values are not what was written")
+    restored = _of_bytes(parts) if parts.dtype == torch.int8 else _unpacked(parts, features.values.shape[-1])
     rows, columns = frames.long()[:, None], views.long()
     values = features.values.new_zeros(len(features), boxes.shape[1], *features.values.shape[2:])
     values[:, :1] = features.values
-    values[rows, columns] = (parts.float() / STEPS).half()
+    values[rows, columns] = restored
     baseline = features.baselines.new_zeros(len(features), boxes.shape[1])
     baseline[:, :1] = features.baselines
     baseline[rows, columns] = baselines
@@ -194,6 +205,36 @@ def _with_parts(features: FrameFeatures, data: NDArray[np.uint8], header: dict[s
         baseline=baseline,
         boxes=boxes.repeat_interleave(counts.long(), dim=0),
     )
+
+
+def _packed(numbers: torch.Tensor) -> torch.Tensor:
+    """Numbers [..., D] from -7 to 7, two a byte: uint8 [..., (D + 1) // 2]."""
+    if numbers.shape[-1] % 2:
+        numbers = torch.nn.functional.pad(numbers, (0, 1))
+    halves = (numbers + _ZERO).to(torch.uint8)
+    return halves[..., ::2] * 16 + halves[..., 1::2]
+
+
+def _unpacked(packed: torch.Tensor, dimension: int) -> torch.Tensor:
+    """The unit vectors [..., D] of :func:`_packed`, in half precision."""
+    halves = torch.stack([packed // 16, packed % 16], dim=-1).flatten(-2)
+    numbers = halves.to(torch.int8) - _ZERO
+    sizes = numbers.abs()
+    largest = sizes.amax(-1)
+    damaged = (halves == 0).any() | ((largest != _LARGEST_NUMBER) & (largest != 0)).any()
+    if dimension >= _LONG:
+        damaged |= ((sizes == _LARGEST_NUMBER).float().mean(-1) > _MOST_LARGEST).any()
+    if halves.shape[-1] != dimension + dimension % 2 or bool(damaged):
+        raise ValueError("its values are not what was written")
+    return restore_parts(numbers[..., :dimension])
+
+
+def _of_bytes(parts: torch.Tensor) -> torch.Tensor:
+    """Unit vectors of an older index, in bytes."""
+    lengths = parts.float().square().sum(-1) / _BYTE_STEPS**2
+    if bool(((lengths - 1).abs() > _ROUNDED).logical_and(lengths > 0).any()):
+        raise ValueError("its values are not what was written")
+    return (parts.float() / _BYTE_STEPS).half()
 
 
 def _tensor(data: NDArray[np.uint8], entry: dict[str, Any]) -> torch.Tensor:
