@@ -6,6 +6,8 @@ STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
 VIDEOS ?=
+# of the test that does everything at random
+SOAK_MINUTES ?= 60
 
 .PHONY: demo test test-all bench lint clean
 
@@ -17,6 +19,7 @@ test: lint
 
 test-all: lint
 	$(BIN)/python -m pytest -n 2 --cov
+	$(BIN)/python -m pytest tests/index/test_soak.py --soak-minutes $(SOAK_MINUTES)
 
 bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/run_all.py

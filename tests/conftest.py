@@ -17,6 +17,10 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--soak-minutes", default="0", help="length of the test that does everything at random")
+
+
 def missing_part(reason: str) -> None:
     """Skip, unless this machine promised to have every part: then a missing one is a failure."""
     if os.environ.get("VIDKIN_REQUIRE_PARTS"):
