@@ -19,7 +19,7 @@ def window_vectors(
     features: FrameFeatures,
     *,
     similarity: float = 0.9,
-    similarity_of_parts: float = 0.6,
+    similarity_of_parts: float = 0.45,
     longest: float = 10.0,
     longest_of_parts: float = 30.0,
     least_information: float = 0.05,
