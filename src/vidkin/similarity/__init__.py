@@ -1,7 +1,14 @@
 """Room similarity: from two sequences of descriptors to a score and to matching segments."""
 
 from vidkin.similarity.alignment import align
-from vidkin.similarity.chamfer import frame_similarity, frame_similarity_many
+from vidkin.similarity.chamfer import (
+    frame_similarity,
+    frame_similarity_many,
+    length_mask,
+    temporal_chamfer,
+    video_similarity,
+    video_similarity_pairwise,
+)
 from vidkin.similarity.copies import CopyScorer, ScoreSettings, background_baseline, calibrated_map
 from vidkin.similarity.frame_features import FrameFeatures
 from vidkin.similarity.kinds import KindScorer
@@ -9,11 +16,6 @@ from vidkin.similarity.learned import LEARNED, LearnedScorer, VideoComparator
 from vidkin.similarity.scorer import PairScore, Scorer
 from vidkin.similarity.scorers import available_scorers, open_scorer, scorer_of
 from vidkin.similarity.segment import WHOLE, Box, Segment
-from vidkin.similarity.temporal_chamfer import length_mask, temporal_chamfer
-from vidkin.similarity.video import (
-    video_similarity,
-    video_similarity_pairwise,
-)
 
 __all__ = [
     "LEARNED",

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity.line_search import LineSearch
-from vidkin.similarity.lines import (
+from vidkin.similarity.alignment.line_search import LineSearch
+from vidkin.similarity.alignment.lines import (
     PREFERENCE,
     EvidenceMap,
     Line,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity.chamfer import frame_similarity, frame_similarity_many, split_targets
-from vidkin.similarity.temporal_chamfer import temporal_chamfer
+from vidkin.similarity.chamfer.frame_maps import frame_similarity, frame_similarity_many, split_targets
+from vidkin.similarity.chamfer.temporal_chamfer import temporal_chamfer
 
 __all__ = [
     "video_similarity",

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from tests.similarity.test_lines import evidence_map
-from vidkin.similarity.line_search import LineSearch, _Lines
-from vidkin.similarity.line_search import _bounds as bounds_of_lines
-from vidkin.similarity.line_search import _swept as swept_lines
-from vidkin.similarity.lines import best_runs
+from vidkin.similarity.alignment.line_search import LineSearch, _Lines
+from vidkin.similarity.alignment.line_search import _bounds as bounds_of_lines
+from vidkin.similarity.alignment.line_search import _swept as swept_lines
+from vidkin.similarity.alignment.lines import best_runs
 
 
 @pytest.mark.parametrize("speed", [0.5, 1.0, 1.25])

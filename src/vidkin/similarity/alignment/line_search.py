@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
-from vidkin.similarity.lines import PREFERENCE, EvidenceMap, Line, Run, best_run, best_runs
+from vidkin.similarity.alignment.lines import PREFERENCE, EvidenceMap, Line, Run, best_run, best_runs
 
 __all__ = ["LineSearch"]
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vidkin.similarity.lines import EvidenceMap, Line, NearestFrame, best_run, best_runs
+from vidkin.similarity.alignment.lines import EvidenceMap, Line, NearestFrame, best_run, best_runs
 
 
 def evidence_map(
