@@ -28,7 +28,7 @@ from torch.nn.functional import normalize
 
 from vidkin.index import Entry, LanceStore, VideoRecord, window_vectors
 from vidkin.index.search.common import CommonFrames
-from vidkin.index.search.query import Query, query_from_stored
+from vidkin.index.search.queries.query import Query, query_from_stored
 from vidkin.index.search.stages import find_candidates, find_matches, score_candidates
 from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import CopyScorer, FrameFeatures

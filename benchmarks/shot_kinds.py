@@ -19,9 +19,9 @@ import numpy as np
 
 from train_band import IMAGE_SUFFIXES, VIDEO_SUFFIXES, files
 from vidkin.datasets import read_footage
-from vidkin.datasets.made.disturbances import DISTURBANCES
 from vidkin.datasets.made.edited_videos import rgb_pictures
 from vidkin.datasets.made.films import GRADUAL_JOINS, HARD_JOINS, FilmRecipe, compose_film
+from vidkin.datasets.made.films.disturbances import DISTURBANCES
 from vidkin.media import write_video
 from vidkin.shots import detect
 from vidkin.shots.judging import BoundaryLabels, evaluate_cuts

@@ -46,7 +46,7 @@ HEAVY = frozenset({
     *("torch", "torchvision", "timm", "numpy", "sklearn", "skimage", "matplotlib", "PIL", "safetensors"),
     *("av", "lance", "lancedb", "pyarrow", "ray", "onnx", "onnxruntime", "scenedetect", "opentimelineio"),
 })  # fmt: skip
-MOST_FILES, MOST_LINES, MOST_BODY_LINES = 14, 400, 60
+MOST_FILES, MOST_LINES, MOST_BODY_LINES = 13, 400, 60
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from vidkin.index.lock import writer_lock
 from vidkin.index.manifest import Manifest
 from vidkin.index.opening import create_index, open_index_extractor, remember_places, resolve_spec
 from vidkin.index.records import VideoRecord
-from vidkin.index.search.frame_queries import QuerySource
 from vidkin.index.search.match import Comparison, Match
+from vidkin.index.search.queries.frame_queries import QuerySource
 from vidkin.index.search.searcher import Searcher
 from vidkin.index.search.stage_recall import RecallReport
 from vidkin.index.storage.contract import VectorStore

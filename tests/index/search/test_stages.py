@@ -16,7 +16,7 @@ from vidkin.index.duplicates.files import FileRecord
 from vidkin.index.duplicates.find import find_duplicates
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.search.common import CommonFrames, find_common
-from vidkin.index.search.query import Query, query_from_stored
+from vidkin.index.search.queries.query import Query, query_from_stored
 from vidkin.index.search.stage_recall import measure_recall
 from vidkin.index.search.stages import find_candidates, find_matches
 from vidkin.similarity import CopyScorer, FrameFeatures

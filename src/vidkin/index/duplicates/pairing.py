@@ -13,8 +13,8 @@ from vidkin.index.duplicates.files import content_of
 from vidkin.index.records import VideoRecord
 from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.pairs import score_pair
-from vidkin.index.search.query import Query, query_from_stored, weigh_features
-from vidkin.index.search.readings import Readings
+from vidkin.index.search.queries.query import Query, query_from_stored, weigh_features
+from vidkin.index.search.queries.readings import Readings
 from vidkin.index.search.stages import find_candidates
 from vidkin.index.storage.contract import VectorStore
 from vidkin.similarity import FrameFeatures, PairScore, Scorer

@@ -9,7 +9,7 @@ from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.match import Comparison
 from vidkin.index.search.pairs import compare_pair
-from vidkin.index.search.query import describe_query
+from vidkin.index.search.queries.query import describe_query
 from vidkin.similarity import scorer_of
 
 __all__ = ["compare"]

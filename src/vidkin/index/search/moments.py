@@ -13,7 +13,7 @@ import torch
 
 from vidkin.index.records import VideoRecord
 from vidkin.index.search.common import CommonFrames
-from vidkin.index.search.query import Query, weigh_features
+from vidkin.index.search.queries.query import Query, weigh_features
 from vidkin.index.storage.contract import VectorStore
 from vidkin.similarity import FrameFeatures, PairScore, Scorer, Segment, calibrated_map, frame_similarity_many
 

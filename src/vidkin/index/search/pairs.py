@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vidkin.index.search.match import Comparison
 from vidkin.index.search.moments import is_picture, without_length
-from vidkin.index.search.query import Query
+from vidkin.index.search.queries.query import Query
 from vidkin.similarity import PairScore, Scorer
 
 __all__ = ["compare_pair", "score_pair", "swap_sides"]

@@ -23,11 +23,11 @@ from vidkin.index.manifest import Manifest
 from vidkin.index.records import VideoRecord
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames, find_common
-from vidkin.index.search.frame_queries import QuerySource, query_file
 from vidkin.index.search.match import Comparison, Match
 from vidkin.index.search.pairs import compare_pair
-from vidkin.index.search.query import Query, describe_query
-from vidkin.index.search.readings import Readings
+from vidkin.index.search.queries.frame_queries import QuerySource, query_file
+from vidkin.index.search.queries.query import Query, describe_query
+from vidkin.index.search.queries.readings import Readings
 from vidkin.index.search.stage_recall import RecallReport, measure_recall
 from vidkin.index.search.stages import find_matches, put_identical_first
 from vidkin.index.storage.contract import VectorStore

@@ -11,7 +11,7 @@ import torch
 from vidkin._base.plain_values import Result
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.search.common import CommonFrames
-from vidkin.index.search.query import query_from_stored, weigh_features
+from vidkin.index.search.queries.query import query_from_stored, weigh_features
 from vidkin.index.search.stages import find_candidates, score_candidates
 from vidkin.index.storage.contract import VectorStore
 from vidkin.similarity import FrameFeatures, Scorer, calibrated_map, frame_similarity_many

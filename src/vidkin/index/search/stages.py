@@ -11,7 +11,7 @@ from vidkin.index.records import VideoRecord
 from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.match import Match
 from vidkin.index.search.moments import ReadStretch, find_moments, is_photograph, is_picture, without_length
-from vidkin.index.search.query import Query, weigh_features
+from vidkin.index.search.queries.query import Query, weigh_features
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.windows import frame_vectors
 from vidkin.similarity import PairScore, Scorer, Segment

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.datasets.made.disturbances import DISTURBANCES, disturb
+from vidkin.datasets.made.films.disturbances import DISTURBANCES, disturb
+from vidkin.datasets.made.films.scene_maker import SceneMaker
+from vidkin.datasets.made.films.scenes import Framing, Pictures, Scene
 from vidkin.datasets.made.footage import Footage
-from vidkin.datasets.made.scene_maker import SceneMaker
-from vidkin.datasets.made.scenes import Framing, Pictures, Scene
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["GRADUAL_JOINS", "HARD_JOINS", "SCENE_DISTURBANCES", "Film", "FilmRecipe", "Join", "compose_film"]

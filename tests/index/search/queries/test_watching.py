@@ -19,8 +19,8 @@ from vidkin.features import ClassicalExtractor, Phase
 from vidkin.index.search import query as query_module
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames
-from vidkin.index.search.query import describe_query
-from vidkin.index.search.watching import HangError, run_watched
+from vidkin.index.search.queries.query import describe_query
+from vidkin.index.search.queries.watching import HangError, run_watched
 
 Beat = Callable[[Phase], None]
 

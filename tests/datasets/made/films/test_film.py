@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vidkin.datasets.made.disturbances import DISTURBANCES, disturb
 from vidkin.datasets.made.films import (
     GRADUAL_JOINS,
     HARD_JOINS,
@@ -13,8 +12,9 @@ from vidkin.datasets.made.films import (
     FilmRecipe,
     compose_film,
 )
+from vidkin.datasets.made.films.disturbances import DISTURBANCES, disturb
+from vidkin.datasets.made.films.scenes import ClipScene, Course, Framing
 from vidkin.datasets.made.footage import Clip, Footage
-from vidkin.datasets.made.scenes import ClipScene, Course, Framing
 from vidkin.errors import InvalidArgumentError
 
 HEIGHT, WIDTH = 36, 64

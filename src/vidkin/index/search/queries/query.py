@@ -15,7 +15,7 @@ from vidkin.index.records import to_stored
 from vidkin.index.sampling_rate import query_rate, sampling_rate
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames
-from vidkin.index.search.watching import HangError, run_watched
+from vidkin.index.search.queries.watching import HangError, run_watched
 from vidkin.media import probe
 from vidkin.similarity import FrameFeatures, scorer_of
 

@@ -13,7 +13,7 @@ from PIL import Image
 from tests.support.videos import encode, pan, photograph
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Index, SerialExecutor
-from vidkin.index.search.frame_queries import query_file
+from vidkin.index.search.queries.frame_queries import query_file
 from vidkin.media import Frames, read_frames
 
 

@@ -13,7 +13,7 @@ from vidkin.index.records import VideoRecord, to_stored
 from vidkin.index.sampling_rate import query_rate, sampling_rate
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames
-from vidkin.index.search.query import Query, describe_query, weigh_features
+from vidkin.index.search.queries.query import Query, describe_query, weigh_features
 from vidkin.index.storage.contract import VectorStore
 from vidkin.similarity import FrameFeatures
 

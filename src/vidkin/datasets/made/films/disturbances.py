@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from vidkin.datasets.made.scenes import Pictures
+from vidkin.datasets.made.films.scenes import Pictures
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["DISTURBANCES", "disturb"]

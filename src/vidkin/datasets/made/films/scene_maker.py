@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin.datasets.made.films.scenes import ClipScene, Course, Framing, Scene, Sprite, StageScene
 from vidkin.datasets.made.footage import Footage
-from vidkin.datasets.made.scenes import ClipScene, Course, Framing, Scene, Sprite, StageScene
 
 __all__ = ["SCENE_KINDS", "SceneMaker"]
 
