@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity import Segment, align, alignment
+from vidkin.similarity import Segment, align
+from vidkin.similarity.alignment import best_segments
 
 
 def regular(count: int, period: float = 1.0) -> torch.Tensor:
@@ -347,5 +348,5 @@ def test_pairs_are_passed_over_only_where_nothing_would_match(
         return align(sparse, query, target, query_weights=weights[0], target_weights=weights[1])
 
     usual = segments()
-    monkeypatch.setattr(alignment, "_most_evidence", lambda evidence: math.inf)
+    monkeypatch.setattr(best_segments, "_most_evidence", lambda evidence: math.inf)
     assert segments() == usual

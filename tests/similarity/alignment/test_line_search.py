@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.similarity.test_lines import evidence_map
+from tests.similarity.alignment.test_lines import evidence_map
 from vidkin.similarity.alignment.line_search import LineSearch, _Lines
 from vidkin.similarity.alignment.line_search import _bounds as bounds_of_lines
 from vidkin.similarity.alignment.line_search import _swept as swept_lines

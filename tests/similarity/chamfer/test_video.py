@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import torch
 
-from tests.similarity.test_chamfer import features, naive
+from tests.similarity.chamfer.test_frame_maps import features, naive
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity import video as video_module
 from vidkin.similarity import (
     video_similarity,
     video_similarity_pairwise,
 )
+from vidkin.similarity.chamfer import video as video_module
 
 
 def naive_score(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vidkin.datasets.made.films import (
+from vidkin.datasets.made.films.disturbances import DISTURBANCES, disturb
+from vidkin.datasets.made.films.film import (
     GRADUAL_JOINS,
     HARD_JOINS,
     LEAST_CHANGE,
     FilmRecipe,
     compose_film,
 )
-from vidkin.datasets.made.films.disturbances import DISTURBANCES, disturb
 from vidkin.datasets.made.films.scenes import ClipScene, Course, Framing
 from vidkin.datasets.made.footage import Clip, Footage
 from vidkin.errors import InvalidArgumentError

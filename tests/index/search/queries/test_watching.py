@@ -16,9 +16,9 @@ import pytest
 from tests.index.helpers import video
 from vidkin.errors import MediaError
 from vidkin.features import ClassicalExtractor, Phase
-from vidkin.index.search import query as query_module
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames
+from vidkin.index.search.queries import query as query_module
 from vidkin.index.search.queries.query import describe_query
 from vidkin.index.search.queries.watching import HangError, run_watched
 
@@ -91,7 +91,7 @@ def test_a_query_whose_decoder_hangs_is_an_error(tmp_path: Path, monkeypatch: py
 BLOCKED = """
 import hashlib, sys
 from vidkin.cli.app import run
-from vidkin.index.search import query
+from vidkin.index.search.queries import query
 def block(*_, **__):
     print("reading", flush=True)
     hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)
