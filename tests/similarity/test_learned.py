@@ -96,6 +96,26 @@ def test_moments_that_are_scattered_over_a_long_video_are_no_match() -> None:
     assert contained.segments[0].target_start == pytest.approx(117)
 
 
+class ContrastComparator(ChamferComparator):
+    """Judges each cell by the whole map, as a network judges it by what lies around."""
+
+    def learned_map(self, frame_map: torch.Tensor) -> torch.Tensor:
+        return (frame_map - frame_map.mean()).clamp(-1, 1)
+
+
+def test_what_lies_around_a_shot_does_not_change_the_score_of_a_clip_in_it() -> None:
+    scorer = LearnedScorer(ContrastComparator(), (0.0, 0.1), identity="contrast")
+    sky = torch.nn.functional.normalize(
+        torch.randn(1, 1, 64, generator=torch.Generator().manual_seed(2)), dim=-1
+    )
+    shot = torch.nn.functional.normalize(moments(0, 12) + sky, dim=-1)
+    clip = torch.nn.functional.normalize(shot[2:10] + 0.05 * moments(0, 8, noise=5), dim=-1)
+    film = torch.cat([sky.expand(90, 1, 64), shot, sky.expand(70, 1, 64)])
+    own, inside = scorer.score(video(clip), [video(shot), video(film)])
+    assert inside.score == pytest.approx(own.score, abs=0.02)
+    assert own.score > 0.9
+
+
 def test_a_query_is_compared_at_the_rate_of_the_target() -> None:
     target = video(moments(0, 24))
     # Four samples a second, of which the third of each second is the one that the target has.

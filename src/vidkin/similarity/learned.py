@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
+from torch.nn import functional
 
 from vidkin.similarity.alignment import align
 from vidkin.similarity.chamfer import frame_similarity
@@ -62,7 +63,7 @@ class VideoComparator(Protocol):
 class LearnedScorer:
     """Scores how certain a trained comparator is that two videos show the same, and finds where.
 
-    The shorter video is looked for in the longer one, in stretches of three times its length. Frames without
+    The shorter video is looked for in the longer one, in stretches of up to three times its length. Frames without
     information are left out, and the more densely sampled side is thinned to the period of the other. With s the
     comparator's score of the pair, s0 that of the shorter video with itself, and (m, u) the median and the 99th
     percentile of unrelated videos:
@@ -159,8 +160,9 @@ class LearnedScorer:
             return -1.0, torch.zeros(0, 0)
         frame_map = self.comparator.frame_map(shorter.values, longer.values)
         rows, columns = _common_clock(shorter, longer, frame_map)
-        learned = self.comparator.learned_map(frame_map[rows][:, columns])
-        raw = self._best_window(learned)
+        frame_map = frame_map[rows][:, columns]
+        learned = self.comparator.learned_map(frame_map)
+        raw = self._best_stretch(frame_map)
         spread = learned.float()
         for axis, (side, places) in enumerate(((shorter, rows), (longer, columns))):
             # Each frame has the value of the compared frame before it, which stands for `reduction` of them.
@@ -170,18 +172,25 @@ class LearnedScorer:
             spread = spread.index_select(axis, before // self.comparator.reduction)
         return raw, spread
 
-    def _best_window(self, learned: torch.Tensor) -> float:
-        """The highest score of the shorter video in any stretch of the longer one that is three times as long.
+    def _best_stretch(self, frame_map: torch.Tensor) -> float:
+        """The highest score of the shorter video with the stretches of the longer one that resemble it most.
 
-        In all of a long video every moment finds something similar somewhere, which is no match.
+        Of stretches as long as the shorter video, twice and three times as long, each time the one is compared whose
+        frames resemble those of the video most and the other way round. Each is compared by itself: what lies around a
+        stretch changes what the network makes of its edges, and would make the score depend on the rest of the video.
         """
-        rows, columns = learned.shape
-        width = 3 * rows
-        if columns <= width:
-            return float(self.comparator.video_score(learned))
-        starts = torch.arange(0, columns - width + rows, rows).clamp(max=columns - width)
-        windows = learned[:, starts[:, None] + torch.arange(width)]
-        return float(self.comparator.video_score(windows.transpose(0, 1)).max())
+        rows, columns = frame_map.shape
+        best = -1.0
+        for times in (1, 2, 3):
+            width = min(times * rows, columns)
+            found = functional.max_pool1d(frame_map[None], width, 1)[0].mean(0)
+            inside = functional.avg_pool1d(frame_map.amax(0)[None], width, 1)[0]
+            start = int((found + inside).argmax())
+            stretch = frame_map[:, start : start + width].contiguous()
+            best = max(best, float(self.comparator.video_score(self.comparator.learned_map(stretch))))
+            if width == columns:
+                break
+        return best
 
 
 @dataclass(slots=True)

@@ -28,6 +28,10 @@ class _Benchmarks(LazyGroup):
             "vidkin.cli.benchmark.copies:copies",
             "Edit your videos in every way, search for the copies, and say what is found.",
         ),
+        "losses": LazyCommand(
+            "vidkin.cli.benchmark.losses:losses",
+            "Compare losses that train a comparator of videos without labels: mAP and micro-AP.",
+        ),
         "shots": LazyCommand(
             "vidkin.cli.benchmark.shots:shots",
             "Compare shot detectors: published peers, the default, and detectors trained with each loss.",

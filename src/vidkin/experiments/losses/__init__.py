@@ -1,0 +1,18 @@
+"""Which loss trains a comparator best without labels: study, page and pictures."""
+
+from vidkin.experiments.losses.methods import ABLATION, LOSSES, Method
+from vidkin.experiments.losses.page import as_page
+from vidkin.experiments.losses.pictures import draw_losses
+from vidkin.experiments.losses.study import LossFigures, LossReport, LossStudy, run_loss_study
+
+__all__ = [
+    "ABLATION",
+    "LOSSES",
+    "LossFigures",
+    "LossReport",
+    "LossStudy",
+    "Method",
+    "as_page",
+    "draw_losses",
+    "run_loss_study",
+]

@@ -1,0 +1,55 @@
+"""A study of losses as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vidkin.experiments.losses.methods import LOSSES
+from vidkin.experiments.losses.study import LossFigures, LossReport
+from vidkin.experiments.spread import spread
+
+__all__ = ["as_page"]
+
+
+def as_page(report: LossReport, *, notes: Sequence[str] = ()) -> str:
+    """Tables of losses and of the parts of the full objective, best first and in their order, with these sentences."""
+    study = report.study
+    lines = [
+        "# Losses for a comparator trained without labels",
+        "",
+        f"Trained on {report.train[1]} stretches of {report.train[0]} videos, measured on {report.test[1]} stretches "
+        f"of {report.test[0]} others: each weak view looks for strong views of its stretch among those of all. "
+        f"Extractor `{study.extractor}`, {study.steps} steps of {study.pairs} clips, seeds "
+        f"{', '.join(map(str, study.seeds))}.",
+    ]
+    of_losses = {method.name for method in LOSSES}
+    groups = {
+        "One loss of scores": [run for run in report.runs if run.method in of_losses],
+        "Parts of the full objective": [run for run in report.runs if run.method not in of_losses],
+    }
+    for title, runs in groups.items():
+        names = list(dict.fromkeys(run.method for run in runs))
+        rows = [(name, [run for run in runs if run.method == name]) for name in names]
+        if title == "One loss of scores":
+            rows.sort(key=lambda row: -spread([run.micro_ap for run in row[1]])["mean"])
+        if rows:
+            lines += ["", f"## {title}", "", *_table(rows)]
+    return "\n".join([*lines, "", *notes, ""])
+
+
+def _table(rows: Sequence[tuple[str, Sequence[LossFigures]]]) -> list[str]:
+    lines = [
+        "| | mAP | micro-AP | positives: 1 %, median | negatives: median, 99 % |",
+        "|---|---|---|---|---|",
+    ]
+    for name, runs in rows:
+        cells = [name]
+        for values in ([run.map for run in runs], [run.micro_ap for run in runs]):
+            found = spread(values)
+            more = "" if found["deviation"] is None else f" ± {found['deviation']:.3f}"
+            cells.append(f"{found['mean']:.3f}{more}")
+        low, middle = (spread([run.positives[place] for run in runs])["mean"] for place in (0, 2))
+        usual, high = (spread([run.negatives[place] for run in runs])["mean"] for place in (2, 4))
+        cells += [f"{low:.2f}, {middle:.2f}", f"{usual:.2f}, {high:.2f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
