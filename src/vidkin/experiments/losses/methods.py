@@ -58,5 +58,5 @@ ABLATION: tuple[Method, ...] = (
     Method("+ frame AP", (*_BASE, _VIDEO, _FRAME), {"weighting": "attention"}),
     Method("+ frame AP, top 2", (*_BASE, _VIDEO, _FRAME), {"weighting": "attention", **_TOP}),
 )
-"""The map alone; InfoNCE, SSHN and the regularizer (base); QuadLinear-AP on videos; the same with attention; QuadLinear-AP
-on frames, which trains the attention. With k = 1 and k = 2 of TopK-Chamfer over times."""
+"""The map alone; InfoNCE, SSHN and the regularizer (base); QuadLinear-AP on videos; the same with attention;
+QuadLinear-AP on frames, which trains the attention. With k = 1 and k = 2 of TopK-Chamfer over times."""
