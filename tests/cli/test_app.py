@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -21,6 +22,7 @@ from typer.testing import CliRunner
 from tests.cli.conftest import Library, make_videos, run
 from tests.support.videos import encode, pan
 from vidkin import __version__
+from vidkin.cli import main
 from vidkin.cli.app import app
 from vidkin.errors import VidkinError
 from vidkin.index import Index
@@ -236,3 +238,19 @@ def test_waiting_threads_sleep_unless_somebody_chose_otherwise(library: Library)
             [sys.executable, "-c", code, "--version"], env=environment, capture_output=True, text=True
         )
         assert done.stdout.split()[-1] == expected
+
+
+def test_nothing_is_collected_at_the_end_of_a_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What torch has made takes the interpreter half a second to walk over before it ends."""
+    monkeypatch.setattr(sys, "argv", ["vidkin", "--version"])
+    assert gc.get_freeze_count() == 0
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 0
+        assert gc.get_freeze_count() > 1000
+    finally:
+        gc.unfreeze()
+    assert __version__ in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import re
@@ -252,4 +253,8 @@ def run() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="replace")  # characters that the terminal lacks become question marks
-    app()
+    try:
+        app()
+    finally:
+        # The interpreter collects garbage once more before it ends: half a second over all that torch has made.
+        gc.freeze()
