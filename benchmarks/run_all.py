@@ -46,8 +46,8 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
         edited, photographs, "-o", whitening, "--dimension", 256, "--extractor", NETWORK, "--weights", weights,
     ]  # fmt: skip
     copies = script(
-        "copy_retrieval", videos, "--work", work / "copies", "--size", "small", "--extractor", "vidkin", "--extractor", "classical",
-        "--extractor", NETWORK, "--weights", weights, "--whitening", whitening, "--peers", "--output", RESULTS,
+        "copy_retrieval", videos, "--work", work / "copies", "--size", "small", "--extractor", "classical",
+        "--extractor", "vidkin", "--extractor", NETWORK, "--weights", weights, "--whitening", whitening, "--peers", "--output", RESULTS,
     )  # fmt: skip
     # Material that the score was not worked out on, but for two constants; the file left out holds flat gray alone.
     films = script(
