@@ -47,7 +47,8 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
     ]  # fmt: skip
     copies = script(
         "copy_retrieval", videos, "--work", work / "copies", "--size", "small", "--extractor", "classical",
-        "--extractor", "vidkin", "--extractor", NETWORK, "--weights", weights, "--whitening", whitening, "--peers", "--output", RESULTS,
+        "--extractor", "vidkin", "--extractor", NETWORK,
+        "--weights", weights, "--whitening", whitening, "--peers", "--output", RESULTS,
     )  # fmt: skip
     # Material that the score was not worked out on, but for two constants; the file left out holds flat gray alone.
     films = script(
