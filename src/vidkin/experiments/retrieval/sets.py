@@ -65,6 +65,7 @@ COMPARISON_SETS: tuple[ComparisonSet, ...] = (
         reader="omniglot",
         options={"kind": "strokes"},
         size=96,
+        rate=2.0,
         about="videos of a hand writing 242 characters of 8 alphabets; drawers 1-12 train and gallery, 13-15 "
         "validation, 16-20 test",
     ),
