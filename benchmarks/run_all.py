@@ -78,7 +78,16 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
                 "--weights", weights, "--work", work / "shots", "--output", RESULTS / "shots.json",
             )
         ],
-        "shot_rate": [script("shot_rate", edited, "--output", RESULTS / "shot_rate.json")],
+        "shot_rate": [
+            script("shot_rate", edited, "--clock", "processor", "--output", RESULTS / "shot_rate.json")
+        ],
+        "shot_kinds": [
+            script(
+                "shot_kinds", "--clips", *second_halves(videos),
+                "--photographs", data / "photos" / "flowers" / "test", data / "labelled" / "grocery" / "test",
+                "--detectors", "default", "band", "rule", "--output", RESULTS / "shot_kinds.json",
+            )
+        ],
         "critical": [
             benchmark(
                 "critical", "--data", videos, "--weights", weights, "--work", work / "critical",
@@ -86,6 +95,15 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
             )
         ],
     }  # fmt: skip
+    return found
+
+
+def second_halves(folder: Path) -> list[Path]:
+    """The second half of the files of each folder: those that the default shot detector was not developed on."""
+    found = []
+    for part in sorted(path for path in folder.iterdir() if path.is_dir()):
+        paths = sorted(part.iterdir())
+        found += paths[(len(paths) + 1) // 2 :]
     return found
 
 

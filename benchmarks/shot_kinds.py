@@ -1,11 +1,11 @@
 """How well shot detectors find every kind of cut, and what they take for one: a row for each kind.
 
-    python benchmarks/shot_kinds.py --clips FOLDER --photographs FOLDER [FOLDER ...] [--detectors default band] \
-        [--videos 3] [--output FILE.json]
+    python benchmarks/shot_kinds.py --clips FILE [FILE ...] --photographs FOLDER [FOLDER ...] \
+        [--detectors default band rule] [--videos 3] [--output FILE.json]
 
 Films of one kind of join each are composed (`vidkin.datasets.made.films`), encoded at crf 18 to 33 and given to every
-detector. Joins inside a scene change at least 8 % of the picture's structure. Clips and photographs must be others
-than those that a detector was trained on.
+detector; ``rule`` is the one of `vector_rule.py`. Joins inside a scene change at least 8 % of the picture's structure.
+Clips (files or folders) and photographs must be others than those that a detector was trained on.
 """
 
 from __future__ import annotations
@@ -13,29 +13,39 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from train_band import IMAGE_SUFFIXES, VIDEO_SUFFIXES, files
+from train_band import files
+from vector_rule import VectorRule
+from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.datasets import read_footage
 from vidkin.datasets.made.edited_videos import rgb_pictures
 from vidkin.datasets.made.films import GRADUAL_JOINS, HARD_JOINS, FilmRecipe, compose_film
 from vidkin.datasets.made.films.disturbances import DISTURBANCES
 from vidkin.media import write_video
-from vidkin.shots import detect
+from vidkin.metric.measures import DetectionScores
+from vidkin.shots import Cut, detect
 from vidkin.shots.judging import BoundaryLabels, evaluate_cuts
 
 FRAMES = 200
 MIXED = {"other": 0.4, "same": 0.3, "reframed": 0.3}
 USUAL = dict.fromkeys(("walkers", "hand-held", "compression", "fast"), 0.08)
 SCENES = ("fast", "walkers", "hand-held", "whip pan")
+SHORT = "near the ends"
+FILM = "as films have them"
 ROWS = {
     **{
         kind: FilmRecipe(joins={kind: 1}, disturbances=USUAL, near_ends=0, close=0, shortest=10)
         for kind in HARD_JOINS
     },
-    "near the ends": FilmRecipe(joins=MIXED, disturbances={}, near_ends=1, close=0),
+    SHORT: FilmRecipe(joins=MIXED, disturbances={}, near_ends=1, close=0),
+    FILM: FilmRecipe(
+        joins={"other": 0.4, "same": 0.3, "reframed": 0.2, "reverse": 0.1},
+        disturbances=dict.fromkeys((*SCENES, *DISTURBANCES), 0.04),
+    ),
     "three apart": FilmRecipe(joins=MIXED, disturbances={}, near_ends=0, close=0.5),
     **{
         kind: FilmRecipe(
@@ -58,34 +68,40 @@ def main() -> None:
     parser.add_argument("--most-photographs", type=int, default=400)
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
-    pictures = files(given.photographs, IMAGE_SUFFIXES)
+    pictures = files(given.photographs, IMAGE_EXTENSIONS)
     step = max(1, len(pictures) // given.most_photographs)
-    footage = read_footage(files(given.clips, VIDEO_SUFFIXES), pictures[::step], height=144, width=256)
+    clips = [path for path in given.clips if path.is_file()]
+    clips += files([path for path in given.clips if path.is_dir()], VIDEO_EXTENSIONS)
+    footage = read_footage(clips, pictures[::step], height=144, width=256)
     random = np.random.default_rng(5)
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "film.mp4"
         for place, (name, recipe) in enumerate(ROWS.items()):
-            found: dict[str, list[tuple[object, BoundaryLabels]]] = {key: [] for key in given.detectors}
-            for number in range(given.videos):
-                short = name == "near the ends"
-                length = int(random.integers(8, 40)) if short else FRAMES
+            found: dict[str, list[tuple[Sequence[Cut], BoundaryLabels]]] = {
+                key: [] for key in given.detectors
+            }
+            # Short films have few cuts, so there are more of them.
+            for number in range(given.videos * (4 if name in (SHORT, FILM) else 1)):
+                length = FRAMES
+                if name in (SHORT, FILM):
+                    length = int(np.exp(random.uniform(np.log(7), np.log(40 if name == SHORT else 300))))
                 film = compose_film(footage, length, seed=90_000 + 100 * place + number, recipe=recipe)
                 write_video(path, rgb_pictures(film.pictures), rate=25.0, crf=int(random.integers(18, 34)))
+                labels = BoundaryLabels(film.hard, film.gradual)
                 for detector in given.detectors:
-                    labels = BoundaryLabels(film.hard, film.gradual)
-                    found[detector].append((detect(path, detector).cuts, labels))
-            for detector, pairs in found.items():
-                scores = evaluate_cuts(pairs).every  # type: ignore[arg-type]
-                counts = scores.true_positives, scores.false_positives, scores.false_negatives
-                rows.append(
-                    {"row": name, "detector": detector, "f1": scores.f1, "right, false, missed": counts}
-                )
-                print(
-                    f"{name:22} {detector:12} F1 {scores.f1:.3f}  right, false, missed {counts}", flush=True
-                )
+                    worker = VectorRule() if detector == "rule" else detector
+                    found[detector].append((detect(path, worker).cuts, labels))
+            rows += [show(name, detector, evaluate_cuts(pairs).every) for detector, pairs in found.items()]
     if given.output:
         given.output.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+def show(name: str, detector: str, scores: DetectionScores) -> dict[str, object]:
+    """The row of one detector, which is printed."""
+    counts = scores.true_positives, scores.false_positives, scores.false_negatives
+    print(f"{name:22} {detector:12} F1 {scores.f1:.3f}  right, false, missed {counts}", flush=True)
+    return {"row": name, "detector": detector, "f1": scores.f1, "right, false, missed": counts}
 
 
 if __name__ == "__main__":

@@ -1,20 +1,25 @@
 """Train the default shot detector, as it ships in the package.
 
-    python benchmarks/train_cuts.py --clips FOLDER [FOLDER ...] --photographs FOLDER [FOLDER ...] \
-        --output src/vidkin/shots/cuts/data/cuts.safetensors
+    python benchmarks/train_cuts.py --clips FOLDER [FOLDER ...] --turntables FOLDER --photographs FOLDER [FOLDER ...] \
+        --leave-out benchmarks/clips_with_cuts.txt --work FOLDER --output src/vidkin/shots/cuts/data/cuts.safetensors
 
-Clips are videos of one shot each (those whose names start with ``axis`` are turntables); every eighth is kept for the
-rules, as is every eighth photograph. Three steps: a network learns transitions from the bands of composed sequences
-(`compose` and `compose_film`); composed films of the kept sources are encoded and searched for proposals; a weighted
-sum of what is measured there is fitted for hard cuts, another for gradual transitions. No edited video takes part in
-it. The thresholds are to be chosen on videos that are not judged later.
+Clips are videos of one shot each, but for those whose names ``--leave-out`` lists: they hold cuts that nobody labelled.
+Of the turntables every second folder takes part, the others can judge. Of clips and photographs one in eight is kept
+for the rules and one for whoever develops them. Three steps: a network learns transitions from the bands of composed
+sequences (`compose` and `compose_film`); films composed of the kept sources are encoded and searched for proposals; a
+small network for hard cuts and one for gradual transitions learn from what is measured there. No edited video takes
+part in it. The thresholds are to be chosen on videos that are not judged later.
+
+The folder of work holds sequences and films, which a later call with the same seed takes up. ``--network FILE`` takes
+the first network from a model instead: all that has to be fitted again when the frame encoder is another one.
 """
 
 from __future__ import annotations
 
 import argparse
-import tempfile
+import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,20 +27,68 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from train_band import IMAGE_SUFFIXES, VIDEO_SUFFIXES, files
+from cut_scores import fit_score, label_proposals
+from train_band import files
+from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.datasets import Footage, compose, read_footage
 from vidkin.datasets.made.edited_videos import rgb_pictures
-from vidkin.datasets.made.films import GRADUAL_JOINS, Film, FilmRecipe, compose_film
-from vidkin.media import FramePlanes, iter_planes, write_video
-from vidkin.models.frame_extractor import load_frame_encoder
+from vidkin.datasets.made.films import GRADUAL_JOINS, HARD_JOINS, Film, FilmRecipe, Join, compose_film
+from vidkin.media import FramePlanes, write_video
+from vidkin.rendering.machine import describe_machine
 from vidkin.shots.band import TransitionNetwork, band_features
-from vidkin.shots.cuts import CutModel, CutRules, Proposal, ProposalMaker, WeightedSum
-from vidkin.shots.cuts.frame_vectors import GRID
+from vidkin.shots.cuts import CutModel, CutRules
 
 LENGTH = 192
 BATCH, RATE, EPOCHS = 16, 4e-3, 26
-ONE_SHOT = FilmRecipe(joins={}, disturbances=dict.fromkeys(FilmRecipe().disturbances, 0.15))
+PHOTOGRAPHS = 700
+ONE_SHOT = FilmRecipe(joins={}, disturbances=dict.fromkeys(FilmRecipe().disturbances, 0.2))
+HARD = FilmRecipe(
+    joins={"other": 0.4, "same": 0.3, "reframed": 0.2, "reverse": 0.1},
+    disturbances=dict.fromkeys(FilmRecipe().disturbances, 0.04),
+)
+GRADUAL = FilmRecipe(
+    joins={"other": 0.15, "reframed": 0.1, "dissolve": 0.3, "fade": 0.25, "wipe": 0.2}, shortest=20
+)
+CLOSE = FilmRecipe(joins={"other": 0.5, "same": 0.25, "reframed": 0.25}, disturbances={}, close=0.4)
+Recipes = tuple[tuple[float, FilmRecipe | None], ...]
+# Sets of films that the rules are fitted on: how many, and their recipes with their shares; None is `compose`.
+FILMS: dict[str, tuple[int, Recipes]] = {
+    "mixed": (260, ((0.25, FilmRecipe()), (0.15, HARD), (0.35, GRADUAL), (0.1, None), (0.15, ONE_SHOT))),
+    "close": (100, ((0.4, CLOSE), (0.35, None), (0.25, ONE_SHOT))),
+}
 Answers = NDArray[np.float32]
+NOTHING = np.zeros((0, 3, 0, 0), np.uint8)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Files that the network learns from, and those that the rules are fitted on."""
+
+    network: tuple[list[Path], list[Path]]
+    rules: tuple[list[Path], list[Path]]
+
+
+def choose_sources(given: argparse.Namespace) -> Sources:
+    """Clips and photographs of each part."""
+    left_out = set(given.leave_out.read_text(encoding="utf-8").split()) if given.leave_out else set()
+    clips = [path for path in files(given.clips, VIDEO_EXTENSIONS) if path.name not in left_out]
+    tables: list[Path] = []
+    if given.turntables:
+        folders = sorted({path.parent for path in files([given.turntables], VIDEO_EXTENSIONS)})
+        tables = files(folders[::2], VIDEO_EXTENSIONS)
+    pictures = files(given.photographs, IMAGE_EXTENSIONS)
+    few = np.random.default_rng(given.seed).permutation(len(pictures))[: PHOTOGRAPHS * 4 // 3]
+    chosen = [pictures[place] for place in sorted(few)]
+
+    def part(paths: Sequence[Path], *, rules: bool) -> list[Path]:
+        return [
+            path for place, path in enumerate(paths) if (place % 8 == 0 if rules else place % 8 not in (0, 4))
+        ]
+
+    return Sources(
+        (part(clips, rules=False) + part(tables, rules=False), part(chosen, rules=False)),
+        (part(clips, rules=True) + part(tables, rules=True), part(chosen, rules=True)),
+    )
 
 
 def sequences(footage: Footage, count: int, seed: int) -> Iterator[tuple[torch.Tensor, Answers]]:
@@ -48,7 +101,7 @@ def sequences(footage: Footage, count: int, seed: int) -> Iterator[tuple[torch.T
             spans = [(*span, kind) for span, kind in zip(made.gradual, made.kinds, strict=True)]
             pictures, hard = made.pictures, made.hard
         else:
-            recipe = FilmRecipe() if share < 0.9 else ONE_SHOT
+            recipe = FilmRecipe() if share < 0.8 else GRADUAL if share < 0.9 else ONE_SHOT
             film = compose_film(footage, LENGTH, seed=seed * 100_000 + number, recipe=recipe)
             spans = [(join.start, join.end, join.kind) for join in film.joins if join.kind in GRADUAL_JOINS]
             pictures, hard = film.pictures, film.hard
@@ -60,14 +113,18 @@ def sequences(footage: Footage, count: int, seed: int) -> Iterator[tuple[torch.T
         yield band_features(FramePlanes(luma, chroma, np.arange(LENGTH) / 25.0)), wanted
 
 
-def train(made: Sequence[tuple[torch.Tensor, Answers]], seed: int) -> TransitionNetwork:
-    """A network with five answers; a cut is one frame among hundreds, so it weighs more."""
+def train(features: torch.Tensor, wanted: torch.Tensor, seed: int) -> TransitionNetwork:
+    """A network with five answers; a cut is one frame among hundreds, so it weighs more.
+
+    Args:
+        features: [N, T, C].
+        wanted: [N, T, 5].
+        seed: Decides initial weights and order.
+    """
     torch.manual_seed(seed)
-    features = torch.stack([row[0] for row in made])
-    wanted = torch.from_numpy(np.stack([row[1] for row in made]))
     network = TransitionNetwork(outputs=5)
     optimizer = torch.optim.AdamW(network.parameters(), RATE, weight_decay=1e-3)
-    steps = len(made) // BATCH * EPOCHS
+    steps = len(features) // BATCH * EPOCHS
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps)
     for _ in range(EPOCHS):
         order = torch.randperm(len(features))
@@ -92,48 +149,53 @@ def _loss(logits: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     return 2 * hard + gradual + 0.15 * kinds
 
 
-def labelled(film: Film, network: TransitionNetwork, crf: int) -> Iterator[tuple[Proposal, bool]]:
-    """Proposals in a film once it is encoded, and whether they are right; doubtful ones are left out."""
-    maker = ProposalMaker(network, load_frame_encoder().fold())
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "film.mp4"
-        write_video(path, rgb_pictures(film.pictures), rate=25.0, crf=crf)
-        for planes in iter_planes(path, height=GRID[0], width=GRID[1]):
-            maker.push(planes)
-    maker.finish()
-    for proposal in maker.hard:
-        near = any(abs(proposal.first - cut) <= 1 for cut in film.hard)
-        inside = any(first - 2 <= proposal.first <= last + 2 for first, last in film.gradual)
-        if not inside and (proposal.first in film.hard or not near):
-            yield proposal, proposal.first in film.hard
-    for proposal in maker.gradual:
-        first, last = proposal.first, proposal.last
-        right = any(
-            min(last, end) - max(first, start) >= 0.3 * min(last - first + 1, end - start + 1)
-            for start, end in film.gradual
-        )
-        if right or not any(first - 1 <= cut <= last + 1 for cut in film.hard):
-            yield proposal, right
+def learned_network(sources: Sources, given: argparse.Namespace) -> TransitionNetwork:
+    """The network of transitions, from sequences that are composed where they are not stored yet."""
+    store = given.work / f"sequences-{given.seed}-{given.sequences}.npz"
+    if not store.is_file():
+        made = list(sequences(read_footage(*sources.network), given.sequences, given.seed))
+        features, wanted = (np.stack([np.asarray(row[place]) for row in made]) for place in (0, 1))
+        np.savez(store, features=features, wanted=wanted)
+    with np.load(store) as stored:
+        return train(torch.from_numpy(stored["features"]), torch.from_numpy(stored["wanted"]), given.seed)
 
 
-def fit(rows: Sequence[tuple[Proposal, bool]], *, kept_positive: Sequence[int], decay: float) -> WeightedSum:
-    """Logistic regression; weights of numbers that can only speak for a cut are kept from turning negative."""
-    numbers = torch.tensor([row[0].numbers for row in rows], dtype=torch.float64)
-    right = torch.tensor([row[1] for row in rows], dtype=torch.float64)
-    mean, deviation = numbers.mean(0), numbers.std(0) + 1e-6
-    weights = torch.zeros(numbers.shape[1] + 1, dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.Adam([weights], 0.02)
-    for _ in range(3000):
-        logits = ((numbers - mean) / deviation) @ weights[:-1] + weights[-1]
-        loss = functional.binary_cross_entropy_with_logits(logits, right) + decay * (weights[:-1] ** 2).sum()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        with torch.no_grad():
-            weights[list(kept_positive)] = weights[list(kept_positive)].clamp(min=0)
-    scaled = weights.detach()[:-1] / deviation
-    bias = float(weights.detach()[-1] - (scaled * mean).sum())
-    return WeightedSum(tuple(round(float(value), 5) for value in scaled), round(bias, 5))
+def write_films(sources: Sources, work: Path, seed: int) -> list[tuple[Path, Film]]:
+    """The encoded films that the rules are fitted on, with their joins; pictures are not kept."""
+    footage = None
+    written = []
+    for place, (name, (count, recipes)) in enumerate(FILMS.items()):
+        folder = work / f"{name}-{seed}-{count}"
+        labels = folder / "labels.json"
+        if not labels.is_file():
+            folder.mkdir(parents=True, exist_ok=True)
+            footage = footage or read_footage(*sources.rules, height=144, width=256)
+            random = np.random.default_rng(seed + place)
+            found = {}
+            for number in range(count):
+                recipe = recipes[int(random.choice(len(recipes), p=[share for share, _ in recipes]))][1]
+                length = int(random.integers(7, 40)) if random.random() < 0.2 else 240
+                film = _compose_any(footage, length, 50_000 + 10_000 * place + number, recipe)
+                file = f"film_{number:04d}.mp4"
+                crf = int(random.integers(18, 36))
+                write_video(folder / file, rgb_pictures(film.pictures), rate=25.0, crf=crf)
+                found[file] = [[join.kind, join.start, join.end] for join in film.joins]
+            labels.write_text(json.dumps(found), encoding="utf-8")
+        stored = json.loads(labels.read_text(encoding="utf-8"))
+        written += [
+            (folder / file, Film(NOTHING, tuple(Join(*join) for join in joins)))
+            for file, joins in stored.items()
+        ]
+    return written
+
+
+def _compose_any(footage: Footage, length: int, seed: int, recipe: FilmRecipe | None) -> Film:
+    if recipe is not None:
+        return compose_film(footage, length, seed=seed, recipe=recipe)
+    made = compose(footage, length, seed=seed, degrade=False)
+    hard = [Join(HARD_JOINS[0], cut, cut) for cut in made.hard]
+    gradual = [Join(kind, *span) for span, kind in zip(made.gradual, made.kinds, strict=True)]
+    return Film(made.pictures, tuple(sorted([*hard, *gradual], key=lambda join: join.start)))
 
 
 def main() -> None:
@@ -141,45 +203,48 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--clips", type=Path, nargs="+", required=True)
+    parser.add_argument("--turntables", type=Path, help="folder of folders of turntables")
     parser.add_argument("--photographs", type=Path, nargs="+", required=True)
-    parser.add_argument("--sequences", type=int, default=600)
-    parser.add_argument("--films", type=int, default=64)
-    parser.add_argument("--most-photographs", type=int, default=600)
-    parser.add_argument("--thresholds", type=float, nargs=2, default=(0.3, 0.7), metavar=("HARD", "GRADUAL"))
+    parser.add_argument("--leave-out", type=Path, help="file with names of clips that hold cuts")
+    parser.add_argument("--sequences", type=int, default=1400)
+    parser.add_argument("--thresholds", type=float, nargs=2, default=(0.4, 0.9), metavar=("HARD", "GRADUAL"))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--network", type=Path, help="take the network of transitions from this model")
+    parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    random = np.random.default_rng(given.seed)
-    clips, pictures = files(given.clips, VIDEO_SUFFIXES), files(given.photographs, IMAGE_SUFFIXES)
-    pictures = [
-        pictures[place] for place in sorted(random.permutation(len(pictures))[: given.most_photographs])
-    ]
-    learned, kept = (
-        [
-            [path for place, path in enumerate(paths) if (place % 8 == 0) == last]
-            for paths in (clips, pictures)
-        ]
-        for last in (False, True)
-    )
-    network = train(list(sequences(read_footage(*learned), given.sequences, given.seed)), given.seed)
-    footage = read_footage(*kept, height=144, width=256)
-    rows = []
-    for number in range(given.films):
-        length = int(random.integers(7, 40)) if random.random() < 0.25 else 240
-        recipe = FilmRecipe() if random.random() < 0.75 else ONE_SHOT
-        film = compose_film(footage, length, seed=50_000 + number, recipe=recipe)
-        rows += list(labelled(film, network, int(random.integers(18, 36))))
+    given.work.mkdir(parents=True, exist_ok=True)
+    sources = choose_sources(given)
+    stored = CutModel.load(given.network) if given.network else None
+    network = learned_network(sources, given) if stored is None else stored.network
+    films = write_films(sources, given.work, given.seed)
+    # Turntables, fixed and hand-held cameras as they were filmed: nothing that is found there is right.
+    films += [(path, Film(NOTHING, ())) for path in sources.network[0] + sources.rules[0]]
+    rows = [row for path, film in films for row in label_proposals(path, film, network)]
     hard = [row for row in rows if row[0].kind == "hard"]
     gradual = [row for row in rows if row[0].kind != "hard"]
-    rules = CutRules(
-        fit(hard, kept_positive=range(6), decay=0.003),
-        fit(gradual, kept_positive=(0, 3, 4), decay=0.01),
-        *given.thresholds,
-    )
-    provenance = {"command": "benchmarks/train_cuts.py", "seed": given.seed, "sequences": given.sequences}
+    rules = CutRules(fit_score(hard), fit_score(gradual), *given.thresholds)
+    provenance = {
+        "made_by": "benchmarks/train_cuts.py",
+        "seed": given.seed,
+        "sequences": given.sequences,
+        "films": {name: count for name, (count, _) in FILMS.items()},
+        "composed": {
+            "network": [len(paths) for paths in sources.network],
+            "rules": [len(paths) for paths in sources.rules],
+            "of": "clips and photographs",
+        },
+        "proposals": {
+            name: [len(found), sum(right for _, right in found)]
+            for name, found in (("hard", hard), ("gradual", gradual))
+        },
+        "thresholds": list(given.thresholds),
+        "machine": describe_machine(),
+    }
     CutModel(network, rules, provenance).save(given.output)
-    print(f"{given.output}: {len(hard)} hard and {len(gradual)} gradual proposals")
+    given.output.with_suffix(".json").write_text(json.dumps(provenance, indent=1) + "\n", encoding="utf-8")
+    print(f"{given.output}: hard and gradual proposals, those that are right {provenance['proposals']}")
 
 
 if __name__ == "__main__":

@@ -12,17 +12,30 @@ from tests.support.videos import pan
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import FramePlanes, write_video
 from vidkin.shots import detect
-from vidkin.shots.cuts import CutDetector, CutModel, CutRules, Proposal, WeightedSum, decide
-from vidkin.shots.cuts.proposals import GRADUAL_NUMBERS, HARD_NUMBERS
+from vidkin.shots.cuts import (
+    GRADUAL_NUMBERS,
+    HARD_NUMBERS,
+    CutDetector,
+    CutModel,
+    CutRules,
+    Proposal,
+    ProposalScore,
+    decide,
+)
 
 GRADUAL = dict.fromkeys(GRADUAL_NUMBERS, 0.0)
 
 
+def first_of(count: int) -> ProposalScore:
+    """The first of so many numbers, up to 20, is the logit."""
+    return ProposalScore(
+        means=(0.0,) * count, deviations=(5.0,) * count, weights=(5.0, *[0.0] * (count - 1)), bias=0.0
+    )
+
+
 def rules(**changes: float) -> CutRules:
     """Hard: the first number; gradual: the number 'ends'."""
-    hard = WeightedSum((1.0, *[0.0] * (len(HARD_NUMBERS) - 1)), 0.0)
-    gradual = WeightedSum((1.0, *[0.0] * (len(GRADUAL_NUMBERS) - 1)), 0.0)
-    return replace(CutRules(hard, gradual), **changes)
+    return replace(CutRules(first_of(len(HARD_NUMBERS)), first_of(len(GRADUAL_NUMBERS))), **changes)
 
 
 def hard(frame: int, logit: float) -> Proposal:
@@ -114,20 +127,36 @@ def test_of_two_cuts_side_by_side_the_surer_one_is_kept() -> None:
     assert found[0].confidence == pytest.approx(1 / (1 + np.exp(-2)))
 
 
+def test_a_plain_cut_counts_against_its_score() -> None:
+    """From one still shot to another that has nothing of it; with a block in five that stays, the score decides."""
+    numbers = {**dict.fromkeys(HARD_NUMBERS, 0.0), "distance": -1.0, "steady": 4.0}
+    assert next(iter(numbers)) == "distance"  # a logit of -1: a probability of .27
+    proposal = Proposal(10, 10, tuple(numbers.values()), "hard")
+    assert [cut.confidence for cut in decide([proposal], [], rules())] == [0.9]
+    numbers["stays"] = 0.2
+    assert decide([replace(proposal, numbers=tuple(numbers.values()))], [], rules()) == ()
+
+
 def test_hard_cuts_and_transitions_settle_who_is_right() -> None:
     short, long = gradual(8, 12, 3.0), gradual(5, 30, 3.0)
     assert [(c.kind, c.frame) for c in decide([hard(10, 1.0)], [short], rules())] == [("hard", 10)]
     assert [(c.kind, c.frame) for c in decide([hard(10, 1.0)], [long], rules())] == [("fade", 18)]
     assert [(c.kind, c.frame) for c in decide([hard(10, 5.0)], [long], rules())] == [("hard", 10)]
     assert decide([], [gradual(5, 30, 3.0, picture=1.0)], rules()) == ()
+    # A sure cut where a long transition begins or ends stands beside it.
+    assert [(c.kind, c.frame) for c in decide([hard(31, 5.0)], [long], rules())] == [
+        ("fade", 18),
+        ("hard", 31),
+    ]
+    assert [(c.kind, c.frame) for c in decide([hard(31, 1.0)], [long], rules())] == [("fade", 18)]
     (cut,) = decide([], [long], rules())
     assert (cut.kind, cut.start_frame, cut.end_frame) == ("fade", 5, 30)
     assert decide([], [long], rules(gradual_threshold=0.99)) == ()
 
 
 def test_rules_must_fit_the_numbers() -> None:
-    with pytest.raises(InvalidArgumentError, match="hard must have 7 weights, got 1"):
-        CutRules(WeightedSum((1.0,), 0.0), rules().gradual)
+    with pytest.raises(InvalidArgumentError, match=f"hard must have {len(HARD_NUMBERS)} weights, got 1"):
+        CutRules(first_of(1), rules().gradual)
     with pytest.raises(InvalidArgumentError, match="hard_threshold must be above 0 and below 1, got 1"):
         CutDetector(hard=1.0)
 
@@ -138,7 +167,7 @@ def test_a_model_is_saved_and_loaded(tmp_path: Path) -> None:
     again = CutModel.load(tmp_path / "model.safetensors")
     assert again.rules == model.rules
     assert again.provenance == model.provenance
-    assert "composed" in again.provenance["network"]
+    assert again.provenance["made_by"] == "benchmarks/train_cuts.py"
     assert all(
         np.array_equal(one, other)
         for one, other in zip(again.network.parameters(), model.network.parameters(), strict=True)

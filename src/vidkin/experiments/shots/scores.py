@@ -54,7 +54,7 @@ def score_detector(
             "set": which,
             **scores,
             "reported": {
-                kind: sum(cut.kind == kind for detected, _ in pairs for cut in detected)
+                kind: sum(cut.is_gradual == (kind == "gradual") for detected, _ in pairs for cut in detected)
                 for kind in ("hard", "gradual")
             },
             **({"training": dict(training)} if training else {}),

@@ -1,9 +1,12 @@
 """The default detector: frame vectors where the picture moves, and a network that knows transitions."""
 
 from vidkin.shots.cuts.detector import CutDetector
+from vidkin.shots.cuts.gradual_numbers import GRADUAL_NUMBERS
+from vidkin.shots.cuts.hard_numbers import HARD_NUMBERS
 from vidkin.shots.cuts.model import CutModel
-from vidkin.shots.cuts.proposals import GRADUAL_NUMBERS, GRADUAL_TYPES, HARD_NUMBERS, Proposal, ProposalMaker
-from vidkin.shots.cuts.rules import CutRules, WeightedSum, decide
+from vidkin.shots.cuts.proposals import GRADUAL_TYPES, Proposal, ProposalMaker
+from vidkin.shots.cuts.rules import CutRules, decide
+from vidkin.shots.cuts.scoring import ProposalScore
 
 __all__ = [
     "GRADUAL_NUMBERS",
@@ -14,6 +17,6 @@ __all__ = [
     "CutRules",
     "Proposal",
     "ProposalMaker",
-    "WeightedSum",
+    "ProposalScore",
     "decide",
 ]

@@ -92,9 +92,18 @@ class FrameVectors:
             self._vectors.update(zip(part, vectors, strict=True))
             self.encoded += len(part)
 
+    def hold(self, frame: int) -> int:
+        """The nearest frame that is held."""
+        return min(max(frame, self.first), self.count - 1)
+
+    def luma(self, frame: int) -> NDArray[np.uint8]:
+        """[128, 128] of the frame, or of the nearest one that is held."""
+        luma: NDArray[np.uint8] = self._luma[self.hold(frame) % self._room]
+        return luma
+
     def distance(self, one: int, other: int) -> float:
         """1 - cosine of two frames; numbers beyond the frames that are held mean the nearest one that is."""
-        one, other = (min(max(frame, self.first), self.count - 1) for frame in (one, other))
+        one, other = self.hold(one), self.hold(other)
         self.encode((one, other))
         return max(0.0, 1.0 - float(self._vectors[one] @ self._vectors[other]))
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.band.network import TransitionNetwork
-from vidkin.shots.cuts.rules import CutRules, WeightedSum
+from vidkin.shots.cuts.rules import CutRules
+from vidkin.shots.cuts.scoring import ProposalScore
 
 __all__ = ["CutModel"]
 
@@ -60,14 +61,11 @@ class CutModel:
                 state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
                 metadata = file.metadata() or {}
             rules = json.loads(metadata["rules"])
-            sums = {
-                name: WeightedSum(tuple(rules[name]["weights"]), rules[name]["bias"])
-                for name in ("hard", "gradual")
-            }
+            scores = {name: ProposalScore.from_table(rules[name]) for name in ("hard", "gradual")}
             network = TransitionNetwork(width=state["enter.weight"].shape[0], outputs=_OUTPUTS)
             network.load_state_dict(state)
             return cls(
-                network.eval(), CutRules(**{**rules, **sums}), json.loads(metadata.get("provenance", "{}"))
+                network.eval(), CutRules(**{**rules, **scores}), json.loads(metadata.get("provenance", "{}"))
             )
         except (OSError, SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError(

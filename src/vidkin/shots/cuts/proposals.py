@@ -11,30 +11,15 @@ from numpy.typing import NDArray
 from vidkin.media import FramePlanes
 from vidkin.shots.band.features import BAND_LAGS, BandFeatures
 from vidkin.shots.band.network import TransitionNetwork
-from vidkin.shots.band.rules import find_stretches
 from vidkin.shots.cuts.frame_vectors import BandGrid, FrameVectors, VectorNetwork
+from vidkin.shots.cuts.gradual_numbers import measure_transition
+from vidkin.shots.cuts.hard_numbers import AROUND, SIDE, measure_cut, usual_distance
+from vidkin.shots.cuts.stretches import propose_stretches
 from vidkin.shots.shot import Transition
 
-__all__ = ["GRADUAL_NUMBERS", "GRADUAL_TYPES", "HARD_NUMBERS", "Proposal", "ProposalMaker"]
+__all__ = ["GRADUAL_TYPES", "Proposal", "ProposalMaker"]
 
 GRADUAL_TYPES: tuple[Transition, ...] = ("dissolve", "fade", "wipe")
-HARD_NUMBERS = ("distance", "contrast", "network", "across", "share", "structure", "brightness")
-"""What is measured at a frame that may begin a shot."""
-GRADUAL_NUMBERS = (
-    "ends",
-    "before",
-    "after",
-    "network",
-    "peak",
-    "length",
-    "picture",
-    "dark",
-    "middle",
-    "excess",
-    "hold",
-)
-"""What is measured in a stretch that may be a transition."""
-
 LEAST_DISTANCE = 0.01
 """Below this distance of two frames there is no cut between them."""
 
@@ -47,14 +32,10 @@ _ROOM = 512
 # by this much and by this many times what it does around.
 _UNLIKELY = 0.02
 _MOVES, _TIMES = 0.12, 1.2
-_GRADUAL = 0.25
 # Where the network is this sure and the vectors this far from each other, no frames around are looked at.
-_CLEAR, _FAR = 0.9, 0.3
-# Frames compared on either side of a cut.
-_SIDE = 3
-_REACH = 4
-_CONTRAST = 4 * len(BAND_LAGS) + 1
-_BRIGHTNESS = 4 * len(BAND_LAGS)
+_CLEAR, _FAR = 0.97, 0.5
+# Columns of the band that transitions are measured by: change of structure, and contrast.
+_SEEN = [0, 4 * len(BAND_LAGS) + 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +53,6 @@ class Proposal:
     last: int
     numbers: tuple[float, ...]
     kind: Transition
-
-
-def _usual(distances: NDArray[np.float64], frame: int, times: float = 2.0, floor: float = 0.004) -> float:
-    """What a distance is compared with: ``times * (median + maximum / 2 + floor)`` of three to either side.
-
-    Beyond the ends there is nothing to compare with, and fewer are taken; NaN stands for an unknown distance.
-    """
-    around = np.concatenate(
-        [distances[max(1, frame - _SIDE) : frame], distances[frame + 1 : frame + 1 + _SIDE]]
-    )
-    around = around[~np.isnan(around)]
-    if not len(around):
-        return times * floor
-    return times * (float(np.median(around)) + float(around.max()) / 2 + floor)
 
 
 class ProposalMaker:
@@ -109,6 +76,7 @@ class ProposalMaker:
         self._rows = np.zeros((0, 0), np.float32)
         self._from = 0  # number of the first row that is held
         self._done = 0
+        self._looked = 0  # hard cuts are looked for from here on
         self._open = 0  # gradual transitions are looked for from here on
         self._answers = _GrowingRows()
         self._seen = _GrowingRows()
@@ -161,101 +129,56 @@ class ProposalMaker:
             answers = self._network.probabilities(piece).numpy()[done - first : until - first]
             rows = self._rows[done - self._from : until - self._from]
             self._answers.append(answers)
-            self._seen.append(rows[:, [0, _CONTRAST, _BRIGHTNESS]])
-            self._propose_hard(done, until)
-            kept = max(0, until - _CONTEXT - _REACH)
+            self._seen.append(rows[:, _SEEN])
+            self._propose_hard(until if last else until - AROUND)
+            kept = max(0, until - _CONTEXT - AROUND)
             self._rows, self._from = self._rows[kept - self._from :], kept
         self._propose_gradual(until, last=last)
 
-    def _propose_hard(self, done: int, until: int) -> None:
-        answers = self._answers.rows[done:, 0]
+    def _propose_hard(self, until: int) -> None:
+        answers = self._answers.rows[:, 0]
         structure = self._rows[:, 0].astype(np.float64)
-        held = self._from
         chosen = []
-        for frame in range(max(1, done), until):
-            moved = structure[frame - held]
-            if answers[frame - done] > _UNLIKELY or (
-                moved > _MOVES and moved > _TIMES * _usual(structure, frame - held, 1.0, 0.01)
+        for frame in range(max(1, self._looked), until):
+            place = frame - self._from
+            moved = structure[place]
+            if answers[frame] > _UNLIKELY or (
+                moved > _MOVES and moved > _TIMES * usual_distance(structure, place, 1.0, 0.01)
             ):
                 chosen.append(frame)
+        self._looked = until
         vectors = self.vectors
         vectors.encode(frame - side for frame in chosen for side in (0, 1))
         chosen = [frame for frame in chosen if vectors.distance(frame - 1, frame) > LEAST_DISTANCE]
-        unclear = [
-            frame
-            for frame in chosen
-            if answers[frame - done] < _CLEAR or vectors.distance(frame - 1, frame) < _FAR
-        ]
-        vectors.encode(frame + side for frame in unclear for side in range(-_REACH, _SIDE + 1))
+        unclear = {
+            frame for frame in chosen if answers[frame] < _CLEAR or vectors.distance(frame - 1, frame) < _FAR
+        }
+        vectors.encode(frame + side for frame in unclear for side in range(-SIDE - 1, SIDE + 1))
         for frame in chosen:
-            numbers = float(answers[frame - done]), float(structure[frame - held])
-            self.hard.append(self._hard(frame, *numbers, side=_SIDE if frame in unclear else 0))
-
-    def _hard(self, frame: int, answer: float, structure: float, *, side: int) -> Proposal:
-        """What is measured at a frame, against ``side`` frames before and after it."""
-        vectors = self.vectors
-        count = vectors.count
-        distance = vectors.distance(frame - 1, frame)
-        self._distances[frame] = distance
-        places = range(frame - side, frame + side + 1)
-        distances = [vectors.distance(place - 1, place) if 1 <= place < count else np.nan for place in places]
-        usual = _usual(np.array([np.nan, *distances]), side + 1)
-        before = range(max(0, frame - max(1, side)), frame)
-        after = range(frame, min(count, frame + max(1, side)))
-        across = min(vectors.distance(one, other) for one in before for other in after)
-        row = self._rows[frame - self._from]
-        numbers = (
-            np.log(distance + 1e-4),
-            np.log(distance / usual + 1e-2),
-            _logit(answer),
-            np.log(across + 1e-3),
-            across / distance,
-            structure,
-            abs(float(row[_BRIGHTNESS + 4])) / 8,
-        )
-        return Proposal(frame, frame, tuple(float(number) for number in numbers), "hard")
+            side = SIDE if frame in unclear else 0
+            numbers = measure_cut(
+                frame, vectors, self._rows, self._answers.rows, first_row=self._from, side=side
+            )
+            self.hard.append(Proposal(frame, frame, numbers, "hard"))
+            self._distances[frame] = vectors.distance(frame - 1, frame)
 
     def _propose_gradual(self, until: int, *, last: bool) -> None:
         if until <= self._open:
             return
-        answers = self._answers.rows[self._open : until]
         begin = self._open
-        stretches = find_stretches(answers[:, 1] > _GRADUAL)
+        stretches = propose_stretches(
+            self._answers.rows[begin:until, 1], self._seen.rows[begin:until, 1] * 128
+        )
         settled = until if last else until - 16
         for start, stop in stretches:
             first, end = begin + start, begin + stop
             if end >= settled and end - first < _ROOM // 2:
                 settled = min(settled, first)
                 break
-            self.gradual.append(self._gradual(first, end))
+            numbers = measure_transition(first, end, self.vectors, self._answers.rows, self._seen.rows)
+            kinds = self._answers.rows[first : end + 1, 2:].mean(0)
+            self.gradual.append(Proposal(first, end, numbers, GRADUAL_TYPES[int(kinds.argmax())]))
         self._open = max(self._open, settled)
-
-    def _gradual(self, first: int, end: int) -> Proposal:
-        vectors = self.vectors
-        answers, seen = self._answers.rows[first : end + 1], self._seen.rows
-        middle = (first + end) // 2
-        one, other = first - 2, end + 2
-        vectors.encode((one, other, one - 6, other + 6, middle))
-        ends = vectors.distance(one, other)
-        before, after = vectors.distance(one - 6, one), vectors.distance(other, other + 6)
-        to_middle = min(vectors.distance(one, middle), vectors.distance(middle, other))
-        around = seen[max(0, first - 3) : end + 4, 1] * 128
-        inside = seen[first : end + 1]
-        found = GRADUAL_TYPES[int(answers[:, 2:].mean(0).argmax())]
-        numbers = (
-            np.log(ends + 1e-3),
-            np.log(before + 1e-3),
-            np.log(after + 1e-3),
-            _logit(float(answers[:, 1].mean())),
-            _logit(float(answers[:, 1].max())),
-            np.log(end - first + 1),
-            np.log(float(around.max()) + 1.0),
-            np.log(float(inside[:, 1].min()) * 128 + 1.0),
-            np.log(to_middle + 1e-3),
-            np.log((ends + 1e-3) / (before + after + 1e-2)),
-            float(inside[:, 0].max()),
-        )
-        return Proposal(first, end, tuple(float(number) for number in numbers), found)
 
 
 class _GrowingRows:
@@ -279,8 +202,3 @@ class _GrowingRows:
             self._held = larger
         self._held[self._count : end] = rows
         self._count = end
-
-
-def _logit(share: float) -> float:
-    share = min(max(share, 1e-3), 1 - 1e-3)
-    return float(np.log(share / (1 - share)))

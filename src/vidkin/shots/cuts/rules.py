@@ -1,4 +1,4 @@
-"""From proposals to cuts: two weighted sums decide, and what contradicts each other is settled."""
+"""From proposals to cuts: two scores decide, and what contradicts each other is settled."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ import numpy as np
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.contract import DetectedCut
-from vidkin.shots.cuts.proposals import GRADUAL_NUMBERS, HARD_NUMBERS, Proposal
+from vidkin.shots.cuts.gradual_numbers import GRADUAL_NUMBERS
+from vidkin.shots.cuts.hard_numbers import HARD_NUMBERS
+from vidkin.shots.cuts.proposals import Proposal
+from vidkin.shots.cuts.scoring import ProposalScore
+from vidkin.shots.cuts.stretches import LEAST_PICTURE
 
-__all__ = ["CutRules", "WeightedSum", "decide"]
+__all__ = ["CutRules", "decide"]
 
 # No second hard cut within so many frames of a surer one.
 _NEIGHBORS = 1
@@ -19,27 +23,12 @@ _NEIGHBORS = 1
 # cut stands by itself.
 _BLURRED = 8
 _SURE = 0.9
-# Without a picture on either side, and none between, a change of brightness is no transition between shots.
-_LEAST_PICTURE = 3.0
+# A plain cut: logarithm of how many times further it goes than the shots themselves; share of the blocks that stay; the
+# distance of the vectors.
+_STILL, _NOTHING_STAYS, _ANOTHER = 3.5, 0.1, 0.1
+# A cut no further than so many frames from the ends of a transition does not stand in its place.
+_EDGE = 2
 _PICTURE = GRADUAL_NUMBERS.index("picture")
-
-
-@dataclass(frozen=True, slots=True)
-class WeightedSum:
-    """Probability from numbers: the logistic function of a weighted sum.
-
-    Attributes:
-        weights: One for each number.
-        bias: Added to the sum.
-    """
-
-    weights: tuple[float, ...]
-    bias: float
-
-    def probability(self, numbers: Sequence[float]) -> float:
-        """In 0..1."""
-        total = float(np.dot(self.weights, numbers)) + self.bias
-        return float(1 / (1 + np.exp(-np.clip(total, -50, 50))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +42,8 @@ class CutRules:
         gradual_threshold: Probability from which on a gradual transition counts.
     """
 
-    hard: WeightedSum
-    gradual: WeightedSum
+    hard: ProposalScore
+    gradual: ProposalScore
     hard_threshold: float = 0.5
     gradual_threshold: float = 0.5
 
@@ -81,7 +70,10 @@ def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRule
         rules: What decides.
     """
     # Frames above the threshold that no surer one stands beside.
-    probabilities = {proposal.first: rules.hard.probability(proposal.numbers) for proposal in hard}
+    probabilities = {
+        proposal.first: max(rules.hard.probability(proposal.numbers), _SURE if _is_plain(proposal) else 0.0)
+        for proposal in hard
+    }
     peaks: dict[int, float] = {}
     for candidate in sorted(probabilities, key=lambda candidate: -probabilities[candidate]):
         near = any(abs(candidate - other) <= _NEIGHBORS for other in peaks)
@@ -93,17 +85,29 @@ def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRule
         first, last = proposal.first, proposal.last
         probability = rules.gradual.probability(proposal.numbers)
         picture = float(np.exp(proposal.numbers[_PICTURE])) - 1
-        if probability < rules.gradual_threshold or last < 1 or picture < _LEAST_PICTURE:
+        # Without a picture on either side, and none between, a change of brightness is no transition between shots.
+        if probability < rules.gradual_threshold or last < 1 or picture < LEAST_PICTURE:
             continue
-        inside = [frame for frame in peaks if first - 1 <= frame <= last + 1]
-        if inside and last - first <= _BLURRED:
+        touching = [frame for frame in peaks if first - 1 <= frame <= last + 1]
+        if touching and last - first <= _BLURRED:
             continue
-        for frame in inside:
+        for frame in touching:
             if peaks[frame] < _SURE:
                 kept.pop(frame, None)
-        if not any(frame in kept for frame in inside):
+        # A sure cut where the transition begins or ends stands beside it, one further inside in its place.
+        if not any(frame in kept for frame in touching if first + _EDGE < frame < last + 1 - _EDGE):
             middle = max(1, (first + last + 1) // 2)
             cuts[middle] = DetectedCut(middle, proposal.kind, probability, first, last)
     for frame, probability in kept.items():
         cuts[frame] = DetectedCut(frame, "hard", probability)
     return tuple(cuts[frame] for frame in sorted(cuts))
+
+
+def _is_plain(proposal: Proposal) -> bool:
+    """Both shots stand as good as still, and one has nothing of the other: a cut, whatever else speaks against it."""
+    numbers = dict(zip(HARD_NUMBERS, proposal.numbers, strict=True))
+    return (
+        numbers["steady"] >= _STILL
+        and numbers["stays"] <= _NOTHING_STAYS
+        and numbers["distance"] >= np.log(_ANOTHER)
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from vidkin.datasets.made.films.film import (
     FilmRecipe,
     compose_film,
 )
-from vidkin.datasets.made.films.scenes import ClipScene, Course, Framing
+from vidkin.datasets.made.films.scenes import ClipScene, Course, Framing, Sprite, StageScene
 from vidkin.datasets.made.footage import Clip, Footage
 from vidkin.errors import InvalidArgumentError
 
@@ -71,6 +73,42 @@ def test_gradual_joins_lie_inside_the_film(footage: Footage, kind: str) -> None:
     spans = [(join.start, join.end) for film in films for join in film.joins if join.kind == kind]
     assert spans
     assert all(0 <= first <= last < 120 for first, last in spans)
+
+
+def test_fades_do_not_overlap(footage: Footage) -> None:
+    recipe = FilmRecipe(joins={"fade": 1}, disturbances={}, near_ends=0, close=0, shortest=10)
+    for seed in range(8):
+        spans = compose_film(footage, 200, seed=seed, recipe=recipe).gradual
+        assert len(spans) > 1
+        assert all(last < first for (_, last), (first, _) in itertools.pairwise(spans))
+
+
+def test_a_dissolve_begins_with_what_disturbs_the_shot_before(footage: Footage) -> None:
+    """A still photograph, dark since its exposure changed: the dissolve begins as dark."""
+    still = Footage(HEIGHT, WIDTH, footage.clips[1:], footage.photographs)
+    recipe = FilmRecipe(
+        joins={"dissolve": 1}, disturbances={"exposure": 1, "turntable": 1}, near_ends=0, close=0, shortest=25
+    )
+    for seed in range(6):
+        film = compose_film(still, 90, seed=seed, recipe=recipe)
+        bright = film.pictures[:, 0].mean((1, 2))
+        for first, last in film.gradual:
+            step = (bright[last + 1] - bright[first - 1]) / (last - first + 2)
+            assert abs(bright[first] - bright[first - 1]) < 3 * abs(step) + 4
+
+
+def test_a_sprite_seen_twice_in_a_mirrored_background_leaves_free_what_lies_between() -> None:
+    """The picture shows columns 4 to 7 of the background and, mirrored, 7 to 4 again; the sprite lies in 4 and 5."""
+    background = np.full((3, 8, 8), 100, np.uint8)
+    sprite = Sprite(
+        np.full((3, 8, 2), 200, np.uint8),
+        np.ones((8, 2), np.bool_),
+        Course(),
+        Course((0.5,), (1e9,), (np.pi / 2,)),
+    )
+    scene = StageScene(background, (8, 8), (sprite,), camera=(Course(), Course((0.5,), (1e9,), (np.pi / 2,))))
+    seen = scene.pictures(np.zeros(1), Framing())[0, 0]
+    assert seen[0].tolist() == [200, 200, 100, 100, 100, 100, 200, 200]
 
 
 def test_a_film_without_joins_is_one_shot(footage: Footage) -> None:

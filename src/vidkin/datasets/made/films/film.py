@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -24,7 +25,8 @@ SCENE_DISTURBANCES = ("fast", "walkers", "hand-held", "whip pan", "turntable")
 LEAST_CHANGE = 0.08
 """Joins inside a scene change at least this share of the picture's structure: 1 - correlation of small luma."""
 
-_SPARE = 48
+# Frames of the longest dissolves and wipes.
+_LONGEST = 30
 _TRIES = 6
 
 
@@ -146,22 +148,26 @@ class _FilmComposer:
 
     def compose(self) -> Film:
         lengths = self._shot_lengths()
+        kinds = ["", *(self._kind(length, before) for before, length in itertools.pairwise(lengths))]
         view = other = self._new_view()
         shots: list[Pictures] = []
-        for place, length in enumerate(lengths):
-            if place == 0:
-                shots.append(self._shot(view, length))
-                continue
-            begin = sum(lengths[:place])
-            kind = self._kind(length, lengths[place - 1])
+        going: Pictures = np.zeros((0, 0, 0, 0), np.float32)
+        for place, (kind, length) in enumerate(zip(kinds, lengths, strict=True)):
+            begin, following = sum(lengths[:place]), view
             if kind in GRADUAL_JOINS:
                 following, other = self._new_view(), view
-                shots.append(self._gradual(kind, shots, view, lengths[place - 1], following, length, begin))
-            else:
+            elif kind:
                 kind, following, other = self._following(kind, view, other, lengths[place - 1])
                 self._joins.append(Join(kind, begin, begin))
-                shots.append(self._shot(following, length))
-            view = following
+            # A dissolve or a wipe shows how the shot before it goes on, with all that disturbs it.
+            mixed = kinds[place + 1 : place + 2] in (["dissolve"], ["wipe"])
+            shot = self._shot(following, length + (_LONGEST if mixed else 0))
+            if kind == "fade":
+                self._fade(shots[-1], shot[:length], begin)
+            elif kind in GRADUAL_JOINS:
+                self._mix(kind, going, shot[:length], begin)
+            shots.append(shot[:length])
+            view, going = following, shot[length:]
         pictures = np.concatenate(shots)[: self._length]
         pictures += self._random.normal(size=pictures.shape[-2:]).astype(np.float32) * self._random.uniform(
             0, 2
@@ -244,30 +250,16 @@ class _FilmComposer:
             pictures = disturb(pictures, name, self._random)
         return pictures
 
-    def _gradual(
-        self,
-        kind: str,
-        shots: list[Pictures],
-        view: _View,
-        before: int,
-        following: _View,
-        length: int,
-        begin: int,
-    ) -> Pictures:
-        """The following shot with the transition; a fade changes the end of the shot before it, too."""
+    def _mix(self, kind: str, going: Pictures, shot: Pictures, begin: int) -> None:
+        """A dissolve or a wipe from what goes on of the shot before."""
         random = self._random
-        shot = self._shot(following, length)
-        if kind == "fade":
-            self._fade(shots[-1], shot, begin)
-            return shot
-        span = int(random.integers(3, min(31, length - 4)))
+        span = int(random.integers(3, min(_LONGEST + 1, len(shot) - 4)))
         course = ((np.arange(span) + 1) / (span + 1)).astype(np.float32)
-        going = view.pictures(before, span)
         if kind == "dissolve":
             if random.random() < 0.3:
                 course = course**2 * (3 - 2 * course)
             part = course[:, None, None, None]
-            shot[:span] = going * (1 - part) + shot[:span] * part
+            shot[:span] = going[:span] * (1 - part) + shot[:span] * part
         else:
             for old, new, part in zip(going, shot, course, strict=False):
                 # The area [H, W] that has changed already: from a side, along the diagonal, or from the middle.
@@ -285,16 +277,22 @@ class _FilmComposer:
                 area: NDArray[np.bool_] = fields[int(begin) % len(fields)] < float(part)
                 np.copyto(new, old, where=~area)
         self._joins.append(Join(kind, begin, begin + span - 1))
-        return shot
 
     def _fade(self, before: Pictures, after: Pictures, begin: int) -> None:
-        """Out to a ground and in again; the ground stands for a moment inside the new shot."""
+        """Out to a ground and in again; the ground stands for a moment inside the new shot.
+
+        Where too little of the shot before is free of other transitions, it becomes a hard cut.
+        """
         random = self._random
+        free = begin - 5 - max((join.end for join in self._joins), default=-1)
+        if free < 4:
+            self._joins.append(Join("other", begin, begin))
+            return
         ground = np.full((3, 1, 1), _NEUTRAL, np.float32)
         ground[0] = (
             16.0 if random.random() < 0.7 else 235.0 if random.random() < 0.7 else random.uniform(16, 235)
         )
-        out = int(random.integers(4, max(5, min(40, len(before) - 4))))
+        out = int(random.integers(3, min(40, free)))
         room = len(after) - 4
         hold = int(random.integers(0, max(1, min(24, room // 2))))
         into = int(random.integers(3, max(4, min(40, room - hold))))

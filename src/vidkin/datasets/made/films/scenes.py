@@ -197,8 +197,10 @@ def draw_sprite(
         return
     area = slice(down[0], down[-1] + 1), slice(across[0], across[-1] + 1)
     taken = rows[area[0]].clip(0, height - 1)[:, None], columns[area[1]].clip(0, width - 1)[None]
+    # A background that goes on mirrored shows the sprite twice: what lies between is not part of it.
+    seen = (rows[area[0]] == taken[0][:, 0])[:, None] & (columns[area[1]] == taken[1][0])[None]
     part = picture[:, area[0], area[1]]
-    np.copyto(part, sprite.image[:, taken[0], taken[1]], where=sprite.mask[taken])
+    np.copyto(part, sprite.image[:, taken[0], taken[1]], where=sprite.mask[taken] & seen)
 
 
 def _grid(

@@ -1,0 +1,80 @@
+"""What `train_cuts.py` fits the rules of the default shot detector with: proposals with labels, and their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+from torch.nn import functional
+
+from vidkin.datasets.made.films import Film
+from vidkin.media import iter_planes
+from vidkin.models.frame_extractor import load_frame_encoder
+from vidkin.shots.band import TransitionNetwork
+from vidkin.shots.cuts import Proposal, ProposalMaker, ProposalScore
+from vidkin.shots.cuts.frame_vectors import GRID
+
+UNITS, STEPS, DECAY, SEEDS = 16, 1200, 2e-3, 3
+
+
+def label_proposals(path: Path, film: Film, network: TransitionNetwork) -> Iterator[tuple[Proposal, bool]]:
+    """Proposals in an encoded film, and whether they are right; doubtful ones are left out."""
+    maker = ProposalMaker(network, load_frame_encoder().fold())
+    for planes in iter_planes(path, height=GRID[0], width=GRID[1]):
+        maker.push(planes)
+    maker.finish()
+    for proposal in maker.hard:
+        near = any(abs(proposal.first - cut) <= 1 for cut in film.hard)
+        inside = any(first - 2 <= proposal.first <= last + 2 for first, last in film.gradual)
+        if not inside and (proposal.first in film.hard or not near):
+            yield proposal, proposal.first in film.hard
+    for proposal in maker.gradual:
+        first, last = proposal.first, proposal.last
+        right = any(
+            min(last, end) - max(first, start) >= 0.3 * min(last - first + 1, end - start + 1)
+            for start, end in film.gradual
+        )
+        if right or not any(first - 1 <= cut <= last + 1 for cut in film.hard):
+            yield proposal, right
+
+
+def fit_score(rows: Sequence[tuple[Proposal, bool]]) -> ProposalScore:
+    """Cross-entropy with decay; the sum of several networks, of one seed each, as one with the units of all."""
+    numbers = torch.tensor([proposal.numbers for proposal, _ in rows])
+    right = torch.tensor([float(correct) for _, correct in rows])
+    mean, deviation = numbers.mean(0), numbers.std(0) + 1e-3
+    values = ((numbers - mean) / deviation).clamp(-4, 4)
+    weights, bias = torch.zeros(values.shape[1]), 0.0
+    units: list[list[float]] = []
+    shares: list[float] = []
+    for seed in range(SEEDS):
+        torch.manual_seed(seed)
+        enter, leave = torch.nn.Linear(values.shape[1], UNITS), torch.nn.Linear(UNITS, 1)
+        direct = torch.nn.Linear(values.shape[1], 1, bias=False)
+        parameters = [*enter.parameters(), *leave.parameters(), *direct.parameters()]
+        optimizer = torch.optim.Adam(parameters, 0.01)
+        for _ in range(STEPS):
+            logits = (leave(torch.tanh(enter(values))) + direct(values))[:, 0]
+            decay = sum((matrix**2).sum() for matrix in (enter.weight, leave.weight, direct.weight))
+            loss = functional.binary_cross_entropy_with_logits(logits, right) + DECAY * decay
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        with torch.no_grad():
+            weights += direct.weight[0] / SEEDS
+            bias += leave.bias.item() / SEEDS
+            units += torch.cat([enter.weight, enter.bias[:, None]], 1).tolist()
+            shares += (leave.weight[0] / SEEDS).tolist()
+    return ProposalScore(
+        means=_rounded(mean.tolist()),
+        deviations=_rounded(deviation.tolist()),
+        weights=_rounded(weights.tolist()),
+        bias=round(bias, 5),
+        units=tuple(_rounded(unit) for unit in units),
+        shares=_rounded(shares),
+    )
+
+
+def _rounded(values: Sequence[float]) -> tuple[float, ...]:
+    return tuple(round(value, 5) for value in values)

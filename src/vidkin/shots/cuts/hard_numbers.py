@@ -1,0 +1,138 @@
+"""What is measured at a frame that may begin a shot."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.shots.band.features import BAND_LAGS
+from vidkin.shots.cuts.frame_vectors import FrameVectors
+from vidkin.shots.cuts.regions import compare_regions
+
+__all__ = ["AROUND", "HARD_NUMBERS", "SIDE", "logit", "measure_cut", "usual_distance"]
+
+HARD_NUMBERS = (
+    "distance",
+    "contrast",
+    "network",
+    "across",
+    "share",
+    "structure",
+    "brightness",
+    "steady",
+    "beside",
+    "quiet",
+    "gradual",
+    "others",
+    "motion",
+    "stays",
+    "stayed",
+    "filled",
+    "picture",
+    "before",
+    "after",
+)
+"""Names of the numbers of `measure_cut`."""
+
+SIDE = 3
+"""Frames compared on either side of a cut."""
+
+AROUND = 8
+"""Frames to either side whose rows and answers count."""
+
+# Columns of the band's rows.
+_STRUCTURE, _CONTRAST, _BRIGHTNESS_CHANGE = 0, 4 * len(BAND_LAGS) + 1, 4 * len(BAND_LAGS) + 4
+# Distances below this are as good as none.
+_LITTLE = 4e-3
+
+
+def measure_cut(
+    frame: int,
+    vectors: FrameVectors,
+    rows: NDArray[np.float32],
+    answers: NDArray[np.float32],
+    *,
+    first_row: int,
+    side: int,
+) -> tuple[float, ...]:
+    """`HARD_NUMBERS` of a cut before this frame.
+
+    Args:
+        frame: The first of the new shot, at least 1.
+        vectors: Of the film's last frames.
+        rows: [N, 48] features of the band from frame ``first_row`` on.
+        answers: [T, 5] of the network for all frames so far.
+        first_row: The frame of the first row.
+        side: Frames looked at before and after; 0 takes it that nothing moves there.
+    """
+    count, place = vectors.count, frame - first_row
+    distance = vectors.distance(frame - 1, frame)
+
+    def step(one: int) -> float:
+        return vectors.distance(one - 1, one) if 1 <= one < count else np.nan
+
+    steps = np.array([step(one) for one in range(frame - side, frame + side + 1)])
+    usual = usual_distance(np.r_[np.nan, steps], side + 1)
+    before = range(max(0, frame - max(1, side)), frame)
+    after = range(frame, min(count, frame + max(1, side)))
+    across = min(vectors.distance(one, other) for one in before for other in after)
+    # How far the shots themselves go before and after the cut, as far as they last three frames.
+    steady = max(vectors.distance(before[0], before[-1]), vectors.distance(after[0], after[-1]))
+    beside = np.nan_to_num([step(frame - 1), step(frame + 1)]) if side else np.zeros(2)
+    others = np.delete(steps, side)
+    others = np.sort(others[~np.isnan(others)])
+    # The largest is left out: it may be the next cut.
+    quiet = float(np.median(others)) + float(others[-2]) / 2 if len(others) > 1 else 0.0
+    motion = np.r_[
+        rows[max(1, place - AROUND) : place, _STRUCTURE], rows[place + 1 : place + 1 + AROUND, _STRUCTURE]
+    ]
+    beyond = np.r_[answers[max(0, frame - 6) : frame - 1, 0], answers[frame + 2 : frame + 7, 0]]
+    stays, filled = compare_regions(vectors.luma(frame - 1), vectors.luma(frame))
+    stayed = min(
+        compare_regions(vectors.luma(one - 1), vectors.luma(one))[0] if 1 <= one < count else 1.0
+        for one in (frame - 1, frame + 1)
+    )
+    numbers = (
+        np.log(distance + 1e-4),
+        np.log(distance / usual + 1e-2),
+        logit(answers[frame, 0]),
+        np.log(across + 1e-3),
+        across / distance,
+        rows[place, _STRUCTURE],
+        abs(rows[place, _BRIGHTNESS_CHANGE]) / 8,
+        np.log((across + 1e-3) / (steady + _LITTLE)),
+        np.log(distance / (beside.max() + _LITTLE)),
+        np.log(distance / (quiet + _LITTLE)),
+        logit(answers[frame, 1]),
+        logit(beyond.max(initial=0.0)),
+        np.log(np.median(motion) + 1e-2) if len(motion) else np.log(1e-2),
+        stays,
+        stayed,
+        filled,
+        np.log(rows[place - 1 : place + 1, _CONTRAST].min() * 128 + 1.0),
+        np.log(beside[0] + 1e-3),
+        np.log(beside[1] + 1e-3),
+    )
+    return tuple(float(number) for number in numbers)
+
+
+def usual_distance(
+    distances: NDArray[np.float64], frame: int, times: float = 2.0, floor: float = 0.004
+) -> float:
+    """What a distance is compared with: ``times * (median + maximum / 2 + floor)`` of three to either side.
+
+    Beyond the ends there is nothing to compare with, and fewer are taken; NaN stands for an unknown distance.
+    """
+    around = np.concatenate(
+        [distances[max(1, frame - SIDE) : frame], distances[frame + 1 : frame + 1 + SIDE]]
+    )
+    around = around[~np.isnan(around)]
+    if not len(around):
+        return times * floor
+    return times * (float(np.median(around)) + float(around.max()) / 2 + floor)
+
+
+def logit(share: float | np.floating) -> float:
+    """Logarithm of the odds of a probability, which counts as at least .001 and at most .999."""
+    share = min(max(float(share), 1e-3), 1 - 1e-3)
+    return float(np.log(share / (1 - share)))

@@ -1,0 +1,42 @@
+"""How much of the picture stays as it is from one frame to another: what a graphic that pops up leaves alone."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["RegionChange", "compare_regions"]
+
+# Blocks across and down, and pixels of a block's side, of luma that is averaged to 64 x 64.
+_BLOCKS, _SIDE = 8, 8
+# Deviation of luma that is noise, and the change of a block's mean, against that of all, that is none.
+_NOISE, _SAME = 4.0, 8.0
+_LIKE = 0.6
+
+RegionChange = tuple[float, float]
+"""Share of the blocks that stay, and how well the others fill the rectangle around them; both in 0..1."""
+
+
+def compare_regions(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> RegionChange:
+    """Compare two frames, luma [128, 128], block by block; changes of the brightness of all count as none."""
+    first, second = _blocks(one), _blocks(other)
+    means = second.mean(1) - first.mean(1)
+    first -= first.mean(1, keepdims=True)
+    second -= second.mean(1, keepdims=True)
+    noise = _NOISE**2
+    like = (2 * (first * second).mean(1) + noise) / ((first**2).mean(1) + (second**2).mean(1) + noise)
+    stays = (like > _LIKE) & (np.abs(means - np.median(means)) < _SAME)
+    changed = ~stays.reshape(_BLOCKS, _BLOCKS)
+    rows, columns = np.flatnonzero(changed.any(1)), np.flatnonzero(changed.any(0))
+    if not len(rows):
+        return 1.0, 0.0
+    area = (rows[-1] - rows[0] + 1) * (columns[-1] - columns[0] + 1)
+    return float(stays.mean()), float(changed.sum() / area)
+
+
+def _blocks(luma: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """[64 blocks, 64 pixels]."""
+    small = luma.reshape(_BLOCKS * _SIDE, 2, _BLOCKS * _SIDE, 2).astype(np.float32).mean((1, 3))
+    cut = small.reshape(_BLOCKS, _SIDE, _BLOCKS, _SIDE).swapaxes(1, 2)
+    blocks: NDArray[np.float32] = np.ascontiguousarray(cut).reshape(_BLOCKS * _BLOCKS, _SIDE * _SIDE)
+    return blocks
