@@ -9,6 +9,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.decisions import Decisions
 from vidkin.index.duplicates.comparisons import PairResult
 from vidkin.index.duplicates.doubts import find_doubt
+from vidkin.index.duplicates.extent import find_missing_picture
 from vidkin.index.duplicates.files import FileRecord, content_of
 from vidkin.index.duplicates.grouping import WHOLE, Grouping, relation_of
 from vidkin.index.duplicates.groups import DuplicateGroup, DuplicateMember
@@ -188,5 +189,5 @@ def _member(
         mirrored=result.mirrored,
         lacking=lacking,
         links=file.links,
-        doubt=pairs.doubt(file, reference),
+        doubt=pairs.doubt(file, reference) or find_missing_picture(file, reference, result),
     )

@@ -12,6 +12,7 @@ import numpy as np
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.comparisons import PairResult
 from vidkin.index.duplicates.detail import measure_detail, most_detailed
+from vidkin.index.duplicates.extent import SHARPER, WHOLE_PICTURE, extent_of
 from vidkin.index.duplicates.files import FileRecord, content_of
 from vidkin.index.duplicates.overlays import colorfulness, find_overlay
 from vidkin.index.duplicates.pictures import Pictures, read_pictures
@@ -24,6 +25,8 @@ KEEP_RULES = ("best", "oldest", "newest", "largest", "longest")
 """Names of the rules; a folder is one, too: files in it first."""
 
 _MOMENTS = 6
+# Members of a group up to which every two are compared for the part of the picture that they share.
+_MOST_COMPARED = 12
 # Copies whose content has less than this many times fewer pixels count as equally large.
 _ABOUT = 1.15
 _ABOUT_AS_FAR = 1.6
@@ -102,6 +105,19 @@ def _best(
             candidates = fewer
             reasons.append(reason)
 
+    if len(candidates) <= _MOST_COMPARED:
+        # Those beside which the most others can go: the uncut film rather than crops of it or a split screen.
+        spare = [
+            sum(_is_spare(other, one, compare) for other in candidates if other is not one)
+            for one in candidates
+        ]
+        keep(
+            [one for one, count in zip(candidates, spare, strict=True) if count == max(spare)],
+            "whole picture",
+        )
+        # Beside a picture that has it in a part, and more, the film itself is sharper.
+        keep([one for one in candidates if not _is_small_part(one, candidates, compare)], "sharpest")
+
     best, reaches = most_detailed([measure_detail(one.pictures.images) for one in candidates])
     # Those with about the pixels of the most detailed one and about its detail: neither enlarged nor blurred.
     pixels, reach = candidates[best].pictures.pixels, reaches[best]
@@ -137,6 +153,34 @@ def _best(
     keep([one for one in candidates if one.file.record.mtime_ns == oldest], "oldest")
     chosen = min(candidates, key=lambda one: one.file.record.path)
     return chosen.file, reasons[-1] if reasons else "first by name"
+
+
+def _is_spare(
+    one: _Candidate, kept: _Candidate, compare: Callable[[FileRecord, FileRecord], PairResult]
+) -> bool:
+    """The other one shows all of its picture."""
+    result = compare(one.file, kept.file)
+    if not result.segments and result.score < 1:
+        return False
+    return not extent_of(result, one.pictures, kept.pictures).missing
+
+
+def _is_small_part(
+    one: _Candidate,
+    candidates: Sequence[_Candidate],
+    compare: Callable[[FileRecord, FileRecord], PairResult],
+) -> bool:
+    """A part of its picture shows all of another one, with clearly fewer pixels."""
+    extents = [
+        extent_of(compare(one.file, other.file), one.pictures, other.pictures)
+        for other in candidates
+        if other is not one
+    ]
+    return any(
+        extent.first < WHOLE_PICTURE <= extent.second
+        and extent.second_pixels > SHARPER * extent.first * extent.first_pixels
+        for extent in extents
+    )
 
 
 def _candidates(

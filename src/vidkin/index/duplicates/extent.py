@@ -1,0 +1,99 @@
+"""How much of its picture each of two files shares with the other: crops, insets and split screens.
+
+A crop is spare beside what it was cut from. A film beside a split screen that has it in one quarter is not, and neither
+is the split screen: the one is sharper, the other shows more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vidkin.errors import MediaError
+from vidkin.index.duplicates.comparisons import PairResult
+from vidkin.index.duplicates.files import FileRecord
+from vidkin.index.duplicates.pictures import Pictures, read_pictures
+from vidkin.similarity import Box
+
+__all__ = ["SHARPER", "WHOLE_PICTURE", "Extent", "extent_of", "find_missing_picture"]
+
+WHOLE_PICTURE = 0.8
+"""Share of the content from which on a box is all of it: boxes of parts are from a coarse grid."""
+
+SHARPER = 1.3
+"""How many times the pixels of the same part a file has that is sharper."""
+
+_MOMENTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What two files share of their content, borders not counted.
+
+    Attributes:
+        first, second: Shares of their content, in (0, 1].
+        first_pixels, second_pixels: Of their content.
+    """
+
+    first: float
+    second: float
+    first_pixels: int
+    second_pixels: int
+
+    @property
+    def missing(self) -> str:
+        """What would be lost of the picture without the first file; empty if nothing."""
+        if self.first < WHOLE_PICTURE:
+            return "shows more of the picture"
+        if self.second < WHOLE_PICTURE and self.first_pixels > SHARPER * self.second * self.second_pixels:
+            return "sharper than the part that shows it"
+        return ""
+
+
+def extent_of(result: PairResult, first: Pictures, second: Pictures) -> Extent:
+    """What the best segment's boxes say of the content of both files.
+
+    Args:
+        result: Of the two, the first as the query.
+        first, second: Their pictures.
+    """
+    shares = [1.0, 1.0]
+    if result.segments:
+        boxes = result.segments[0].query_box, result.segments[0].target_box
+        shares = [min(1.0, _area(box) / side.share) for box, side in zip(boxes, (first, second), strict=True)]
+    return Extent(shares[0], shares[1], first.pixels, second.pixels)
+
+
+def find_missing_picture(first: FileRecord, second: FileRecord, result: PairResult) -> str:
+    """What would be lost of the picture if the first file went and the second stayed; empty if nothing.
+
+    The files are read only if a part of one picture is all that matches.
+
+    Args:
+        first, second: The files.
+        result: Of the two, the first as the query.
+    """
+    if not result.segments:
+        return ""
+    best = result.segments[0]
+    if min(_area(best.query_box), _area(best.target_box)) >= WHOLE_PICTURE:
+        return ""
+    steps = (np.arange(_MOMENTS) + 0.5) / _MOMENTS
+    sides: Sequence[tuple[FileRecord, float, float]] = (
+        (first, best.query_start, best.query_end),
+        (second, best.target_start, best.target_end),
+    )
+    try:
+        pictures = [
+            read_pictures(file.record.path, [float(start + step * (end - start)) for step in steps])
+            for file, start, end in sides
+        ]
+    except MediaError as error:
+        return error.cause
+    return extent_of(result, *pictures).missing
+
+
+def _area(box: Box) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])
