@@ -106,15 +106,7 @@ def _best(
             reasons.append(reason)
 
     if len(candidates) <= _MOST_COMPARED:
-        # Those beside which the most others can go: the uncut film rather than crops of it or a split screen.
-        spare = [
-            sum(_is_spare(other, one, compare) for other in candidates if other is not one)
-            for one in candidates
-        ]
-        keep(
-            [one for one, count in zip(candidates, spare, strict=True) if count == max(spare)],
-            "whole picture",
-        )
+        keep(_with_most_spare(candidates, compare), "whole picture")
         # Beside a picture that has it in a part, and more, the film itself is sharper.
         keep([one for one in candidates if not _is_small_part(one, candidates, compare)], "sharpest")
 
@@ -153,6 +145,16 @@ def _best(
     keep([one for one in candidates if one.file.record.mtime_ns == oldest], "oldest")
     chosen = min(candidates, key=lambda one: one.file.record.path)
     return chosen.file, reasons[-1] if reasons else "first by name"
+
+
+def _with_most_spare(
+    candidates: Sequence[_Candidate], compare: Callable[[FileRecord, FileRecord], PairResult]
+) -> list[_Candidate]:
+    """Those beside which the most others can go: the uncut film rather than crops of it or a split screen."""
+    spare = [
+        sum(_is_spare(other, one, compare) for other in candidates if other is not one) for one in candidates
+    ]
+    return [one for one, count in zip(candidates, spare, strict=True) if count == max(spare)]
 
 
 def _is_spare(
