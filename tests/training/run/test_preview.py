@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from tests.support.labelled import two_by_two
 from tests.support.training import recipe_for, write_pictures
-from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.first_batch import draw_first_batch
 from vidkin.training import LabelCount, load_recipe, preview_recipe
 
@@ -61,8 +60,25 @@ def test_a_broken_item_is_black_and_told(tmp_path: Path) -> None:
         assert (image.max() == 0) == (item.category == "red")
 
 
-def test_without_labels_there_is_nothing_to_count(tmp_path: Path) -> None:
-    with pytest.raises(
-        InvalidArgumentError, match="only recipes with labeled data, or of a comparator, can be checked"
-    ):
-        preview_recipe(load_recipe("frame-encoder"))
+def test_without_labels_both_views_of_the_first_pairs_are_shown(tmp_path: Path) -> None:
+    source = write_pictures(tmp_path / "pictures", each=4)
+    (source / "broken.png").write_bytes(b"no picture")
+    recipe = load_recipe("frame-encoder")
+    recipe = replace(
+        recipe,
+        data=replace(recipe.data, source=str(source), validation=0.25),
+        schedule=replace(recipe.schedule, pairs=6),
+    )
+    preview = preview_recipe(recipe)
+    pictures = len(list(source.rglob("*.png"))) - 1
+    assert preview.labels == ()
+    assert sum(preview.splits.values()) == pictures
+    assert preview.splits["validation"] == round(0.25 * pictures)
+    assert preview.batch.images.shape == (12, 1, 64, 64, 3)
+    assert preview.batch.members == ("plain view", "edited view")
+    plain, edited = preview.batch.items[:6], preview.batch.items[6:]
+    assert [item.group for item in plain] == [item.group for item in edited]
+    assert (preview.batch.images[:6] != preview.batch.images[6:]).any()
+    (error,) = preview.batch.broken
+    assert Path(error.path).name == "broken.png"
+    assert error.cause.count("broken.png") == 0

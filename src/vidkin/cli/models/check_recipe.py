@@ -82,9 +82,10 @@ def _print(preview: RecipePreview, picture: Path, drawn: int) -> None:
     vectors = "descriptors" if recipe.is_comparator else "embeddings"
     objectives = " + ".join(part.name for part in recipe.objectives)
     schedule = f"{number(recipe.schedule.steps, 'step')} of {number(len(batch.items), 'item')}"
-    network = recipe.model["extractor" if recipe.is_comparator else "backbone"]
+    network = recipe.model.get("extractor" if recipe.is_comparator else "backbone")
+    on = "" if recipe.model["kind"] == "frame_encoder" else f" on {network}"
     say(
-        f"{recipe.model['kind']} on {network}, {preview.parameters:,} weights to train, {vectors} of "
+        f"{recipe.model['kind']}{on}, {preview.parameters:,} weights to train, {vectors} of "
         f"{preview.dimension} values; {objectives}, {schedule}"
     )
     rules = recipe.validation

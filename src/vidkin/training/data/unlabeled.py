@@ -90,9 +90,13 @@ class UnlabeledData:
 
     def views(self, step: int) -> Tensor:
         """[2 N, 3, side, side] from 0 to 1: the first views of a step's images, then their second views."""
+        return torch.cat(self.pairs(step)[1])
+
+    def pairs(self, step: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Indices [N] of a step's images, and both views [N, 3, side, side] of each."""
         generator = torch.Generator().manual_seed(self.schedule.seed * 1_000_003 + step)
         chosen = draw_by_scene(self.images.groups, self.scene_images, generator)[: self.schedule.pairs]
-        return torch.cat(make_pairs(self.images.images[chosen], self.settings, generator))
+        return chosen, make_pairs(self.images.images[chosen], self.settings, generator)
 
     def measure(self, model: Encoder, measure: Measure) -> float:
         """Share of validation images whose heavily edited view is nearest to their own plain view."""

@@ -47,7 +47,9 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
     if recipe.data.kind == "unlabeled":
         recipe = replace(recipe, validation=replace(recipe.validation, measure="recall_at_1"))
         model = _build(recipe, device, classes=2)
-        data: TrainingData[Encoder, Batch] = _read_unlabeled(recipe, model, folder, device, on_item)
+        data: TrainingData[Encoder, Batch] = read_unlabeled(
+            recipe, model.config.size, folder, device, on_item
+        )
         return _assemble(recipe, folder, model, data, device, classes=0)
     division = divide_data(recipe)
     for text in division.notes:
@@ -94,12 +96,23 @@ def _read_labeled(
     return LabeledData(prepared[0], prepared[1] if len(prepared) > 1 else None, recipe.schedule, device)
 
 
-def _read_unlabeled(
-    recipe: Recipe, model: Encoder, folder: Path, device: torch.device, on_item: OnItem | None
+def read_unlabeled(
+    recipe: Recipe, side: int, folder: Path | None, device: torch.device, on_item: OnItem | None
 ) -> UnlabeledData:
-    data, side = recipe.data, model.config.size
+    """The images of a recipe without labels.
+
+    Args:
+        recipe: The recipe.
+        side: Of the images that the network takes, pixels.
+        folder: Of the run, for the cache; None keeps nothing.
+        device: Of the batches.
+        on_item: Called with (files read, files).
+    """
+    data = recipe.data
     settings = pair_settings(data.options, side=side)
-    cache = folder / CACHE_FOLDER / "images.safetensors" if data.cache == "disk" else None
+    cache = None
+    if folder is not None and data.cache == "disk":
+        cache = folder / CACHE_FOLDER / "images.safetensors"
     if cache is not None:
         cache.parent.mkdir(exist_ok=True)
     images = read_images(

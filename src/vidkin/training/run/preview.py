@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from vidkin.datasets import LabelledItem, LabelledSet, make_excerpts
-from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.errors import MediaError
 from vidkin.models import EncoderConfig, build_model
 from vidkin.models.comparator.comparator import build_comparator
 from vidkin.training.data.batch import Draw
@@ -24,6 +24,7 @@ from vidkin.training.loss_table import find_loss
 from vidkin.training.recipe import Recipe
 from vidkin.training.run.comparator import fit_recipe, open_descriptors, read_clips
 from vidkin.training.run.division import divide_data
+from vidkin.training.run.prepare import read_unlabeled
 
 __all__ = ["FirstBatch", "LabelCount", "RecipePreview", "preview_recipe"]
 
@@ -93,20 +94,18 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
     """Open the data of a recipe, divide them, build the network and read the first batch; nothing is written.
 
     Args:
-        recipe: A recipe for labeled data, or of a comparator.
+        recipe: The recipe.
         on_item: Called with (items of the batch that were read, items of the batch).
 
     Raises:
         DatasetError: The collection or the split is not as it must be.
-        InvalidArgumentError: A setting is not allowed, or images have no labels.
+        InvalidArgumentError: A setting is not allowed.
         WeightsUnavailableError: The weights of the backbone are not to be had.
     """
     if recipe.is_comparator:
         return _preview_clips(recipe, on_item)
     if recipe.data.kind == "unlabeled":
-        raise InvalidArgumentError(
-            "only recipes with labeled data, or of a comparator, can be checked; this one has data.kind = 'unlabeled'"
-        )
+        return _preview_pairs(recipe, on_item)
     division = divide_data(recipe)
     recipe, labelled = division.recipe, division.labelled
     train = labelled.part("train")
@@ -166,6 +165,40 @@ def _preview_clips(recipe: Recipe, on_item: OnItem | None) -> RecipePreview:
             items,
             ("weak view", "strong view"),
             tuple(MediaError(path, cause) for path, cause in data.broken),
+        ),
+    )
+
+
+def _preview_pairs(recipe: Recipe, on_item: OnItem | None) -> RecipePreview:
+    """What an encoder of images without labels would be trained on: all of them are read."""
+    config = recipe.config(classes=2)
+    data = read_unlabeled(recipe, config.size, None, torch.device("cpu"), on_item)
+    model = build_model(config, weights=recipe.weights or None, seed=recipe.schedule.seed)
+    chosen, views = data.pairs(0)
+    scenes = [data.images.group_names[group] for group in data.images.groups[chosen].tolist()]
+    items = tuple(
+        LabelledItem(path=Path(scene), category=Path(scene).name, subcategory=view, group=scene)
+        for view in ("plain view", "edited view")
+        for scene in scenes
+    )
+    pixels = (torch.cat(views) * 255).round().to(torch.uint8).movedim(1, -1)[:, None]
+    return RecipePreview(
+        recipe=recipe,
+        name=", ".join(dict.fromkeys(data.images.source_names)),
+        kind="image",
+        splits={
+            "train": len(data.images),
+            "validation": 0 if data.validation is None else len(data.validation),
+        },
+        labels=(),
+        notes=(),
+        parameters=sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
+        dimension=model.dimension,
+        batch=FirstBatch(
+            pixels.numpy(),
+            items,
+            ("plain view", "edited view"),
+            tuple(MediaError(path, cause.removeprefix(f"{path}: ")) for path, cause in data.broken),
         ),
     )
 
