@@ -81,4 +81,4 @@ def test_without_labels_both_views_of_the_first_pairs_are_shown(tmp_path: Path) 
     assert (preview.batch.images[:6] != preview.batch.images[6:]).any()
     (error,) = preview.batch.broken
     assert Path(error.path).name == "broken.png"
-    assert error.cause.count("broken.png") == 0
+    assert "cannot identify image file" in error.cause
