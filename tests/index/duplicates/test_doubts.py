@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image as PILImage
 
 from tests.support.videos import Image, encode, pan, photograph
 from vidkin.index import VideoRecord
 from vidkin.index.duplicates.comparisons import PairResult
-from vidkin.index.duplicates.doubts import find_doubt
+from vidkin.index.duplicates.doubts import find_doubt, picture_agreement
 from vidkin.index.duplicates.files import FileRecord
 from vidkin.similarity import Segment
 
@@ -95,3 +96,33 @@ def test_hardly_anything_to_see(tmp_path: Path) -> None:
 def test_without_a_segment_there_is_nothing_to_look_at(tmp_path: Path) -> None:
     record = VideoRecord(path=str(tmp_path / "none.mp4"), size=1, mtime_ns=1, content_hash="a")
     assert find_doubt(FileRecord(record), FileRecord(record), PairResult(0.9)) == ""
+
+
+def photographs(folder: Path, first: Image, second: Image) -> str:
+    files = []
+    for name, picture in (("first", first), ("second", second)):
+        path = folder / f"{name}.png"
+        PILImage.fromarray(picture).save(path)
+        files.append(FileRecord(VideoRecord(path=str(path), size=1, mtime_ns=1, content_hash=name, frames=1)))
+    return find_doubt(
+        files[0], files[1], PairResult(0.9, True, (1.0, 1.0), (Segment(0, 0.25, 0, 0.25, 0.9),))
+    )
+
+
+def test_photographs_need_not_move(tmp_path: Path) -> None:
+    picture = photograph("coffee")[:384, :512]
+    half = np.asarray(PILImage.fromarray(picture).resize((256, 192)))
+    assert photographs(tmp_path, picture, half) == ""
+    assert photographs(tmp_path, picture, (picture * 0.6 + 20).astype(np.uint8)) == ""
+    assert photographs(tmp_path, picture, picture[40:344, 50:460]) == ""
+    # Something else lies before the same wall.
+    other = picture.copy()
+    other[100:250, 150:350] = photograph("brick")[100:250, 150:350]
+    assert photographs(tmp_path, picture, other) == "another picture of one scene?"
+
+
+def test_agreement_of_pictures_is_a_correlation() -> None:
+    ramp = np.repeat(np.arange(0, 128, 2, dtype=np.uint8)[None, None, :, None], 48, axis=1).repeat(3, axis=3)
+    assert picture_agreement(ramp, 100 + ramp) == pytest.approx(1.0)
+    assert picture_agreement(ramp, 200 - ramp) == pytest.approx(-1.0)
+    assert picture_agreement(ramp, np.full_like(ramp, 7)) == 0.0

@@ -15,9 +15,10 @@ from vidkin.features.views import crop_box
 from vidkin.index.duplicates.comparisons import PairResult
 from vidkin.index.duplicates.files import FileRecord
 from vidkin.index.duplicates.pictures import cut_bars, read_stretch
+from vidkin.index.search.moments import is_photograph
 from vidkin.similarity import WHOLE, Box
 
-__all__ = ["change_agreement", "find_doubt"]
+__all__ = ["change_agreement", "find_doubt", "picture_agreement"]
 
 _CANVAS = (48, 64)
 _SHORT_SIDE = 128
@@ -25,6 +26,8 @@ _SHORT_SIDE = 128
 _LONGEST, _RATE, _LAGS = 6.0, 12.0, 8
 # Copies of one recording change together, however they were edited; two takes before one camera do not.
 _LEAST_AGREEMENT = 0.82
+# Copies of one photograph correlate, whatever was done to brightness and color; two of one scene less.
+_LEAST_ALIKE = 0.95
 # Sizes of one picture in the other, and of the pictures in which it is looked for.
 _ZOOMS = tuple(share / 100 for share in range(60, 100, 3))
 _TEMPLATE = (96, 128)
@@ -60,6 +63,9 @@ def find_doubt(first: FileRecord, second: FileRecord, result: PairResult) -> str
     sides = cut_bars(crop_box(one, segment.query_box)), cut_bars(crop_box(other, segment.target_box))
     if min(float(frame_information(images).mean()) for images in sides) < _LEAST_INFORMATION:
         return "little detail"
+    if is_photograph(first.record) and is_photograph(second.record):
+        alike = max(picture_agreement(*pair) for pair in _placements(*sides))
+        return "" if alike >= _LEAST_ALIKE else "another picture of one scene?"
     if change_agreement(*sides) is None:
         return "hardly anything moves"
     if any((change_agreement(*pair) or -1.0) >= _LEAST_AGREEMENT for pair in _placements(*sides)):
@@ -89,6 +95,18 @@ def change_agreement(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> flo
         energy = float(np.sqrt(np.square(one).mean() * np.square(other).mean()))
         best = max(best, float((one * other).mean()) / energy if energy > 0 else -1.0)
     return best
+
+
+def picture_agreement(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> float:
+    """Correlation in [-1, 1] of the luma at 48 x 64 of two pictures; 0 if one is flat.
+
+    Args:
+        first, second: [T, H, W, 3] each, of which the middle one counts.
+    """
+    one, other = (_canvas(images[len(images) // 2]) for images in (first, second))
+    one, other = one - one.mean(), other - other.mean()
+    energy = float(np.sqrt(np.square(one).mean() * np.square(other).mean()))
+    return float((one * other).mean()) / energy if energy > 0 else 0.0
 
 
 def _placements(
