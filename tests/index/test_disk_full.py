@@ -20,7 +20,7 @@ UNSHARE = ["unshare", "--mount"] if hasattr(os, "geteuid") and os.geteuid() == 0
 SCRIPT = """
 set -e
 mount -t tmpfs -o size=$SIZE tmpfs "$DISK"
-head -c 1800k /dev/zero > "$DISK/filler"
+head -c 1920k /dev/zero > "$DISK/filler"
 vidkin() { "$PYTHON" -c 'from vidkin.cli import main; main()' "$@"; }
 set +e
 vidkin index "$VIDEOS" --index "$DISK/c.vidkin" --extractor classical --workers 1 > "$OUT/first" 2> "$OUT/first.err"

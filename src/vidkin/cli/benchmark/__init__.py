@@ -30,7 +30,7 @@ class _Benchmarks(LazyGroup):
         ),
         "losses": LazyCommand(
             "vidkin.cli.benchmark.losses:losses",
-            "Compare losses that train a comparator of videos without labels: mAP and micro-AP.",
+            "Train comparators of videos without labels, each with another loss, and measure them on other videos.",
         ),
         "shots": LazyCommand(
             "vidkin.cli.benchmark.shots:shots",
