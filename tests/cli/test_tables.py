@@ -48,6 +48,14 @@ def test_matches_are_ranked_and_gone_files_marked(capsys: pytest.CaptureFixture[
     assert not any("x" in line.replace("mp4", "") for line in (first,))  # a usual speed is not shown
 
 
+def test_the_part_of_the_picture_that_matches_is_named(
+    width: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inset = Segment(0.0, 5.0, 0.0, 5.0, 0.9, mirrored=True, target_box=(0.4, 0.4, 0.97, 0.97))
+    tables.print_segments([inset])
+    assert ("mirrored, lower right 57 % of file" in capsys.readouterr().out) == (width == 200)
+
+
 @dataclass
 class Facts:
     bytes: int = 1_500_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vidkin.index import Comparison
-from vidkin.similarity import Segment
+from vidkin.similarity import WHOLE, Box, Segment
 
 __all__ = ["FramePair", "frame_pairs"]
 
@@ -24,12 +24,15 @@ class FramePair:
         target_time: Seconds in the target.
         similarity: Calibrated similarity of the two frames, in [0, 1].
         mirrored: The query's frame must be flipped left to right.
+        query_box, target_box: The parts of the pictures that match; that of the query before it is flipped.
     """
 
     query_time: float
     target_time: float
     similarity: float
     mirrored: bool
+    query_box: Box = WHOLE
+    target_box: Box = WHOLE
 
 
 def frame_pairs(comparison: Comparison, *, count: int = 6) -> tuple[FramePair, ...]:
@@ -71,4 +74,11 @@ def _pair(comparison: Comparison, segment: Segment, share: float) -> FramePair |
     near = distance <= max(_NEAR_LINE, float(distance.min()))
     column = int(comparison.map[row].masked_fill(~near, -1.0).argmax())
     similarity = float(comparison.map[row, column].clamp(0, 1))
-    return FramePair(float(times[row]), float(target_times[column]), similarity, segment.mirrored)
+    return FramePair(
+        float(times[row]),
+        float(target_times[column]),
+        similarity,
+        segment.mirrored,
+        segment.query_box,
+        segment.target_box,
+    )

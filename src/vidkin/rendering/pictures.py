@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Comparison
 from vidkin.media import thumbnail
+from vidkin.rendering.boxes import describe_box
 from vidkin.rendering.figures import (
     PathLike,
     new_figure,
@@ -22,6 +23,7 @@ from vidkin.rendering.figures import (
 from vidkin.rendering.frame_pairs import FramePair
 from vidkin.rendering.text import clock
 from vidkin.shots import ShotDetection
+from vidkin.similarity import Box
 
 __all__ = ["draw_curve", "draw_map", "draw_pairs"]
 
@@ -88,6 +90,8 @@ def draw_map(comparison: Comparison, path: PathLike, *, query: PathLike, target:
 def draw_pairs(pairs: Sequence[FramePair], path: PathLike, *, query: PathLike, target: PathLike) -> None:
     """Write pairs of matching frames as a picture: the query above, the target below, times on each.
 
+    Where a part of a picture matches, a frame is drawn around it.
+
     Raises:
         InvalidArgumentError: There are no pairs, the extension is not a picture format, or the folder does not exist.
         MediaError: A frame cannot be read.
@@ -103,6 +107,7 @@ def draw_pairs(pairs: Sequence[FramePair], path: PathLike, *, query: PathLike, t
             frame = np.asarray(thumbnail(source, time, short_side=240))
             flipped = pair.mirrored and row == 0
             axes.imshow(frame[:, ::-1] if flipped else frame)
+            _draw_box(axes, pair.target_box if row else pair.query_box, frame.shape, flipped)
             axes.set_xticks([])
             axes.set_yticks([])
             set_text(axes.set_title("", size=9), clock(time) + (" (flipped)" if flipped else ""))
@@ -110,6 +115,20 @@ def draw_pairs(pairs: Sequence[FramePair], path: PathLike, *, query: PathLike, t
     set_text(grid[0][0].set_ylabel("", size=9), short_name(query, room=_LETTERS_A_ROW))
     set_text(grid[1][0].set_ylabel("", size=9), short_name(target, room=_LETTERS_A_ROW))
     write_figure(figure, path)
+
+
+def _draw_box(axes: Any, box: Box, shape: tuple[int, ...], flipped: bool) -> None:
+    from matplotlib.patches import Rectangle
+
+    if not describe_box(box):
+        return
+    left, top, right, bottom = box
+    if flipped:
+        left, right = 1 - right, 1 - left
+    height, width = shape[:2]
+    corner = left * width - 0.5, top * height - 0.5
+    size = (right - left) * width, (bottom - top) * height
+    axes.add_patch(Rectangle(corner, *size, fill=False, edgecolor=_SEGMENT_COLOR, linewidth=2))
 
 
 def draw_curve(detection: ShotDetection, path: PathLike) -> None:
