@@ -23,7 +23,7 @@ from vidkin.datasets.readers.listing import read_manifest
 from vidkin.datasets.readers.omniglot import read_omniglot
 from vidkin.datasets.readers.pet import read_pet
 from vidkin.datasets.readers.strokes import Drawing, draw_strokes, parse_strokes
-from vidkin.datasets.readers.tree import read_tree
+from vidkin.datasets.readers.tree import read_classes, read_tree
 from vidkin.datasets.readers.vb100 import read_vb100
 from vidkin.datasets.readers.zappos import read_zappos
 from vidkin.datasets.reading import Fit, read_item
@@ -89,6 +89,7 @@ __all__ = [
     "parse_strokes",
     "photograph",
     "read_aerial",
+    "read_classes",
     "read_footage",
     "read_fruit",
     "read_grocery",

@@ -18,6 +18,7 @@ _READERS: Registry[Callable[..., LabelledSet]] = Registry(
     "reader",
     {
         "aerial": "vidkin.datasets.readers.aerial:read_aerial",
+        "classes": "vidkin.datasets.readers.tree:read_classes",
         "fruit": "vidkin.datasets.readers.fruit:read_fruit",
         "grocery": "vidkin.datasets.readers.grocery:read_grocery",
         "head_pose": "vidkin.datasets.readers.head_pose:read_head_pose",
@@ -54,8 +55,8 @@ def open_labelled(source: str | os.PathLike[str], *, reader: str = "tree", **opt
 
     Args:
         source: The folder (for ``manifest`` the CSV file).
-        reader: One of :func:`available_readers`: ``tree`` for any ``category/subcategory/file``, ``manifest`` for a
-            CSV, the others for public collections in their published layout.
+        reader: One of :func:`available_readers`: ``tree`` for any ``category/subcategory/file``, ``classes`` for any
+            ``class/file``, ``manifest`` for a CSV, the others for public collections in their published layout.
         options: Further arguments of the reader, see the ``read_*`` functions.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Labeled collections: items with a category and a subcategory."""
+"""Labeled collections: items with a category and, where labels have two levels, a subcategory."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class LabelledItem:
 
     Attributes:
         path: The file; for a member of an archive the archive.
-        category: The coarse label.
-        subcategory: The fine label, a name inside its category.
+        category: The coarse label, or the only one.
+        subcategory: The fine label, a name inside its category; empty where labels have one level.
         group: What a split must keep together: a drawer, a rotation axis, a recording...
         member: Name of the file inside the archive, empty for a plain file.
         split: ``"train"``, ``"validation"``, ``"test"``, or ``""`` while undecided.
@@ -38,7 +38,7 @@ class LabelledItem:
 
     path: Path
     category: str
-    subcategory: str
+    subcategory: str = ""
     group: str
     member: str = ""
     split: str = ""
@@ -47,7 +47,7 @@ class LabelledItem:
 
     def __post_init__(self) -> None:
         for name, value in (("category", self.category), ("subcategory", self.subcategory)):
-            if not value or "/" in value:
+            if "/" in value or not (value or name == "subcategory"):
                 raise InvalidArgumentError(
                     f"{name} of {self.path} must be a name that is not empty and has no '/', got {value!r}"
                 )
@@ -62,8 +62,8 @@ class LabelledItem:
 
     @property
     def label(self) -> str:
-        """``"category/subcategory"``."""
-        return f"{self.category}/{self.subcategory}"
+        """``"category/subcategory"``, or ``"category"`` where labels have one level."""
+        return f"{self.category}/{self.subcategory}" if self.subcategory else self.category
 
     def key(self, root: Path | None = None) -> str:
         """A text that identifies the item in its collection, even if the folder of the collection moves.
@@ -86,7 +86,7 @@ class LabelNames:
 
     Attributes:
         categories: Sorted names of the categories.
-        subcategories: Sorted ``"category/subcategory"``.
+        subcategories: Sorted ``"category/subcategory"``, or the categories where labels have one level.
     """
 
     categories: tuple[str, ...]
@@ -101,7 +101,10 @@ class LabelNames:
 
 @dataclass(frozen=True, repr=False)
 class LabelledSet:
-    """Items with two levels of labels, in a stable order.
+    """Items with one or two levels of labels, in a stable order.
+
+    With one level every category is its own only subcategory, so that two items are either of the same subcategory or
+    of different categories.
 
     Attributes:
         name: Name of the collection.
@@ -141,6 +144,11 @@ class LabelledSet:
     def label_names(self) -> LabelNames:
         """The names that the numbers of :meth:`labels` refer to."""
         return self.names if self.names is not None else LabelNames.of(self.items)
+
+    @property
+    def has_one_level(self) -> bool:
+        """No item has a subcategory beside its category."""
+        return self.subcategories() == self.categories()
 
     def categories(self) -> tuple[str, ...]:
         """Sorted names of the categories; for a part those of the whole."""

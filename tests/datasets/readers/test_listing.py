@@ -34,6 +34,15 @@ def test_columns_in_any_order_with_a_mark_at_the_start(tmp_path: Path) -> None:
     assert [item.group for item in labelled.items] == ["files/one.png", "files/two, with comma.png"]
 
 
+def test_one_level_of_labels(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        picture(tmp_path / name)
+    labelled = open_labelled(listed(tmp_path, "path,category\na.png,rose\nb.png,aster\n"), reader="manifest")
+    assert labelled.subcategories() == labelled.categories() == ("aster", "rose")
+    assert labelled.has_one_level
+    assert [level.tolist() for level in labelled.labels()] == [[1, 0], [1, 0]]
+
+
 def test_groups_and_excerpts(tmp_path: Path) -> None:
     counting_clip(tmp_path / "clip.mp4", 20)
     path = listed(
@@ -61,10 +70,10 @@ def test_paths_relative_to_another_folder_and_a_split_on_request(tmp_path: Path)
     ("text", "message"),
     [
         (
-            "path,category\n",
-            r"list\.csv: lacks the columns subcategory; it needs path, category, subcategory and may have",
+            "path,subcategory\n",
+            r"list\.csv: lacks the columns category; it needs path, category and may have subcategory, split,",
         ),
-        ("", r"lacks the columns path, category, subcategory"),
+        ("", r"lacks the columns path, category; it needs"),
         ("path,category,subcategory\n", r"list\.csv: lists no files"),
         ("path,category,subcategory\na.png,dog,\n", r"list.csv, line 2: subcategory is empty"),
         (
@@ -107,7 +116,7 @@ def test_lists_that_are_not_so(tmp_path: Path, text: str, message: str) -> None:
 
 def test_a_missing_list_and_a_folder(tmp_path: Path) -> None:
     with pytest.raises(
-        DatasetError, match=r"nowhere\.csv: does not exist; choose a CSV with path,category,subcategory"
+        DatasetError, match=r"nowhere\.csv: does not exist; choose a CSV with path,category"
     ):
         open_labelled(tmp_path / "nowhere.csv", reader="manifest")
     with pytest.raises(

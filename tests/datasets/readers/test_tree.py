@@ -35,6 +35,23 @@ def test_images_in_a_stable_order(tmp_path: Path) -> None:
     assert [item.group for item in labelled.items] == ["cat/persian/1.JPG", "dog/pug/1.jpg", "dog/pug/2.jpg"]
 
 
+def test_classes_are_one_level(tmp_path: Path) -> None:
+    for name in ("train/rose/1.jpg", "train/aster/1.jpg", "test/rose/1.jpg", "test/rose/walk/2.jpg"):
+        picture(tmp_path / name)
+    labelled = open_labelled(tmp_path, reader="classes")
+    assert (labelled.split_counts(), labelled.subcategories()) == ({"train": 2, "test": 2}, ("aster", "rose"))
+    assert labelled.has_one_level
+    assert [item.group for item in labelled.items] == [
+        "test/rose/1.jpg",
+        "test/rose/walk",
+        "train/aster/1.jpg",
+        "train/rose/1.jpg",
+    ]
+    assert [level.tolist() for level in labelled.part("test").labels()] == [[1, 1], [1, 1]]
+    with pytest.raises(DatasetError, match=r"1\.jpg: is not at category/subcategory/file .*reader classes"):
+        open_labelled(tmp_path, reader="tree")
+
+
 def test_videos_are_found_and_read(tmp_path: Path) -> None:
     counting_clip(tmp_path / "a" / "x" / "1.mp4", 4)
     labelled = open_labelled(tmp_path)
@@ -95,7 +112,7 @@ def test_folders_that_are_not_so(tmp_path: Path) -> None:
     picture(tmp_path / "a" / "1.png")
     with pytest.raises(
         DatasetError,
-        match=r"1\.png: is not at category/subcategory/file below .*; move it there, or list the files in a",
+        match=r"1\.png: is not at category/subcategory/file below .*; move it there, use the reader classes for",
     ):
         open_labelled(tmp_path)
     with pytest.raises(

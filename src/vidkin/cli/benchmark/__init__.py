@@ -32,6 +32,10 @@ class _Benchmarks(LazyGroup):
             "vidkin.cli.benchmark.losses:losses",
             "Train comparators of videos without labels, each with another loss, and measure them on other videos.",
         ),
+        "images": LazyCommand(
+            "vidkin.cli.benchmark.images:images",
+            "Compare classical features, features of networks and trained models on images with labels.",
+        ),
         "shots": LazyCommand(
             "vidkin.cli.benchmark.shots:shots",
             "Compare shot detectors: published peers, the default, and detectors trained with each loss.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -15,8 +15,8 @@ from vidkin.errors import DatasetError, InvalidArgumentError
 
 __all__ = ["read_manifest"]
 
-_NEEDED = ("path", "category", "subcategory")
-_OPTIONAL = ("split", "group", "start", "end")
+_NEEDED = ("path", "category")
+_OPTIONAL = ("subcategory", "split", "group", "start", "end")
 
 
 def read_manifest(
@@ -28,12 +28,13 @@ def read_manifest(
     validation: float = 0.0,
     seed: int = 0,
 ) -> LabelledSet:
-    """Open a CSV in UTF-8 with the columns ``path,category,subcategory[,split][,group][,start][,end]``.
+    """Open a CSV in UTF-8 with the columns ``path,category[,subcategory][,split][,group][,start][,end]``.
 
     Args:
         source: The CSV file; its first line has the names. Columns may be in any order, others are ignored.
-            ``split`` is train, validation (or val) or test, or empty; ``group`` is what a split keeps together, by
-            default the path; ``start`` and ``end`` are seconds of a video, empty for the whole file.
+            Without ``subcategory`` labels have one level. ``split`` is train, validation (or val) or test, or empty;
+            ``group`` is what a split keeps together, by default the path; ``start`` and ``end`` are seconds of a
+            video, empty for the whole file.
         root: Folder that paths are relative to; None is the folder of the CSV.
         kind: ``"image"`` or ``"video"``; None infers it from extensions, and refuses a mixture.
         test: Share of each subcategory for the test, if the list has no splits.
@@ -55,7 +56,9 @@ def read_manifest(
                     f"{path}: lacks the columns {', '.join(lacking)}; it needs {', '.join(_NEEDED)} and may have "
                     f"{', '.join(_OPTIONAL)}"
                 )
-            items = tuple(_item(row, base, f"{path}, line {reader.line_num}") for row in reader)
+            # A list has subcategories for all of its files or for none.
+            needed = [name for name in (*_NEEDED, "subcategory") if name in (reader.fieldnames or ())]
+            items = tuple(_item(row, needed, base, f"{path}, line {reader.line_num}") for row in reader)
     except FileNotFoundError as error:
         raise DatasetError(f"{path}: does not exist; choose a CSV with {','.join(_NEEDED)}") from error
     except IsADirectoryError as error:
@@ -77,9 +80,11 @@ def read_manifest(
     return divide(LabelledSet(path.stem, what, items, base), test, validation, seed)
 
 
-def _item(row: Mapping[str | None, str | None], base: Path, place: str) -> LabelledItem:
+def _item(
+    row: Mapping[str | None, str | None], needed: Sequence[str], base: Path, place: str
+) -> LabelledItem:
     cells = {name: (row.get(name) or "").strip() for name in (*_NEEDED, *_OPTIONAL)}
-    empty = [name for name in _NEEDED if not cells[name]]
+    empty = [name for name in needed if not cells[name]]
     if empty:
         raise DatasetError(f"{place}: {', '.join(empty)} is empty")
     split = cells["split"].lower()

@@ -1,4 +1,4 @@
-"""Any folder ``category/subcategory/file``."""
+"""Any folder ``category/subcategory/file``, or ``class/file``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vidkin.datasets.readers.folders import infer_kind, iter_files, list_folders
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError, InvalidArgumentError
 
-__all__ = ["SPLIT_NAMES", "divide", "iter_tree_items", "read_tree"]
+__all__ = ["SPLIT_NAMES", "divide", "iter_tree_items", "read_classes", "read_tree"]
 
 SPLIT_NAMES = {
     "train": "train",
@@ -61,8 +61,35 @@ def read_tree(
     Raises:
         DatasetError: There are no files at that depth, files above it, or mixed kinds.
     """
+    return _read(source, ("category", "subcategory"), kind, test, validation, seed)
+
+
+def read_classes(
+    source: str | os.PathLike[str],
+    *,
+    kind: Literal["image", "video"] | None = None,
+    test: float = 0.0,
+    validation: float = 0.0,
+    seed: int = 0,
+) -> LabelledSet:
+    """Open a folder with one level of labels, ``class/file`` or ``split/class/file``.
+
+    As :func:`read_tree`, with one folder less: a folder inside that of a class is one group.
+    """
+    return _read(source, ("class",), kind, test, validation, seed)
+
+
+def _read(
+    source: str | os.PathLike[str],
+    levels: tuple[str, ...],
+    kind: Literal["image", "video"] | None,
+    test: float,
+    validation: float,
+    seed: int,
+) -> LabelledSet:
+    layout = "/".join((*levels, "file"))
     check_choice("kind", kind, _EXTENSIONS)
-    folder = require_folder(source, "labeled files, category/subcategory/file")
+    folder = require_folder(source, f"labeled files, {layout}")
     top = list_folders(folder)
     split_folders = bool(top) and all(path.name.lower() in SPLIT_NAMES for path in top)
     if split_folders and (test or validation):
@@ -71,7 +98,7 @@ def read_tree(
         )
     items: list[LabelledItem] = []
     for base in top if split_folders else [folder]:
-        found_items = iter_tree_items(base, _EXTENSIONS[kind])
+        found_items = iter_tree_items(base, _EXTENSIONS[kind], levels=levels)
         if split_folders:
             split = SPLIT_NAMES[base.name.lower()]
             found_items = (
@@ -79,30 +106,35 @@ def read_tree(
             )
         items += found_items
     if not items:
-        raise DatasetError(
-            f"{folder}: has no {kind or 'image or video'} at category/subcategory/file "
-            "(or at split/category/subcategory/file)"
-        )
+        raise DatasetError(f"{folder}: has no {kind or 'image or video'} at {layout} (or at split/{layout})")
     what = kind or infer_kind((item.path for item in items), folder)
     return divide(LabelledSet(folder.resolve().name, what, tuple(items), folder), test, validation, seed)
 
 
-def iter_tree_items(folder: Path, extensions: frozenset[str]) -> Iterator[LabelledItem]:
-    """Items of ``folder/category/subcategory/[group/]file``, sorted by path.
+def iter_tree_items(
+    folder: Path, extensions: frozenset[str], *, levels: tuple[str, ...] = ("category", "subcategory")
+) -> Iterator[LabelledItem]:
+    """Items of ``folder/category/subcategory/[group/]file``, sorted by path; of ``class/[group/]file`` for one level.
 
     Raises:
         DatasetError: A file with one of the extensions is above that depth.
     """
+    depth = len(levels)
     for path in iter_files(folder, extensions, deep=True):
         parts = path.relative_to(folder).parts
-        if len(parts) < 3:
+        if len(parts) <= depth:
+            other = ", use the reader classes for class/file" if depth == 2 == len(parts) else ""
             raise DatasetError(
-                f"{path}: is not at category/subcategory/file below {folder}; move it there, or list the files in a "
-                "CSV (reader manifest, in a recipe data.reader)"
+                f"{path}: is not at {'/'.join(levels)}/file below {folder}; move it there{other}, or list the files "
+                "in a CSV (reader manifest, in a recipe data.reader)"
             )
-        # category/subcategory/session of a deep file; the path of a file that is directly in a subcategory.
-        group = "/".join(parts[:3])
-        yield LabelledItem(path=path, category=parts[0], subcategory=parts[1], group=group)
+        yield LabelledItem(
+            path=path,
+            category=parts[0],
+            subcategory=parts[1] if depth == 2 else "",
+            # category/subcategory/session of a deep file; the path of a file that is directly in a subcategory.
+            group="/".join(parts[: depth + 1]),
+        )
 
 
 def divide(labelled: LabelledSet, test: float, validation: float, seed: int) -> LabelledSet:

@@ -1,0 +1,108 @@
+"""``vidkin benchmark images``: classical features, networks and trained models on the same images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vidkin.cli.benchmark.study_options import FrameWeightsOption
+from vidkin.cli.console import meter, path_text, say, table
+from vidkin.cli.options import JsonOption
+from vidkin.errors import InvalidArgumentError
+from vidkin.rendering.json_values import print_json
+
+__all__ = ["images"]
+
+
+def images(
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder that holds the sets (photos/flowers, labelled/grocery, ...).", exists=True
+        ),
+    ],
+    sets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            "-s",
+            help="flowers, grocery, fruit, omniglot, aerial, or pictures: DATA itself, class/file; repeatable.",
+            show_default="flowers and grocery",
+        ),
+    ] = None,
+    chosen_rows: Annotated[
+        list[str] | None,
+        typer.Option("--row", "-r", help="Rows whose name contains this; repeatable.", show_default="all"),
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of each row that draws.")] = 3,
+    size: Annotated[int, typer.Option("--size", min=32, help="Side of the images, pixels.")] = 112,
+    per_class: Annotated[
+        int, typer.Option("--per-class", min=0, help="Images of each class and part; 0 takes all.")
+    ] = 0,
+    long_tail: Annotated[
+        float, typer.Option("--long-tail", help="Smallest training class as a share of the largest.")
+    ] = 1.0,
+    weights: FrameWeightsOption = None,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="Folder of report and runs. A second call resumes.", file_okay=False
+        ),
+    ] = Path("vidkin-benchmark/images"),
+    json: JsonOption = False,
+) -> None:
+    """Compare classical features, features of networks and trained models on images with labels.
+
+    Top-1, triplet precision, Recall@K and the time of one image. Each run is stored when it is done. Run the same
+    command again to resume an interrupted comparison.
+    """
+    with meter("starting"):
+        from vidkin._base.atomic import write_text
+        from vidkin._base.outputs import create_output_folder
+        from vidkin.experiments.images import IMAGE_SETS, ROWS, as_page, open_task, run_image_study
+        from vidkin.experiments.runs import write_figures
+        from vidkin.experiments.spread import spread
+
+    known = {chosen.name: chosen for chosen in IMAGE_SETS}
+    names = sets or ["flowers", "grocery"]
+    if unknown := sorted(set(names) - set(known)):
+        raise InvalidArgumentError(f"a set must be one of {', '.join(known)}, got {unknown[0]!r}")
+    rows = [row for row in ROWS if not chosen_rows or any(part in row.name for part in chosen_rows)]
+    if not rows:
+        listed = "; ".join(row.name for row in ROWS)
+        raise InvalidArgumentError(
+            f"--row must be part of the name of a row, got {', '.join(chosen_rows or ())}; rows are {listed}"
+        )
+    create_output_folder(output)
+    tasks = [
+        open_task(known[name], data, size=size, per_class=per_class, long_tail=long_tail, weights=weights)
+        for name in names
+    ]
+    with meter("images") as bar:
+        report = run_image_study(
+            rows,
+            tasks,
+            output,
+            seeds=range(seeds),
+            on_progress=lambda done, total, what: bar.update(done, total, detail=what),
+        )
+    write_text(output / "images.md", as_page(report))
+    write_figures(report, output / "images.json")
+    if json:
+        print_json(report)
+        return
+    for name, sizes in report.sets.items():
+        lines = []
+        for row in rows:
+            runs = [run for run in report.runs if (run.set, run.row) == (name, row.name)]
+            figures = [[run.top_1 for run in runs], [run.triplet_precision for run in runs]]
+            figures.append([run.recalls[0] for run in runs])
+            lines.append([row.name, *(f"{100 * spread(values)['mean']:.1f}" for values in figures)])
+        table(
+            f"{name}: {sizes[0]} classes, {sizes[2]} test images",
+            [("row", "left"), ("top-1 %", "right"), ("triplets %", "right"), ("R@1 %", "right")],
+            lines,
+        )
+    say(path_text(output / "images.md").append(": the whole report, beside images.json"))

@@ -1,0 +1,34 @@
+"""Images: classical features, networks and trained models on the same sets.
+
+To add a row: write a class with ``describe`` and ``distances`` (:class:`FittedRow`, with ``classify`` if it
+classifies), wrap it as ``ImageRow(name, fit)``, where ``fit(task, seed)`` returns it, and put that into a tuple in
+`ROWS`.
+"""
+
+from vidkin.experiments.images.contract import FittedRow, ImagePart, ImageRow, ImageTask
+from vidkin.experiments.images.figures import RECALLS, RowFigures, measure_row
+from vidkin.experiments.images.network_rows import NETWORK_ROWS
+from vidkin.experiments.images.page import as_page
+from vidkin.experiments.images.sets import IMAGE_SETS, ImageSet, open_task
+from vidkin.experiments.images.study import ImageReport, run_image_study
+
+__all__ = [
+    "IMAGE_SETS",
+    "NETWORK_ROWS",
+    "RECALLS",
+    "ROWS",
+    "FittedRow",
+    "ImagePart",
+    "ImageReport",
+    "ImageRow",
+    "ImageSet",
+    "ImageTask",
+    "RowFigures",
+    "as_page",
+    "measure_row",
+    "open_task",
+    "run_image_study",
+]
+
+ROWS: tuple[ImageRow, ...] = (*NETWORK_ROWS,)
+"""All rows, in the order of the tables."""

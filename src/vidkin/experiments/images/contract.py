@@ -1,0 +1,107 @@
+"""What a row of the comparison of images is: something that is fitted to training images and measures distances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vidkin.datasets import LabelledSet, read_item
+
+__all__ = ["FittedRow", "ImagePart", "ImageRow", "ImageTask"]
+
+
+@dataclass(frozen=True)
+class ImagePart:
+    """The items of one split, decoded once.
+
+    Attributes:
+        labelled: The items; videos are shown by their middle frame.
+        size: S, side of the square images, pixels.
+        fit: How images become square, see :func:`vidkin.datasets.read_item`.
+    """
+
+    labelled: LabelledSet
+    size: int
+    fit: str = "crop"
+
+    def __len__(self) -> int:
+        return len(self.labelled)
+
+    @cached_property
+    def images(self) -> NDArray[np.uint8]:
+        """[N, S, S, 3] RGB."""
+        kind = self.labelled.kind
+        frames = None if kind == "image" else 1
+        rows = [
+            read_item(item, kind, size=self.size, frames=frames, fit=self.fit)  # type: ignore[arg-type]
+            for item in self.labelled.items
+        ]
+        return np.stack([row if row.ndim == 3 else row[0] for row in rows])
+
+    @cached_property
+    def labels(self) -> Tensor:
+        """[N, 2] int64 (category, subcategory); the second is the class."""
+        return torch.stack([torch.from_numpy(level) for level in self.labelled.labels()], dim=1)
+
+
+@dataclass(frozen=True)
+class ImageTask:
+    """A set of images, divided into those to fit on and those to measure on.
+
+    Attributes:
+        name: Of the set.
+        train: Images to fit on, the gallery of classification by neighbors.
+        test: Images to measure on.
+        weights: Of MobileNetV2, for rows that start from it; None: those of the hub.
+    """
+
+    name: str
+    train: ImagePart
+    test: ImagePart
+    weights: Path | None = None
+
+    @property
+    def classes(self) -> int:
+        """C, number of classes."""
+        return len(self.train.labelled.subcategories())
+
+
+class FittedRow(Protocol):
+    """A method after it has seen the training images.
+
+    A row that classifies also has ``classify(described) -> Tensor [N]`` (numbers of classes); for all others the class
+    is that of the nearest training image.
+    """
+
+    def describe(self, images: NDArray[np.uint8]) -> Any:
+        """Whatever the method keeps of images [N, S, S, 3] to compare them; its time is the time per image."""
+
+    def distances(self, queries: Any, gallery: Any) -> Tensor:
+        """[Q, G], 0 or more, of two results of ``describe``."""
+
+
+@dataclass(frozen=True)
+class ImageRow:
+    """A row of the comparison.
+
+    Attributes:
+        name: As tables show it, for example ``classical: HOG`` or ``two-head, semi-hard``.
+        fit: Of (task, seed): the method fitted to ``task.train``; it must not look at ``task.test``.
+        group: Rows of a group stand together: ``classical``, ``network`` or ``learned``.
+        is_seeded: Whether the seed changes anything; other rows are run once.
+        settings: What the row's figures depend on beside its name: stored results with other settings are not used.
+    """
+
+    name: str
+    fit: Callable[[ImageTask, int], FittedRow]
+    group: str = "learned"
+    is_seeded: bool = True
+    settings: tuple[Any, ...] = ()

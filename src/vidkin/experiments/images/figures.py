@@ -1,0 +1,86 @@
+"""The figures of a row: classification, and retrieval among the test images."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vidkin.experiments.images.contract import FittedRow, ImageTask
+from vidkin.metric.measures import accuracy, graded_relevance, recall_at_k, triplet_precision
+
+__all__ = ["RECALLS", "RowFigures", "measure_row"]
+
+RECALLS = (1, 4, 8, 16)
+"""K of Recall@K."""
+
+
+@dataclass(frozen=True)
+class RowFigures:
+    """One run of one row on one set; shares in [0, 1], higher is better.
+
+    Attributes:
+        set: Name of the set.
+        row: Name of the row.
+        group: Of the row.
+        seed: Of the fit.
+        top_1: Share of the test images that are classified correctly, by the row's own classifier, else by the nearest
+            training image.
+        macro: Mean over the classes of that share.
+        triplet_precision: Share of triplets of test images (query, another of its class, one of another class) in
+            which the first is nearer.
+        recalls: Recall@K among the test images, for each K of `RECALLS`: another of the class among the first K.
+        seconds_to_fit: Wall-clock time of the fit.
+        milliseconds: Wall-clock time of describing one test image.
+    """
+
+    set: str
+    row: str
+    group: str
+    seed: int
+    top_1: float
+    macro: float
+    triplet_precision: float
+    recalls: tuple[float, ...]
+    seconds_to_fit: float
+    milliseconds: float
+
+
+def measure_row(
+    fitted: FittedRow, task: ImageTask, *, row: str, group: str, seed: int, seconds_to_fit: float
+) -> RowFigures:
+    """Describe both parts once and measure."""
+    images = task.test.images
+    began = time.perf_counter()
+    test = fitted.describe(images)
+    spent = time.perf_counter() - began
+    labels = task.test.labels
+    classify = getattr(fitted, "classify", None)
+    predicted: Tensor
+    if classify is not None:
+        predicted = classify(test)
+    else:
+        nearest = fitted.distances(test, fitted.describe(task.train.images)).argmin(dim=1)
+        predicted = task.train.labels[nearest, 1]
+    scores = -fitted.distances(test, test)
+    # One level of labels: what is of another class is a negative, whatever its category.
+    relevance = graded_relevance(labels[:, 1:], labels[:, 1:])
+    valid = ~torch.eye(len(labels), dtype=torch.bool)
+    level = float(relevance.max())
+    precision = triplet_precision(scores, relevance, weighting="triplets", positive_level=level, valid=valid)
+    assert not isinstance(precision, Tensor)
+    recalls = [recall_at_k(scores, relevance, k, valid=valid) for k in RECALLS]
+    return RowFigures(
+        set=task.name,
+        row=row,
+        group=group,
+        seed=seed,
+        top_1=accuracy(predicted, labels[:, 1]),
+        macro=accuracy(predicted, labels[:, 1], average="macro"),
+        triplet_precision=float(precision),
+        recalls=tuple(float(recall) for recall in recalls if not isinstance(recall, Tensor)),
+        seconds_to_fit=seconds_to_fit,
+        milliseconds=1000 * spent / len(images),
+    )

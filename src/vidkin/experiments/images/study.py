@@ -1,0 +1,91 @@
+"""Rows on sets, with seeds: every run is stored when it is done, so that an interrupted study resumes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from vidkin._base.checks import check_at_least
+from vidkin.experiments.images.contract import ImageRow, ImageTask
+from vidkin.experiments.images.figures import RowFigures, measure_row
+from vidkin.experiments.runs import OnProgress, load_or_run, run_path
+from vidkin.rendering.machine import describe_machine
+
+__all__ = ["ImageReport", "run_image_study"]
+
+
+@dataclass(frozen=True)
+class ImageReport:
+    """What a study of images found.
+
+    Attributes:
+        machine: What it ran on.
+        sets: Name of each set -> numbers of classes, training and test images.
+        runs: One entry for each set, row and seed.
+    """
+
+    machine: str
+    sets: dict[str, tuple[int, int, int]]
+    runs: Sequence[RowFigures]
+
+
+def run_image_study(
+    rows: Sequence[ImageRow],
+    tasks: Sequence[ImageTask],
+    work: Path,
+    *,
+    seeds: Sequence[int] = (0, 1, 2),
+    on_progress: OnProgress = lambda *told: None,
+) -> ImageReport:
+    """Fit and measure every row on every set; what is in ``work`` already is not done again.
+
+    Args:
+        rows: What is compared.
+        tasks: The sets.
+        work: Folder of finished runs, made if missing.
+        seeds: A run each; rows without a seed have one run.
+        on_progress: Called with runs done, all runs, and what is being done.
+
+    Raises:
+        MediaError: An image cannot be read.
+    """
+    check_at_least(1, rows=len(rows), tasks=len(tasks), seeds=len(seeds))
+    plan = [
+        (task, row, seed)
+        for task in tasks
+        for row in rows
+        for seed in (seeds if row.is_seeded else seeds[:1])
+    ]
+    runs = []
+    for done, (task, row, seed) in enumerate(plan):
+        on_progress(done, len(plan), f"{task.name}: {row.name}, seed {seed}")
+        path = run_path(
+            work / "runs" / task.name.replace(", ", "-"), (row.name, row.settings, seed, _content(task))
+        )
+
+        def fit_and_measure(task: ImageTask = task, row: ImageRow = row, seed: int = seed) -> object:
+            began = time.perf_counter()
+            fitted = row.fit(task, seed)
+            spent = time.perf_counter() - began
+            return asdict(
+                measure_row(fitted, task, row=row.name, group=row.group, seed=seed, seconds_to_fit=spent)
+            )
+
+        stored = load_or_run(path, fit_and_measure)
+        runs.append(RowFigures(**{**stored, "recalls": tuple(stored["recalls"])}))
+    on_progress(len(plan), len(plan), "done")
+    sizes = {task.name: (task.classes, len(task.train), len(task.test)) for task in tasks}
+    return ImageReport(describe_machine(), sizes, runs)
+
+
+def _content(task: ImageTask) -> str:
+    """A digest of the items of both parts and of how they are shown."""
+    listed = [
+        [part.size, part.fit, [(item.key(part.labelled.root), item.label) for item in part.labelled.items]]
+        for part in (task.train, task.test)
+    ]
+    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
