@@ -187,6 +187,19 @@ def test_short_runs_in_long_videos_are_no_match() -> None:
     assert len(align(similarity, query, target, minimum_duration=1.0)) == 1
 
 
+def test_a_video_that_is_soon_black_is_as_long_as_what_it_shows() -> None:
+    """Four frames of a second and a quarter are seen, the rest is black: no match of two seconds can be asked for."""
+    query_times, target_times = regular(16, 0.25), regular(60)
+    similarity = drawn(query_times, target_times, [(0.0, 1.0, 20.0, 1.0)])
+    similarity[:4, 20:22] = 0.8
+    weights = torch.zeros(16)
+    assert align(similarity, query_times, target_times) == []
+    weights[:4] = 1.0
+    (segment,) = align(similarity, query_times, target_times, query_weights=weights)
+    assert segment.target_start == pytest.approx(20, abs=0.6)
+    assert segment.query_start == 0.0
+
+
 def test_bright_single_cells_do_not_hide_a_weak_segment() -> None:
     query, target = regular(100), regular(100)
     similarity = drawn(query, target, [(50, 53, 10, 1)], level=0.5)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from vidkin.similarity import CopyScorer, FrameFeatures, ScoreSettings, Segment
-from vidkin.similarity.copies.changes import change_agreement, split_by_changes
+from vidkin.similarity.copies.changes import compare_changes, split_by_changes
 
 SETTINGS = ScoreSettings()
 
@@ -31,7 +31,7 @@ def moments(frames: int, seed: int) -> torch.Tensor:
 
 def agreement(query: FrameFeatures, target: FrameFeatures, settings: ScoreSettings = SETTINGS) -> float:
     frames = torch.arange(min(len(query), len(target)))
-    return change_agreement(query, target, frames, frames, settings)
+    return compare_changes(query, target, frames, frames, settings).agreement
 
 
 def test_the_same_changes_agree_and_others_do_not() -> None:
@@ -64,8 +64,21 @@ def test_one_frame_of_the_target_beside_many_of_the_query_is_one_frame() -> None
     settings = ScoreSettings(change_chance=1.0)
     # Two different frames: all of the correlation may be chance.
     columns = torch.tensor([0, 0, 0, 5, 5, 5])
-    assert change_agreement(query, query, rows, columns, settings) < 0.25
-    assert change_agreement(query, query, rows, rows, settings) > 0.6
+    assert compare_changes(query, query, rows, columns, settings).agreement < 0.25
+    assert compare_changes(query, query, rows, rows, settings).agreement > 0.6
+
+
+def test_only_what_changes_confirms() -> None:
+    """Trust times relation: about 1 for one moving video, 0 for two, and 0 for what stands still."""
+    frames = torch.arange(12)
+    query = before_a_camera(moments(12, 1))
+    assert compare_changes(query, query, frames, frames, SETTINGS).confirmation > 0.99
+    other = before_a_camera(moments(12, 2))
+    assert compare_changes(query, other, frames, frames, SETTINGS).confirmation == 0.0
+    still = before_a_camera(moments(1, 1).expand(12, -1))
+    assert compare_changes(still, still, frames, frames, SETTINGS).confirmation == pytest.approx(
+        0.0, abs=1e-9
+    )
 
 
 def test_pieces_in_another_order_before_one_camera_are_found() -> None:

@@ -115,7 +115,9 @@ def test_two_moments_before_one_camera_are_not_copies() -> None:
     same = CopyScorer().score(frame_set(first), [frame_set(first)])[0].score
     moment = CopyScorer().score(frame_set(first), [frame_set(second)])[0].score
     careless = (
-        CopyScorer(ScoreSettings(change_share=0.0)).score(frame_set(first), [frame_set(second)])[0].score
+        CopyScorer(ScoreSettings(change_share=0.0, doubt=0.0))
+        .score(frame_set(first), [frame_set(second)])[0]
+        .score
     )
     assert same == pytest.approx(1.0, abs=1e-6)
     assert careless > 0.8

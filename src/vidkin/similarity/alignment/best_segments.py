@@ -78,7 +78,8 @@ def align(
         threshold: Similarity from which on frames speak for a match. Lower finds more and longer segments.
         speeds: Speeds to look for, seconds of target per second of query.
         maximum_segments: Most segments to return.
-        minimum_duration: Seconds; shorter runs are dropped, unless a whole video is shorter.
+        minimum_duration: Seconds; shorter runs are dropped, unless all that one of the videos shows is shorter (black
+            frames show nothing).
         mirrored: Passed on to the segments.
 
     Returns:
@@ -106,8 +107,8 @@ def align(
         )
         shortest = min(
             minimum_duration,
-            _duration(evidence.query_times, evidence.query_period),
-            _duration(evidence.target_times, evidence.target_period),
+            _duration(weights[0], evidence.query_period),
+            _duration(weights[1], evidence.target_period),
         )
         # Weights below 1 are no reason to believe less in a run that is long enough; a 4th has to remain.
         lightest = min(weights[0].min().item(), weights[1].min().item())
@@ -204,8 +205,9 @@ def _most_evidence(evidence: EvidenceMap) -> float:
     return min(evidence.most_of_rows(), columns * (1 + evidence.target_period / evidence.query_period))
 
 
-def _duration(times: torch.Tensor, period: float) -> float:
-    return times[-1].item() - times[0].item() + period
+def _duration(weights: torch.Tensor, period: float) -> float:
+    """Seconds of a video that show something: one that fades to black early has no longer match to offer."""
+    return max(1.0, (weights / _LEAST_WEIGHT).clamp(max=1.0).sum().item()) * period
 
 
 def _fitted(evidence: EvidenceMap, run: Run, speeds: Sequence[float], longest_gap: float) -> Run:

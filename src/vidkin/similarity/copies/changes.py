@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -17,7 +17,7 @@ from vidkin.similarity.copies.settings import ScoreSettings
 from vidkin.similarity.frame_features import FrameFeatures
 from vidkin.similarity.segment import Segment
 
-__all__ = ["change_agreement", "split_by_changes"]
+__all__ = ["Changes", "compare_changes", "split_by_changes"]
 
 # A segment with less agreement may be pieces in another order.
 _DISAGREEMENT = 0.5
@@ -32,20 +32,33 @@ _FEWEST_FRAMES = 5
 _MOST_CELLS = 1 << 23
 
 
-def change_agreement(
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What the changes of two stretches say about them.
+
+    Attributes:
+        agreement: In [0, 1], what is left of their similarity: 1 where they change together or too little to tell.
+        confirmation: In [0, 1], how far changes prove them to be the same: 0 where too little changes to tell.
+    """
+
+    agreement: float
+    confirmation: float
+
+
+def compare_changes(
     query: FrameFeatures,
     target: FrameFeatures,
     rows: torch.Tensor,
     columns: torch.Tensor,
     settings: ScoreSettings,
-) -> float:
-    """In [0, 1]: do two stretches change together?
+) -> Changes:
+    """Do two stretches change together?
 
     With r the descriptors less their mean over the stretch, ``rho = <r_q, r_t> / (|r_q| |r_t|)`` over all regions
     and frames, less what so few frames reach by chance, and brought to [0, 1] between ``change_least`` and
     ``change_full``. Two moments before a fixed camera look alike, but their changes are not correlated. The less
-    changes (energy e of the calmer side), the less this says:
-    ``1 - change_share * e^2 / (e^2 + change_energy^2) * (1 - rho)``.
+    changes (energy e of the calmer side), the less this says: with the trust ``t = e^2 / (e^2 + change_energy^2)``
+    the agreement is ``1 - change_share t (1 - rho)`` and the confirmation ``t rho``.
 
     Args:
         query, target: The videos.
@@ -55,11 +68,12 @@ def change_agreement(
     """
     energy, correlation = _change(query.whole[rows], target.whole[columns])
     if energy <= 0:
-        return 1.0
+        return Changes(1.0, 0.0)
     correlation -= settings.change_chance / math.sqrt(max(count_different(columns) - 1, 1))
     related = (correlation - settings.change_least) / (settings.change_full - settings.change_least)
+    related = min(1.0, max(0.0, related))
     trust = energy**2 / (energy**2 + settings.change_energy**2)
-    return 1.0 - settings.change_share * trust * (1.0 - min(1.0, max(0.0, related)))
+    return Changes(1.0 - settings.change_share * trust * (1.0 - related), trust * related)
 
 
 def split_by_changes(
@@ -131,7 +145,7 @@ def _explained(
 ) -> tuple[float, float]:
     """Informative similarity along a segment as far as its changes agree, and how far that is."""
     rows, columns = match_frames(query, target, segment)
-    agreement = change_agreement(query, target, rows, columns, settings)
+    agreement = compare_changes(query, target, rows, columns, settings).agreement
     return agreement * float((query.information[rows] * frame_map[rows, columns]).sum()), agreement
 
 

@@ -31,6 +31,7 @@ class Evidence:
     Attributes:
         similarity: Of weight * seconds * map.
         seconds: Of weight * seconds, on the query's clock.
+        matched: Of seconds, whatever their weight.
         news: Of weight * seconds that differ from the second before.
         query_seen: [Tq] bool, frames of the query that are matched.
         target_seen: [Tt] bool likewise.
@@ -39,6 +40,7 @@ class Evidence:
 
     similarity: float
     seconds: float
+    matched: float
     news: float
     query_seen: torch.Tensor
     target_seen: torch.Tensor
@@ -49,7 +51,7 @@ class Evidence:
     def none(cls, query: FrameFeatures, target: FrameFeatures) -> Evidence:
         """Nothing matches."""
         unseen = [torch.zeros(len(side), dtype=torch.bool) for side in (query, target)]
-        return cls(0.0, 0.0, 0.0, unseen[0], unseen[1], query, target)
+        return cls(0.0, 0.0, 0.0, 0.0, unseen[0], unseen[1], query, target)
 
     @classmethod
     def of(
@@ -75,9 +77,24 @@ class Evidence:
             evidence,
             similarity=float((seconds * frame_map[rows, columns]).sum()),
             seconds=float(seconds.sum()),
+            matched=query.period * len(rows),
             # Many frames that match one frame are one coincidence.
             news=min(float((seconds * new).sum()) + max(0.0, first), float(count_different(columns))),
         )
+
+    def doubted(self, confirmation: float, settings: ScoreSettings) -> Evidence:
+        """With less similarity where nothing that changes confirms it.
+
+        Two pictures that are half alike may be unrelated, however long both stand still, and pictures of little
+        detail are half alike by chance: with i the mean information and c the confirmation, similarity s becomes
+        ``max(0, (s - d) / (1 - d))`` where ``d = (1 - c) (doubt + doubt_of_plain (1 - i))``.
+        """
+        if self.seconds <= 0:
+            return self
+        information = self.seconds / self.matched
+        doubt = (1.0 - confirmation) * (settings.doubt + settings.doubt_of_plain * (1.0 - information))
+        similarity = max(0.0, (self.similarity / self.seconds - doubt) / (1.0 - doubt))
+        return replace(self, similarity=similarity * self.seconds)
 
     def plus(self, other: Evidence, agreement: float) -> Evidence:
         """With another segment, unless that only repeats what is there: no second is counted twice.
@@ -91,6 +108,7 @@ class Evidence:
             self,
             similarity=self.similarity + other.similarity * agreement,
             seconds=self.seconds + other.seconds,
+            matched=self.matched + other.matched,
             news=self.news + other.news,
             query_seen=self.query_seen | other.query_seen,
             target_seen=self.target_seen | other.target_seen,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from vidkin.similarity.alignment import align
-from vidkin.similarity.copies.changes import change_agreement, split_by_changes
+from vidkin.similarity.copies.changes import compare_changes, split_by_changes
 from vidkin.similarity.copies.evidence import Evidence, find_news, match_frames, spread
 from vidkin.similarity.copies.moving_windows import follow_window, side_by_side
 from vidkin.similarity.copies.settings import ScoreSettings
@@ -44,10 +44,11 @@ class CopyScorer:
     """Scores how certain it is that two videos contain the same material, and finds where.
 
     Per pair: symmetric TopK-Chamfer map, calibrated by both sides' baselines, aligned to segments. Along the
-    segments, with w the frames' information: ``s`` = weighted mean of the map; ``g = max(coverage of the query,
-    coverage of the target, 1 - exp(-news / evidence))`` where ``news`` is the weighted number of
-    seconds that differ from the second before; ``c`` = agreement of what changes in both (1 where too little
-    changes to tell). Segments whose changes disagree are divided where their pieces come in another order.
+    segments, with w the frames' information: ``s`` = weighted mean of the map, less the doubt where no change
+    confirms it (:meth:`Evidence.doubted`); ``g = max(coverage of the query, coverage of the target,
+    1 - exp(-news / evidence))`` where ``news`` is the weighted number of seconds that differ from the second before;
+    ``c`` = agreement of what changes in both (1 where too little changes to tell). Segments whose changes disagree
+    are divided where their pieces come in another order.
     ``score = 1 - (1 - s g c)^2``.
 
     Attributes:
@@ -246,11 +247,13 @@ def _score(
     best = 0.0
     for segment in split_by_changes(query, target, frame_map, segments, settings):
         rows, columns = match_frames(query, target, segment)
-        agreement = change_agreement(query, target, rows, columns, settings)
+        changes = compare_changes(query, target, rows, columns, settings)
         part = Evidence.of(frame_map, query, target, rows, columns, news)
-        total = total.plus(part, agreement)
-        best = max(best, part.score(agreement, settings), total.score(1.0, settings))
-        scored.append(replace(segment, score=spread(min(1.0, segment.score * agreement))))
+        doubted = part.doubted(changes.confirmation, settings)
+        total = total.plus(doubted, changes.agreement)
+        best = max(best, doubted.score(changes.agreement, settings), total.score(1.0, settings))
+        left = doubted.similarity / part.similarity if part.similarity > 0 else 0.0
+        scored.append(replace(segment, score=spread(min(1.0, segment.score * left * changes.agreement))))
     # Long segments count more than short ones that are a little surer.
     ranked = sorted(
         (segment for segment in scored if segment.score > 0),

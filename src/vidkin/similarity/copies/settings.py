@@ -25,6 +25,8 @@ class ScoreSettings:
         change_full: Correlation of changes from which they are the same.
         change_chance: Divided by the square root of the number of frames less one, the correlation that unrelated
             changes reach by chance; it is subtracted.
+        doubt: In [0, 1), similarity of two stretches that means nothing where no change confirms it.
+        doubt_of_plain: In [0, 1), how much more of it means nothing in pictures without detail.
         spatial_share: k_s of the TopK-Chamfer similarity of two frames.
         maximum_segments: Segments reported per pair.
     """
@@ -38,5 +40,7 @@ class ScoreSettings:
     change_least: float = 0.25
     change_full: float = 0.6
     change_chance: float = 0.2
+    doubt: float = 0.35
+    doubt_of_plain: float = 0.35
     spatial_share: float | None = None
     maximum_segments: int = 8
