@@ -88,7 +88,7 @@ def test_help_imports_no_command_and_no_layout(words: list[str]) -> None:
 
 
 def test_a_mistyped_command_is_suggested() -> None:
-    assert "No such command 'serch'. Did you mean 'search'?" in run("serch", status=2).err
+    assert "No such command 'searhc'. Did you mean 'search'?" in run("searhc", status=2).err
 
 
 @pytest.mark.parametrize("words", [("frobnicate",), ("search",), ("search", "a", "--frobnicate"), ("index",)])

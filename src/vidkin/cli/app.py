@@ -64,6 +64,10 @@ class _Commands(LazyGroup):
             "vidkin.cli.videos.shots:shots",
             "Find the shots of videos: where each begins and ends, and how it is cut in.",
         ),
+        "serve": LazyCommand(
+            "vidkin.cli.web.serve:serve",
+            "Show the index in a browser: library, search by example, where videos match.",
+        ),
         "info": LazyCommand(
             "vidkin.cli.videos.info:info", "Show what the index holds and which extractor made it."
         ),

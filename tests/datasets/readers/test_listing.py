@@ -115,9 +115,7 @@ def test_lists_that_are_not_so(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_a_missing_list_and_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(
-        DatasetError, match=r"nowhere\.csv: does not exist; choose a CSV with path,category"
-    ):
+    with pytest.raises(DatasetError, match=r"nowhere\.csv: does not exist; choose a CSV with path,category"):
         open_labelled(tmp_path / "nowhere.csv", reader="manifest")
     with pytest.raises(
         DatasetError,

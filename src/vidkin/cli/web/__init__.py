@@ -1,0 +1,1 @@
+"""The command that shows an index in a browser."""

@@ -1,0 +1,90 @@
+"""``vidkin serve``: the index as pages in a browser."""
+
+from __future__ import annotations
+
+import contextlib
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vidkin.cli.console import meter, note, say
+from vidkin.cli.options import DEFAULT_INDEX
+from vidkin.cli.paths import open_index_for_writing
+from vidkin.errors import MissingPartError
+
+__all__ = ["serve"]
+
+_PORT = 8800
+
+
+def serve(
+    index: Annotated[
+        Path,
+        typer.Argument(
+            envvar="VIDKIN_INDEX",
+            help="Folder of the index.",
+            metavar="[INDEX]",
+            show_default=str(DEFAULT_INDEX),
+        ),
+    ] = DEFAULT_INDEX,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            help="Address to listen at; other computers can reach any but the default, with the token that is printed.",
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 takes one that is free.")
+    ] = _PORT,
+    open_browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
+    ] = False,
+    host_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--host-name", help="Another name of this computer that browsers may use; repeat for more."
+        ),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            envvar="VIDKIN_TOKEN",
+            help="What browsers must know to get in; default none at 127.0.0.1, otherwise a new one.",
+            show_default=False,
+        ),
+    ] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Only show; change nothing.")] = False,
+    create: Annotated[
+        bool, typer.Option("--create", help="Make the index if there is none; add folders in the browser.")
+    ] = False,
+) -> None:
+    """Show the index in a browser: library, search by example, where videos match.
+
+    Serves until Ctrl-C. Only this computer can reach it, unless --host says otherwise.
+    """
+    with meter("starting"):
+        try:
+            from vidkin import web
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.startswith("vidkin"):
+                raise
+            raise MissingPartError(
+                f'`vidkin serve` needs {error.name}, which is not installed; run pip install "vidkin[web]"'
+            ) from error
+    if create and not read_only:
+        open_index_for_writing(index, create=True).close()
+    settings = web.Settings(token=token, hosts=frozenset(host_name or ()), read_only=read_only)
+
+    def tell(address: str) -> None:
+        say(f"Open {address}", style="bold")
+        note("Ctrl-C ends the server.")
+        if open_browser:
+            webbrowser.open(address)
+
+    # Ctrl-C is how a server ends, not an interruption of it.
+    with contextlib.suppress(KeyboardInterrupt):
+        web.serve(index.expanduser(), host=host, port=port, settings=settings, on_ready=tell)

@@ -1,0 +1,7 @@
+"""Room web: the local web app of an index - pages, an HTTP API, and what keeps both safe."""
+
+from vidkin.web.app import create_app
+from vidkin.web.server import serve
+from vidkin.web.settings import Settings
+
+__all__ = ["Settings", "create_app", "serve"]

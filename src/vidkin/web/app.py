@@ -1,0 +1,104 @@
+"""The app, assembled: pages, static files, errors as answers, and the guard in front."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from vidkin._version import __version__
+from vidkin.errors import (
+    CollectionLockedError,
+    InvalidArgumentError,
+    MediaError,
+    NotIndexedError,
+    VidkinError,
+)
+from vidkin.rendering.text import printable
+from vidkin.web.guard import Guard
+from vidkin.web.lanes import BusyError, StuckError
+from vidkin.web.pages import jobs, library, media, video
+from vidkin.web.settings import Settings
+from vidkin.web.site import Site
+
+__all__ = ["create_app"]
+
+# In the order of the navigation.
+_PAGES = (library.page, video.page, media.page, jobs.page)
+_STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (NotIndexedError, 404),
+    (MediaError, 422),
+    (InvalidArgumentError, 422),
+    (CollectionLockedError, 409),
+    (VidkinError, 500),
+    (BusyError, 503),
+    (StuckError, 504),
+)
+
+
+def create_app(index: str | os.PathLike[str], settings: Settings | None = None) -> ASGIApp:
+    """The web app of an index, as an ASGI application.
+
+    Args:
+        index: Folder of the index.
+        settings: Limits, and the token that requests must carry.
+
+    Raises:
+        CollectionNotFoundError: There is no index in the folder.
+    """
+    settings = settings or Settings()
+    site = Site(Path(index).expanduser().absolute(), settings, _PAGES)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        site.close()
+
+    app = FastAPI(
+        title="vidkin",
+        version=__version__,
+        summary="What the pages of `vidkin serve` do, as an HTTP API.",
+        lifespan=lifespan,
+        # The documentation page of FastAPI loads its scripts from another host; ours is /api.
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+    )
+    app.state.site = site
+    for page in _PAGES:
+        app.include_router(page.router)
+    app.mount("/static", StaticFiles(packages=[("vidkin.web", "static")]), name="static")
+    for kind, _ in _STATUS:
+        app.add_exception_handler(kind, _answer_error)
+    app.add_exception_handler(HTTPException, _answer_error)
+    app.add_exception_handler(RequestValidationError, _answer_error)
+    return Guard(app, token=settings.token, hosts=settings.hosts)
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    """What went wrong: a page for a person who opened an address, otherwise JSON."""
+    headers = {"Retry-After": "2"} if isinstance(error, BusyError) else None
+    if isinstance(error, HTTPException):
+        status, message = error.status_code, str(error.detail)
+    elif isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"][1:])
+        status, message = 422, f"{name}: {first['msg']}"
+    else:
+        status = next(status for kind, status in _STATUS if isinstance(error, kind))
+        message = str(error)
+    message = printable(message)
+    if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/"):
+        site: Site = request.app.state.site
+        answer = site.page("error.html", request, {"message": message})
+        answer.status_code = status
+        return answer
+    return JSONResponse({"detail": message}, status, headers)

@@ -1,0 +1,118 @@
+"""The index behind the pages: its records, and handles to search it with."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from vidkin.errors import NotIndexedError
+from vidkin.index import Index, VideoRecord
+
+__all__ = ["Collection", "Listing"]
+
+# Seconds for which a list of videos is shown without asking the store whether another process wrote.
+_FRESH = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The records of an index at one moment.
+
+    Attributes:
+        records: Sorted by path, broken and stale ones too.
+        by_id: The same by their number.
+    """
+
+    records: Sequence[VideoRecord]
+    by_id: Mapping[int, VideoRecord]
+
+
+class Collection:
+    """An index that many requests read at a time.
+
+    An :class:`~vidkin.index.Index` serves one caller at a time; this lends handles to it, so that a search that is
+    stuck holds only its own. Records come from a handle of their own.
+
+    Args:
+        path: Folder of the index.
+
+    Raises:
+        CollectionNotFoundError: There is no index.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lister = Index.open(path, read_only=True)
+        self._lock = threading.Lock()
+        self._listing: Listing | None = None
+        self._looked = 0.0
+        self._idle: queue.SimpleQueue[Index] = queue.SimpleQueue()
+
+    @property
+    def extractor_name(self) -> str:
+        """Name of what makes the features."""
+        return self._lister.extractor_name
+
+    @property
+    def has_segments(self) -> bool:
+        """The scores tell copies and where they match; otherwise they order kinds of videos."""
+        return self._lister.manifest.scorer_name != "kinds"
+
+    def listing(self) -> Listing:
+        """All records; at most one second old."""
+        with self._lock:
+            now = time.monotonic()
+            if self._listing is None or now - self._looked > _FRESH:
+                if self._lister.refresh() or self._listing is None:
+                    records = self._lister.videos()
+                    self._listing = Listing(records, {record.id: record for record in records})
+                self._looked = now
+            return self._listing
+
+    def record(self, video: int) -> VideoRecord:
+        """The record of a video by its number.
+
+        Raises:
+            NotIndexedError: The index has no such video.
+        """
+        record = self.listing().by_id.get(video)
+        if record is None:
+            raise NotIndexedError(f"video {video} is not in the index (any more); reload the library")
+        return record
+
+    def forget(self) -> None:
+        """Look at the store again for the next listing; called after this process wrote."""
+        with self._lock:
+            self._looked = 0.0
+
+    @contextmanager
+    def reader(self) -> Iterator[Index]:
+        """A handle for searches, for this caller alone; opened if all others are in use."""
+        try:
+            index = self._idle.get_nowait()
+        except queue.Empty:
+            index = Index.open(self.path, read_only=True)
+        try:
+            yield index
+        finally:
+            self._idle.put(index)
+
+    @contextmanager
+    def writer(self) -> Iterator[Index]:
+        """A handle that may write; the lock of the index keeps writers apart."""
+        try:
+            with Index.open(self.path) as index:
+                yield index
+        finally:
+            self.forget()
+
+    def close(self) -> None:
+        """Release memory and files."""
+        self._lister.close()
+        while not self._idle.empty():
+            self._idle.get_nowait().close()

@@ -1,0 +1,104 @@
+"""Bytes of the files of the index, and of no others, in ranges, as players ask for them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from vidkin._base.regular_files import open_regular_file
+from vidkin.errors import MediaError
+from vidkin.index import VideoRecord
+from vidkin.web.lanes import Lane
+
+__all__ = ["media_type", "open_record", "stream_file", "stream_path"]
+
+_PIECE = 256 * 1024
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+# As browsers name them; everything else is sent as bytes that no browser takes for a page.
+_TYPES = {
+    **dict.fromkeys((".mp4", ".m4v", ".mov", ".qt", ".f4v"), "video/mp4"),
+    **dict.fromkeys((".webm",), "video/webm"),
+    **dict.fromkeys((".mkv",), "video/x-matroska"),
+    **dict.fromkeys((".ogv", ".ogm"), "video/ogg"),
+    **dict.fromkeys((".jpg", ".jpeg"), "image/jpeg"),
+    **{f".{name}": f"image/{name}" for name in ("gif", "png", "webp", "bmp")},
+}
+
+
+def media_type(path: str | os.PathLike[str]) -> str:
+    """What a file is by its extension: a type of video or image, or ``application/octet-stream``."""
+    return _TYPES.get(os.path.splitext(os.fspath(path))[1].lower(), "application/octet-stream")
+
+
+def open_record(record: VideoRecord) -> BinaryIO:
+    """The file of a record, open for reading; never a file that took its place by a symbolic link.
+
+    Where a link leads to the file, it must lead to the very file that was indexed: of the same size and time.
+
+    Raises:
+        MediaError: The file is gone, is no regular file, or is another one behind a link.
+    """
+    try:
+        file = open_regular_file(record.path)
+    except (OSError, ValueError) as error:
+        cause = getattr(error, "strerror", None) or "cannot be opened"
+        raise MediaError(record.path, cause.lower(), temporary=True) from error
+    state = os.fstat(file.fileno())
+    same = (state.st_size, state.st_mtime_ns) == (record.size, record.mtime_ns)
+    if not same and os.path.realpath(record.path) != os.path.abspath(record.path):
+        file.close()
+        raise MediaError(record.path, "is a symbolic link to another file than was indexed; index it again")
+    return file
+
+
+async def stream_file(request: Request, lane: Lane, file: BinaryIO, kind: str) -> Response:
+    """A file, or the range of it that the request names (one range; several are answered with the whole).
+
+    Args:
+        request: Its ``Range`` and ``If-Range`` count.
+        lane: Reads the pieces.
+        file: Open for reading, without a buffer; closed at the end.
+        kind: Media type of the answer.
+    """
+    state = os.fstat(file.fileno())
+    size, tag = state.st_size, f'"{state.st_size:x}-{state.st_mtime_ns:x}"'
+    headers = {"Accept-Ranges": "bytes", "ETag": tag, "Cache-Control": "private, no-cache"}
+    start, end, status = 0, size, 200
+    asked = _RANGE.fullmatch(request.headers.get("range", ""))
+    if asked is not None and asked.group() != "bytes=-" and request.headers.get("if-range", tag) == tag:
+        first, last = asked.groups()
+        start = int(first) if first else max(size - int(last), 0)
+        end = min(int(last) + 1, size) if first and last else size
+        if start >= size or end <= start:
+            file.close()
+            return Response(status_code=416, headers={**headers, "Content-Range": f"bytes */{size}"})
+        status, headers["Content-Range"] = 206, f"bytes {start}-{end - 1}/{size}"
+    headers["Content-Length"] = str(end - start)
+    if request.method == "HEAD":
+        file.close()
+        return Response(status_code=status, headers=headers, media_type=kind)
+    return StreamingResponse(_pieces(lane, file, start, end), status, headers, media_type=kind)
+
+
+async def stream_path(request: Request, lane: Lane, path: Path) -> Response:
+    """A file that the server itself made."""
+    return await stream_file(
+        request, lane, await lane.run(partial(open_regular_file, path)), media_type(path)
+    )
+
+
+async def _pieces(lane: Lane, file: BinaryIO, start: int, end: int) -> AsyncIterator[bytes]:
+    with file:
+        while start < end:
+            piece = await lane.run(partial(os.pread, file.fileno(), min(_PIECE, end - start), start))
+            if not piece:
+                return  # cut off meanwhile; the player sees that bytes are missing
+            yield piece
+            start += len(piece)

@@ -1,0 +1,134 @@
+"""What every request passes before anything else: whose server it asks for, where it comes from, and its token."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import re
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["Guard"]
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(?::\d{1,5})?")
+_QUERY, _COOKIE = "token", "vidkin_token"
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Guard:
+    """Refuses requests that a browser sends for other sites, and those without the token.
+
+    A page of another site can make a browser ask a server on this machine. Its requests are known by the ``Host`` they
+    name (another name that leads here), by ``Origin`` and by ``Sec-Fetch-Site``; a link from another site may only open
+    a page.
+
+    Args:
+        app: Gets the requests that pass.
+        token: What every request must carry: as ``Authorization: Bearer``, as a cookie, or once as ``?token=`` of a
+            page, which sets the cookie. None for no token: then addresses other than loopback are refused, too.
+        hosts: Host names, besides the loopback ones, that belong to this server. With a token, addresses in numbers
+            are accepted as well: no name that leads here is among them.
+    """
+
+    def __init__(self, app: ASGIApp, *, token: str | None, hosts: frozenset[str]) -> None:
+        self.inner = app
+        self._token = token
+        self._hosts = _LOOPBACK | {host.lower() for host in hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.inner(scope, receive, send)
+        elif scope["type"] == "http":
+            refusal = self._refusal(scope)
+            await (self.inner if refusal is None else refusal)(scope, receive, _with_headers(send))
+        # Nothing here speaks any other protocol; returning without an answer closes the connection.
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if not self._is_ours(host):
+            return _refuse(
+                400,
+                f"this server does not answer for the host {host!r}; open it by the address that `vidkin serve` "
+                "prints, or start it with --host-name",
+            )
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+            return _refuse(403, f"requests of pages from {origin} are refused")
+        opens_page = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
+        if headers.get("sec-fetch-site") in ("cross-site", "same-site") and not (
+            opens_page and headers.get("sec-fetch-dest") == "document"
+        ):
+            return _refuse(403, "requests of pages from other sites are refused")
+        return None if self._token is None else self._check_token(scope, headers, self._token)
+
+    def _is_ours(self, host: str) -> bool:
+        parts = _HOST.fullmatch(host)
+        if parts is None:
+            return False
+        name = parts[1].strip("[]").lower()
+        return name in self._hosts or (self._token is not None and _is_address(name))
+
+    def _check_token(self, scope: Scope, headers: Headers, token: str) -> Response | None:
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and _equal(given, token):
+            return None
+        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        if scope["method"] == "GET" and _equal(query.pop(_QUERY, [""])[0], token):
+            # The token leaves the address at once, so that no bookmark, history or picture of the screen holds it.
+            place = scope["path"].lstrip("/")
+            rest = urlencode(query, doseq=True)
+            answer = RedirectResponse(f"/{place}{'?' if rest else ''}{rest}", 303)
+            answer.set_cookie(_COOKIE, token, httponly=True, samesite="strict", max_age=30 * 86400)
+            return answer
+        try:
+            morsel = SimpleCookie(headers.get("cookie", "")).get(_COOKIE)
+        except CookieError:
+            morsel = None
+        if morsel is not None and _equal(morsel.value, token):
+            return None
+        return _refuse(401, "the token is missing or wrong; open the address that `vidkin serve` printed")
+
+
+def _with_headers(send: Send) -> Send:
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("Cache-Control", "no-store")
+        await send(message)
+
+    return send_with_headers
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _equal(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode(), token.encode())
+
+
+def _refuse(status: int, message: str) -> Response:
+    if status == 401:
+        return PlainTextResponse(message + "\n", status, {"WWW-Authenticate": "Bearer"})
+    return JSONResponse({"detail": message}, status)

@@ -1,0 +1,174 @@
+"""Work that outlives a request: progress that every page can watch, results, and a way to stop."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from vidkin._base.plain_values import as_json
+from vidkin.errors import VidkinError
+from vidkin.rendering.text import printable
+
+__all__ = ["Job", "JobState", "JobStoppedError", "Jobs"]
+
+_logger = logging.getLogger(__name__)
+State = Literal["running", "done", "failed", "stopped"]
+# Finished jobs that are remembered, and notes of one.
+_MOST_KEPT, _MOST_NOTES = 50, 1000
+
+
+class JobStoppedError(Exception):
+    """Raised inside a job that somebody stopped, by :meth:`Job.report`."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """How far a job has come.
+
+    Attributes:
+        id: Its number.
+        kind: What it does, for example ``index``.
+        title: For people.
+        state: ``running``, ``done``, ``failed`` or ``stopped``.
+        done, total: Steps; total is 0 as long as it is not known.
+        detail: What it is at.
+        notes: Lines to keep, for example files that cannot be read, with causes.
+        result: Of a job that is done: plain values.
+        error: Of a job that failed.
+        seconds: Wall-clock time so far.
+        version: Grows with every change.
+    """
+
+    id: int
+    kind: str
+    title: str
+    state: State
+    done: int
+    total: int
+    detail: str
+    notes: tuple[str, ...]
+    result: Any
+    error: str
+    seconds: float
+    version: int
+
+
+class Job:
+    """One piece of work in a thread of its own. Its function gets this object and reports to it."""
+
+    def __init__(self, number: int, kind: str, title: str) -> None:
+        self.id, self.kind, self.title = number, kind, title
+        self._lock = threading.Lock()
+        self._began, self._ended = time.monotonic(), 0.0
+        self._state: State = "running"
+        self._steps = (0, 0)
+        self._detail = self._error = ""
+        self._notes: list[str] = []
+        self._result: Any = None
+        self._version = 0
+        self._stop = threading.Event()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is at work."""
+        return self._state == "running"
+
+    def report(self, done: int, total: int, detail: str = "") -> None:
+        """Say how far the work is; call it often.
+
+        Raises:
+            JobStoppedError: Somebody wants the work to stop.
+        """
+        with self._lock:
+            self._steps, self._detail = (done, total), printable(detail)
+            self._version += 1
+        if self._stop.is_set():
+            raise JobStoppedError(self.title)
+
+    def note(self, line: str) -> None:
+        """Keep a line for the reader."""
+        with self._lock:
+            if len(self._notes) < _MOST_NOTES:
+                self._notes.append(printable(line))
+            self._version += 1
+
+    def stop(self) -> None:
+        """Ask the work to stop at its next report."""
+        self._stop.set()
+
+    def state(self) -> JobState:
+        """How far it is."""
+        with self._lock:
+            return JobState(
+                self.id,
+                self.kind,
+                self.title,
+                self._state,
+                *self._steps,
+                self._detail,
+                tuple(self._notes),
+                self._result,
+                self._error,
+                round((self._ended or time.monotonic()) - self._began, 1),
+                self._version,
+            )
+
+    def run(self, work: Callable[[Job], object]) -> None:
+        """Do the work; what it returns is the result, and no error leaves."""
+        state: State = "done"
+        result, cause = None, ""
+        try:
+            result = as_json(work(self))
+        except JobStoppedError:
+            state = "stopped"
+        except VidkinError as error:
+            state, cause = "failed", printable(str(error))
+        # A bug ends this job, not the server; the traceback goes where the server logs.
+        except Exception as error:
+            _logger.error("%s failed", self.title, exc_info=error)
+            state, cause = "failed", printable(f"internal error: {type(error).__name__}: {error}")
+        with self._lock:
+            self._state, self._result, self._error = state, result, cause
+            self._ended = time.monotonic()
+            self._version += 1
+
+
+class Jobs:
+    """The jobs of a server; of each kind one runs at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs: dict[int, Job] = {}
+        self._numbers = itertools.count(1)
+
+    def start(self, kind: str, title: str, work: Callable[[Job], object]) -> Job | None:
+        """Begin ``work(job)``; None if a job of this kind is running already."""
+        with self._lock:
+            if any(job.kind == kind and job.is_running for job in self._jobs.values()):
+                return None
+            job = Job(next(self._numbers), kind, title)
+            self._jobs[job.id] = job
+            ended = [number for number, old in self._jobs.items() if not old.is_running]
+            for number in ended[:-_MOST_KEPT]:
+                del self._jobs[number]
+        threading.Thread(target=job.run, args=[work], name=f"vidkin {kind}", daemon=True).start()
+        return job
+
+    def get(self, number: int) -> Job | None:
+        """The job of a number."""
+        return self._jobs.get(number)
+
+    def all(self) -> list[Job]:
+        """The jobs, newest first."""
+        with self._lock:
+            return sorted(self._jobs.values(), key=lambda job: -job.id)
+
+    def stop(self) -> None:
+        """Ask all to stop: the server ends."""
+        for job in self.all():
+            job.stop()

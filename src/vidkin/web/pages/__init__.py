@@ -1,0 +1,1 @@
+"""One file a page: its addresses, and the HTTP API behind it."""

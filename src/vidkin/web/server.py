@@ -1,0 +1,109 @@
+"""Serve the app on a socket of this machine until Ctrl-C."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+
+import uvicorn
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.web.app import create_app
+from vidkin.web.settings import Settings
+
+__all__ = ["serve"]
+
+# Connections at a time: pages hold a few each; more than this is no person.
+_MOST_CONNECTIONS = 200
+_WAITING_CONNECTIONS = 128
+_SECONDS_TO_END = 3
+
+
+def serve(
+    index: str | os.PathLike[str],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8800,
+    settings: Settings | None = None,
+    on_ready: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Serve an index until the process is interrupted.
+
+    A host other than a loopback address gets a token, unless the settings have one.
+
+    Args:
+        index: Folder of the index.
+        host: Address to listen at.
+        port: Port; 0 lets the system choose one.
+        settings: Limits.
+        on_ready: Called with the address to open, token included, once connections are accepted.
+
+    Raises:
+        CollectionNotFoundError: There is no index in the folder.
+        InvalidArgumentError: The address cannot be listened at.
+    """
+    settings = settings or Settings()
+    if settings.token is None and not _is_loopback(host):
+        settings = replace(settings, token=secrets.token_urlsafe(24))
+    if not _is_loopback(host):
+        settings = replace(settings, hosts=settings.hosts | {host, socket.gethostname()})
+    app = create_app(index, settings)
+    listener = _listen(host, port)
+    port = listener.getsockname()[1]
+    name = socket.gethostname() if host in ("0.0.0.0", "::") else host
+    place = f"[{name}]" if ":" in name else name
+    address = f"http://{place}:{port}/" + (f"?token={settings.token}" if settings.token else "")
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=_SECONDS_TO_END,
+        server_header=False,
+    )
+    with listener:
+        _Server(config, lambda: on_ready(address)).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Says when it accepts connections."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_ready()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    listener = None
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_WAITING_CONNECTIONS)
+    except OSError as error:
+        if listener is not None:
+            listener.close()
+        cause = (error.strerror or str(error)).lower()
+        raise InvalidArgumentError(
+            f"cannot listen at {host}:{port} ({cause}); choose another --port, or 0 for any that is free"
+        ) from error
+    return listener

@@ -1,0 +1,125 @@
+"""What every page gets: the index, its caches, the lanes for work, jobs, and templates."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from vidkin._version import __version__
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import VideoRecord
+from vidkin.rendering.text import clock, file_size, number, printable
+from vidkin.web.cache import DiskCache
+from vidkin.web.collection import Collection
+from vidkin.web.jobs import Jobs
+from vidkin.web.lanes import Lane
+from vidkin.web.settings import Settings
+
+__all__ = ["CurrentSite", "Page", "Site", "base_name", "thumbnail_address"]
+
+CACHE_FOLDER = "web-cache"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of the app: its addresses, and its place in the navigation.
+
+    Attributes:
+        router: Its addresses.
+        title: In the navigation; empty for none.
+        path: Where the navigation leads.
+    """
+
+    router: APIRouter
+    title: str = ""
+    path: str = ""
+
+
+class Site:
+    """One server's parts, made once and used by all requests.
+
+    Attributes:
+        settings: Limits.
+        collection: The index.
+        cache: Thumbnails and previews.
+        jobs: Work that outlives a request.
+        lists: Lane for what is quick: records, files of a second.
+        pictures: Lane for thumbnails.
+        searches: Lane for searches and comparisons.
+        conversions: Lane for previews.
+        streams: Lane for reading pieces of files.
+    """
+
+    def __init__(self, index: Path, settings: Settings, pages: Sequence[Page]) -> None:
+        self.settings = settings
+        self.collection = Collection(index)
+        self.cache = DiskCache(self.collection.path / CACHE_FOLDER, most=settings.cache_bytes)
+        self.jobs = Jobs()
+        lane = partial(Lane, seconds=settings.request_seconds)
+        self.lists = lane("lists", workers=4, waiting=64)
+        self.pictures = lane("pictures", workers=4, waiting=256)
+        self.searches = lane("searches", workers=2, waiting=8)
+        self.conversions = lane("previews", workers=2, waiting=8)
+        self.streams = lane("reading files", workers=8, waiting=256)
+        self._templates = Environment(
+            loader=PackageLoader("vidkin.web"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters.update(
+            clock=clock, file_size=file_size, printable=printable, number=number, base_name=base_name
+        )
+        self._templates.globals.update(
+            version=__version__,
+            navigation=[page for page in pages if page.title],
+            index_name=base_name(os.fspath(self.collection.path)),
+            read_only=settings.read_only,
+            thumbnail_address=thumbnail_address,
+        )
+
+    def page(self, template: str, request: Request, values: Mapping[str, Any]) -> HTMLResponse:
+        """A page from ``templates/``; ``path`` in it is the address, for the navigation."""
+        text = self._templates.get_template(template).render(path=request.url.path, **values)
+        return HTMLResponse(text)
+
+    def check_writable(self) -> None:
+        """Raise InvalidArgumentError if this server only shows."""
+        if self.settings.read_only:
+            raise InvalidArgumentError("this server was started with --read-only and changes nothing")
+
+    def close(self) -> None:
+        """Stop jobs and release files."""
+        self.jobs.stop()
+        self.cache.close()
+        self.collection.close()
+
+
+def base_name(path: str) -> str:
+    """The last part of a path, as it can be shown."""
+    return printable(os.path.basename(path.rstrip(os.sep)) or path)
+
+
+def thumbnail_address(record: VideoRecord, time: float | None = None) -> str:
+    """Where the picture of a video at a time (default a third of it) is; the address changes with the file."""
+    version = record.content_hash[-12:] or f"{record.mtime_ns:x}"
+    moment = "" if time is None else f"&time={time:.2f}"
+    return f"/videos/{record.id}/thumbnail?v={version}{moment}"
+
+
+def _site_of(request: Request) -> Site:
+    site: Site = request.app.state.site
+    return site
+
+
+CurrentSite = Annotated[Site, Depends(_site_of)]
+"""The parameter of a page's function through which it gets the :class:`Site`."""

@@ -1,0 +1,98 @@
+"""The library page and its API."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.web.conftest import Connect, Library, number_of
+from tests.web.synthetic import fill
+from vidkin.errors import CollectionNotFoundError
+from vidkin.index import Index, SerialExecutor
+from vidkin.web import create_app
+
+
+def test_the_page_shows_every_video_and_what_is_broken(client: TestClient) -> None:
+    page = client.get("/").text
+    for name in ("coffee.mp4", "copy.mp4", "broken.mp4"):
+        assert f'<span class="name">{name}</span>' in page
+    assert "rocket &amp; &lt;b&gt;.mp4" in page
+    assert "<b>.mp4" not in page
+    assert "4 videos" in page
+    assert "1 broken" in page
+    assert 'aria-current="page"' in page
+
+
+def names(client: TestClient, **words: object) -> list[str]:
+    answer = client.get("/api/videos", params=words)  # type: ignore[arg-type]
+    assert answer.status_code == 200, answer.text
+    return [video["name"] for video in answer.json()["videos"]]
+
+
+def test_videos_are_searched_by_name_filtered_and_sorted(client: TestClient) -> None:
+    assert names(client, q="CO mp4 videos") == ["coffee.mp4", "copy.mp4"]
+    assert names(client, q="co nothing") == []
+    assert names(client, state="broken") == ["broken.mp4"]
+    assert names(client, state="stale") == []
+    # 12 s, 12 s, 8 s, and a broken one without length; paths decide between equals.
+    by_duration = ["coffee.mp4", "copy.mp4", "rocket & <b>.mp4", "broken.mp4"]
+    assert names(client, sort="duration") == by_duration
+    assert names(client, sort="duration", offset=1, limit=2) == by_duration[1:3]
+    sizes = [video["size"] for video in client.get("/api/videos?sort=size").json()["videos"]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert client.get("/api/videos?q=co&limit=1").json()["total"] == 2
+
+
+def test_what_is_known_of_one_video(client: TestClient) -> None:
+    coffee = client.get(f"/api/videos/{number_of(client, 'coffee.mp4')}").json()
+    assert (coffee["width"], coffee["height"], coffee["codec"]) == (192, 128, "h264")
+    assert coffee["duration"] == pytest.approx(12.0)
+    assert (coffee["status"], coffee["still"], coffee["missing"]) == ("ok", False, False)
+    broken = client.get(f"/api/videos/{number_of(client, 'broken.mp4')}").json()
+    assert broken["status"] == "broken"
+    assert broken["cause"]
+    missing = client.get("/api/videos/999999")
+    assert missing.status_code == 404
+    assert "not in the index" in missing.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "words", ["limit=0", "limit=501", "offset=-1", "sort=random", "state=odd", "limit=x"]
+)
+def test_values_out_of_range_are_refused(client: TestClient, words: str) -> None:
+    answer = client.get(f"/api/videos?{words}")
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith(words.partition("=")[0])
+
+
+def test_pages_of_the_library_lead_to_each_other(tmp_path: Path, connect: Connect) -> None:
+    fill(tmp_path / "many.vidkin", 150)
+    client = connect(tmp_path / "many.vidkin")
+    first = client.get("/?sort=duration&q=video").text
+    assert "Page 1 of 3, 150 videos" in first
+    assert 'rel="next" href="/?q=video&amp;sort=duration&amp;page=2"' in first
+    assert 'rel="prev"' not in first
+    last = client.get("/?page=3").text
+    assert last.count('class="card') == 30
+    assert 'rel="next"' not in last
+    assert "No video fits" not in client.get("/?page=9").text
+
+
+def test_an_empty_index_says_what_to_do(tmp_path: Path, connect: Connect) -> None:
+    Index.open(tmp_path / "new.vidkin", extractor="classical", create=True).close()
+    assert "The index is empty" in connect(tmp_path / "new.vidkin").get("/").text
+    with pytest.raises(CollectionNotFoundError):
+        create_app(tmp_path / "nothing.vidkin")
+
+
+def test_what_another_process_added_appears(library: Library, tmp_path: Path, connect: Connect) -> None:
+    path = tmp_path / "grows.vidkin"
+    with Index.open(path, extractor="classical", create=True) as index:
+        client = connect(path)
+        assert client.get("/api/videos").json()["total"] == 0
+        index.add(library.folder / "coffee.mp4", executor=SerialExecutor(index.worker_spec))
+    time.sleep(1.1)  # lists are at most a second old
+    assert names(client) == ["coffee.mp4"]

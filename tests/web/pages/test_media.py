@@ -1,0 +1,129 @@
+"""Thumbnails, and bytes of files of the index and of no others."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from starlette.testclient import TestClient
+
+from tests.support.videos import encode, pan
+from tests.web.conftest import Connect, Library, make_library, number_of
+from vidkin.media import thumbnail
+
+
+def test_a_thumbnail_is_the_frame_at_its_time(library: Library, client: TestClient) -> None:
+    coffee = number_of(client, "coffee.mp4")
+    answer = client.get(f"/videos/{coffee}/thumbnail", params={"time": 5.04, "side": 128})
+    assert answer.headers["content-type"] == "image/webp"
+    assert "max-age" in answer.headers["cache-control"]
+    shown = np.asarray(Image.open(io.BytesIO(answer.content))).astype(int)
+    right = thumbnail(library.folder / "coffee.mp4", 5.0, short_side=180).astype(int)
+    assert shown.shape == right.shape == (128, 192, 3)  # never larger than the video
+    assert np.abs(shown - right).mean() < 6
+    later = client.get(f"/videos/{coffee}/thumbnail?time=11.9")
+    assert later.status_code == 200
+    assert later.content != answer.content
+    assert client.get(f"/videos/{coffee}/thumbnail?time=500").content == later.content  # the end
+
+
+def test_a_video_that_cannot_be_read_has_no_thumbnail(client: TestClient) -> None:
+    answer = client.get(f"/videos/{number_of(client, 'broken.mp4')}/thumbnail")
+    assert answer.status_code == 422
+    assert "broken.mp4" in answer.json()["detail"]
+
+
+def test_the_file_comes_whole_or_in_ranges(library: Library, client: TestClient) -> None:
+    address = f"/videos/{number_of(client, 'coffee.mp4')}/file"
+    content = (library.folder / "coffee.mp4").read_bytes()
+    size = len(content)
+    whole = client.get(address)
+    assert (whole.status_code, whole.content) == (200, content)
+    assert whole.headers["content-type"] == "video/mp4"
+    assert whole.headers["accept-ranges"] == "bytes"
+    for asked, piece in (
+        ("bytes=0-99", content[:100]),
+        ("bytes=100-", content[100:]),
+        ("bytes=-50", content[-50:]),
+        ("bytes=0-", content),
+        (f"bytes=10-{size + 500}", content[10:]),
+        (f"bytes=-{size + 500}", content),
+    ):
+        part = client.get(address, headers={"Range": asked})
+        assert (part.status_code, part.content) == (206, piece), asked
+        start = content.index(piece) if len(piece) < size else 0
+        assert part.headers["content-range"] == f"bytes {start}-{start + len(piece) - 1}/{size}"
+    for wrong in ("bytes=5-2", f"bytes={size}-", "bytes=-0"):
+        refused = client.get(address, headers={"Range": wrong})
+        assert (refused.status_code, refused.headers["content-range"]) == (416, f"bytes */{size}")
+    # What is not a single range of bytes is answered with the whole.
+    for other in ("items=0-1", "bytes=0-1,5-6", "bytes=-", "bytes=a-b"):
+        assert client.get(address, headers={"Range": other}).status_code == 200
+    changed = client.get(address, headers={"Range": "bytes=0-9", "If-Range": '"other"'})
+    assert (changed.status_code, changed.content) == (200, content)
+    head = client.head(address)
+    assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", str(size))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/videos/999999/file",
+        "/videos/..%2f..%2fetc%2fpasswd/file",
+        "/videos/%2e%2e/file",
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static/..%2fapp.py",
+        "/static//etc/passwd",
+        "/../../etc/passwd",
+        "/static/js/..%5c..%5capp.py",
+    ],
+)
+def test_nothing_but_the_index_and_static_files_is_served(client: TestClient, address: str) -> None:
+    answer = client.get(address)
+    assert answer.status_code in (404, 422)
+    assert "root:" not in answer.text
+    assert "def create_app" not in answer.text
+
+
+def test_a_link_that_took_the_place_of_a_file_is_refused(tmp_path: Path, connect: Connect) -> None:
+    library = make_library(tmp_path)
+    client = connect(library.index)
+    number = number_of(client, "coffee.mp4")
+    secret = tmp_path / "secret.mp4"
+    encode(secret, pan("chelsea", 20))
+    video = library.folder / "coffee.mp4"
+    video.unlink()
+    video.symlink_to(secret)
+    for address in (f"/videos/{number}/file", f"/videos/{number}/thumbnail"):
+        answer = client.get(address)
+        assert answer.status_code == 422
+        assert "symbolic link to another file" in answer.json()["detail"]
+    # The same behind a link in the place of a folder.
+    moved = tmp_path / "moved"
+    library.folder.rename(moved)
+    (moved / "coffee.mp4").unlink()
+    encode(moved / "coffee.mp4", pan("brick", 20))
+    library.folder.symlink_to(moved)
+    assert client.get(f"/videos/{number}/file").status_code == 422
+    # A link to the very file that was indexed is as good as the file.
+    copy = number_of(client, "copy.mp4")
+    assert client.get(f"/videos/{copy}/file").content == (moved / "copy.mp4").read_bytes()
+
+
+def test_what_is_gone_or_no_file_any_more_is_said(tmp_path: Path, connect: Connect) -> None:
+    library = make_library(tmp_path)
+    client = connect(library.index)
+    coffee, copy = number_of(client, "coffee.mp4"), number_of(client, "copy.mp4")
+    (library.folder / "coffee.mp4").unlink()
+    (library.folder / "copy.mp4").unlink()
+    os.mkfifo(library.folder / "copy.mp4")
+    assert "no such file" in client.get(f"/videos/{coffee}/file").json()["detail"]
+    assert "not a regular file" in client.get(f"/videos/{copy}/file").json()["detail"]  # and does not wait
+    assert client.get(f"/videos/{copy}/thumbnail").status_code == 422
+    assert client.get(f"/api/videos/{coffee}").json()["missing"]
+    assert "file is gone" in client.get("/").text

@@ -1,0 +1,39 @@
+"""An index of many videos that exist in the index only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from vidkin.index import Entry, Index, VideoRecord, window_vectors
+from vidkin.similarity import FrameFeatures
+
+
+def fill(path: Path, count: int) -> None:
+    """Make an index with ``count`` records, ``/videos/NN/video NNNNN.mp4``, of one frame each."""
+    with Index.open(path, extractor="classical", create=True) as index:
+        for start in range(0, count, 1000):
+            index.store.append_many([_entry(number) for number in range(start, min(start + 1000, count))])
+
+
+def _entry(number: int) -> Entry:
+    generator = torch.Generator().manual_seed(number)
+    values = torch.nn.functional.normalize(torch.randn(1, 1, 1, 16, generator=generator), dim=-1)
+    features = FrameFeatures(values, torch.zeros(1, dtype=torch.float64), torch.ones(1))
+    record = VideoRecord(
+        path=f"/videos/{number % 100:02d}/video {number:05d}.mp4",
+        size=1_000_000 + 7919 * number % 5_000_000,
+        mtime_ns=number + 1,
+        content_hash=f"{number:032x}",
+        duration=float(number % 600 + 1),
+        width=1920,
+        height=1080,
+        frame_rate=25.0,
+        codec="h264",
+        frames=1,
+        sampling_rate=1.0,
+        windows=1,
+        added_at=float(number),
+    )
+    return Entry(record, features, window_vectors(features))

@@ -1,0 +1,82 @@
+"""Errors as answers, and what the app is made of."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.web.conftest import Library
+from vidkin.web.lanes import BusyError, StuckError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_errors_are_pages_for_people_and_json_for_programs(client: TestClient) -> None:
+    person = {"Accept": "text/html,application/xhtml+xml"}
+    for address in ("/nothing", "/videos/999/file", "/?page=0"):
+        page = client.get(address, headers=person)
+        assert page.status_code in (404, 422)
+        assert "<h1>Not possible</h1>" in page.text
+        assert "detail" in client.get(address).json()
+    assert "detail" in client.get("/api/videos/999", headers=person).json()
+
+
+@pytest.mark.parametrize(("error", "status"), [(BusyError("full"), 503), (StuckError("slow"), 504)])
+def test_a_server_at_its_limits_says_so(
+    library: Library, client: TestClient, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+) -> None:
+    async def refuse(self: object, work: object) -> None:
+        raise error
+
+    monkeypatch.setattr("vidkin.web.lanes.Lane.run", refuse)
+    answer = client.get("/api/videos")
+    assert (answer.status_code, answer.json()["detail"]) == (status, str(error))
+    assert ("retry-after" in answer.headers) == (status == 503)
+
+
+def test_every_address_of_the_api_is_documented(client: TestClient) -> None:
+    document = client.get("/api/openapi.json").json()
+    for path, methods in document["paths"].items():
+        for method, about in methods.items():
+            assert about["description"], f"{method} {path}"
+    assert "/videos/{video}/file" in document["paths"]
+
+
+def test_pages_need_nothing_from_elsewhere(client: TestClient) -> None:
+    web = ROOT / "src" / "vidkin" / "web"
+    texts = {
+        path: path.read_text(encoding="utf-8")
+        for folder in ("static", "templates")
+        for path in (web / folder).rglob("*.*")
+    }
+    assert len(texts) > 5
+    for path, text in texts.items():
+        for word in ("http://", "https://", "style=", "onclick=", "innerHTML"):
+            assert word not in text.replace("http://www.w3.org/2000/svg", ""), f"{path.name} has {word}"
+    for path in (path for path in texts if "static" in path.parts):
+        assert client.get(f"/static/{path.relative_to(web / 'static').as_posix()}").status_code == 200
+
+
+def test_neither_the_library_nor_the_help_loads_the_web() -> None:
+    code = (
+        "import sys, vidkin, vidkin.cli.app, vidkin.cli.web.serve; "
+        "print([name for name in ('fastapi', 'uvicorn', 'jinja2', 'vidkin.web') if name in sys.modules])"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        == "[]\n"
+    )
+
+
+def test_the_extra_has_all_that_is_imported() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extra = {line.partition(">=")[0] for line in project["optional-dependencies"]["web"]}
+    assert extra == {"fastapi", "jinja2", "uvicorn"}
+    for name in extra:
+        importlib.import_module(name)

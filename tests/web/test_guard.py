@@ -1,0 +1,92 @@
+"""Requests of other sites, of unknown hosts and without the token are refused before anything else."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.web.conftest import Connect, Library
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8800", "localhost:1234", "LOCALHOST", "[::1]:8800"])
+def test_the_names_of_this_computer_are_answered(client: TestClient, host: str) -> None:
+    assert client.get("/api/videos", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "127.0.0.1.evil.example", "192.168.1.7", "a b", "localhost:80:80", "127.0.0.1@evil", ""],
+)
+def test_other_names_are_refused(client: TestClient, host: str) -> None:
+    answer = client.get("/api/videos", headers={"Host": host})
+    assert answer.status_code == 400
+    assert "does not answer for the host" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:9999"},
+        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"},
+        {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"},
+        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"},
+    ],
+)
+def test_requests_of_other_sites_are_refused(client: TestClient, headers: dict[str, str]) -> None:
+    assert client.get("/api/videos", headers=headers).status_code == 403
+    assert client.post("/api/jobs/1/stop", headers=headers).status_code == 403
+
+
+def test_a_link_from_another_site_opens_a_page_but_no_form_does_anything(client: TestClient) -> None:
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert client.get("/", headers=link).status_code == 200
+    assert client.post("/api/jobs/1/stop", headers=link).status_code == 403
+    own = {"Origin": "http://127.0.0.1:8800", "Sec-Fetch-Site": "same-origin"}
+    assert client.post("/api/jobs/1/stop", headers=own).status_code == 404  # it passed; there is no such job
+
+
+def test_every_answer_says_what_a_browser_may_do_with_it(client: TestClient) -> None:
+    for address in ("/", "/static/base.css", "/nothing"):
+        headers = client.get(address).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "script-src 'self';" in headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert client.get("/").headers["cache-control"] == "no-store"
+
+
+def test_a_token_is_needed_where_there_is_one(library: Library, connect: Connect) -> None:
+    client = connect(library.index, token="swordfish", hosts=frozenset({"Nas.local"}))
+    for headers in (
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Cookie": "vidkin_token=wrong"},
+        {"Authorization": "swordfish"},
+    ):
+        for address in ("/", "/api/videos", "/static/base.css", "/?token=wrong"):
+            answer = client.get(address, headers=headers)
+            assert answer.status_code == 401, (headers, address)
+            assert "open the address that `vidkin serve` printed" in answer.text
+    assert client.get("/api/videos", headers={"Authorization": "Bearer swordfish"}).status_code == 200
+    # Names are known ones or addresses: a foreign name that leads here is none.
+    known = {"Authorization": "Bearer swordfish"}
+    for host, status in (("nas.local:8800", 200), ("192.168.1.7:8800", 200), ("evil.example", 400)):
+        assert client.get("/api/videos", headers={**known, "Host": host}).status_code == status
+
+
+def test_the_token_of_an_address_becomes_a_cookie_that_scripts_cannot_read(
+    library: Library, connect: Connect
+) -> None:
+    client = connect(library.index, token="swordfish")
+    answer = client.get("/?q=a%20b&token=swordfish&sort=size", follow_redirects=False)
+    assert answer.status_code == 303
+    assert answer.headers["location"] == "/?q=a+b&sort=size"
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert client.get("/api/videos").status_code == 200  # the client keeps the cookie
+    # No address leads anywhere else.
+    far = client.get("http://127.0.0.1:8800//evil.example/?token=swordfish", follow_redirects=False)
+    assert far.headers["location"] == "/evil.example/"

@@ -1,0 +1,87 @@
+"""Work that outlives a request."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.web.jobs import Job, Jobs, JobState
+
+
+def finish(job: Job) -> JobState:
+    """The last state; fails after ten seconds."""
+    for _ in range(1000):
+        if not job.is_running:
+            return job.state()
+        time.sleep(0.01)
+    raise AssertionError("the job does not end")
+
+
+def start(jobs: Jobs, work: Callable[[Job], object], kind: str = "test") -> Job:
+    job = jobs.start(kind, "A test", work)
+    assert job is not None
+    return job
+
+
+def test_progress_notes_and_the_result_can_be_seen() -> None:
+    jobs, gate = Jobs(), threading.Event()
+
+    def work(job: Job) -> object:
+        job.report(1, 3, "one\x1b[2J")
+        job.note("a line")
+        assert gate.wait(10)
+        return {"answer": (1, 2)}
+
+    job = start(jobs, work)
+    while not job.state().notes:
+        time.sleep(0.01)
+    state = job.state()
+    assert (state.state, state.done, state.total, state.detail) == ("running", 1, 3, "one�[2J")
+    assert state.notes == ("a line",)
+    # One of a kind at a time, another kind beside it.
+    assert jobs.start("test", "Again", work) is None
+    assert finish(start(jobs, lambda job: None, "other")).state == "done"
+    gate.set()
+    ended = finish(job)
+    assert (ended.state, ended.result) == ("done", {"answer": [1, 2]})
+    assert ended.version > state.version
+    assert jobs.start("test", "Again", lambda job: None) is not None
+    assert [job.id for job in jobs.all()] == [3, 2, 1]
+
+
+def test_a_failure_is_a_state_and_a_bug_does_not_end_the_server() -> None:
+    def refuse(job: Job) -> None:
+        raise InvalidArgumentError("limit must be at least 1, got 0")
+
+    jobs = Jobs()
+    refused = finish(start(jobs, refuse))
+    assert (refused.state, refused.error) == ("failed", "limit must be at least 1, got 0")
+    broken = finish(start(jobs, lambda job: 1 // 0))
+    assert broken.state == "failed"
+    assert broken.error.startswith("internal error: ZeroDivisionError")
+
+
+def test_a_job_stops_at_its_next_report() -> None:
+    def work(job: Job) -> None:
+        while True:
+            job.report(0, 0)
+            time.sleep(0.01)
+
+    jobs = Jobs()
+    job = start(jobs, work)
+    job.stop()
+    assert finish(job).state == "stopped"
+    other = start(jobs, work)
+    jobs.stop()
+    assert finish(other).state == "stopped"
+
+
+def test_old_jobs_are_forgotten() -> None:
+    jobs = Jobs()
+    for _ in range(60):
+        finish(start(jobs, lambda job: None))
+    assert len(jobs.all()) <= 52
+    assert jobs.get(1) is None
+    assert jobs.get(60) is not None

@@ -1,0 +1,94 @@
+"""Work in lanes: bounded, and nothing that is stuck stops another."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from vidkin.web.lanes import BusyError, Lane, StuckError
+
+
+def test_results_and_errors_come_back() -> None:
+    lane = Lane("test", workers=2, waiting=2, seconds=5)
+
+    async def ask() -> None:
+        assert await lane.run(lambda: threading.current_thread().name) == "vidkin test"
+        with pytest.raises(ZeroDivisionError):
+            await lane.run(lambda: 1 // 0)
+
+        def fail() -> None:
+            raise TimeoutError("of the work")
+
+        with pytest.raises(TimeoutError, match="of the work"):
+            await lane.run(fail)
+        assert await asyncio.gather(*(lane.run(lambda n=n: n * n) for n in range(4))) == [0, 1, 4, 9]
+
+    asyncio.run(ask())
+
+
+def test_too_many_are_turned_away_and_the_others_are_served() -> None:
+    lane, gate = Lane("test", workers=1, waiting=1, seconds=5), threading.Event()
+
+    async def ask() -> None:
+        first, second = (asyncio.create_task(lane.run(gate.wait)) for _ in range(2))
+        await asyncio.sleep(0.05)
+        with pytest.raises(BusyError, match="too many requests for test"):
+            await lane.run(gate.wait)
+        gate.set()
+        assert await first
+        assert await second
+        assert await lane.run(lambda: "free again") == "free again"
+
+    asyncio.run(ask())
+
+
+def test_what_is_stuck_is_given_up_and_its_place_is_taken() -> None:
+    lane, gate = Lane("test", workers=1, waiting=4, seconds=0.2), threading.Event()
+
+    async def ask() -> None:
+        began = time.monotonic()
+        with pytest.raises(StuckError, match=r"longer than 0\.2 s"):
+            await lane.run(gate.wait)
+        assert time.monotonic() - began < 2
+        # The only thread is still stuck; another one answers.
+        for number in range(3):
+            assert await lane.run(lambda n=number: n) == number
+        gate.set()
+        assert await lane.run(lambda: "and after it") == "and after it"
+
+    asyncio.run(ask())
+
+
+def test_a_call_that_never_began_is_not_made_later() -> None:
+    lane, gate, calls = Lane("test", workers=1, waiting=4, seconds=0.2), threading.Event(), []
+
+    async def ask() -> None:
+        stuck = asyncio.create_task(lane.run(gate.wait))
+        waiting = asyncio.create_task(lane.run(lambda: calls.append("late")))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        gate.set()
+        assert await stuck
+        await lane.run(lambda: None)
+
+    asyncio.run(ask())
+    assert calls == []
+
+
+def test_a_lane_that_is_broken_for_good_says_so() -> None:
+    lane, gate = Lane("test", workers=1, waiting=0, seconds=0.01), threading.Event()
+
+    async def ask() -> None:
+        for _ in range(16):
+            with pytest.raises(StuckError):
+                await lane.run(gate.wait)
+        with pytest.raises(BusyError):
+            await lane.run(lambda: None)
+        gate.set()
+
+    asyncio.run(ask())
