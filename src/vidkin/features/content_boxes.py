@@ -6,7 +6,7 @@ changes. A box is a rectangle each side of which is such a line or a border of t
 
 from __future__ import annotations
 
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 import torch
@@ -51,17 +51,17 @@ def find_content_boxes(images: NDArray[np.uint8], *, between_bars: bool = False)
     chosen = images[np.unique(np.linspace(0, len(images) - 1, _MOST_FRAMES).round().astype(int))]
     small = _small_luma(chosen, between_bars)
     across, down = _persistence(small), _persistence(small.transpose(1, 2))
+    columns, rows = _spans(_lines(across)), _spans(_lines(down))
+    sides = np.stack(
+        [_coverage(across, columns[:, end], rows) for end in (0, 1)]
+        + [_coverage(down, rows[:, end], columns).T for end in (0, 1)]
+    )
+    inner = np.isfinite(sides).sum(0)
+    least = sides.min(0)
     boxes = []
-    for (left, right), (top, bottom) in product(_spans(_lines(across)), _spans(_lines(down))):
-        sides = [
-            _coverage(across, left, top, bottom),
-            _coverage(across, right, top, bottom),
-            _coverage(down, top, left, right),
-            _coverage(down, bottom, left, right),
-        ]
-        inner = [side for side in sides if side is not None]
-        if inner and min(inner) >= _LEAST_COVERAGE:
-            boxes.append((min(inner) + 0.1 * len(inner), (left, top, right, bottom)))
+    for column, row in np.argwhere((inner > 0) & (least >= _LEAST_COVERAGE)):
+        (left, right), (top, bottom) = columns[column].tolist(), rows[row].tolist()
+        boxes.append((least[column, row] + 0.1 * inner[column, row], (left, top, right, bottom)))
     distinct = [(0, 0, _SIDE, _SIDE)]
     for _, box in sorted(boxes, reverse=True):
         if len(distinct) <= MOST_BOXES and all(overlap(box, other) < _SAME for other in distinct):
@@ -104,15 +104,22 @@ def _lines(persistence: torch.Tensor) -> list[int]:
     return sorted({0, _SIDE, *best})
 
 
-def _spans(lines: list[int]) -> list[tuple[int, int]]:
-    return [(first, last) for first, last in combinations(lines, 2) if last - first >= _SMALLEST_SIDE * _SIDE]
+def _spans(lines: list[int]) -> NDArray[np.int64]:
+    """[N, 2], first and last line of all sides that are long enough."""
+    pairs = [pair for pair in combinations(lines, 2) if pair[1] - pair[0] >= _SMALLEST_SIDE * _SIDE]
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def _coverage(persistence: torch.Tensor, line: int, start: int, stop: int) -> float | None:
-    """Mean persistence of a side; None for a border of the frame."""
-    if line in (0, _SIDE):
-        return None
-    return float(persistence[line, start:stop].mean())
+def _coverage(
+    persistence: torch.Tensor, lines: NDArray[np.int64], spans: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """[N, M], mean persistence of lines [N] along spans [M, 2]; infinite for a border of the frame."""
+    sums = functional.pad(persistence.double().cumsum(1), (1, 0)).numpy()[lines]
+    coverage: NDArray[np.float64] = (sums[:, spans[:, 1]] - sums[:, spans[:, 0]]) / (
+        spans[:, 1] - spans[:, 0]
+    )
+    coverage[(lines == 0) | (lines == _SIDE)] = np.inf
+    return coverage
 
 
 def overlap(one: tuple[float, ...], other: tuple[float, ...]) -> float:

@@ -137,7 +137,9 @@ class FrameEncoder(nn.Module):
         if self.settings.normalization == "fixed":
             images = (images - _MEAN) / _DEVIATION
         else:
-            variance, mean = torch.var_mean(images, dim=(1, 2, 3), keepdim=True, correction=0)
+            # torch.var_mean takes as long as half of the network.
+            mean = images.mean(dim=(1, 2, 3), keepdim=True)
+            variance = (images.square().mean(dim=(1, 2, 3), keepdim=True) - mean.square()).clamp(min=0)
             images = (images - mean) * (variance + _LEAST_DEVIATION**2).rsqrt()
         maps = self.blocks(self.stem(images))
         features: torch.Tensor = self.pool(maps).flatten(1)
