@@ -21,12 +21,9 @@ import argparse
 import json
 from pathlib import Path
 
+from _material import SIZES, material_parser, open_material
 from vidkin._base.plain_values import as_json
 from vidkin.experiments.copies import (
-    FULL,
-    HALVES,
-    QUICK,
-    SMALL,
     CopyStudy,
     as_page,
     as_picture_page,
@@ -38,12 +35,9 @@ from vidkin.experiments.copies import (
 
 def main() -> None:
     given = parse_arguments()
-    if given.sources:
-        recordings = find_recordings(given.sources, left_out=given.leave_out)
-    else:
-        recordings = find_recordings(given.folder, given.half, alone=False, left_out=given.leave_out)
+    recordings = open_material(given, left_out=given.leave_out)
     study = CopyStudy(
-        size={"full": FULL, "small": SMALL, "quick": QUICK}[given.size],
+        size=SIZES[given.size],
         extractors=choose_extractors(given.extractor or [], weights=given.weights, whitening=given.whitening),
         peers=given.peers,
         threads=given.threads,
@@ -68,17 +62,10 @@ def main() -> None:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    material = parser.add_mutually_exclusive_group(required=True)
-    material.add_argument("folder", type=Path, nargs="?", help="the collection that is divided in halves")
-    material.add_argument("--sources", type=Path, help="any folder of videos that show different things")
-    parser.add_argument("--half", choices=[*HALVES, "all"], default="development", help="of FOLDER")
-    parser.add_argument("--work", type=Path, required=True, help="folder of copies and indexes")
+    parser = material_parser(__doc__, work="folder of copies and indexes")
     parser.add_argument(
         "--size",
-        choices=["full", "small", "quick"],
+        choices=SIZES,
         default="full",
         help="full: 4 clips of 20 s a recording, hours; small: 2 of 9 s, half an hour; quick: 6 clips, minutes",
     )

@@ -19,8 +19,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from _material import SIZES, material_parser, open_material
 from vidkin import Index, compare
-from vidkin.experiments.copies import FULL, HALVES, QUICK, SMALL, find_recordings
 from vidkin.experiments.copies.gallery import GalleryVideo, make_copies
 from vidkin.index.duplicates.comparisons import Comparisons
 from vidkin.index.duplicates.files import content_of
@@ -46,12 +46,8 @@ class PairScores:
 
 def main() -> None:
     given = parse_arguments()
-    size = {"full": FULL, "small": SMALL, "quick": QUICK}[given.size]
-    if given.sources:
-        recordings = find_recordings(given.sources)
-    else:
-        recordings = find_recordings(given.folder, given.half, alone=False)
-    made = [video for video in make_copies(recordings, given.work, size).gallery if video.source is not None]
+    copies = make_copies(open_material(given), given.work, SIZES[given.size])
+    made = [video for video in copies.gallery if video.source is not None]
     step = max(1, len(made) // given.pairs)
     chosen = made[::step][: given.pairs]
     with Index.open(given.work / "agreement.vidkin", create=True) as index:
@@ -136,15 +132,8 @@ def _figures(spreads: list[float]) -> dict[str, float | int]:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    material = parser.add_mutually_exclusive_group(required=True)
-    material.add_argument("folder", type=Path, nargs="?", help="the collection that is divided in halves")
-    material.add_argument("--sources", type=Path, help="any folder of videos that show different things")
-    parser.add_argument("--half", choices=[*HALVES, "all"], default="development", help="of FOLDER")
-    parser.add_argument("--work", type=Path, required=True, help="folder of copies and the index")
-    parser.add_argument("--size", choices=["full", "small", "quick"], default="small", help="of the copies")
+    parser = material_parser(__doc__, work="folder of copies and the index")
+    parser.add_argument("--size", choices=SIZES, default="small", help="of the copies")
     parser.add_argument("--pairs", type=int, default=40, help="copies that are compared")
     parser.add_argument("--output", type=Path, help="write the figures as JSON")
     return parser.parse_args()

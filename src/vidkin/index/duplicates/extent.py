@@ -17,12 +17,12 @@ from vidkin.index.duplicates.files import FileRecord
 from vidkin.index.duplicates.pictures import Pictures, read_pictures
 from vidkin.similarity import Box
 
-__all__ = ["SHARPER", "WHOLE_PICTURE", "Extent", "extent_of", "find_missing_picture"]
+__all__ = ["Extent", "extent_of", "find_missing_picture"]
 
-WHOLE_PICTURE = 0.8
+_WHOLE_PICTURE = 0.8
 """Share of the content from which on a box is all of it: boxes of parts are from a coarse grid."""
 
-SHARPER = 1.3
+_SHARPER = 1.3
 """How many times the pixels of the same part a file has that is sharper."""
 
 _MOMENTS = 3
@@ -45,11 +45,17 @@ class Extent:
     @property
     def missing(self) -> str:
         """What would be lost of the picture without the first file; empty if nothing."""
-        if self.first < WHOLE_PICTURE:
+        if self.first < _WHOLE_PICTURE:
             return "shows more of the picture"
-        if self.second < WHOLE_PICTURE and self.first_pixels > SHARPER * self.second * self.second_pixels:
+        if self.second < _WHOLE_PICTURE and self.first_pixels > _SHARPER * self.second * self.second_pixels:
             return "sharper than the part that shows it"
         return ""
+
+    @property
+    def is_small_part(self) -> bool:
+        """Whether a part of the first picture shows all of the second, with clearly fewer pixels."""
+        is_part = self.first < _WHOLE_PICTURE <= self.second
+        return is_part and self.second_pixels > _SHARPER * self.first * self.first_pixels
 
 
 def extent_of(result: PairResult, first: Pictures, second: Pictures) -> Extent:
@@ -78,7 +84,7 @@ def find_missing_picture(first: FileRecord, second: FileRecord, result: PairResu
     if not result.segments:
         return ""
     best = result.segments[0]
-    if min(_area(best.query_box), _area(best.target_box)) >= WHOLE_PICTURE:
+    if min(_area(best.query_box), _area(best.target_box)) >= _WHOLE_PICTURE:
         return ""
     steps = (np.arange(_MOMENTS) + 0.5) / _MOMENTS
     sides: Sequence[tuple[FileRecord, float, float]] = (

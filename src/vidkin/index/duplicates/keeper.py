@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.comparisons import PairResult
 from vidkin.index.duplicates.detail import measure_detail, most_detailed
-from vidkin.index.duplicates.extent import SHARPER, WHOLE_PICTURE, extent_of
+from vidkin.index.duplicates.extent import Extent, extent_of
 from vidkin.index.duplicates.files import FileRecord, content_of
 from vidkin.index.duplicates.overlays import colorfulness, find_overlay
 from vidkin.index.duplicates.pictures import Pictures, read_pictures
@@ -88,6 +90,10 @@ class _Candidate:
     file: FileRecord
     pictures: Pictures
 
+    @property
+    def id(self) -> int:
+        return self.file.record.id
+
 
 def _best(
     files: Sequence[FileRecord], compare: Callable[[FileRecord, FileRecord], PairResult]
@@ -106,9 +112,15 @@ def _best(
             reasons.append(reason)
 
     if len(candidates) <= _MOST_COMPARED:
-        keep(_with_most_spare(candidates, compare), "whole picture")
+        extents = _shared_extents(candidates, compare)
+        # Those beside which the most others can go: the uncut film rather than crops of it or a split screen.
+        spare = Counter(kept for (_, kept), extent in extents.items() if not extent.missing)
+        spared = max(spare.values(), default=0)
+        keep([one for one in candidates if spare[one.id] == spared], "whole picture")
         # Beside a picture that has it in a part, and more, the film itself is sharper.
-        keep([one for one in candidates if not _is_small_part(one, candidates, compare)], "sharpest")
+        ids = {one.id for one in candidates}
+        small = {one for (one, other), extent in extents.items() if other in ids and extent.is_small_part}
+        keep([one for one in candidates if one.id not in small], "sharpest")
 
     best, reaches = most_detailed([measure_detail(one.pictures.images) for one in candidates])
     # Those with about the pixels of the most detailed one and about its detail: neither enlarged nor blurred.
@@ -147,42 +159,17 @@ def _best(
     return chosen.file, reasons[-1] if reasons else "first by name"
 
 
-def _with_most_spare(
+def _shared_extents(
     candidates: Sequence[_Candidate], compare: Callable[[FileRecord, FileRecord], PairResult]
-) -> list[_Candidate]:
-    """Those beside which the most others can go: the uncut film rather than crops of it or a split screen."""
-    spare = [
-        sum(_is_spare(other, one, compare) for other in candidates if other is not one) for one in candidates
-    ]
-    return [one for one, count in zip(candidates, spare, strict=True) if count == max(spare)]
-
-
-def _is_spare(
-    one: _Candidate, kept: _Candidate, compare: Callable[[FileRecord, FileRecord], PairResult]
-) -> bool:
-    """The other one shows all of its picture."""
-    result = compare(one.file, kept.file)
-    if not result.segments and result.score < 1:
-        return False
-    return not extent_of(result, one.pictures, kept.pictures).missing
-
-
-def _is_small_part(
-    one: _Candidate,
-    candidates: Sequence[_Candidate],
-    compare: Callable[[FileRecord, FileRecord], PairResult],
-) -> bool:
-    """A part of its picture shows all of another one, with clearly fewer pixels."""
-    extents = [
-        extent_of(compare(one.file, other.file), one.pictures, other.pictures)
-        for other in candidates
-        if other is not one
-    ]
-    return any(
-        extent.first < WHOLE_PICTURE <= extent.second
-        and extent.second_pixels > SHARPER * extent.first * extent.first_pixels
-        for extent in extents
-    )
+) -> dict[tuple[int, int], Extent]:
+    """What each two files share of their content, by their ids; pairs that share nothing are left out."""
+    extents = {}
+    for one, other in permutations(candidates, 2):
+        result = compare(one.file, other.file)
+        if result.segments or result.score >= 1:
+            ids = one.id, other.id
+            extents[ids] = extent_of(result, one.pictures, other.pictures)
+    return extents
 
 
 def _candidates(

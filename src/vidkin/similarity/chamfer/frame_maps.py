@@ -142,14 +142,70 @@ class _Options:
     block_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """A few target frames [bt, Rt, D], their mask, and where they stand among all target frames."""
+# What _block_similarity takes but for memory: a part of the query, a few target frames, their masks, and the options.
+_Pair = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor | None, _Options]
 
-    start: int
-    stop: int
-    values: torch.Tensor
-    mask: torch.Tensor | None
+
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """A query and targets, cut into blocks of at most so many frames of each."""
+
+    query: torch.Tensor
+    targets: Sequence[torch.Tensor]
+    query_mask: torch.Tensor | None
+    target_masks: Sequence[torch.Tensor] | None
+    options: _Options
+    query_frames: int
+    target_frames: int
+
+    @property
+    def total(self) -> int:
+        """Frames of all targets."""
+        return sum(target.shape[0] for target in self.targets)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether one block holds everything."""
+        return self.query.shape[0] <= self.query_frames and self.total <= self.target_frames
+
+    def pairs(self) -> Iterator[tuple[tuple[slice, slice], _Pair]]:
+        """Each block, with its rows and columns in the map; all blocks of some rows follow each other."""
+        precision = self.options.precision or self.query.dtype
+        for start in range(0, self.query.shape[0], self.query_frames):
+            rows = slice(start, start + self.query_frames)
+            part = self.query[rows].to(precision)
+            if self.options.symmetric:
+                # [Rq, bq, D]: the other direction will reduce over query regions, too.
+                part = part.transpose(0, 1).contiguous()
+            valid = None if self.query_mask is None else self.query_mask[rows]
+            first = 0
+            for values, mask in self._target_blocks():
+                columns = slice(first, first + values.shape[0])
+                yield (rows, columns), (part, values.to(precision), valid, mask, self.options)
+                first = columns.stop
+
+    def _target_blocks(self) -> Iterator[tuple[torch.Tensor, torch.Tensor | None]]:
+        """Cut the line of all target frames into blocks [bt, Rt, D], each with its mask.
+
+        A block inside one target is a view of it. Only short targets are joined, as joining copies them.
+        """
+        held: list[torch.Tensor] = []
+        held_masks: list[torch.Tensor] = []
+        size = 0
+        for number, target in enumerate(self.targets):
+            position = 0
+            while position < target.shape[0]:
+                taken = min(self.target_frames - size, target.shape[0] - position)
+                held.append(target[position : position + taken])
+                if self.target_masks is not None:
+                    held_masks.append(self.target_masks[number][position : position + taken])
+                position, size = position + taken, size + taken
+                is_full = size == self.target_frames
+                if is_full or (position == target.shape[0] and size >= self.target_frames / _SMALLEST_BLOCK):
+                    yield _join(held), _join(held_masks) if held_masks else None
+                    held, held_masks, size = [], [], 0
+        if held:
+            yield _join(held), _join(held_masks) if held_masks else None
 
 
 def _similarity_map(
@@ -168,73 +224,38 @@ def _similarity_map(
             raise InvalidArgumentError(
                 f"{name} must have {targets[0].shape[1]} regions a frame like those before it, got {target.shape[1]}"
             )
-    with_gradient = torch.is_grad_enabled() and any(item.requires_grad for item in (query, *targets))
-    if with_gradient:
-        return _map_with_gradient(query, targets, query_mask, target_masks, options)
-    with torch.no_grad():
-        return _map_without_gradient(query, targets, query_mask, target_masks, options)
+    blocks = _Blocks(
+        query, targets, query_mask, target_masks, options, *_block_frames(query, targets, options)
+    )
+    if not (torch.is_grad_enabled() and any(item.requires_grad for item in (query, *targets))):
+        with torch.no_grad():
+            return _map_without_gradient(blocks)
+    stripes: list[list[torch.Tensor]] = []
+    for (_, columns), pair in blocks.pairs():
+        if columns.start == 0:
+            stripes.append([])
+        if blocks.is_single:
+            stripes[-1].append(_block_similarity(*pair))
+        else:
+            # Held products would add up to the whole [Tq, Rq, Rt, Tt]; computing them twice does not.
+            again = checkpoint(_block_similarity, *pair, use_reentrant=False, preserve_rng_state=False)
+            stripes[-1].append(again)
+    return torch.cat([torch.cat(stripe).T for stripe in stripes])
 
 
-def _map_without_gradient(
-    query: torch.Tensor,
-    targets: Sequence[torch.Tensor],
-    query_mask: torch.Tensor | None,
-    target_masks: Sequence[torch.Tensor] | None,
-    options: _Options,
-) -> torch.Tensor:
-    precision = options.precision or query.dtype
-    query_frames, target_frames = _block_frames(query, targets, options)
-    total = sum(target.shape[0] for target in targets)
-    if len(targets) == 1 and query.shape[0] <= query_frames and total <= target_frames:
-        (block,) = _target_blocks(targets, target_masks, target_frames)
-        part = _query_part(query, precision, options)
-        return _block_similarity(
-            part, block.values.to(precision), query_mask, block.mask, options
-        ).T.contiguous()
+def _map_without_gradient(blocks: _Blocks) -> torch.Tensor:
+    if blocks.is_single and len(blocks.targets) == 1:
+        ((_, pair),) = blocks.pairs()
+        return _block_similarity(*pair).T.contiguous()
+    query, precision = blocks.query, blocks.options.precision or blocks.query.dtype
     kind = torch.float64 if precision == torch.float64 else torch.float32
-    result = torch.empty(query.shape[0], total, dtype=kind, device=query.device)
-    rows, columns = target_frames * targets[0].shape[1], query_frames * query.shape[1]
-    scratch = torch.empty(rows * columns, dtype=precision, device=query.device)
-    for start in range(0, query.shape[0], query_frames):
-        stop = min(start + query_frames, query.shape[0])
-        part = _query_part(query[start:stop], precision, options)
-        valid = None if query_mask is None else query_mask[start:stop]
-        for block in _target_blocks(targets, target_masks, target_frames):
-            size = block.values.shape[:2].numel() * part.shape[:2].numel()
-            similarity = _block_similarity(
-                part, block.values.to(precision), valid, block.mask, options, scratch[:size]
-            )
-            result[start:stop, block.start : block.stop] = similarity.T
+    result = torch.empty(query.shape[0], blocks.total, dtype=kind, device=query.device)
+    largest = blocks.query_frames * query.shape[1] * blocks.target_frames * blocks.targets[0].shape[1]
+    scratch = torch.empty(largest, dtype=precision, device=query.device)
+    for place, pair in blocks.pairs():
+        size = pair[0].shape[:2].numel() * pair[1].shape[:2].numel()
+        result[place] = _block_similarity(*pair, scratch[:size]).T
     return result
-
-
-def _map_with_gradient(
-    query: torch.Tensor,
-    targets: Sequence[torch.Tensor],
-    query_mask: torch.Tensor | None,
-    target_masks: Sequence[torch.Tensor] | None,
-    options: _Options,
-) -> torch.Tensor:
-    precision = options.precision or query.dtype
-    query_frames, target_frames = _block_frames(query, targets, options)
-    total = sum(target.shape[0] for target in targets)
-    single = query.shape[0] <= query_frames and total <= target_frames
-    stripes = []
-    for start in range(0, query.shape[0], query_frames):
-        stop = start + query_frames
-        part = _query_part(query[start:stop], precision, options)
-        valid = None if query_mask is None else query_mask[start:stop]
-        pieces = []
-        for block in _target_blocks(targets, target_masks, target_frames):
-            given = (part, block.values.to(precision), valid, block.mask, options)
-            if single:
-                pieces.append(_block_similarity(*given))
-            else:
-                # Held products would add up to the whole [Tq, Rq, Rt, Tt]; computing them twice does not.
-                again = checkpoint(_block_similarity, *given, use_reentrant=False, preserve_rng_state=False)
-                pieces.append(again)
-        stripes.append(torch.cat(pieces).T)
-    return torch.cat(stripes)
 
 
 def _block_similarity(
@@ -245,7 +266,7 @@ def _block_similarity(
     options: _Options,
     scratch: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """[bt, bq] from a query part as _query_part makes it and target frames [bt, Rt, D].
+    """[bt, bq] from a part of the query and target frames [bt, Rt, D], as _Blocks.pairs() yields them.
 
     Target frames are the rows and query frames the columns of the product [bt, Rt, bq, Rq] (symmetric: [bt, Rt,
     Rq, bq]): the costly reductions over regions run over whole contiguous lines, and no target is copied or
@@ -273,12 +294,6 @@ def _block_similarity(
     return (forward + backward) / 2
 
 
-def _query_part(query: torch.Tensor, precision: torch.dtype, options: _Options) -> torch.Tensor:
-    """[bq, Rq, D] as it is, or [Rq, bq, D] where the other direction will reduce over query regions too."""
-    query = query.to(precision)
-    return query.transpose(0, 1).contiguous() if options.symmetric else query
-
-
 def _block_frames(query: torch.Tensor, targets: Sequence[torch.Tensor], options: _Options) -> tuple[int, int]:
     """How many query and target frames make a block: near square, as even as the query length allows."""
     limit = options.block_bytes
@@ -292,29 +307,6 @@ def _block_frames(query: torch.Tensor, targets: Sequence[torch.Tensor], options:
     target_frames = max(1, elements // (query_frames * query.shape[1] * targets[0].shape[1]))
     total = sum(target.shape[0] for target in targets)
     return query_frames, math.ceil(total / math.ceil(total / target_frames))
-
-
-def _target_blocks(
-    targets: Sequence[torch.Tensor], masks: Sequence[torch.Tensor] | None, frames: int
-) -> Iterator[_Block]:
-    """Cut the line of all target frames into blocks of at most ``frames``.
-
-    A block inside one target is a view of it. Only short targets are joined, as joining copies them.
-    """
-    start, held, held_masks, size = 0, [], [], 0
-    for number, target in enumerate(targets):
-        position = 0
-        while position < target.shape[0]:
-            taken = min(frames - size, target.shape[0] - position)
-            held.append(target[position : position + taken])
-            if masks is not None:
-                held_masks.append(masks[number][position : position + taken])
-            position, size = position + taken, size + taken
-            if size == frames or (position == target.shape[0] and size >= frames / _SMALLEST_BLOCK):
-                yield _Block(start, start + size, _join(held), _join(held_masks) if held_masks else None)
-                start, held, held_masks, size = start + size, [], [], 0
-    if held:
-        yield _Block(start, start + size, _join(held), _join(held_masks) if held_masks else None)
 
 
 def _join(parts: list[torch.Tensor]) -> torch.Tensor:
