@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["describe_settings"]
@@ -27,7 +27,13 @@ def describe_settings(source: Callable[..., Any]) -> dict[str, str]:
     """
     texts: dict[str, str] = {}
     names: list[str] = []
-    for line in _listed_lines(inspect.getdoc(source) or ""):
+    is_listed = False
+    for written in (inspect.getdoc(source) or "").splitlines():
+        if written and not written.startswith(" "):
+            is_listed = written in _SECTIONS
+        if not is_listed or not written.startswith(" "):
+            continue
+        line = written.removeprefix("    ")
         entry = _ENTRY.fullmatch(line)
         if entry is not None:
             names = entry[1].split(", ")
@@ -37,13 +43,3 @@ def describe_settings(source: Callable[..., Any]) -> dict[str, str]:
     # A reference is called by its last name.
     plain = {name: re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text) for name, text in texts.items()}
     return {name: text.replace("``", "`") for name, text in plain.items()}
-
-
-def _listed_lines(doc: str) -> Iterator[str]:
-    """Lines below the headings that list names, without their indentation."""
-    inside = False
-    for line in doc.splitlines():
-        if line and not line.startswith(" "):
-            inside = line in _SECTIONS
-        elif inside and line:
-            yield line.removeprefix("    ")

@@ -150,10 +150,7 @@ def _torchvision() -> str:
 def _timm() -> str:
     from vidkin.features import import_timm
 
-    return f"{import_timm().__version__}; {_hub()}"
-
-
-def _hub() -> str:
+    version = import_timm().__version__
     home = os.environ.get("HF_HUB_CACHE") or os.path.join(
         os.environ.get("HF_HOME", os.path.expanduser("~/.cache/huggingface")), "hub"
     )
@@ -162,8 +159,8 @@ def _hub() -> str:
     except OSError:
         models = []
     if not models:
-        return "no weights cached; without a network connection use --weights FILE"
-    return "weights cached: " + ", ".join(name.removeprefix("models--timm--") for name in models)
+        return f"{version}; no weights cached; without a network connection use --weights FILE"
+    return f"{version}; weights cached: " + ", ".join(name.removeprefix("models--timm--") for name in models)
 
 
 def _photographs() -> str:

@@ -1,11 +1,9 @@
-"""What makes a run resumable: checkpoints, random states, and Ctrl-C between two steps."""
+"""What makes a run resumable: checkpoints and random states."""
 
 from __future__ import annotations
 
 import json
 import random
-import signal
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,6 @@ import torch
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.randomness import random_state, restore_random_state, seeded
 from vidkin.models.resume.checkpoint import Checkpoint, load_optimizer, optimizer_tensors
-from vidkin.models.resume.interrupt import deferred_interrupt
 
 
 class TestCheckpoint:
@@ -89,27 +86,3 @@ class TestRandomness:
         assert self.drawn() == expected
         with seeded(3):
             assert self.drawn() == first
-
-
-class TestInterrupt:
-    def test_the_first_is_values_and_the_second_interrupts(self) -> None:
-        before = signal.getsignal(signal.SIGINT)
-        with deferred_interrupt() as interrupt:
-            assert not interrupt
-            signal.raise_signal(signal.SIGINT)
-            assert interrupt
-            with pytest.raises(KeyboardInterrupt):
-                signal.raise_signal(signal.SIGINT)
-        assert signal.getsignal(signal.SIGINT) is before
-
-    def test_outside_the_main_thread_it_stays_away(self) -> None:
-        found: list[bool] = []
-
-        def work() -> None:
-            with deferred_interrupt() as interrupt:
-                found.append(bool(interrupt))
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-        assert found == [False]

@@ -63,7 +63,7 @@ def lay_out(
     """
     count = len(columns)
     naturals = [
-        max([cell_len(heading), *(_width(row[place]) for row in rows)])
+        max([cell_len(heading), *(cell_len(line) for row in rows for line in row[place].plain.split("\n"))])
         for place, (heading, _) in enumerate(columns)
     ]
     paths = {place for place in range(count) if any(isinstance(row[place], PathText) for row in rows)}
@@ -120,7 +120,3 @@ def _fitted(cell: Text, width: int | None) -> Text:
     return Text(
         "\n".join(shorten(line, width) for line in cell.plain.split("\n")), style=cell.style, overflow="fold"
     )
-
-
-def _width(cell: Text) -> int:
-    return max(cell_len(line) for line in cell.plain.split("\n"))

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -187,7 +187,8 @@ def fill(
 
 def print_report(report: IngestReport) -> None:
     """Print the counts, and every broken file with its cause."""
-    counts = [(name, len(files)) for name, files in _outcomes(report)]
+    kinds = ("added", "unchanged", "moved", "broken", "removed")
+    counts = [(kind, len(getattr(report, kind))) for kind in kinds]
     table(None, [(name, "right") for name, _ in counts], [[f"{count:,}" for _, count in counts]])
     if report.broken:
         columns = [("broken", "left"), ("cause", "left")]
@@ -210,7 +211,3 @@ def _print_left_out(report: IngestReport, *, list_skipped: bool) -> None:
     if links:
         text = "1 link to a folder was" if links == 1 else f"{links:,} links to folders were"
         note(f"{text} not followed; --follow-links follows {'it' if links == 1 else 'them'}.")
-
-
-def _outcomes(report: IngestReport) -> list[tuple[str, Sequence[Any]]]:
-    return [(name, getattr(report, name)) for name in ("added", "unchanged", "moved", "broken", "removed")]

@@ -50,11 +50,18 @@ class ShotPrinter:
         """Print a video, or keep it for the end."""
         self._count += 1
         if self._form is OutputFormat.JSON:
-            self._described.append(_as_json(detection, exported))
+            files = {
+                "files": as_json(dict(exported.files)),
+                "thumbnails": as_json(exported.thumbnails),
+                "split": as_json(exported.split),
+            }
+            self._described.append(detection.to_dict() | files)
         elif self._csv_to_output or self._form is OutputFormat.TSV:
             self._table.add(detection)
         elif self._form is OutputFormat.PLAIN:
-            _print_plain(detection, self._limit)
+            for place, shot in enumerate(detection.shots[: self._limit], start=1):
+                times = f"{_precise(shot.start)} - {_precise(shot.end)}"
+                say(Text(f"{place:>3}  {times:<19}  {shot.kind:<8}  ").append_text(path_text(detection.path)))
         else:
             _print_shots(detection, exported, self._limit)
             if self._are_several:
@@ -74,23 +81,6 @@ class ShotPrinter:
                 self._table.write_to(file)
         elif csv_file is not None:
             say(path_text(csv_file).append(f": the shots of {number(self._count, 'video')}"))
-
-
-def _as_json(detection: ShotDetection, exported: ExportedShots) -> dict[str, Any]:
-    """The shots of a video and the files made of them as plain values."""
-    return {
-        **detection.to_dict(),
-        "files": as_json(dict(exported.files)),
-        "thumbnails": as_json(exported.thumbnails),
-        "split": as_json(exported.split),
-    }
-
-
-def _print_plain(detection: ShotDetection, limit: int | None) -> None:
-    """Print the shots of a video, at most ``limit``, one a line: number, times, how it is cut in, name of the file."""
-    for place, shot in enumerate(detection.shots[:limit], start=1):
-        times = f"{_precise(shot.start)} - {_precise(shot.end)}"
-        say(Text(f"{place:>3}  {times:<19}  {shot.kind:<8}  ").append_text(path_text(detection.path)))
 
 
 def _print_shots(detection: ShotDetection, exported: ExportedShots, limit: int | None) -> None:

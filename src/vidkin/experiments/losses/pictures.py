@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-
-from vidkin.experiments.losses.study import LossFigures, LossReport
+from vidkin.experiments.losses.study import LossReport
 from vidkin.rendering.figures import new_figure, require_picture_name, set_text, write_figure
 
 __all__ = ["draw_losses"]
@@ -37,20 +35,17 @@ def draw_losses(report: LossReport, path: str | os.PathLike[str]) -> None:
             axis.set_xticks([])
             axis.set_yticks([])
         set_text(axes[row][0].set_ylabel("", fontsize=7), run.method)
-        _draw_scores(axes[row][2], run)
+        scores = axes[row][2]
+        boxes = [_box(run.negatives), _box(run.positives)]
+        scores.bxp(boxes, orientation="horizontal", showfliers=False, widths=0.6)
+        scores.set_xlim(0, 1)
+        scores.set_yticks([])
+        scores.tick_params(labelsize=7)
     for column, title in enumerate(
         ("same stretch", "other video", "scores: same stretch above, other videos below")
     ):
         axes[0][column].set_title(title, fontsize=8)
     write_figure(figure, path)
-
-
-def _draw_scores(axis: Axes, run: LossFigures) -> None:
-    boxes = [_box(run.negatives), _box(run.positives)]
-    axis.bxp(boxes, orientation="horizontal", showfliers=False, widths=0.6)
-    axis.set_xlim(0, 1)
-    axis.set_yticks([])
-    axis.tick_params(labelsize=7)
 
 
 def _box(quantiles: Sequence[float]) -> dict[str, float]:

@@ -141,8 +141,14 @@ def media_error(name: str, error: av.error.FFmpegError) -> MediaError:
     try:
         if isinstance(error, av.error.InvalidDataError | av.error.EOFError):
             return MediaError(name, f"{_diagnose(name)} ({reason})")
-        if isinstance(error, av.error.ArgumentError) and _lists_files(name):
-            return MediaError(name, "this is a list of other files, not a video; name the videos themselves")
+        if isinstance(error, av.error.ArgumentError):
+            # FFmpeg was not allowed to read it: perhaps a playlist, or one of several parts.
+            with open_regular_file(name) as file:
+                head = file.read(_HEAD)
+            if _is_text(head) or head.startswith(b"MLVI") or name.lower().endswith(_SEPARATE_PLANES):
+                return MediaError(
+                    name, "this is a list of other files, not a video; name the videos themselves"
+                )
     except OSError as problem:
         cause = f"the file cannot be read ({_reason(problem)})"
         return MediaError(name, cause, temporary=_is_temporary(problem))
@@ -201,13 +207,6 @@ def _diagnose(name: str) -> str:
     if _is_text(head):
         return "this is text, not video"
     return "this is not a video, or it is damaged"
-
-
-def _lists_files(name: str) -> bool:
-    """Whether a file that FFmpeg was not allowed to read is a playlist, or one of several parts."""
-    with open_regular_file(name) as file:
-        head = file.read(_HEAD)
-    return _is_text(head) or head.startswith(b"MLVI") or name.lower().endswith(_SEPARATE_PLANES)
 
 
 def _is_text(head: bytes) -> bool:

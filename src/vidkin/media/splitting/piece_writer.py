@@ -146,19 +146,16 @@ class PieceWriter:
     def _new_encoder(self, output: OutputContainer) -> PictureEncoder:
         stored, is_mixed = self._stored, self._is_mixed
         wants_sets = FormatFlags.global_header in FormatFlags(output.format.flags) and self._codec is None
+        profile = stored.profile if is_mixed and stored is not None else None
         return PictureEncoder(
             self._main,
             self._quality,
             self._tick,
             has_global_sets=self._sets is not None if is_mixed else wants_sets,
-            profile=stored.profile if is_mixed and stored is not None else None,
+            profile=profile,
             number=stored.number if is_mixed and stored is not None else None,
-            depth=min(2, self._main.codec_context.reorder_depth) if is_mixed and self._has_units else 0,
+            depth=0 if profile is None else min(2, self._main.codec_context.reorder_depth),
         )
-
-    @property
-    def _has_units(self) -> bool:
-        return self._stored is not None and self._stored.profile is not None
 
     @property
     def _sets(self) -> ParameterSets | None:

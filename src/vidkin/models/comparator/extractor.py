@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from vidkin._base.names import Name, parse_name
+from vidkin._base.names import parse_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import (
     ClipExtractor,
@@ -20,7 +20,6 @@ from vidkin.features import (
     open_extractor,
 )
 from vidkin.models.comparator.comparator import Comparator
-from vidkin.models.comparator.config import ComparatorConfig
 from vidkin.models.comparator.folder import comparator_digest, load_comparator, read_comparator_info
 from vidkin.similarity import FrameFeatures, LearnedScorer
 
@@ -144,14 +143,11 @@ def open_comparator_extractor(name: str, *, device: str = "auto") -> ComparatorE
             f"{folder}: extractor must not be the folder of a trained model, got {info.config.extractor!r}"
         )
     comparator = load_comparator(folder)
-    comparator.config = _with_settings(comparator.config, parsed)
+    settings = parsed.typed_settings(_SETTINGS)
+    if settings:
+        # What unrelated videos score depends on the shares.
+        comparator.config = replace(comparator.config, **settings, unrelated=None)
     extractor = open_extractor(
         info.config.extractor, weights=info.weights, whitening=info.whitening, device=device
     )
     return ComparatorExtractor(comparator, extractor, name=name)
-
-
-def _with_settings(config: ComparatorConfig, name: Name) -> ComparatorConfig:
-    settings = name.typed_settings(_SETTINGS)
-    # What unrelated videos score depends on the shares.
-    return replace(config, **settings, unrelated=None) if settings else config

@@ -191,7 +191,17 @@ def best_run(evidence: EvidenceMap, trace: Trace, *, longest_gap: float = math.i
     run = Run(trace, int(first), int(last), total)
     if longest_gap == math.inf:
         return run
-    return _best_piece(run, values[run.first : run.last + 1].tolist(), longest_gap)
+    best, best_first, best_last = 0.0, run.first, run.last
+    sum_so_far, peak, begin = 0.0, 0.0, run.first
+    for position, value in enumerate(values[run.first : run.last + 1].tolist(), start=run.first):
+        if sum_so_far <= 0.0 or peak - sum_so_far > longest_gap:
+            sum_so_far, peak, begin = 0.0, 0.0, position
+        sum_so_far += value
+        if sum_so_far > peak:
+            peak = sum_so_far
+            if peak > best:
+                best, best_first, best_last = peak, begin, position
+    return Run(trace, best_first, best_last, best)
 
 
 def best_runs(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -235,20 +245,6 @@ def check_times(name: str, times: torch.Tensor, length: int) -> torch.Tensor:
     if not all(map(math.isfinite, ends)) or not bool((result[1:] > result[:-1]).all()):
         raise InvalidArgumentError(f"{name} must be finite and increasing")
     return result
-
-
-def _best_piece(run: Run, values: list[float], longest_gap: float) -> Run:
-    best, best_first, best_last = 0.0, 0, 0
-    total, peak, first, last = 0.0, 0.0, 0, 0
-    for position, value in enumerate(values):
-        if total <= 0.0 or peak - total > longest_gap:
-            total, peak, first = 0.0, 0.0, position
-        total += value
-        if total > peak:
-            peak, last = total, position
-            if peak > best:
-                best, best_first, best_last = peak, first, last
-    return Run(run.trace, run.first + best_first, run.first + best_last, best)
 
 
 def _clear_beside(

@@ -23,7 +23,7 @@ from vidkin.models.comparator.folder import EXTRACTOR_WEIGHTS_FILE, save_compara
 from vidkin.models.frame_extractor import load_frame_encoder, save_frame_encoder
 from vidkin.training.clips.data import ClipData
 from vidkin.training.clips.objective import ComparatorObjective
-from vidkin.training.clips.settings import ClipSettings, clip_settings
+from vidkin.training.clips.settings import clip_settings
 from vidkin.training.clips.squares import read_squares
 from vidkin.training.clips.stored import store_views, teacher_vectors
 from vidkin.training.clips.views import ViewMaker
@@ -66,9 +66,11 @@ def prepare_comparator(
             on_video=on_item,
         )
     if objective.needs_teacher:
+        name, weights = data.maker.settings.teacher, data.maker.settings.teacher_weights or None
+        teacher = open_extractor(name, weights=weights, device=device.type) if name else extractor
         data.teacher = teacher_vectors(
             data.maker.videos,
-            _open_teacher(data.maker.settings, extractor, device),
+            teacher,
             cache=None if cache is None else cache / "teacher",
             on_video=on_item,
         )
@@ -167,13 +169,6 @@ def fit_recipe(recipe: Recipe, data: ClipData) -> tuple[Recipe, tuple[str, ...]]
         )
         recipe = replace(recipe, schedule=replace(recipe.schedule, pairs=count))
     return recipe, tuple(notes)
-
-
-def _open_teacher(settings: ClipSettings, extractor: FrameExtractor, device: torch.device) -> FrameExtractor:
-    if not settings.teacher:
-        return extractor
-    weights = settings.teacher_weights or None
-    return open_extractor(settings.teacher, weights=weights, device=device.type)
 
 
 def _store(

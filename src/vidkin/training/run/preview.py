@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,12 +114,16 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
     check_drawable(train, draws)
     config = recipe.config(classes=max(2, len(labelled.subcategories())))
     model = build_model(config, weights=recipe.weights or None, seed=recipe.schedule.seed)
+    counts = Counter((item.category, item.subcategory, item.split) for item in labelled.items)
     return RecipePreview(
         recipe=recipe,
         name=labelled.name,
         kind=labelled.kind,
         splits=labelled.split_counts(),
-        labels=_count_labels(labelled),
+        labels=tuple(
+            LabelCount(*label, *(counts[(*label, split)] for split in ("train", "validation", "test")))
+            for label in sorted({(item.category, item.subcategory) for item in labelled.items})
+        ),
         notes=division.notes,
         parameters=sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
         dimension=model.dimension,
@@ -203,14 +206,6 @@ def _preview_pairs(recipe: Recipe, on_item: OnItem | None) -> RecipePreview:
     )
 
 
-def _count_labels(labelled: LabelledSet) -> tuple[LabelCount, ...]:
-    counts = Counter((item.category, item.subcategory, item.split) for item in labelled.items)
-    return tuple(
-        LabelCount(*label, *(counts[(*label, split)] for split in ("train", "validation", "test")))
-        for label in sorted({(item.category, item.subcategory) for item in labelled.items})
-    )
-
-
 def _read_batch(
     recipe: Recipe, train: LabelledSet, draw: Draw, config: EncoderConfig, on_item: OnItem | None
 ) -> FirstBatch:
@@ -243,14 +238,10 @@ def _read_batch(
             on_item(done, len(unique))
     images = np.stack([rows[place] for place in drawn])
     if recipe.data.augmentation:
-        images = _augmented(images, recipe.data.augmentation, schedule.seed)
+        # As the first step changes them.
+        generator = torch.Generator().manual_seed(schedule.seed * 1_000_003)
+        inputs = torch.from_numpy(images).movedim(-1, -3).float() / 255
+        changed = augment(inputs, recipe.data.augmentation, generator)
+        images = (changed * 255).round().clamp(0, 255).to(torch.uint8).movedim(-3, -1).numpy()
     items = tuple(train.items[place] for place in drawn)
     return FirstBatch(images, items, _MEMBERS.get(draw, ()), tuple(broken))
-
-
-def _augmented(images: NDArray[np.uint8], names: Sequence[str], seed: int) -> NDArray[np.uint8]:
-    """The images as the augmentation of the first step changes them."""
-    generator = torch.Generator().manual_seed(seed * 1_000_003)
-    inputs = torch.from_numpy(images).movedim(-1, -3).float() / 255
-    changed = augment(inputs, names, generator)
-    return (changed * 255).round().clamp(0, 255).to(torch.uint8).movedim(-3, -1).numpy()

@@ -64,10 +64,6 @@ def _equalize(clip: torch.Tensor, strength: float) -> torch.Tensor:
     return result
 
 
-def _solarize(clip: torch.Tensor, strength: float) -> torch.Tensor:
-    return torch.where(clip < 1.0 - abs(strength), clip, 1.0 - clip)
-
-
 def _posterize(clip: torch.Tensor, strength: float) -> torch.Tensor:
     steps = float(2 ** (8 - round(4 * abs(strength))) - 1)
     return (clip * steps).round() / steps
@@ -105,7 +101,7 @@ OPERATIONS: Mapping[str, Callable[[torch.Tensor, float], torch.Tensor]] = {
     "autocontrast": _autocontrast,
     "equalize": _equalize,
     "rotate": _rotate,
-    "solarize": _solarize,
+    "solarize": lambda clip, strength: torch.where(clip < 1.0 - abs(strength), clip, 1.0 - clip),
     "color": lambda clip, strength: _toward(clip, luminance(clip).expand_as(clip), strength),
     "posterize": _posterize,
     "contrast": lambda clip, strength: _toward(clip, luminance(clip).mean().expand_as(clip), strength),

@@ -161,7 +161,9 @@ class _FilmComposer:
                 self._joins.append(Join(kind, begin, begin))
             # A dissolve or a wipe shows how the shot before it goes on, with all that disturbs it.
             mixed = kinds[place + 1 : place + 2] in (["dissolve"], ["wipe"])
-            shot = self._shot(following, length + (_LONGEST if mixed else 0))
+            shot = following.pictures(0, length + (_LONGEST if mixed else 0))
+            for name in following.lasting:
+                shot = disturb(shot, name, self._random)
             if kind == "fade":
                 self._fade(shots[-1], shot[:length], begin)
             elif kind in GRADUAL_JOINS:
@@ -242,13 +244,6 @@ class _FilmComposer:
         one, two = (picture[rows, columns] - picture.mean() for picture in (before, after))
         norm = np.sqrt((one * one).sum() * (two * two).sum())
         return 1.0 - float((one * two).sum() / norm) if norm > 1e-3 else 0.0
-
-    def _shot(self, view: _View, length: int) -> Pictures:
-        """Its frames, with what disturbs them."""
-        pictures = view.pictures(0, length)
-        for name in view.lasting:
-            pictures = disturb(pictures, name, self._random)
-        return pictures
 
     def _mix(self, kind: str, going: Pictures, shot: Pictures, begin: int) -> None:
         """A dissolve or a wipe from what goes on of the shot before."""
