@@ -63,7 +63,7 @@ def write_duplicate_page(
             file.write(f"<h2>Group {place}: {file_size(group.savings)} can be freed</h2>\n<table>\n")
             for member in group.members:
                 words = html.escape(describe_member(member, group))
-                path = html.escape(printable(member.path))
+                name = html.escape(printable(member.path))
                 facts = (
                     f"score {member.score:.2f}, {member.width}x{member.height}, {clock(member.duration)}, "
                     f"{file_size(member.size)}"
@@ -72,7 +72,7 @@ def write_duplicate_page(
                 doubt = ' class="doubt"' if member.doubt else ""
                 file.write(
                     f'<tr{kind}><td class="pictures">{_pictures(member, short_side)}</td>'
-                    f'<td><span{doubt}>{words}</span><br><span class="path">{path}</span><br>'
+                    f'<td><span{doubt}>{words}</span><br><span class="path">{name}</span><br>'
                     f"<small>{facts}</small></td></tr>\n"
                 )
             file.write("</table>\n")

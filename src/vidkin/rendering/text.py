@@ -34,7 +34,8 @@ def file_size(size: int) -> str:
     """Bytes as people read them: ``1.4 MB``."""
     amount = float(size)
     for unit in ("B", "kB", "MB", "GB"):
-        if amount < 1000:
+        # Rounded to a thousand of a unit, it is one of the next.
+        if round(amount, 1) < 1000:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1000
     return f"{amount:.1f} TB"

@@ -1,0 +1,104 @@
+"""Losses of quality: what they keep, and how much they take."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from vidkin.datasets.augmentation.degrade import add_noise, blur, compress, down_sample
+from vidkin.errors import InvalidArgumentError
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+PLAIN = torch.full((4, 3, 24, 24), 0.3)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda x: blur(x, seeded(), sigma=(2.0, 2.0), share=1.0),
+        lambda x: down_sample(x, seeded(), lowest=0.1, share=1.0),
+    ],
+)
+def test_plain_images_stay_plain(edit) -> None:
+    assert torch.allclose(edit(PLAIN), PLAIN, atol=1e-5)
+
+
+def test_a_blurred_point_is_a_gaussian() -> None:
+    point = torch.zeros(1, 3, 21, 21)
+    point[..., 10, 10] = 1
+    spread = blur(point, seeded(), sigma=(1.5, 1.5), share=1.0)[0, 0]
+    assert float(spread.sum()) == pytest.approx(1, abs=1e-5)
+    assert torch.allclose(spread, spread.T, atol=1e-6)
+    places = torch.arange(21) - 10.0
+    # The variance of rows, a little less than 2.25: the kernel ends at four pixels.
+    assert float((spread.sum(1) * places.square()).sum()) == pytest.approx(2.1, abs=0.1)
+    assert float(spread[10, 12] / spread[10, 10]) == pytest.approx(
+        torch.tensor(-2 / 2.25).exp().item(), abs=1e-4
+    )
+
+
+def test_down_sampling_to_half_takes_means_of_blocks() -> None:
+    stripes = torch.tensor([0.0, 1.0]).repeat(12).expand(1, 3, 24, 24)
+    shrunk = down_sample(stripes, seeded(), lowest=0.5, share=1.0)
+    # Between half and all of the side: stripes of one pixel lose contrast, their mean stays.
+    assert float(shrunk.mean()) == pytest.approx(0.5, abs=0.02)
+    assert float(shrunk.std()) < 0.45 < float(stripes.std())
+
+
+def test_noise_has_the_deviation_asked_for_and_is_clipped() -> None:
+    middle = torch.full((2, 3, 64, 64), 0.5)
+    noisy = add_noise(middle, seeded(), deviation=(0.1, 0.1), share=1.0)
+    assert float((noisy - middle).std()) == pytest.approx(0.1, abs=0.003)
+    assert abs(float((noisy - middle).mean())) < 0.003
+    dark = add_noise(torch.zeros(1, 3, 32, 32), seeded(), deviation=(0.2, 0.2), share=1.0)
+    assert float(dark.min()) == 0
+    # Half of the noise is cut off.
+    assert 0.4 < float((dark == 0).float().mean()) < 0.6
+
+
+def test_a_lower_quality_takes_more() -> None:
+    images = torch.rand(3, 3, 32, 32, generator=seeded(1))
+    errors = [
+        float((compress(images, seeded(), quality=(quality, quality), share=1.0) - images).square().mean())
+        for quality in (95.0, 60.0, 20.0, 3.0)
+    ]
+    assert errors == sorted(errors)
+    assert errors[0] < 0.002 < 0.01 < errors[3]
+
+
+def test_plain_blocks_are_quantized_to_a_step_of_their_mean() -> None:
+    # Quality 50: the step of the mean is 16 of 255, and the coefficient of a plain block is 8 times its value.
+    compressed = compress(PLAIN, seeded(), quality=(50.0, 50.0), share=1.0)
+    step = 16 / 255 / 8
+    expected = round(0.3 / step) * step
+    assert torch.allclose(compressed, torch.full_like(PLAIN, expected), atol=1e-4)
+
+
+@pytest.mark.parametrize("side", [(8, 8), (13, 21), (5, 3)])
+def test_any_size_can_be_compressed(side: tuple[int, int]) -> None:
+    images = torch.rand(2, 3, *side, generator=seeded(2))
+    edited = compress(images, seeded(), quality=(30.0, 90.0), share=1.0)
+    assert edited.shape == images.shape
+    assert 0 <= float(edited.min()) <= float(edited.max()) <= 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: down_sample(PLAIN, seeded(), lowest=0.0, share=1.0),
+            "lowest must be above 0 and at most 1, got 0.0",
+        ),
+        (lambda: compress(PLAIN, seeded(), quality=(50.0, 101.0), share=1.0), "quality must be at most 100"),
+        (lambda: compress(PLAIN, seeded(), quality=(0.5, 50.0), share=1.0), "quality must be .* 1.0 <= low"),
+        (lambda: add_noise(PLAIN, seeded(), deviation=(0.2, 0.1), share=1.0), "deviation must be"),
+        (lambda: blur(PLAIN, seeded(), sigma=(1.0, 2.0), share=-0.1), "share must be .* got -0.1"),
+    ],
+)
+def test_wrong_arguments_are_named(call, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        call()

@@ -1,0 +1,115 @@
+"""What is laid over images: where, how large, how often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from vidkin.datasets.augmentation import overlays
+from vidkin.errors import InvalidArgumentError
+
+GRAY = 0.37
+"""No bar or caption has this value, nor any random color that would hide from a test."""
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def covered(function: Callable[..., torch.Tensor], count: int = 120, **options: object) -> torch.Tensor:
+    """[count, 40, 40] bool: where plain images were changed."""
+    plain = torch.full((count, 3, 40, 40), GRAY)
+    return ((function(plain, seeded(), share=1.0, **options) - plain).abs() > 1e-4).any(1)
+
+
+def test_bars_are_whole_rows_at_the_bottom_and_sometimes_at_the_top() -> None:
+    rows = covered(overlays.add_bar, height=(0.2, 0.2))
+    assert torch.equal(rows, rows[:, :, :1].expand_as(rows))
+    heights = rows[:, :, 0].sum(1)
+    # A fifth of 40 rows.
+    assert set(heights.tolist()) == {8}
+    at_top = int(rows[:, 0, 0].sum())
+    assert 15 <= at_top <= 45
+    assert at_top + int(rows[:, -1, 0].sum()) == 120
+
+
+def test_blocks_are_rectangles_of_the_sides_asked_for() -> None:
+    inside = covered(overlays.add_block, side=(0.25, 0.5))
+    for block in inside:
+        rows, columns = block.any(1), block.any(0)
+        assert torch.equal(block, rows[:, None] & columns)
+        assert 9 <= int(rows.sum()) <= 21
+        assert 9 <= int(columns.sum()) <= 21
+
+
+def test_logos_lie_inside_a_rectangle_and_some_are_round() -> None:
+    inside = covered(overlays.add_logo, side=(0.5, 0.5))
+    shares = []
+    for logo in inside:
+        rows, columns = logo.any(1), logo.any(0)
+        assert int(rows.sum()) <= 21
+        assert int(columns.sum()) <= 21
+        shares.append(int(logo.sum()) / 400)
+    # A circle covers pi/4 of its square.
+    round_ones = sum(share < 0.85 for share in shares)
+    assert 30 <= round_ones <= 90
+    assert max(shares) > 0.95
+
+
+def test_borders_leave_the_middle_and_reach_at_most_their_width() -> None:
+    inside = covered(overlays.add_border, width=(0.2, 0.2))
+    assert not bool(inside[:, 8:32, 8:32].any())
+    # Half of the borders show another image of the batch, and all of these images are the same.
+    assert 45 <= int((~inside.flatten(1).any(1)).sum()) <= 80
+    edges = torch.stack([inside[:, 0, 20], inside[:, -1, 20], inside[:, 20, 0], inside[:, 20, -1]], dim=1)
+    assert all(15 <= int(edge.sum()) <= 45 for edge in edges.T)
+
+
+def test_borders_may_show_another_image_of_the_batch() -> None:
+    images = torch.arange(40.0).view(40, 1, 1, 1).expand(40, 3, 20, 20) / 40
+    bordered = overlays.add_border(images, seeded(), width=(0.3, 0.3), share=1.0)
+    neighbors = images.roll(1, dims=0)
+    shows = ((bordered == neighbors) & (bordered != images)).all(1).flatten(1).any(1)
+    assert 5 <= int(shows.sum()) <= 35
+
+
+def test_captions_lie_in_a_band() -> None:
+    inside = covered(overlays.add_caption, height=(0.25, 0.25))
+    for caption in inside:
+        rows = caption.any(1).nonzero().flatten()
+        assert len(rows) == 0 or int(rows.max() - rows.min()) <= 10
+    assert int(inside.flatten(1).any(1).sum()) > 100
+
+
+@pytest.mark.parametrize(
+    ("function", "option"),
+    [
+        (overlays.add_bar, "height"),
+        (overlays.add_caption, "height"),
+        (overlays.add_block, "side"),
+        (overlays.add_logo, "side"),
+        (overlays.add_border, "width"),
+    ],
+)
+class TestOfAll:
+    def test_a_share_of_the_images_is_changed_and_the_rest_is_not(
+        self, function: Callable[..., torch.Tensor], option: str
+    ) -> None:
+        images = torch.rand(200, 3, 20, 20, generator=seeded(5))
+        edited = function(images, seeded(), share=0.3, **{option: (0.4, 0.5)})
+        changed = (edited != images).flatten(1).any(1)
+        assert 25 <= int(changed.sum()) <= 80
+        assert torch.equal(edited[~changed], images[~changed])
+        assert 0 <= float(edited.min()) <= float(edited.max()) <= 1
+
+    def test_nothing_of_no_size(self, function: Callable[..., torch.Tensor], option: str) -> None:
+        images = torch.rand(3, 3, 8, 8)
+        assert function(images, seeded(), share=1.0, **{option: (0.0, 0.0)}) is images
+
+    def test_limits_out_of_order_are_refused(
+        self, function: Callable[..., torch.Tensor], option: str
+    ) -> None:
+        with pytest.raises(InvalidArgumentError, match=rf"{option} must be \(low, high\)"):
+            function(torch.rand(3, 3, 8, 8), seeded(), share=1.0, **{option: (0.5, 0.4)})
