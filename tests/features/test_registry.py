@@ -101,15 +101,26 @@ def test_an_empty_name_says_so() -> None:
         open_extractor("")
 
 
-def test_classical_takes_neither_weights_nor_settings() -> None:
+def test_classical_takes_neither_weights_nor_a_model() -> None:
     with pytest.raises(
         InvalidArgumentError, match=r"classical extractor has no weights, got 'w\.safetensors'"
     ):
         open_extractor("classical", weights="w.safetensors")
     with pytest.raises(
-        ExtractorError, match="'classical:big' is not an extractor; 'classical' accepts neither"
+        ExtractorError, match="'classical:big' is not an extractor; 'classical' accepts no model"
     ):
         open_extractor("classical:big")
+
+
+def test_views_of_classical_are_a_setting_and_part_of_the_fingerprint() -> None:
+    plain, both = open_extractor("classical"), open_extractor("classical?views=both")
+    assert (plain.name, plain.views) == ("classical", "none")
+    assert (both.name, both.views) == ("classical?views=both", "both")
+    assert both.fingerprint == f"{plain.fingerprint}-both"
+    with pytest.raises(InvalidArgumentError, match="views must be one of none, query, both, got 'all'"):
+        open_extractor("classical?views=all")
+    with pytest.raises(InvalidArgumentError, match="size"):
+        open_extractor("classical?size=3")
 
 
 def test_resolving_names_loads_no_network_library() -> None:

@@ -12,11 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
+from vidkin._base.names import parse_name
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.contracts import Views
 from vidkin.features.descriptors import SIDE, describe_regions, raw_dimension
 from vidkin.features.information import bar_boxes
-from vidkin.features.views import features_of_views
+from vidkin.features.views import check_views, features_of_views
 from vidkin.features.whitening import Whitening
 from vidkin.similarity import FrameFeatures
 
@@ -42,17 +43,18 @@ class ClassicalExtractor:
 
     Args:
         whitening: A file made by :meth:`vidkin.features.Whitening.save`; default: the shipped one.
+        views: Which side of a comparison is described in parts, too: ``none``, the ``query`` alone, or ``both``.
+            Each of some 25 parts takes as long as another frame.
 
     Raises:
         InvalidArgumentError: The whitening is for other descriptors.
     """
 
-    name = "classical"
     short_side = 240
     scorer = "copies"
-    views: Views = "none"
 
-    def __init__(self, whitening: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, whitening: str | os.PathLike[str] | None = None, *, views: Views = "none") -> None:
+        self.views = views
         self._whitening = shipped_whitening() if whitening is None else Whitening.load(whitening)
         if len(self._whitening.mean) != raw_dimension():
             raise InvalidArgumentError(
@@ -61,9 +63,15 @@ class ClassicalExtractor:
             )
 
     @property
+    def name(self) -> str:
+        """``classical``, with its views where there are any."""
+        return "classical" if self.views == "none" else f"classical?views={self.views}"
+
+    @property
     def fingerprint(self) -> str:
-        """``classical-<revision>-<digest of the whitening>``."""
-        return f"classical-{_REVISION}-{self._whitening.digest()[:12]}"
+        """``classical-<revision>-<digest of the whitening>``, and its views where there are any."""
+        of_views = "" if self.views == "none" else f"-{self.views}"
+        return f"classical-{_REVISION}-{self._whitening.digest()[:12]}{of_views}"
 
     def extract(
         self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
@@ -103,22 +111,22 @@ class ClassicalExtractor:
 def open_classical(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
 ) -> ClassicalExtractor:
-    """Open the extractor ``classical``; it always computes on the CPU.
+    """Open the extractor ``classical`` or ``classical?views=query`` or ``both``; it always computes on the CPU.
 
     Raises:
-        UnknownExtractorError: The name has further parts or settings.
-        InvalidArgumentError: Weights are given, or the whitening is for other descriptors.
+        UnknownExtractorError: The name has further parts.
+        InvalidArgumentError: Weights are given, a setting is not one, or the whitening is for other descriptors.
     """
-    if name != "classical":
-        raise UnknownExtractorError(
-            f"{name!r} is not an extractor; 'classical' accepts neither a model nor settings"
-        )
+    parsed = parse_name(name)
+    if parsed.path != "classical":
+        raise UnknownExtractorError(f"{name!r} is not an extractor; 'classical' accepts no model")
+    views = check_views(parsed.typed_settings({"views": str}).get("views", "none"))
     if weights is not None:
         raise InvalidArgumentError(
             f"the classical extractor has no weights, got {os.fspath(weights)!r}; leave weights out, or name a network "
             "such as timm:resnet50.tv_in1k"
         )
-    return ClassicalExtractor(whitening)
+    return ClassicalExtractor(whitening, views=views)
 
 
 @cache

@@ -44,9 +44,9 @@ def index(
         typer.Option(
             "--views",
             metavar="none|query|both",
-            help="Which side of a search the extractor vidkin also describes in parts, for a new index. "
+            help="Which side of a search is also described in parts, for a new index. "
             "'query' makes it smaller, but it misses crops; 'none' also misses borders, split screens and insets.",
-            show_default="both",
+            show_default="both with vidkin, else none",
         ),
     ] = None,
     workers: Annotated[

@@ -19,7 +19,7 @@ from vidkin.features.contracts import Views
 from vidkin.features.information import bar_boxes
 from vidkin.features.networks.pooling import region_max_pool
 from vidkin.features.networks.pretrained import Network, open_timm_network, open_torchvision_network
-from vidkin.features.views import features_of_views
+from vidkin.features.views import check_views, features_of_views
 from vidkin.features.whitening import Whitening
 from vidkin.similarity import FrameFeatures
 
@@ -57,6 +57,8 @@ class BackboneExtractor:
     ``stages``    timm: indices, ``1,2,3,4``; torchvision: node names, ``layer3,layer4``; default the last four
     ``mean``      of the input, 0 to 1, one number or three; default the weights file's metadata or the network's own
     ``std``       likewise
+    ``views``     which side of a comparison is described in parts, too: ``none`` (default), ``query``, ``both``;
+                  each of some 25 parts takes as long as another frame
     others        are given to timm's model, for example ``pad_type=same``
     ============= ================================================================================================
 
@@ -151,8 +153,8 @@ class BackboneExtractor:
 
     @property
     def views(self) -> Views:
-        """``none``: every view takes as long as another frame."""
-        return "none"
+        """As set in the name; ``none`` unless it is."""
+        return self._settings.views
 
     def extract(
         self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
@@ -238,6 +240,7 @@ class _Settings:
     fit: Literal["whole", "crop"]
     bars: Literal["trim", "keep"]
     whole_frame: bool
+    views: Views
     stages: tuple[str, ...] | None
     mean: tuple[float, float, float] | None
     std: tuple[float, float, float] | None
@@ -272,6 +275,7 @@ def parse_network_name(name: str) -> tuple[str, str, _Settings]:
         fit="crop" if fit == "crop" else "whole",
         bars="trim" if bars == "trim" else "keep",
         whole_frame=whole_frame == "1",
+        views=check_views(given.pop("views", "none")),
         stages=None if stages is None else tuple(stages.split(",")),
         mean=optional_triple(given, "mean"),
         std=optional_triple(given, "std"),
@@ -286,7 +290,7 @@ def _open_network(library: str, model: str, settings: _Settings, weights: PathLi
     if settings.options:
         raise InvalidArgumentError(
             f"torchvision:{model} does not take {', '.join(settings.options)}; choose from size, fit, bars, "
-            "whole_frame, stages, mean, std"
+            "whole_frame, views, stages, mean, std"
         )
     return open_torchvision_network(model, stages=settings.stages, weights=weights)
 

@@ -1,0 +1,35 @@
+"""Two files side by side without an index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import vidkin
+from tests.support.videos import encode, pan
+from vidkin.media import apply_edit
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Six seconds, and the same beside other footage."""
+    folder = tmp_path_factory.mktemp("halves")
+    clip = encode(folder / "clip.mp4", pan("coffee", 60, width=160, height=120), rate=10)
+    filler = encode(folder / "filler.mp4", pan("rocket", 60, width=160, height=120), rate=10)
+    split = folder / "split.mp4"
+    apply_edit(clip, split, "split_left_right", seed=2, filler=filler)
+    return clip, split
+
+
+@pytest.mark.parametrize("extractor", ["vidkin", "classical?views=both"])
+def test_views_find_half_of_a_split_screen(halves: tuple[Path, Path], extractor: str) -> None:
+    found = vidkin.compare(*halves, extractor=extractor, mirrored=False)
+    assert found.score > 0.5
+    left, top, right, bottom = found.segments[0].target_box
+    assert right - left == pytest.approx(0.5, abs=0.1)
+    assert bottom - top == pytest.approx(1.0, abs=0.1)
+
+
+def test_the_whole_picture_alone_does_not(halves: tuple[Path, Path]) -> None:
+    assert vidkin.compare(*halves, extractor="classical", mirrored=False).score < 0.2
