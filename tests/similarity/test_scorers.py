@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity import CopyScorer, KindScorer, available_scorers, open_scorer
+from vidkin.similarity import CopyScorer, KindScorer, available_scorers, finds_segments, open_scorer
 from vidkin.similarity.scorers import scorer_of
 
 
@@ -48,3 +48,18 @@ def test_copies_have_segments_and_kinds_have_not() -> None:
 def test_other_names_are_refused(name: str, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         open_scorer(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "has_segments"),
+    [("copies", True), ("copies?change_energy=0.25", True), ("kinds", False), ("learned", True)],
+)
+def test_a_name_says_whether_there_are_segments(name: str, has_segments: bool) -> None:
+    assert finds_segments(name) is has_segments
+
+
+def test_an_unknown_name_has_no_segments_to_speak_of() -> None:
+    with pytest.raises(
+        InvalidArgumentError, match="scorer must be one of copies, kinds, learned, got 'film'"
+    ):
+        finds_segments("film")

@@ -61,7 +61,7 @@ class _Commands(LazyGroup):
             "List the pairs that you marked as duplicates or not, or undo one.",
         ),
         "shots": LazyCommand(
-            "vidkin.cli.videos.shots:shots",
+            "vidkin.cli.videos.shots.command:shots",
             "Find the shots of videos: where each begins and ends, and how it is cut in.",
         ),
         "serve": LazyCommand(

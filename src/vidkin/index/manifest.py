@@ -23,7 +23,7 @@ from vidkin.index.ingest.files.rules import FolderRules
 from vidkin.index.lock import HOLDER_FILE, LOCK_FILE, writer_lock
 from vidkin.index.storage.files import write_whole
 from vidkin.index.writer_queue import QUEUE_FOLDER
-from vidkin.similarity import available_scorers
+from vidkin.similarity import available_scorers, finds_segments
 
 __all__ = ["FORMAT_VERSION", "MANIFEST_FILE", "Manifest", "create_manifest"]
 
@@ -144,6 +144,11 @@ class Manifest:
     def scorer_name(self) -> str:
         """``copies``, ``kinds`` or ``learned``: the scorer without its constants."""
         return parse_name(self.measure).path
+
+    @property
+    def has_segments(self) -> bool:
+        """Whether matches tell which segments match; otherwise scores only order videos, on a scale of the model."""
+        return finds_segments(self.measure)
 
     def with_rules(self, folder: Path, rules: FolderRules) -> Manifest:
         """The manifest that remembers these rules, written if they are new; the caller holds the writer's lock."""

@@ -14,7 +14,7 @@ from vidkin.similarity.frame_features import FrameFeatures
 from vidkin.similarity.kinds import KindScorer
 from vidkin.similarity.learned import LEARNED, LearnedScorer, VideoComparator
 from vidkin.similarity.scorer import PairScore, Scorer
-from vidkin.similarity.scorers import available_scorers, open_scorer, scorer_of
+from vidkin.similarity.scorers import available_scorers, finds_segments, open_scorer, scorer_of
 from vidkin.similarity.segment import WHOLE, Box, Segment
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "available_scorers",
     "background_baseline",
     "calibrated_map",
+    "finds_segments",
     "frame_similarity",
     "frame_similarity_many",
     "length_mask",

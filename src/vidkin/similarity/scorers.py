@@ -11,7 +11,14 @@ from vidkin.similarity.kinds import KindScorer
 from vidkin.similarity.learned import LEARNED
 from vidkin.similarity.scorer import Scorer
 
-__all__ = ["BringsScorer", "DeclaresScorer", "available_scorers", "open_scorer", "scorer_of"]
+__all__ = [
+    "BringsScorer",
+    "DeclaresScorer",
+    "available_scorers",
+    "finds_segments",
+    "open_scorer",
+    "scorer_of",
+]
 
 
 class DeclaresScorer(Protocol):
@@ -54,6 +61,15 @@ def open_scorer(name: str) -> Scorer:
         return CopyScorer(ScoreSettings(**parsed.typed_settings(_CONSTANTS)))
     parsed.typed_settings({})
     return _SCORERS[parsed.path]()
+
+
+def finds_segments(name: str) -> bool:
+    """Whether the scorer of that name tells which segments match; also known of ``learned`` without its model.
+
+    Raises:
+        InvalidArgumentError: As :func:`open_scorer`.
+    """
+    return name == LEARNED or open_scorer(name).has_segments
 
 
 def scorer_of(extractor: DeclaresScorer) -> Scorer:

@@ -61,7 +61,7 @@ class Collection:
     @property
     def has_segments(self) -> bool:
         """The scores tell copies and where they match; otherwise they order kinds of videos."""
-        return self._lister.manifest.scorer_name != "kinds"
+        return self._lister.manifest.has_segments
 
     def listing(self) -> Listing:
         """All records; at most one second old."""

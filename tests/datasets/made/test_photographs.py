@@ -34,9 +34,7 @@ def test_a_photograph_may_be_painted_over() -> None:
 
 
 def test_an_unknown_photograph_is_refused() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"no photograph is called 'mona lisa'; allowed are astronaut, "
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"name must be one of astronaut, .*, got 'mona lisa'"):
         photograph("mona lisa")
 
 
@@ -68,5 +66,5 @@ def test_the_camera_never_stands_still() -> None:
 
 @pytest.mark.parametrize("argument", ["seconds", "rate", "width", "height"])
 def test_sizes_are_above_zero(argument: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"{argument} is 0, allowed is a number above 0"):
+    with pytest.raises(InvalidArgumentError, match=f"{argument} must be above 0, got 0"):
         camera_flight("coffee", **{argument: 0})

@@ -87,8 +87,8 @@ def test_unpacked_is_the_same_and_overlaps_count_once(omniglot: Path) -> None:
 
 def test_what_is_wrong_is_named(omniglot: Path, tmp_path: Path) -> None:
     for options, message in (
-        ({"kind": "films"}, r"kind is 'films', allowed are images and strokes"),
-        ({"split": "alphabet"}, r"split is 'alphabet', allowed are drawer and character"),
+        ({"kind": "films"}, r"kind must be images or strokes, got 'films'"),
+        ({"split": "alphabet"}, r"split must be drawer or character, got 'alphabet'"),
         (
             {"train": 18, "validation": 2},
             r"train 18 and validation 2 must leave drawers of the 20 for the test",

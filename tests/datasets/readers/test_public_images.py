@@ -187,7 +187,7 @@ class TestHeadPose:
             ({"pattern": "x"}, r"pattern 'x' lacks the groups pan, subject; write them as \(\?P<subject>"),
             ({"widest": 5.0}, r"widest must be at least front, 15 degrees, got 5"),
             ({"front": -1.0}, r"front must be from 0 to below 180 degrees, got -1\.0"),
-            ({"negative": "up"}, r"negative is 'up', allowed are left and right"),
+            ({"negative": "up"}, r"negative must be left or right, got 'up'"),
         ):
             with pytest.raises(InvalidArgumentError, match=message):
                 open_labelled(tmp_path, reader="head_pose", **options)
@@ -218,7 +218,8 @@ class TestGrocery:
 
     def test_what_is_wrong_is_named(self, shop: Path) -> None:
         with pytest.raises(
-            InvalidArgumentError, match=r"category 'coarse' with subcategory 'coarse': allowed are super"
+            InvalidArgumentError,
+            match=r"must be super and coarse, .*, got 'coarse' and 'coarse'",
         ):
             open_labelled(shop, reader="grocery", category="coarse", subcategory="coarse")
         picture(shop / "test" / "Fruit" / "1.jpg")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vidkin.media.splitting.exact_plan import Stretch, decoding_times, plan_piece
+from vidkin.media.splitting.exact_plan import PieceStretch, decoding_times, plan_piece
 from vidkin.media.splitting.pictures import StoredPictures
 
 # Two groups of 8: a key frame, then 4 before 1, 2 and 3, and 7 before 5 and 6.
@@ -37,21 +37,21 @@ def stored(*, is_mixable: bool = True, barriers: tuple[int, ...] = ()) -> Stored
     ],
 )
 def test_stretches(start: int, end: int, stretches: list[tuple[int, int, bool]]) -> None:
-    assert plan_piece(stored(), start, end) == [Stretch(*stretch) for stretch in stretches]
+    assert plan_piece(stored(), start, end) == [PieceStretch(*stretch) for stretch in stretches]
 
 
 def test_where_nothing_can_be_mixed_or_copied() -> None:
-    assert plan_piece(stored(is_mixable=False), 3, 13) == [Stretch(3, 13, False)]
-    assert plan_piece(stored(is_mixable=False), 8, 13) == [Stretch(8, 13, True)]
-    assert plan_piece(None, 8, 13) == [Stretch(8, 13, False)]
+    assert plan_piece(stored(is_mixable=False), 3, 13) == [PieceStretch(3, 13, False)]
+    assert plan_piece(stored(is_mixable=False), 8, 13) == [PieceStretch(8, 13, True)]
+    assert plan_piece(None, 8, 13) == [PieceStretch(8, 13, False)]
 
 
 def test_packets_that_are_not_shown_are_not_copied() -> None:
     """One is stored before frame 5: the copy ends there, and begins anew with the next group."""
     assert plan_piece(stored(barriers=(5,)), 0, 16) == [
-        Stretch(0, 5, True),
-        Stretch(5, 8, False),
-        Stretch(8, 16, True),
+        PieceStretch(0, 5, True),
+        PieceStretch(5, 8, False),
+        PieceStretch(8, 16, True),
     ]
 
 

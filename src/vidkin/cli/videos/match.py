@@ -107,7 +107,7 @@ def match(
     say(path_text(first).append(" and ").append_text(path_text(second)).append(f": score {result.score:.2f}"))
     if result.segments:
         print_segments(result.segments)
-    elif result.measure == "kinds":
+    elif not result.has_segments:
         note("Scores are specific to this model: higher means more of the same kind, 1 identical.")
     else:
         say(f"No segment of the query (0:00.0 - {clock(float(result.query_times[-1]))}) matches.")

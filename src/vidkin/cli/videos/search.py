@@ -111,10 +111,10 @@ def search(
     elif is_empty and form is not OutputFormat.TSV:
         say(path_text(index).append(": the index is empty; add videos with `vidkin index PATH`"))
     elif form is OutputFormat.TABLE and any(document["matches"] for document in documents):
-        if collection.manifest.scorer_name == "kinds":
-            note("Scores are specific to this model: only their order is meaningful; 1 means identical.")
-        else:
+        if collection.manifest.has_segments:
             note(f"Scores: 1 means identical, below {UNRELATED:g} unrelated (dim).")
+        else:
+            note("Scores are specific to this model: only their order is meaningful; 1 means identical.")
     if form is OutputFormat.TABLE and not offset and collection.manifest.extractor == "classical":
         unmatched = [document["query"] for document in documents if _is_unmatched(document)]
         if unmatched and paths:

@@ -154,10 +154,10 @@ def build_highlights(
         MediaError: A recording cannot be read.
     """
     if part not in ("train", "test"):
-        raise InvalidArgumentError(f"part is {part!r}, allowed are 'train' and 'test'")
+        raise InvalidArgumentError(f"part must be 'train' or 'test', got {part!r}")
     chosen = tuple(HIGHLIGHT_PLACES) if places is None else tuple(places)
     if not chosen or not set(chosen) <= set(HIGHLIGHT_PLACES):
-        raise InvalidArgumentError(f"places are {list(chosen)}, allowed are {', '.join(HIGHLIGHT_PLACES)}")
+        raise InvalidArgumentError(f"places must be among {', '.join(HIGHLIGHT_PLACES)}, got {list(chosen)}")
     if videos < 1 or shots < 3 or rate < 1:
         raise InvalidArgumentError(
             f"given are {videos} videos of {shots} shots at {rate} frames a second, needed are at least 1, 3 and 1"

@@ -46,9 +46,7 @@ def photograph(name: str) -> NDArray[np.uint8]:
         MissingPartError: scikit-image is not installed, or its wheel lacks the file.
     """
     if name not in PHOTOGRAPHS:
-        raise InvalidArgumentError(
-            f"no photograph is called {name!r}; allowed are {', '.join(sorted(PHOTOGRAPHS))}"
-        )
+        raise InvalidArgumentError(f"name must be one of {', '.join(sorted(PHOTOGRAPHS))}, got {name!r}")
     return _load(PHOTOGRAPHS[name]).copy()
 
 
@@ -76,7 +74,7 @@ def camera_flight(
     """
     for argument, value in (("seconds", seconds), ("rate", rate), ("width", width), ("height", height)):
         if not value > 0:
-            raise InvalidArgumentError(f"{argument} is {value}, allowed is a number above 0")
+            raise InvalidArgumentError(f"{argument} must be above 0, got {value}")
     source = Image.fromarray(photograph(name))
     generator = np.random.default_rng([seed, *name.encode()])
     phases = generator.uniform(0.0, 2 * np.pi, 3)

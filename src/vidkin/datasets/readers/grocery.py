@@ -45,8 +45,8 @@ def read_grocery(
     """
     if category not in _LEVELS[:2] or subcategory not in _LEVELS[1:] or category == subcategory:
         raise InvalidArgumentError(
-            f"category {category!r} with subcategory {subcategory!r}: allowed are super with coarse, super with fine, "
-            "coarse with fine"
+            "category and subcategory must be super and coarse, super and fine, or coarse and fine, "
+            f"got {category!r} and {subcategory!r}"
         )
     folder = require_folder(source, "the Grocery Store data set", _WHERE)
     missing = [name for name in _SPLITS if not (folder / name).is_dir()]

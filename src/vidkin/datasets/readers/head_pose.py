@@ -93,7 +93,7 @@ def read_head_pose(
     if not 0 <= front < 180:
         raise InvalidArgumentError(f"front must be from 0 to below 180 degrees, got {front}")
     if negative not in ("left", "right"):
-        raise InvalidArgumentError(f"negative is {negative!r}, allowed are left and right")
+        raise InvalidArgumentError(f"negative must be left or right, got {negative!r}")
     if widest is not None and not widest >= front:
         raise InvalidArgumentError(f"widest must be at least front, {front:g} degrees, got {widest:g}")
     there = sorted({path.name for path in list_folders(folder)} & set(_POSES))

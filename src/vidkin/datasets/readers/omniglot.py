@@ -54,9 +54,9 @@ def read_omniglot(
         DatasetError: Neither archives nor unpacked folders of that kind are there, or they hold something else.
     """
     if kind not in _ENDINGS:
-        raise InvalidArgumentError(f"kind is {kind!r}, allowed are images and strokes")
+        raise InvalidArgumentError(f"kind must be images or strokes, got {kind!r}")
     if split not in ("drawer", "character"):
-        raise InvalidArgumentError(f"split is {split!r}, allowed are drawer and character")
+        raise InvalidArgumentError(f"split must be drawer or character, got {split!r}")
     if not (train >= 1 and validation >= 0 and train + validation < _DRAWERS):
         raise InvalidArgumentError(
             f"train {train} and validation {validation} must leave drawers of the {_DRAWERS} for the test"

@@ -1,6 +1,6 @@
 """Which loss trains a comparator best without labels: study, page and pictures."""
 
-from vidkin.experiments.losses.methods import ABLATION, LOSSES, Method
+from vidkin.experiments.losses.methods import ABLATION, LOSSES, LossMethod
 from vidkin.experiments.losses.page import as_page
 from vidkin.experiments.losses.pictures import draw_losses
 from vidkin.experiments.losses.study import LossFigures, LossReport, LossStudy, run_loss_study
@@ -9,9 +9,9 @@ __all__ = [
     "ABLATION",
     "LOSSES",
     "LossFigures",
+    "LossMethod",
     "LossReport",
     "LossStudy",
-    "Method",
     "as_page",
     "draw_losses",
     "run_loss_study",

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ABLATION", "LOSSES", "Method"]
+__all__ = ["ABLATION", "LOSSES", "LossMethod"]
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class LossMethod:
     """A way to train a comparator.
 
     Attributes:
@@ -31,8 +31,8 @@ _FRAME = ("frame_quad_linear_ap", 6.0)
 # Of the four or seven times of learned maps of 16 or 28 frames.
 _TOP = {"temporal_share": 2.0}
 
-LOSSES: tuple[Method, ...] = tuple(
-    Method(label, ((name, 1.0), _RANGE))
+LOSSES: tuple[LossMethod, ...] = tuple(
+    LossMethod(label, ((name, 1.0), _RANGE))
     for label, name in (
         ("MAE", "mae"),
         ("MSE", "mse"),
@@ -48,15 +48,15 @@ LOSSES: tuple[Method, ...] = tuple(
 )
 """One loss of scores each, with the regularizer that keeps the learned map in its range."""
 
-ABLATION: tuple[Method, ...] = (
-    Method("Chamfer alone", (), {"network": "none", "weighting": "none"}),
-    Method("base", _BASE),
-    Method("base, top 2", _BASE, _TOP),
-    Method("+ video AP", (*_BASE, _VIDEO)),
-    Method("+ video AP, top 2", (*_BASE, _VIDEO), _TOP),
-    Method("+ video AP, attention", (*_BASE, _VIDEO), {"weighting": "attention"}),
-    Method("+ frame AP", (*_BASE, _VIDEO, _FRAME), {"weighting": "attention"}),
-    Method("+ frame AP, top 2", (*_BASE, _VIDEO, _FRAME), {"weighting": "attention", **_TOP}),
+ABLATION: tuple[LossMethod, ...] = (
+    LossMethod("Chamfer alone", (), {"network": "none", "weighting": "none"}),
+    LossMethod("base", _BASE),
+    LossMethod("base, top 2", _BASE, _TOP),
+    LossMethod("+ video AP", (*_BASE, _VIDEO)),
+    LossMethod("+ video AP, top 2", (*_BASE, _VIDEO), _TOP),
+    LossMethod("+ video AP, attention", (*_BASE, _VIDEO), {"weighting": "attention"}),
+    LossMethod("+ frame AP", (*_BASE, _VIDEO, _FRAME), {"weighting": "attention"}),
+    LossMethod("+ frame AP, top 2", (*_BASE, _VIDEO, _FRAME), {"weighting": "attention", **_TOP}),
 )
 """The map alone; InfoNCE, SSHN and the regularizer (base); QuadLinear-AP on videos; the same with attention;
 QuadLinear-AP on frames, which trains the attention. With k = 1 and k = 2 of TopK-Chamfer over times."""

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vidkin._base.checks import check_at_least
 from vidkin.errors import InvalidArgumentError
-from vidkin.experiments.losses.methods import ABLATION, LOSSES, Method
+from vidkin.experiments.losses.methods import ABLATION, LOSSES, LossMethod
 from vidkin.experiments.runs import OnProgress, load_or_run, run_path
 from vidkin.features import open_extractor
 from vidkin.metric.measures import mean_average_precision, micro_average_precision
@@ -56,7 +56,7 @@ class LossStudy:
         split_seed: Of the division of the videos and of all edits.
     """
 
-    methods: Sequence[Method] = (*LOSSES, *ABLATION)
+    methods: Sequence[LossMethod] = (*LOSSES, *ABLATION)
     clips: ClipSettings = field(default_factory=lambda: ClipSettings(rate=3.0, window=18, length=12, views=4))
     extractor: str = "vidkin"
     test: float = 0.4
@@ -196,7 +196,7 @@ def _read(
     return data, _TestClips(test, make_batch(views))
 
 
-def _run(study: LossStudy, method: Method, seed: int, data: ClipData, test: _TestClips) -> LossFigures:
+def _run(study: LossStudy, method: LossMethod, seed: int, data: ClipData, test: _TestClips) -> LossFigures:
     dimension = test.batch.values.shape[-1]
     config = ComparatorConfig.from_mapping(
         {"extractor": study.extractor, "dimension": dimension, "symmetric": True, **method.model}

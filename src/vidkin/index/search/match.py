@@ -9,7 +9,7 @@ import torch
 
 from vidkin._base.plain_values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity import Segment
+from vidkin.similarity import Segment, finds_segments
 
 __all__ = ["Comparison", "Match"]
 
@@ -72,6 +72,11 @@ class Comparison(Result):
             raise InvalidArgumentError(
                 f"map must be {list(expected)}, one row and column for each time, got {list(self.map.shape)}"
             )
+
+    @property
+    def has_segments(self) -> bool:
+        """Whether the score comes from segments; otherwise it only orders videos, on a scale of the model."""
+        return finds_segments(self.measure)
 
     def __repr__(self) -> str:
         return (

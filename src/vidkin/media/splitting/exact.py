@@ -16,7 +16,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.media.decoding.container import open_video
 from vidkin.media.probe import probe
 from vidkin.media.splitting.encoder import encoder_of
-from vidkin.media.splitting.exact_plan import Stretch, plan_piece
+from vidkin.media.splitting.exact_plan import PieceStretch, plan_piece
 from vidkin.media.splitting.material import LostFrameError, iter_material
 from vidkin.media.splitting.pictures import StoredPictures, read_pictures
 from vidkin.media.splitting.piece_writer import PieceWriter
@@ -146,7 +146,7 @@ class _Job:
         self._name, self._spans, self._times, self._paths = name, spans, times, paths
         self._quality, self._form, self._codec, self._on_progress = quality, form, codec, on_progress
 
-    def write(self, stored: StoredPictures | None, plans: Sequence[Sequence[Stretch]]) -> SplitReport:
+    def write(self, stored: StoredPictures | None, plans: Sequence[Sequence[PieceStretch]]) -> SplitReport:
         """Write all pieces.
 
         Raises:

@@ -9,10 +9,10 @@ import numpy as np
 
 from vidkin.media.splitting.pictures import StoredPictures
 
-__all__ = ["Stretch", "decoding_times", "plan_piece"]
+__all__ = ["PieceStretch", "decoding_times", "plan_piece"]
 
 
-class Stretch(NamedTuple):
+class PieceStretch(NamedTuple):
     """Consecutive frames of a piece.
 
     Attributes:
@@ -26,7 +26,7 @@ class Stretch(NamedTuple):
     is_copied: bool
 
 
-def plan_piece(stored: StoredPictures | None, start: int, end: int) -> list[Stretch]:
+def plan_piece(stored: StoredPictures | None, start: int, end: int) -> list[PieceStretch]:
     """The stretches of the frames from ``start`` up to ``end``, in order.
 
     Packets are copied from the first key frame that needs nothing from before, as far as they need nothing from behind
@@ -38,23 +38,23 @@ def plan_piece(stored: StoredPictures | None, start: int, end: int) -> list[Stre
         end: First frame after the piece.
     """
     if stored is None:
-        return [Stretch(start, end, False)]
-    stretches: list[Stretch] = []
+        return [PieceStretch(start, end, False)]
+    stretches: list[PieceStretch] = []
     frame = start
     while frame < end:
         place = int(np.searchsorted(stored.entries, frame))
         entry = int(stored.entries[place]) if place < len(stored.entries) else end
         last = stored.last_end(entry, end) if entry == frame else frame
         if last > frame:
-            stretches.append(Stretch(frame, last, True))
+            stretches.append(PieceStretch(frame, last, True))
             frame = last
             continue
         if entry == frame:  # nothing can be copied here
             entry = int(stored.entries[place + 1]) if place + 1 < len(stored.entries) else end
-        stretches.append(Stretch(frame, min(entry, end), False))
+        stretches.append(PieceStretch(frame, min(entry, end), False))
         frame = min(entry, end)
     if len(stretches) > 1 and not stored.is_mixable:
-        return [Stretch(start, end, False)]
+        return [PieceStretch(start, end, False)]
     return stretches
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vidkin.errors import MediaError
 from vidkin.media.decoding.reader import PictureReader
-from vidkin.media.splitting.exact_plan import Stretch
+from vidkin.media.splitting.exact_plan import PieceStretch
 from vidkin.media.splitting.pictures import StoredPictures
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def iter_material(
     container: InputContainer,
     stream: VideoStream,
     stored: StoredPictures | None,
-    plans: Sequence[Sequence[Stretch]],
+    plans: Sequence[Sequence[PieceStretch]],
     on_progress: Callable[[float, float | None], None] | None = None,
 ) -> Iterator[Material]:
     """The material of all pieces, those of one after those of another.

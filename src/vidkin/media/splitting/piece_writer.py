@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from vidkin.media.decoding.reader import frame_rate
 from vidkin.media.encode import open_media_output
 from vidkin.media.splitting.encoder import PictureEncoder
-from vidkin.media.splitting.exact_plan import Stretch, decoding_times
+from vidkin.media.splitting.exact_plan import PieceStretch, decoding_times
 from vidkin.media.splitting.h264 import ParameterSets, split_units, to_lengths
 from vidkin.media.splitting.material import LostFrameError, Material
 from vidkin.media.splitting.pictures import StoredPictures
@@ -49,7 +49,7 @@ class PieceWriter:
     def __init__(
         self,
         main: VideoStream,
-        plan: Sequence[Stretch],
+        plan: Sequence[PieceStretch],
         stored: StoredPictures | None,
         timeline: NDArray[np.int64],
         sound: SoundReader,

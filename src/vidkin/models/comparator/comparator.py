@@ -21,14 +21,14 @@ from vidkin.models.randomness import seeded
 from vidkin.models.weights import load_weights
 from vidkin.similarity import frame_similarity, length_mask, temporal_chamfer
 
-__all__ = ["Comparator", "Comparison", "build_comparator"]
+__all__ = ["ClipComparison", "Comparator", "build_comparator"]
 
 # Cells of maps whose activations are held at a time: about 40 MB, and small enough for the cache of a processor.
 _CELLS_A_PASS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+class ClipComparison:
     """A batch of N videos, each compared with each.
 
     Attributes:
@@ -96,7 +96,7 @@ class Comparator(nn.Module):
         """Frames for each row of the learned map."""
         return 1 if self.visil_head is None else REDUCTION
 
-    def forward(self, videos: torch.Tensor, lengths: torch.Tensor | None = None) -> Comparison:
+    def forward(self, videos: torch.Tensor, lengths: torch.Tensor | None = None) -> ClipComparison:
         """Compare each video of a batch with each, as training does.
 
         The activations of the network are computed again in the backward pass, a few pairs at a time, so that memory
@@ -126,7 +126,7 @@ class Comparator(nn.Module):
             target_mask=masks[1],
             longest=self.config.temporal_span or None,
         )
-        return Comparison(
+        return ClipComparison(
             scores.view(count, count) / 2 + 0.5, frame_maps, learned.view(count, count, *learned.shape[1:])
         )
 

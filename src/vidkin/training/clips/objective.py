@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from vidkin.models.comparator.comparator import Comparator, Comparison
+from vidkin.models.comparator.comparator import ClipComparison, Comparator
 from vidkin.training.clips.batch import ClipBatch
 from vidkin.training.data.batch import Draw
 from vidkin.training.loss_table import LossCall, find_loss, make_loss
@@ -65,7 +65,7 @@ class ComparatorObjective(nn.Module):
         return {**terms, "loss": total}
 
 
-def _compute(loss: nn.Module, call: LossCall, comparison: Comparison, batch: ClipBatch) -> Tensor:
+def _compute(loss: nn.Module, call: LossCall, comparison: ClipComparison, batch: ClipBatch) -> Tensor:
     value: Tensor
     if call == "learned_maps":
         value = loss(comparison.learned_maps)

@@ -10,14 +10,14 @@ import pytest
 
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import Journal
-from vidkin.index.duplicates.removal.journal import Step
+from vidkin.index.duplicates.removal.journal import RemovalStep
 
-STEP = Step("/films/a.mp4", "", "", "/films/best.mp4")
+STEP = RemovalStep("/films/a.mp4", "", "", "/films/best.mp4")
 
 
 def test_the_newest_state_of_each_step_counts(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "log")
-    other = Step("/films/b.mp4", "/away/b.mp4", "hard", "/films/best.mp4")
+    other = RemovalStep("/films/b.mp4", "/away/b.mp4", "hard", "/films/best.mp4")
     journal.write(STEP)
     journal.write(other)
     journal.write(replace(STEP, place="/trash/a.mp4", state="done"))

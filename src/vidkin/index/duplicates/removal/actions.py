@@ -12,7 +12,7 @@ from typing import Literal
 
 from vidkin._base.plain_values import Result
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.index.duplicates.removal.journal import Journal, Link, Step
+from vidkin.index.duplicates.removal.journal import Journal, Link, RemovalStep
 from vidkin.index.duplicates.removal.plans import DuplicatePlan, FileState
 from vidkin.index.duplicates.removal.trash import find_in_trash, put_in_trash
 from vidkin.index.ingest.files.content import has_same_bytes
@@ -77,7 +77,7 @@ def apply_plan(
             if cause is None:
                 place = "" if target is None else _place_in(target, file.path)
                 if not dry_run:
-                    place = _put_away(Step(file.path, place, link, group.keep.path), journal)
+                    place = _put_away(RemovalStep(file.path, place, link, group.keep.path), journal)
                 actions.append(
                     FileAction(file.path, "planned" if dry_run else "removed", place, size=file.size)
                 )
@@ -143,7 +143,7 @@ def _why_not(file: FileState, keep: FileState, kept: set[str], protected: Sequen
     return None
 
 
-def _put_away(step: Step, journal: Journal) -> str:
+def _put_away(step: RemovalStep, journal: Journal) -> str:
     """Do one step; where the file is now."""
     journal.write(step)
     place = step.place
@@ -192,7 +192,7 @@ def _move(source: str, target: str) -> None:
         raise MediaError(source, f"cannot be moved to {target}: {error.strerror or error}") from error
 
 
-def _is_link_of(step: Step) -> bool:
+def _is_link_of(step: RemovalStep) -> bool:
     """What is at the source now is the link that the step put there."""
     if step.link == "symbolic":
         return os.path.islink(step.source) and os.readlink(step.source) == step.kept

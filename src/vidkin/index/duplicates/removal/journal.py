@@ -11,14 +11,14 @@ from typing import Literal, get_args
 
 from vidkin.errors import InvalidArgumentError, MediaError
 
-__all__ = ["Journal", "Step"]
+__all__ = ["Journal", "RemovalStep"]
 
 State = Literal["begun", "done", "undone"]
 Link = Literal["", "hard", "symbolic"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RemovalStep:
     """One file that was put away.
 
     Attributes:
@@ -46,7 +46,7 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
 
-    def write(self, step: Step) -> Step:
+    def write(self, step: RemovalStep) -> RemovalStep:
         """Add one line.
 
         Raises:
@@ -61,28 +61,28 @@ class Journal:
             raise MediaError(self.path, f"the log cannot be written: {error.strerror or error}") from error
         return step
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[RemovalStep]:
         """The newest state of each step, in the order in which they were begun.
 
         Raises:
             MediaError: The file cannot be read.
             InvalidArgumentError: It is not a log.
         """
-        newest: dict[str, Step] = {}
+        newest: dict[str, RemovalStep] = {}
         for step in self._lines():
             known = newest.get(step.source)
             # The trash tells the place of a file only when it is there.
             newest[step.source] = replace(step, place=step.place or (known.place if known else ""))
         return list(newest.values())
 
-    def _lines(self) -> Iterator[Step]:
+    def _lines(self) -> Iterator[RemovalStep]:
         try:
             lines = self.path.read_text(encoding="ascii").splitlines()
         except (OSError, ValueError) as error:
             raise MediaError(self.path, f"the log cannot be read: {error}") from error
         for number, line in enumerate(lines, start=1):
             try:
-                step = Step(**json.loads(line))
+                step = RemovalStep(**json.loads(line))
                 texts = (step.source, step.place, step.kept)
                 if (
                     not all(isinstance(text, str) for text in texts)

@@ -16,7 +16,7 @@ from vidkin.cli.exit import Status
 from vidkin.cli.formats import FormatOption, OutputFormat, choose_format
 from vidkin.cli.options import JsonOption, parse_time
 from vidkin.cli.paths import goes_to_output
-from vidkin.cli.videos.shots_options import (
+from vidkin.cli.videos.shots.options import (
     CopyOption,
     DetectorOption,
     DropFrameOption,
@@ -38,8 +38,8 @@ from vidkin.cli.videos.shots_options import (
     parse_types,
     with_chosen_threshold,
 )
-from vidkin.cli.videos.shots_output import ShotPrinter
-from vidkin.cli.videos.shots_search import ShotSearch
+from vidkin.cli.videos.shots.output import ShotPrinter
+from vidkin.cli.videos.shots.search import ShotSearch
 from vidkin.errors import InvalidArgumentError, MediaError
 
 if TYPE_CHECKING:

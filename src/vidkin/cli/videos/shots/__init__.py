@@ -1,0 +1,1 @@
+"""``vidkin shots``: its options, the search for shots, and what it prints."""
