@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import pickle
+import re
 import struct
 import subprocess
 import sys
@@ -295,7 +296,9 @@ def test_damage_in_the_middle_costs_only_what_is_damaged(
     assert 150 <= len(frames) <= 200
     assert frames.timestamps[-1] > 6.5
     if ending not in ("webm", "mkv"):  # in Matroska a lost stretch looks like a pause
-        assert f"a.{ending}: the file is damaged: packets skipped: " in caplog.text
+        assert re.search(
+            rf"a.{ending}: the file is damaged: \d+ (packets? skipped|frames? with errors)", caplog.text
+        )
     assert 7 <= len(read_frames(path, rate=1)) <= 8
 
 

@@ -159,7 +159,7 @@ def test_the_rotated_file_is_the_upright_one_turned(odd: Path) -> None:
 def test_a_lost_first_key_frame_and_damage_are_told(odd: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "vidkin"):
         read_frames(odd / "Error_I_P.264", rate=None)
-    assert "Error_I_P.264: the file is damaged: packets skipped: 0, frames with errors: 5" in caplog.text
+    assert "Error_I_P.264: the file is damaged: 5 frames with errors" in caplog.text
 
 
 def test_the_real_videos_are_sampled_once_a_second(shared_data: Path) -> None:

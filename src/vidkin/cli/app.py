@@ -26,6 +26,8 @@ _WANTS_JSON = "vidkin.json"
 _HELP = frozenset({"-h", "--help"})
 _ANYWHERE = ("-q", "--quiet", "-v", "--verbose")
 _ADDRESS = re.compile(r"(https?|ftps?|sftp|rtsp|rtmp|s3|gs|smb|file)://", re.IGNORECASE)
+# New objects after which cycles are looked for; 700 in an interpreter of its own accord.
+_OBJECTS_A_COLLECTION = 50_000
 # Commands that cannot resume, although the files they have finished stay.
 _START_OVER = ("shots",)
 
@@ -253,6 +255,9 @@ def run() -> None:
     # Read when torch is loaded, by worker processes, too: threads that wait for work sleep. Spinning, they make
     # a search on a busy machine much slower than it is with one thread.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # The import of torch makes some 250,000 objects that stay; looking through them again and again takes a twentieth
+    # of a search.
+    gc.set_threshold(_OBJECTS_A_COLLECTION, 20, 50)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

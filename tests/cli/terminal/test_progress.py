@@ -7,9 +7,9 @@ import io
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import Progress, Task
+from rich.progress import Progress
 
-from vidkin.cli.terminal.progress import PERIOD, describe_task, progress_line
+from vidkin.cli.terminal.progress import Meter, describe_task, progress_line
 
 
 class Clock:
@@ -20,40 +20,39 @@ class Clock:
         return self.now
 
 
-def task(total: float | None, done: float, seconds: float) -> Task:
-    """A task that did ``done`` steps in ``seconds``."""
+def described(total: float | None, steps: list[tuple[float, float]], now: float) -> str:
+    """What is said ``now`` of a task whose (second, steps done) were told."""
     clock = Clock()
-    progress = Progress(get_time=clock, disable=True, speed_estimate_period=PERIOD)
-    number = progress.add_task("indexing", total=total)
-    for _ in range(int(done)):
-        clock.now += seconds / done
-        progress.advance(number)
-    if not done:
-        clock.now = seconds
-    return progress.tasks[0]
+    progress = Progress(get_time=clock, disable=True)
+    meter = Meter(progress, progress.add_task("indexing", total=total))
+    for clock.now, done in steps:
+        meter.update(done, total)
+    clock.now = now
+    return describe_task(progress.tasks[0])
 
 
 @pytest.mark.parametrize(
-    ("total", "done", "seconds", "shown"),
+    ("total", "steps", "now", "shown"),
     [
-        (310, 10, 5.0, "10/310  2.0/s  2:30 left"),
-        (10, 5, 600.0, "5/10  0.5/min  10:00 left"),
-        (3, 3, 6.0, "3/3  0.5/s"),
-        (3, 0, 2.0, "0/3"),
-        (None, 0, 0.5, ""),
-        (None, 0, 75.0, "1:15"),
+        (310, [(0, 0), (2.5, 5), (5, 10)], 5.0, "10/310  2.0/s  2:30 left"),
+        (10, [(0, 0), (600, 5)], 600.0, "5/10  0.5/min  10:00 left"),
+        (3, [(0, 0), (6, 3)], 6.0, "3/3  30.0/min"),
+        (3, [(0, 0)], 2.0, "0/3"),
+        (None, [], 0.5, ""),
+        (None, [], 75.0, "1:15"),
+        # Two broken links are told at once, and say nothing about the videos after them.
+        (81, [(20, 1), (20.001, 2)], 20.5, "2/81"),
+        (81, [(20, 1), (20.001, 2)], 30.0, "2/81  6.0/min  13:10 left"),
+        # Nothing was done for a minute: the rate falls, the time left grows.
+        (20, [(0, 0), (60, 10)], 120.0, "10/20  5.0/min  2:00 left"),
+        # What was before the last five minutes does not count.
+        (100, [(0, 0), (1, 50), (400, 60), (401, 62)], 401.0, "62/100  1.8/min  21:07 left"),
     ],
 )
-def test_count_rate_and_time_left(total: float | None, done: float, seconds: float, shown: str) -> None:
-    text = describe_task(task(total, done, seconds))
-    # The rate is measured from the first step on, one step less.
-    if done and total != done:
-        assert text.split("  ")[0] == shown.split("  ")[0]
-        assert text.endswith(" left")
-        assert ("/min" in text) == ("/min" in shown)
-    else:
-        assert text.split("  ")[0] == shown.split("  ")[0]
-        assert "left" not in text
+def test_count_rate_and_time_left(
+    total: float | None, steps: list[tuple[float, float]], now: float, shown: str
+) -> None:
+    assert described(total, steps, now) == shown
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 140])

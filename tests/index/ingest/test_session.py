@@ -120,7 +120,9 @@ def test_damage_in_the_middle_is_told_and_kept(
     assert report.broken == ()
     causes = {os.path.basename(outcome.path): outcome.cause for outcome in report.added if outcome.cause}
     assert list(causes) == ["d.ts"]
-    assert re.fullmatch(r"the file is damaged: packets skipped: \d+, frames with errors: \d+", causes["d.ts"])
+    assert re.fullmatch(
+        r"the file is damaged: \d+ packets? skipped(, \d+ frames? with errors)?", causes["d.ts"]
+    )
     assert caplog.text.count(causes["d.ts"]) == 1
     record = collection.store.find(str(path))
     assert record is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,8 +22,9 @@ __all__ = ["Meter", "progress_line"]
 _BAR = 20
 # A detail has this much room before there is a bar; with less than the second it would only be dots.
 _DETAIL, _LEAST_DETAIL = 24, 8
-# Steps may take minutes: rates are measured over this many seconds.
+# Steps may take minutes: rates are measured over this many seconds, up to now, and not told before the first second.
 PERIOD = 300.0
+_EARLIEST = 1.0
 # Rates below one a second are told by the minute.
 _SLOW = 1.0
 
@@ -33,10 +35,17 @@ class Meter:
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress = progress
         self._task = task
+        self._steps: deque[tuple[float, float]] = deque()
 
     def update(self, done: float, total: float | None, *, detail: str = "") -> None:
         """Show that ``done`` of ``total`` steps are done; ``detail`` is a short text such as a rate."""
-        self._progress.update(self._task, completed=done, total=total, detail=printable(detail))
+        now = self._progress.get_time()
+        self._steps.append((now, done))
+        while len(self._steps) > 1 and self._steps[1][0] < now - PERIOD:
+            self._steps.popleft()
+        self._progress.update(
+            self._task, completed=done, total=total, detail=printable(detail), since=self._steps[0]
+        )
 
 
 @contextmanager
@@ -48,22 +57,26 @@ def progress_line(title: str, console: Console, *, shown: bool = True) -> Iterat
         disable=not (shown and console.is_terminal),
         transient=True,
         expand=True,
-        speed_estimate_period=PERIOD,
     ) as progress:
         yield Meter(progress, progress.add_task(printable(title), total=None, detail=""))
 
 
 def describe_task(task: Task) -> str:
-    """Count, rate and time left, as far as they are known: ``12/310  2.1/s  2:22 left``."""
+    """Count, rate and time left, as far as they are known: ``12/310  2.1/s  2:22 left``.
+
+    The rate is that of the steps after the first, until now: it falls while nothing is done.
+    """
     if task.total is None:
         passed = task.elapsed or 0.0
         return _clock(passed) if passed >= 1 else ""
     parts = [f"{task.completed:,.0f}/{task.total:,.0f}"]
-    if task.speed and task.completed:
-        rate = f"{task.speed:,.1f}/s" if task.speed >= _SLOW else f"{60 * task.speed:,.1f}/min"
-        parts.append(rate)
-    if task.time_remaining is not None and task.completed < task.total:
-        parts.append(f"{_clock(task.time_remaining)} left")
+    began, first = task.fields.get("since", (task.get_time(), 0.0))
+    passed = task.get_time() - began
+    speed = (task.completed - first) / passed if passed >= _EARLIEST else 0.0
+    if speed > 0:
+        parts.append(f"{speed:,.1f}/s" if speed >= _SLOW else f"{60 * speed:,.1f}/min")
+        if task.completed < task.total:
+            parts.append(f"{_clock((task.total - task.completed) / speed)} left")
     return "  ".join(parts)
 
 

@@ -168,9 +168,9 @@ def fill(
             # Starting the workers takes seconds that are not part of the rate.
             nonlocal began
             began = began or time.monotonic()
-            passed = max(time.monotonic() - began, 0.5)
-            speed = f"{progress.seconds_of_video / passed:,.0f}x real time"
-            bar.update(progress.done, progress.total, detail=f"{speed}  {os.path.basename(progress.path)}")
+            speed = progress.seconds_of_video / max(time.monotonic() - began, 0.5)
+            times = f"{speed:,.0f}x real time  " if speed >= 1 else ""
+            bar.update(progress.done, progress.total, detail=f"{times}{os.path.basename(progress.path)}")
 
         return collection.add(
             [os.fspath(path.expanduser()) for path in paths],

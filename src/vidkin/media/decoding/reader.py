@@ -104,9 +104,9 @@ class PictureReader:
                 raise too_large(self.name)
             raise MediaError(self.name, "no frame can be decoded; the file is damaged or incomplete")
         if self.failures or self.concealed:
-            damage = (
-                f"the file is damaged: packets skipped: {self.failures}, frames with errors: {self.concealed}"
-            )
+            counts = {"packet{} skipped": self.failures, "frame{} with errors": self.concealed}
+            said = [f"{n} {what.format('' if n == 1 else 's')}" for what, n in counts.items() if n]
+            damage = f"the file is damaged: {', '.join(said)}"
             if self._on_damage is None:
                 logger.warning("%s: %s", self.name, damage)
             else:
