@@ -24,7 +24,7 @@ _EDGE = 5.0
 # Share of frames in which a pixel of a line shows an edge, averaged along the side of a box.
 _LEAST_COVERAGE = 0.5
 # Lines looked at in either direction, and boxes reported.
-_MOST_LINES = 9
+_MOST_LINES = 20
 MOST_BOXES = 4
 _SMALLEST_SIDE = 0.18
 _SAME = 0.8
@@ -96,7 +96,7 @@ def _persistence(luma: torch.Tensor) -> torch.Tensor:
 def _lines(persistence: torch.Tensor) -> list[int]:
     """Positions of the lines with the most persistent pixels, and of the borders."""
     strength = (persistence * (persistence >= _LEAST_COVERAGE / 2)).sum(1)
-    peak = (strength >= functional.max_pool1d(strength[None], 5, 1, 2)[0]) & (
+    peak = (strength >= functional.max_pool1d(strength[None], 3, 1, 1)[0]) & (
         strength >= _SMALLEST_SIDE * _SIDE * 0.5
     )
     places = peak.nonzero()[:, 0]

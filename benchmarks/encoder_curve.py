@@ -1,0 +1,153 @@
+"""What the frame encoder gains by more pictures, other sizes and longer training, all else equal.
+
+    python benchmarks/encoder_curve.py VIDEOS --data FOLDER... --work FOLDER [--steps 500] [--only NAME...]
+        [--output docs/results/encoder_curve.json]
+
+Each variant of the recipe `frame-encoder` is trained from the same seed and measured on the development half of the
+copy benchmark (VIDEOS, `--size small`). The work folder keeps copies, models and figures, so that a run that was killed
+goes on. The encoder that ships with the package, trained for longer, is measured in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import tomllib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vidkin.experiments.copies import (
+    SMALL,
+    CopyFigures,
+    CopyStudy,
+    ExtractorChoice,
+    find_recordings,
+    run_copy_study,
+)
+from vidkin.models import load_model
+from vidkin.models.frame_extractor import load_frame_encoder, save_frame_encoder
+from vidkin.models.networks.frame_encoder import FrameEncoder, FrameEncoderSettings
+from vidkin.rendering.machine import describe_machine
+from vidkin.training import load_recipe, show_recipe, train
+
+_DEFAULT = FrameEncoderSettings()
+# Name: share of the pictures, steps as a multiple of --steps, changes of the model's table, of the data's options.
+VARIANTS: dict[str, tuple[float, float, dict[str, Any], dict[str, Any]]] = {
+    "as shipped": (1.0, 1.0, {}, {}),
+    "half of the pictures": (0.5, 1.0, {}, {}),
+    "a quarter of the pictures": (0.25, 1.0, {}, {}),
+    "half of the steps": (1.0, 0.5, {}, {}),
+    "input 48": (1.0, 1.0, {"size": 48}, {}),
+    "input 96": (1.0, 1.0, {"size": 96}, {}),
+    "two thirds of the width": (
+        1.0,
+        1.0,
+        {"network": {"widths": [width * 2 // 3 for width in _DEFAULT.widths]}},
+        {},
+    ),
+    "64 numbers": (1.0, 1.0, {"embedding": 64}, {}),
+    "one picture of a scene": (1.0, 1.0, {}, {"scene_images": 1}),
+}
+
+
+def link_share(folders: list[Path], share: float, target: Path) -> list[Path]:
+    """Folders of links to every n-th file, subfolders kept; the folders themselves for all files."""
+    if share == 1.0:
+        return folders
+    linked = []
+    for number, folder in enumerate(folders):
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        for path in files[:: round(1 / share)]:
+            link = target / str(number) / path.relative_to(folder)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            if not link.is_symlink():
+                link.symlink_to(path.absolute())
+        linked.append(target / str(number))
+    return linked
+
+
+def train_variant(name: str, folders: list[Path], steps: int, work: Path) -> dict[str, Any]:
+    """Train one variant and write its weights to ``work / weights.safetensors``; what is known of the training."""
+    share, times, model, options = VARIANTS[name]
+    data = [str(folder) for folder in link_share(folders, share, work / "pictures")]
+    document = tomllib.loads(show_recipe(load_recipe("frame-encoder"), comments=False))
+    document["data"] |= {"source": data[0], "folders": data[1:]}
+    document["data"]["options"] = {**document["data"]["options"], **options}
+    document["model"] |= model
+    document["schedule"] |= {"steps": round(steps * times)}
+    document["validation"] |= {"every": round(steps * times)}
+    report = train(document, output=work / "model")
+    encoder: Any = load_model(work / "model")
+    save_frame_encoder(encoder.network, work / "weights.safetensors")
+    notes = json.loads((work / "model" / "report.json").read_text(encoding="utf-8"))
+    return {"steps": report.steps, "seconds": notes["seconds"], "recall_at_1": report.metrics["recall_at_1"]}
+
+
+def measure_network(encoder: FrameEncoder) -> dict[str, float]:
+    """Parameters, and milliseconds of processor time for a square: the median over passes of 64."""
+    network = encoder.fold()
+    side = encoder.settings.side
+    squares = torch.rand(64, 3, side, side).contiguous(memory_format=torch.channels_last)
+    times = []
+    with torch.inference_mode():
+        for _ in range(20):
+            started = time.process_time()
+            network(squares)
+            times.append((time.process_time() - started) / len(squares) * 1e3)
+    parameters = sum(parameter.numel() for parameter in encoder.parameters())
+    return {"parameters": parameters, "milliseconds": sorted(times)[len(times) // 2]}
+
+
+def measure_copies(recordings: Any, weights: Path | None, work: Path) -> dict[str, Any]:
+    """Figures of the development half."""
+    study = CopyStudy(size=SMALL, extractors=(ExtractorChoice("vidkin", weights=weights),))
+    figures: CopyFigures = run_copy_study(study, recordings, work).report.figures[0]
+    assert figures.costs is not None  # an extractor has an index
+    return {
+        "everything": asdict(figures.everything.strict),
+        **{family.name: asdict(family.strict) for family in figures.families},
+        "unrelated": {group.which: [group.highest, group.above, group.pairs] for group in figures.unrelated},
+        "megabytes_per_hour": figures.costs.bytes_per_hour / 1e6,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("videos", type=Path, help="the collection whose development half is measured")
+    parser.add_argument("--data", type=Path, nargs="+", required=True, help="folders of pictures and videos")
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--only", nargs="+", choices=VARIANTS, default=list(VARIANTS))
+    parser.add_argument("--output", type=Path)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    recordings = find_recordings(given.videos, "development", alone=False)
+    rows: dict[str, Any] = {}
+    for name in ["shipped", *given.only]:
+        folder = given.work / name.replace(" ", "_")
+        stored = folder / "figures.json"
+        if not stored.is_file():
+            folder.mkdir(parents=True, exist_ok=True)
+            row: dict[str, Any] = {}
+            weights = None
+            if name != "shipped":
+                row = train_variant(name, given.data, given.steps, folder)
+                weights = folder / "weights.safetensors"
+            row |= measure_network(load_frame_encoder(weights))
+            row |= measure_copies(recordings, weights, given.work / "copies")
+            stored.write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
+        rows[name] = json.loads(stored.read_text(encoding="utf-8"))
+        print(name, json.dumps(rows[name]), flush=True)
+    if given.output:
+        report = {"machine": describe_machine(), "steps": given.steps, "seed": 0, "rows": rows}
+        given.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
