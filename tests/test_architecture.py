@@ -45,7 +45,7 @@ ALLOWED: dict[str, set[str]] = {
 HEAVY = frozenset({
     *("torch", "torchvision", "timm", "numpy", "sklearn", "skimage", "matplotlib", "PIL", "safetensors"),
     *("av", "lance", "lancedb", "pyarrow", "ray", "onnx", "onnxruntime", "scenedetect", "opentimelineio"),
-    *("fastapi", "uvicorn", "jinja2"),
+    *("fastapi", "uvicorn", "jinja2", "scipy", "pywt"),
 })  # fmt: skip
 MOST_FILES, MOST_LINES, MOST_BODY_LINES = 13, 400, 60
 

@@ -73,7 +73,8 @@ def test_a_registered_name_comes_before_a_folder(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     assert isinstance(open_extractor("classical"), ClassicalExtractor)
     with pytest.raises(
-        UnknownExtractorError, match="'grey' is not an extractor; choose from classical, model:"
+        UnknownExtractorError,
+        match=r"'grey' is not an extractor; choose from classical\[:<feature>\], model:",
     ):
         open_extractor("grey")
 

@@ -53,7 +53,7 @@ def open_brightness(name: str, *, weights: object, whitening: object, device: st
 
 def test_available_extractors() -> None:
     networks = ("timm:<model>", "torchvision:<model>")
-    assert available_extractors() == ("classical", "model:<folder>", *networks, "vidkin")
+    assert available_extractors() == ("classical[:<feature>]", "model:<folder>", *networks, "vidkin")
 
 
 def test_the_default_is_vidkin_and_works_offline() -> None:
@@ -90,14 +90,16 @@ def test_a_prefix_must_be_free_and_well_formed() -> None:
 def test_unknown_names_get_the_list_of_known_ones(name: str) -> None:
     with pytest.raises(
         UnknownExtractorError,
-        match=f"'{name}' is not an extractor; choose from classical, model:<folder>, timm:<model>, "
+        match=rf"'{name}' is not an extractor; choose from classical\[:<feature>\], model:<folder>, timm:<model>, "
         "torchvision:<model>",
     ):
         open_extractor(name)
 
 
 def test_an_empty_name_says_so() -> None:
-    with pytest.raises(UnknownExtractorError, match="'' is not an extractor; choose from classical, "):
+    with pytest.raises(
+        UnknownExtractorError, match=r"'' is not an extractor; choose from classical\[:<feature>\], "
+    ):
         open_extractor("")
 
 
@@ -106,9 +108,7 @@ def test_classical_takes_neither_weights_nor_a_model() -> None:
         InvalidArgumentError, match=r"classical extractor has no weights, got 'w\.safetensors'"
     ):
         open_extractor("classical", weights="w.safetensors")
-    with pytest.raises(
-        ExtractorError, match="'classical:big' is not an extractor; 'classical' accepts no model"
-    ):
+    with pytest.raises(ExtractorError, match="'big' is not a classical feature; choose from wavelet, color"):
         open_extractor("classical:big")
 
 

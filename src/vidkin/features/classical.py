@@ -14,8 +14,9 @@ from torch.nn import functional
 
 from vidkin._base.names import parse_name
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
-from vidkin.features.contracts import Views
+from vidkin.features.contracts import FrameExtractor, Views
 from vidkin.features.descriptors import SIDE, describe_regions, raw_dimension
+from vidkin.features.images import open_image_extractor
 from vidkin.features.information import bar_boxes
 from vidkin.features.views import check_views, features_of_views
 from vidkin.features.whitening import Whitening
@@ -110,16 +111,23 @@ class ClassicalExtractor:
 
 def open_classical(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
-) -> ClassicalExtractor:
-    """Open the extractor ``classical`` or ``classical?views=query`` or ``both``; it always computes on the CPU.
+) -> FrameExtractor:
+    """Open ``classical``, ``classical?views=query`` or ``both``, or a feature of whole pictures, ``classical:<feature>``.
+
+    All of them compute on the CPU.
 
     Raises:
-        UnknownExtractorError: The name has further parts.
-        InvalidArgumentError: Weights are given, a setting is not one, or the whitening is for other descriptors.
+        UnknownExtractorError: There is no such feature.
+        InvalidArgumentError: Weights are given to ``classical``, a setting is not one, or the whitening is for other
+            descriptors.
     """
     parsed = parse_name(name)
+    if parsed.address is not None:
+        return open_image_extractor(name, weights=weights, whitening=whitening)
     if parsed.path != "classical":
-        raise UnknownExtractorError(f"{name!r} is not an extractor; 'classical' accepts no model")
+        raise UnknownExtractorError(
+            f"{name!r} is not an extractor; choose 'classical' or 'classical:<feature>'"
+        )
     views = check_views(parsed.typed_settings({"views": str}).get("views", "none"))
     if weights is not None:
         raise InvalidArgumentError(

@@ -46,7 +46,7 @@ _EXTRACTORS: Registry[ExtractorFactory] = Registry(
         "vidkin": "vidkin.models.frame_extractor:open_frame_extractor",
     },
     usages={
-        "classical": "classical",
+        "classical": "classical[:<feature>]",
         "vidkin": "vidkin",
         "model": "model:<folder>",
         "timm": "timm:<model>",
@@ -81,13 +81,14 @@ def open_extractor(
 
     Args:
         name: ``vidkin`` (the default: vidkin's own small encoder, over views of every frame), ``classical`` (color,
-            gradients and texture of the whole frame), ``timm:<model>``, ``torchvision:<model>``,
+            gradients and texture of the whole frame), ``classical:<feature>`` (one classical description of a whole
+            picture, see :func:`vidkin.features.images.available_features`), ``timm:<model>``, ``torchvision:<model>``,
             the folder of a trained model (``path/to/model`` or ``model:path/to/model``), a registered prefix or
             that of an installed plugin (entry point group ``vidkin.extractors``). Settings follow a question mark:
             ``timm:mobilenetv2_100?pad_type=same&size=256``
             (see :class:`~vidkin.features.networks.backbone.BackboneExtractor`).
         weights: A safetensors file of the network's weights; without one they come from the hub's cache or
-            the hub. Not for ``classical``.
+            the hub. Of ``classical:<feature>`` what was fitted; not for ``classical``.
         whitening: A safetensors file made by :meth:`vidkin.features.Whitening.save`.
         device: ``auto`` (CUDA where there is one), ``cpu``, ``cuda``, ``cuda:1``.
 

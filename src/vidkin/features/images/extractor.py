@@ -1,0 +1,88 @@
+"""A classical feature of images as an extractor of frames."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.features.contracts import Views
+from vidkin.features.images.feature import ImageFeature
+from vidkin.features.images.storage import feature_digest, open_feature
+from vidkin.features.views import features_of_views
+from vidkin.similarity import FrameFeatures
+
+if TYPE_CHECKING:
+    from vidkin.media import Frames
+
+__all__ = ["ImageFeatureExtractor", "open_image_extractor"]
+
+PathLike = str | os.PathLike[str]
+
+# Part of the fingerprint: raise it when the same frame would get other numbers.
+_REVISION = 1
+
+
+class ImageFeatureExtractor:
+    """Embeddings of a classical feature, one for each whole frame: [T, 1, E].
+
+    An index finds and orders by cosines, so it compares :meth:`ImageFeature.embed` and not the published distance.
+
+    Args:
+        feature: The feature.
+        name: As it was opened.
+    """
+
+    short_side = 240
+    scorer = "kinds"
+    views: Views = "none"
+
+    def __init__(self, feature: ImageFeature, *, name: str | None = None) -> None:
+        self.feature = feature
+        self._name = name or f"classical:{feature.name}"
+        self._fingerprint = f"classical-{feature.name}-{_REVISION}-{feature_digest(feature)[:12]}"
+
+    @property
+    def name(self) -> str:
+        """As it was opened, or ``classical:<feature>``."""
+        return self._name
+
+    @property
+    def fingerprint(self) -> str:
+        """``classical-<feature>-<revision>-<digest>``."""
+        return self._fingerprint
+
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
+    ) -> FrameFeatures:
+        """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
+        return features_of_views(
+            lambda images: self.feature.embed(self.feature.describe(list(images)))[:, None],
+            frames,
+            self.fingerprint,
+            mirror=mirror,
+            boxes=boxes,
+        )
+
+
+def open_image_extractor(
+    name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None
+) -> ImageFeatureExtractor:
+    """Open ``classical:<feature>``, with settings after a question mark; it always computes on the CPU.
+
+    Args:
+        name: The full name.
+        weights: A file of :func:`vidkin.features.images.save_feature`.
+        whitening: Must be None.
+
+    Raises:
+        UnknownExtractorError: There is no such feature.
+        InvalidArgumentError: A whitening is given, or as for :func:`vidkin.features.images.open_feature`.
+    """
+    if whitening is not None:
+        raise InvalidArgumentError(
+            f"{name!r} takes no whitening, got {os.fspath(whitening)!r}; leave it out, or use 'classical'"
+        )
+    return ImageFeatureExtractor(open_feature(name.removeprefix("classical:"), weights=weights), name=name)
