@@ -112,7 +112,7 @@ class ClassicalExtractor:
 def open_classical(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
 ) -> FrameExtractor:
-    """Open ``classical``, ``classical?views=query`` or ``both``, or a feature of whole pictures, ``classical:<feature>``.
+    """Open ``classical``, ``classical?views=query`` or ``both``, or a feature of whole pictures: ``classical:<name>``.
 
     All of them compute on the CPU.
 
