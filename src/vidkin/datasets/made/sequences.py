@@ -56,7 +56,7 @@ def compose(footage: Footage, length: int, *, seed: int, degrade: bool = True) -
         each way. What `ShotMaker` puts into shots (flashes, zooms, shake, crossing objects) is not a transition.
     """
     if length < 2:
-        raise InvalidArgumentError(f"length is {length} frames, at least 2 are needed")
+        raise InvalidArgumentError(f"length must be at least 2 frames, got {length}")
     composer = _SequenceComposer(footage, np.random.default_rng(seed), length)
     while composer.end < length:
         composer.add_shot()

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["colorfulness", "find_overlay"]
+__all__ = ["colorfulness", "find_overlay", "measure_edges"]
 
 _CANVAS = (192, 256)
 _BLOCK = 8
@@ -42,7 +42,7 @@ def find_overlay(
         difference = _block_means(np.abs(one - _fitted(other, one)))
         usual = float(np.median(difference))
         differing.append(difference > max(_LEAST_DIFFERENCE, _TIMES_USUAL * usual))
-        edges.append((_block_means(_edges(one)), _block_means(_edges(_fitted(other, one)))))
+        edges.append((_block_means(measure_edges(one)), _block_means(measure_edges(_fitted(other, one)))))
     lasting = np.mean(differing, axis=0) >= _LASTING
     # Copies are seldom cut to the same pixel.
     lasting[[0, -1]] = lasting[:, [0, -1]] = False
@@ -82,7 +82,8 @@ def _block_means(values: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(blocks.mean(axis=(1, 3)), dtype=np.float32)
 
 
-def _edges(image: NDArray[np.float32]) -> NDArray[np.float32]:
+def measure_edges(image: NDArray[np.float32]) -> NDArray[np.float32]:
+    """[H, W]: how much each pixel of a gray picture differs from the one below and the one to its right."""
     down = np.abs(np.diff(image, axis=0, append=image[-1:]))
     across = np.abs(np.diff(image, axis=1, append=image[:, -1:]))
     return np.asarray(down + across, dtype=np.float32)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.features import bar_boxes, find_content_boxes
+from vidkin.index.duplicates.overlays import measure_edges
 from vidkin.media import read_frames, thumbnail
 
 __all__ = ["Pictures", "cut_bars", "read_pictures", "read_stretch"]
@@ -95,7 +96,7 @@ def cut_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 def _without_blurred_borders(images: NDArray[np.uint8]) -> tuple[float, float, float, float] | None:
     """The box of shares inside borders that are only a blurred copy of the picture."""
-    edges = np.mean([_edges(image) for image in images], axis=0)
+    edges = np.mean([measure_edges(image.astype(np.float32).mean(axis=-1)) for image in images], axis=0)
     height, width = edges.shape
     for left, top, right, bottom in find_content_boxes(images).tolist():
         rows = slice(round(top * height), round(bottom * height))
@@ -113,10 +114,3 @@ def _without_blurred_borders(images: NDArray[np.uint8]) -> tuple[float, float, f
         if float(edges[outside].mean()) < _BLURRED * float(inside.mean()):
             return left, top, right, bottom
     return None
-
-
-def _edges(image: NDArray[np.uint8]) -> NDArray[np.float32]:
-    luma = image.astype(np.float32).mean(axis=-1)
-    down = np.abs(np.diff(luma, axis=0, append=luma[-1:]))
-    across = np.abs(np.diff(luma, axis=1, append=luma[:, -1:]))
-    return np.asarray(down + across, dtype=np.float32)
