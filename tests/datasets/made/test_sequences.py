@@ -95,7 +95,7 @@ def test_footage_needs_clips_of_its_size() -> None:
 
 
 def test_length_is_checked(footage: Footage) -> None:
-    with pytest.raises(InvalidArgumentError, match="length is 1 frames, at least 2"):
+    with pytest.raises(InvalidArgumentError, match="length must be at least 2 frames, got 1"):
         compose(footage, 1, seed=0)
 
 
