@@ -35,20 +35,24 @@ def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
 def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     before = contents(own.folder)
     plan, away = tmp_path / "plan.json", tmp_path / "away"
-    shown = run("duplicates", "--index", own.index, "--plan", plan).out
-    assert "plan.json: 1 file to remove" in shown
+    shown = run("duplicates", "--index", own.index, "--plan", plan)
+    assert "plan.json: 1 file to remove" in shown.out
+    assert f"carry it out: `vidkin apply {plan}`" in shown.err
     planned = json.loads(plan.read_text())
     assert [Path(item["path"]).name for item in planned["groups"][0]["remove"]] == ["coffee small [1].mp4"]
     assert Path(planned["groups"][0]["keep"]["path"]).name == "coffee.mp4"
     dry = run("apply", plan, "--move-to", away, "--dry-run").out
-    assert "1 file would be removed" in dry
+    assert f"coffee small [1].mp4: would be moved to {away}" in dry
+    assert "1 file would be moved" in dry
     assert contents(own.folder) == before
     done = run("apply", plan, "--move-to", away, "--json").json
     assert [item["outcome"] for item in done["files"]] == ["removed"]
     assert "coffee small [1].mp4" not in contents(own.folder)
     again = run("apply", plan, "--move-to", away, status=1).out
     assert "skipped, it is gone" in again
-    assert "1 file restored" in run("apply", plan, "--undo").out
+    undone = run("apply", plan, "--undo").out
+    assert f"coffee small [1].mp4: restored from {away}" in undone
+    assert "1 file restored" in undone
     assert contents(own.folder) == before
     assert "0 files restored" in run("apply", plan, "--undo").out
 

@@ -72,6 +72,16 @@ def test_frames_are_matched_along_the_line() -> None:
     assert (rows.tolist(), columns.tolist()) == ([1, 2, 3, 4], [1, 3, 5, 7])
 
 
+def test_the_frame_that_shows_the_first_frame_of_the_target_is_matched() -> None:
+    """The line passes the first frame of the target .05 s after that of the query, and the segment begins there."""
+    query, target = video(4, period=0.25), video(4, period=0.25)
+    rows, columns = match_frames(query, target, Segment(0.05, 1.0, 0.0, 0.95, 0.9))
+    assert (rows.tolist(), columns.tolist()) == ([0, 1, 2, 3], [0, 1, 2, 3])
+    # Half a period earlier is nothing of the target, and where the segment begins later nothing is added.
+    for segment, first in ((Segment(0.2, 1.0, 0.0, 0.8, 0.9), 1), (Segment(0.3, 1.0, 0.25, 0.95, 0.9), 2)):
+        assert match_frames(query, target, segment)[0].tolist() == list(range(first, 4))
+
+
 def test_news_is_what_differs_from_the_second_before() -> None:
     values = torch.nn.functional.one_hot(torch.tensor([0, 0, 1, 1]), 4).float()[:, None]
     still = FrameFeatures.of_whole(values, torch.arange(4, dtype=torch.float64))

@@ -69,15 +69,14 @@ def apply(
 
 def _show(actions: list[FileAction], *, undone: bool) -> None:
     for action in actions:
-        line = path_text(action.path).append(f": {action.outcome}")
+        would = "would be " if action.outcome == "planned" else ""
+        line = path_text(action.path).append(": ")
         if action.cause:
-            line.append(f", {action.cause}")
+            line.append(f"{action.outcome}, {action.cause}")
         elif undone:
-            line.append(" from ").append_text(path_text(action.place))
-        elif action.place:
-            line.append(", to ").append_text(path_text(action.place))
+            line.append(f"{would}restored from ").append_text(path_text(action.place))
         else:
-            line.append(", to the trash")
+            line.append(f"{would}moved to ").append_text(path_text(action.place or "the trash"))
         say(line)
     done = [action for action in actions if action.outcome != "skipped"]
     planned = any(action.outcome == "planned" for action in actions)
@@ -85,7 +84,7 @@ def _show(actions: list[FileAction], *, undone: bool) -> None:
         say(f"{number(len(done), 'file')} {'would be ' if planned else ''}restored")
         return
     size = file_size(sum(action.size for action in done))
-    say(f"{number(len(done), 'file')} {'would be ' if planned else ''}removed, {size}")
+    say(f"{number(len(done), 'file')} {'would be ' if planned else ''}moved, {size}")
     if done and not planned:
         note(
             "`vidkin apply PLAN --undo` takes it back; `vidkin index PATH --prune` brings the index up to date."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,7 +26,7 @@ from vidkin.cli.paths import (
 )
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.json_values import print_json
-from vidkin.rendering.text import clock, file_size, number
+from vidkin.rendering.text import clock, file_size, number, printable
 
 if TYPE_CHECKING:
     from vidkin.index import DuplicateGroup, Index
@@ -136,11 +137,9 @@ def duplicates(
         say(path_text(html).append(": the groups with pictures"))
     if plan is not None:
         count = sum(len(group.remove) for group in planned.groups)
-        say(
-            path_text(plan).append(
-                f": {number(count, 'file')} to remove, {file_size(planned.savings)}; "
-                "look at it, then run `vidkin apply` with it"
-            )
+        say(path_text(plan).append(f": {number(count, 'file')} to remove, {file_size(planned.savings)}"))
+        note(
+            f"Look at it, then carry it out: `{shlex.join(['vidkin', 'apply', printable(os.fspath(plan))])}`"
         )
     if groups:
         note("A wrong pair? `vidkin duplicates --not-a-match A B` keeps it out of the groups.")

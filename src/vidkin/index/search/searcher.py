@@ -40,7 +40,7 @@ _logger = logging.getLogger(__name__)
 # A search that meets videos which are removed meanwhile begins again so many times.
 _MOST_SEARCHES = 5
 # Part of the state of remembered comparisons: raise it when the same pair would get another score.
-_REVISION = 3
+_REVISION = 4
 
 PathLike = str | os.PathLike[str]
 

@@ -18,6 +18,8 @@ __all__ = ["Evidence", "count_different", "find_news", "match_frames", "spread"]
 
 # Seconds: a time that was computed may be off by rounding.
 _ROUNDING = 1e-6
+# Periods of the target between a line and its nearest frame, at most, as where lines are looked for.
+_NEAR = 0.501
 # What lasts less than half a second of informative frames covers nothing worth the word.
 _SHORTEST = 0.5
 # A segment repeats another one if more than this share of its frames is in that one, on either side.
@@ -131,11 +133,14 @@ def match_frames(
     query: FrameFeatures, target: FrameFeatures, segment: Segment
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Indices [n] of the query's frames in a segment, and of the nearest frames of the target."""
-    inside = (query.timestamps >= segment.query_start - _ROUNDING) & (
-        query.timestamps <= segment.query_end + _ROUNDING
-    )
-    rows = inside.nonzero()[:, 0]
-    wanted = segment.target_start + segment.speed * (query.timestamps[rows] - segment.query_start)
+    places = segment.target_start + segment.speed * (query.timestamps - segment.query_start)
+    begun = query.timestamps >= segment.query_start - _ROUNDING
+    # A segment is cut where the target begins, which may be after a frame of the query that shows the first frame.
+    first = float(target.timestamps[0])
+    if segment.target_start <= first + _ROUNDING:
+        begun |= places >= first - target.period * _NEAR
+    rows = (begun & (query.timestamps <= segment.query_end + _ROUNDING)).nonzero()[:, 0]
+    wanted = places[rows]
     after = torch.searchsorted(target.timestamps, wanted).clamp(max=len(target) - 1)
     before = (after - 1).clamp(min=0)
     nearer = (target.timestamps[after] - wanted).abs() < (wanted - target.timestamps[before]).abs()
