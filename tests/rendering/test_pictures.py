@@ -15,7 +15,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import Comparison
 from vidkin.rendering.figures import require_picture_name
 from vidkin.rendering.frame_pairs import frame_pairs
-from vidkin.rendering.pictures import draw_curve, draw_map, draw_pairs
+from vidkin.rendering.pictures import draw_curve, draw_map, draw_pairs, pool_map
 from vidkin.similarity import Segment
 
 
@@ -66,10 +66,7 @@ def test_maps_of_any_size_can_be_drawn(tmp_path: Path, shape: tuple[int, int]) -
 
 
 def test_a_thin_diagonal_survives_pooling() -> None:
-    from vidkin.rendering.pictures import _pool
-
-    found = comparison(2500, 1500)
-    values, rows, columns = _pool(found.map.numpy(), found.query_times.numpy(), found.target_times.numpy())
+    values, rows, columns = pool_map(comparison(2500, 1500))
     assert values.shape == (834, 750)  # three rows and two columns to a cell
     assert (rows[1], columns[1]) == (3.0, 2.0)
     assert values[:500].max(axis=1).min() == 1.0

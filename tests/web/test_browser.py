@@ -13,6 +13,9 @@ from tests.web.conftest import Library
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 
+expect.set_options(timeout=20_000)
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with open_browser() as opened:
@@ -57,3 +60,83 @@ def test_no_page_is_wider_than_the_screen(browser: Browser, address: str, width:
     with new_page(browser, width=width, height=800) as page:
         page.goto(address)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def wait_for_videos(page: Page, count: int) -> None:
+    """Until so many players know how long their video is."""
+    page.wait_for_function(
+        "count => [...document.querySelectorAll('video')].filter(video => video.videoWidth > 0).length == count",
+        arg=count,
+    )
+
+
+def test_a_marked_stretch_is_searched_with_and_both_sides_play_in_step(page: Page, address: str) -> None:
+    page.goto(address)
+    page.get_by_role("link", name="coffee.mp4").click()
+    wait_for_videos(page, 1)
+    track = page.locator(".track")
+    track.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("i")
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("o")
+    expect(page.locator(".range")).to_have_text("0:03.0 - 0:08.0")
+    page.keyboard.press("s")
+    page.wait_for_url("**/search?video=*&start=3&end=8")
+    best = page.locator(".match").first
+    expect(best).to_contain_text("copy.mp4")
+    best.locator("button.picture").focus()
+    page.keyboard.press("Enter")
+    wait_for_videos(page, 2)
+    times = "[...document.querySelectorAll('video')].map(video => video.currentTime)"
+    # Both run, from the third second of coffee and of its copy, and stay together.
+    page.wait_for_function(f"() => {times}.every(time => time > 3.6)")
+    query, target = page.evaluate(times)
+    assert abs(query - target) < 0.6
+    page.get_by_role("link", name="Frame map").click()
+    heat = page.locator(".heat")
+    expect(heat).to_be_visible()
+    wait_for_videos(page, 2)
+    heat.focus()
+    for key in ("ArrowRight", "ArrowDown", "Shift+ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    expect(page.locator("#readout")).to_contain_text("query ")
+    expect(page.locator("#query-frame")).to_be_visible()
+    page.wait_for_function(f"() => {times}[1] > 1")
+
+
+def test_a_dropped_file_and_a_rectangle_are_searched_with(page: Page, address: str, library: Library) -> None:
+    page.goto(f"{address}search")
+    page.get_by_label("Choose a video or picture").set_input_files(library.clip)
+    expect(page.locator(".match").first).to_contain_text("co")
+    expect(page.locator("#summary")).to_contain_text("match")
+    wait_for_videos(page, 1)
+    page.get_by_role("button", name="Rectangle").click()
+    expect(page.locator(".box.drawn")).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Shift+ArrowUp")
+    expect(page.locator("#what")).to_contain_text("Searching with the rectangle")
+    screen = page.locator(".overlay").bounding_box()
+    assert screen is not None
+    page.mouse.move(screen["x"] + 5, screen["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(screen["x"] + screen["width"] * 0.8, screen["y"] + screen["height"] * 0.9)
+    page.mouse.up()
+    page.get_by_role("button", name="Search", exact=True).click()
+    page.wait_for_url("**box=0.0*")
+    expect(page.locator("#summary")).to_contain_text("best first")
+
+
+def test_what_the_browser_cannot_play_is_converted(page: Page, address: str, library: Library) -> None:
+    """The file is hidden from the browser, as if its codec were unknown."""
+    page.route("**/file", lambda route: route.fulfill(status=200, content_type="video/mp4", body=b"unknown"))
+    page.goto(address)
+    page.get_by_role("link", name="coffee.mp4").click()
+    expect(page.locator(".player")).to_contain_text("Converted for this browser")
+    wait_for_videos(page, 1)
+    page.locator(".track").focus()
+    page.keyboard.press("End")
+    # The last piece, which is two seconds long.
+    page.wait_for_function("() => document.querySelector('video').src.endsWith('piece=1')")
+    expect(page.locator(".clock")).to_contain_text("0:11.")

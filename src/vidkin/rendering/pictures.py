@@ -25,7 +25,7 @@ from vidkin.rendering.text import clock
 from vidkin.shots import ShotDetection
 from vidkin.similarity import Box
 
-__all__ = ["draw_curve", "draw_map", "draw_pairs"]
+__all__ = ["draw_curve", "draw_map", "draw_pairs", "pool_map"]
 
 # No screen shows more; hour-long videos are pooled to this many cells a side.
 _MOST_CELLS = 1000
@@ -53,11 +53,7 @@ def draw_map(comparison: Comparison, path: PathLike, *, query: PathLike, target:
         InvalidArgumentError: The extension is not a picture format, or the folder does not exist.
     """
     require_picture_name(path)
-    values, query_times, target_times = _pool(
-        comparison.map.detach().float().cpu().numpy(),
-        comparison.query_times.detach().double().cpu().numpy(),
-        comparison.target_times.detach().double().cpu().numpy(),
-    )
+    values, query_times, target_times = pool_map(comparison)
     rows, columns = _edges(query_times), _edges(target_times)
     height = float(np.clip(8.0 * (rows[-1] - rows[0]) / (columns[-1] - columns[0]), 2.5, 8.0))
     figure, axis_room = new_figure(8.0, height), int(height * _LETTERS_AN_INCH) - len(", seconds")
@@ -85,6 +81,23 @@ def draw_map(comparison: Comparison, path: PathLike, *, query: PathLike, target:
     )
     figure.colorbar(mesh, ax=axes, label="frame similarity")
     write_figure(figure, path)
+
+
+def pool_map(
+    comparison: Comparison,
+) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
+    """The frame map with at most 1,000 cells a side, pooled by maxima, so that thin diagonals stay visible.
+
+    Returns:
+        The cells [rows, columns] in [0, 1], and the times at which rows (query) and columns (target) start, seconds.
+    """
+    values = comparison.map.detach().float().cpu().numpy()
+    rows = comparison.query_times.detach().double().cpu().numpy()
+    columns = comparison.target_times.detach().double().cpu().numpy()
+    row_starts = np.arange(0, len(rows), -(-len(rows) // _MOST_CELLS))
+    column_starts = np.arange(0, len(columns), -(-len(columns) // _MOST_CELLS))
+    pooled = np.maximum.reduceat(np.maximum.reduceat(values, row_starts, axis=0), column_starts, axis=1)
+    return pooled, rows[row_starts], columns[column_starts]
 
 
 def draw_pairs(pairs: Sequence[FramePair], path: PathLike, *, query: PathLike, target: PathLike) -> None:
@@ -168,16 +181,6 @@ def draw_curve(detection: ShotDetection, path: PathLike) -> None:
         f"{short_name(detection.path)}: {len(detection.cuts)} cuts, {detection.detector}",
     )
     write_figure(figure, path)
-
-
-def _pool(
-    values: NDArray[Any], rows: NDArray[np.float64], columns: NDArray[np.float64]
-) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64]]:
-    """The map with at most 1,000 cells a side, pooled by maxima, and the times at which the cells start."""
-    row_starts = np.arange(0, len(rows), -(-len(rows) // _MOST_CELLS))
-    column_starts = np.arange(0, len(columns), -(-len(columns) // _MOST_CELLS))
-    pooled = np.maximum.reduceat(np.maximum.reduceat(values, row_starts, axis=0), column_starts, axis=1)
-    return pooled, rows[row_starts], columns[column_starts]
 
 
 def _edges(times: NDArray[np.float64]) -> NDArray[np.float64]:

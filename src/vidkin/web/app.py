@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,14 +26,16 @@ from vidkin.errors import (
 from vidkin.rendering.text import printable
 from vidkin.web.guard import Guard
 from vidkin.web.lanes import BusyError, StuckError
-from vidkin.web.pages import jobs, library, media, video
+from vidkin.web.pages import adding, jobs, library, match, media, search, video
 from vidkin.web.settings import Settings
 from vidkin.web.site import Site
 
 __all__ = ["create_app"]
 
 # In the order of the navigation.
-_PAGES = (library.page, video.page, media.page, jobs.page)
+_PAGES = (library.page, adding.page, search.page, video.page, match.page, media.page, jobs.page)
+# Seconds between looks for dropped files that nobody uses any more.
+_CLEAN_EVERY = 30.0
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (NotIndexedError, 404),
     (MediaError, 422),
@@ -59,7 +62,9 @@ def create_app(index: str | os.PathLike[str], settings: Settings | None = None) 
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        cleaning = asyncio.create_task(_clean(site))
         yield
+        cleaning.cancel()
         site.close()
 
     app = FastAPI(
@@ -81,6 +86,13 @@ def create_app(index: str | os.PathLike[str], settings: Settings | None = None) 
     app.add_exception_handler(HTTPException, _answer_error)
     app.add_exception_handler(RequestValidationError, _answer_error)
     return Guard(app, token=settings.token, hosts=settings.hosts)
+
+
+async def _clean(site: Site) -> None:
+    """Dropped files go in time, also when nobody asks for anything any more."""
+    while True:
+        await asyncio.sleep(_CLEAN_EVERY)
+        site.uploads.clean()
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from vidkin._base.plain_values import as_json
 from vidkin._version import __version__
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import VideoRecord
@@ -22,6 +24,7 @@ from vidkin.web.collection import Collection
 from vidkin.web.jobs import Jobs
 from vidkin.web.lanes import Lane
 from vidkin.web.settings import Settings
+from vidkin.web.uploads import Uploads
 
 __all__ = ["CurrentSite", "Page", "Site", "base_name", "thumbnail_address"]
 
@@ -51,6 +54,7 @@ class Site:
         collection: The index.
         cache: Thumbnails and previews.
         jobs: Work that outlives a request.
+        uploads: Dropped files.
         lists: Lane for what is quick: records, files of a second.
         pictures: Lane for thumbnails.
         searches: Lane for searches and comparisons.
@@ -63,6 +67,7 @@ class Site:
         self.collection = Collection(index)
         self.cache = DiskCache(self.collection.path / CACHE_FOLDER, most=settings.cache_bytes)
         self.jobs = Jobs()
+        self.uploads = Uploads(settings)
         lane = partial(Lane, seconds=settings.request_seconds)
         self.lists = lane("lists", workers=4, waiting=64)
         self.pictures = lane("pictures", workers=4, waiting=256)
@@ -77,7 +82,12 @@ class Site:
             lstrip_blocks=True,
         )
         self._templates.filters.update(
-            clock=clock, file_size=file_size, printable=printable, number=number, base_name=base_name
+            json=_json,
+            clock=clock,
+            file_size=file_size,
+            printable=printable,
+            number=number,
+            base_name=base_name,
         )
         self._templates.globals.update(
             version=__version__,
@@ -100,6 +110,7 @@ class Site:
     def close(self) -> None:
         """Stop jobs and release files."""
         self.jobs.stop()
+        self.uploads.close()
         self.cache.close()
         self.collection.close()
 
@@ -114,6 +125,10 @@ def thumbnail_address(record: VideoRecord, time: float | None = None) -> str:
     version = record.content_hash[-12:] or f"{record.mtime_ns:x}"
     moment = "" if time is None else f"&time={time:.2f}"
     return f"/videos/{record.id}/thumbnail?v={version}{moment}"
+
+
+def _json(value: object) -> str:
+    return json.dumps(as_json(value))
 
 
 def _site_of(request: Request) -> Site:

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from tests.support.videos import encode, pan
 from tests.web.conftest import Connect, Library, make_library, number_of
-from vidkin.media import thumbnail
+from vidkin.media import probe, thumbnail
 
 
 def test_a_thumbnail_is_the_frame_at_its_time(library: Library, client: TestClient) -> None:
@@ -127,3 +127,17 @@ def test_what_is_gone_or_no_file_any_more_is_said(tmp_path: Path, connect: Conne
     assert client.get(f"/videos/{copy}/thumbnail").status_code == 422
     assert client.get(f"/api/videos/{coffee}").json()["missing"]
     assert "file is gone" in client.get("/").text
+
+
+def test_a_preview_is_a_piece_that_every_browser_plays(client: TestClient, tmp_path: Path) -> None:
+    address = f"/videos/{number_of(client, 'coffee.mp4')}/preview"
+    for piece, seconds in ((0, 10.0), (1, 2.0)):
+        answer = client.get(address, params={"piece": piece})
+        assert answer.headers["content-type"] == "video/mp4"
+        (tmp_path / "piece.mp4").write_bytes(answer.content)
+        info = probe(tmp_path / "piece.mp4")
+        assert (info.codec, info.has_audio) == ("h264", False)
+        assert info.duration == pytest.approx(seconds, abs=0.2)
+    assert client.get(address, params={"piece": 0}, headers={"Range": "bytes=0-9"}).status_code == 206
+    assert "beyond the end" in client.get(address, params={"piece": 2}).json()["detail"]
+    assert client.get(address, params={"piece": 10**9}).status_code == 422

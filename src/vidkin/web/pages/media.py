@@ -1,62 +1,111 @@
-"""Pictures and bytes of the videos: thumbnails, and files in ranges for players."""
+"""Pictures and bytes of videos and dropped files: thumbnails, files in ranges, converted pieces."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
-from vidkin.index import VideoRecord
-from vidkin.media import write_thumbnail
-from vidkin.web.files import media_type, open_record, stream_file
+from vidkin.web.files import media_type, stream_file, stream_path
 from vidkin.web.site import CurrentSite, Page, Site
+from vidkin.web.sources import Source, SourceItem, make_preview, make_thumbnail, open_source, source_item
 
 __all__ = ["page"]
 
 router = APIRouter(tags=["media"])
 page = Page(router)
 
-# Where in a video its picture is from, as a share: the begin is often black.
-_SHARE = 1 / 3
-# Pictures are made for every tenth of a second at most, so that sliding does not fill the disk.
-_STEPS_A_SECOND = 10
 _FOR_A_DAY = {"Cache-Control": "private, max-age=86400"}
+_IMAGE: dict[int | str, dict[str, Any]] = {200: {"content": {"image/webp": {}}}}
+_RANGES: dict[int | str, dict[str, Any]] = {206: {"description": "The range that was asked for."}}
+# A day of video in pieces of ten seconds is less.
+_MOST_PIECES = 10_000
+
+Video = Annotated[int, Path(description="Number of the video.")]
+Upload = Annotated[str, Path(description="Id of the dropped file.")]
+Time = Annotated[float | None, Query(ge=0, le=1e6, description="Seconds; default a third of it.")]
+Side = Annotated[int, Query(ge=90, le=720, description="Pixels at the shorter side.")]
+Piece = Annotated[int, Query(ge=0, le=_MOST_PIECES, description="Number of the piece, each of ten seconds.")]
 
 
-@router.get("/videos/{video}/thumbnail", responses={200: {"content": {"image/webp": {}}}})
-async def get_thumbnail(
-    site: CurrentSite,
-    video: int,
-    time: Annotated[float | None, Query(ge=0, le=1e6, description="Seconds; default a third of it.")] = None,
-    side: Annotated[int, Query(ge=90, le=720, description="Pixels at the shorter side.")] = 180,
-) -> Response:
+@router.get("/videos/{video}/thumbnail", responses=_IMAGE)
+async def get_thumbnail(site: CurrentSite, video: Video, time: Time = None, side: Side = 180) -> Response:
     """A picture of a video."""
-    content = await site.pictures.run(
-        lambda: _thumbnail(site, site.collection.record(video), time, 180 if side <= 180 else 720)
-    )
+    return await _thumbnail(site, partial(open_source, site, video=video), time, side)
+
+
+@router.get("/uploads/{upload}/thumbnail", responses=_IMAGE)
+async def get_upload_thumbnail(
+    site: CurrentSite, upload: Upload, time: Time = None, side: Side = 180
+) -> Response:
+    """A picture of a dropped file."""
+    return await _thumbnail(site, partial(open_source, site, upload=upload), time, side)
+
+
+@router.get("/videos/{video}/file", responses=_RANGES)
+@router.head("/videos/{video}/file", include_in_schema=False)
+async def get_file(request: Request, site: CurrentSite, video: Video) -> Response:
+    """The bytes of a video, whole or a range of them."""
+    return await _file(request, site, await site.lists.run(partial(open_source, site, video=video)))
+
+
+@router.get("/uploads/{upload}/file", responses=_RANGES)
+async def get_upload_file(request: Request, site: CurrentSite, upload: Upload) -> Response:
+    """The bytes of a dropped file, whole or a range of them."""
+    return await _file(request, site, open_source(site, upload=upload))
+
+
+@router.get("/videos/{video}/preview", responses=_RANGES)
+async def get_preview(request: Request, site: CurrentSite, video: Video, piece: Piece = 0) -> Response:
+    """Ten seconds of a video, converted to what every browser plays; small and without sound."""
+    return await _preview(request, site, partial(open_source, site, video=video), piece)
+
+
+@router.get("/uploads/{upload}/preview", responses=_RANGES)
+async def get_upload_preview(
+    request: Request, site: CurrentSite, upload: Upload, piece: Piece = 0
+) -> Response:
+    """Ten seconds of a dropped file, converted likewise."""
+    return await _preview(request, site, partial(open_source, site, upload=upload), piece)
+
+
+@router.post("/api/uploads", status_code=201)
+async def drop_file(
+    request: Request,
+    site: CurrentSite,
+    name: Annotated[str, Query(max_length=500, description="Name of the file.")] = "file",
+) -> SourceItem:
+    """Keep a file for searches; its bytes are the body. It is deleted when nobody uses it any more."""
+    announced = request.headers.get("content-length", "")
+    size = int(announced) if announced.isdecimal() else None
+    upload = await site.uploads.receive(name, size, aiter(request.stream()), site.streams)
+    return source_item(site, upload=upload.id)
+
+
+@router.delete("/api/uploads/{upload}", status_code=204)
+async def delete_upload(site: CurrentSite, upload: Upload) -> None:
+    """Delete a dropped file now."""
+    await site.lists.run(partial(site.uploads.remove, upload))
+
+
+@router.get("/api/videos/{video}/source")
+async def get_source(site: CurrentSite, video: Video) -> SourceItem:
+    """What a player needs to show a video."""
+    return await site.lists.run(partial(source_item, site, video=video))
+
+
+async def _thumbnail(site: Site, find: partial[Source], time: float | None, side: int) -> Response:
+    content = await site.pictures.run(lambda: make_thumbnail(site, find(), time, side))
     return Response(content, headers=_FOR_A_DAY, media_type="image/webp")
 
 
-@router.get("/videos/{video}/file", responses={206: {"description": "The range that was asked for."}})
-@router.head("/videos/{video}/file", include_in_schema=False)
-async def get_file(request: Request, site: CurrentSite, video: int) -> Response:
-    """The bytes of a video, whole or a range of them."""
-    record = await site.lists.run(lambda: site.collection.record(video))
-    file = await site.streams.run(partial(open_record, record))
-    return await stream_file(request, site.streams, file, media_type(record.path))
+async def _file(request: Request, site: Site, source: Source) -> Response:
+    file = await site.streams.run(source.open)
+    return await stream_file(request, site.streams, file, media_type(source.path))
 
 
-def _thumbnail(site: Site, record: VideoRecord, time: float | None, side: int) -> bytes:
-    # Opened before it is decoded: what is not the file that was indexed is not shown either.
-    open_record(record).close()
-    seconds = record.duration * _SHARE if time is None else min(time, max(record.duration - 0.1, 0.0))
-    seconds = int(seconds * _STEPS_A_SECOND) / _STEPS_A_SECOND
-    name = f"{record.path}\0{record.size}\0{record.mtime_ns}\0{seconds}\0{side}"
-    path = site.cache.get(
-        name,
-        ".webp",
-        lambda partial_file: write_thumbnail(record.path, partial_file, seconds, short_side=side, threads=1),
-    )
-    return path.read_bytes()
+async def _preview(request: Request, site: Site, find: partial[Source], piece: int) -> Response:
+    path = await site.conversions.run(lambda: make_preview(site, find(), piece))
+    return await stream_path(request, site.streams, path)

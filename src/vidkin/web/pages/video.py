@@ -5,8 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from vidkin.web.pages.library import video_item
+from vidkin.web.pages.library import VideoItem, video_item
 from vidkin.web.site import CurrentSite, Page
+from vidkin.web.sources import SourceItem, source_item
 
 __all__ = ["page"]
 
@@ -17,5 +18,9 @@ page = Page(router)
 @router.get("/videos/{video}", response_class=HTMLResponse, include_in_schema=False)
 async def show_video(request: Request, site: CurrentSite, video: int) -> HTMLResponse:
     """The page."""
-    item = await site.lists.run(lambda: video_item(site.collection.record(video)))
-    return site.page("video.html", request, {"video": item})
+
+    def find() -> tuple[VideoItem, SourceItem]:
+        return video_item(site.collection.record(video)), source_item(site, video=video)
+
+    item, source = await site.lists.run(find)
+    return site.page("video.html", request, {"video": item, "source": source})

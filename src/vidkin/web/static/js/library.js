@@ -1,5 +1,6 @@
 // The library: results that follow the filter while it is typed, and keys to walk through the videos.
 import { say } from "./base.js";
+import "./adding.js";
 
 const form = document.getElementById("filter");
 let results = document.getElementById("results");
@@ -56,6 +57,8 @@ window.addEventListener("popstate", () => {
   form.elements.state.value = words.get("state") ?? "all";
   show(location.pathname + location.search, { push: false });
 });
+
+document.addEventListener("index-changed", () => show(location.pathname + location.search, { push: false }));
 
 // Arrow keys walk through the grid as it is laid out; "/" goes to the field.
 document.addEventListener("keydown", (event) => {

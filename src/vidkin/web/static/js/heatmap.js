@@ -1,0 +1,94 @@
+// The frame map: a canvas with segments over it, a cross for the chosen cell, by mouse and by keyboard.
+import { make } from "./base.js";
+
+// Magma, as in pictures of `vidkin match --picture`: five of its colors.
+const COLORS = [[0, 0, 4], [81, 18, 124], [183, 55, 121], [252, 137, 97], [252, 253, 191]];
+
+function color(share) {
+  const place = share * (COLORS.length - 1);
+  const low = Math.min(Math.floor(place), COLORS.length - 2);
+  return COLORS[low].map((value, index) => value + (COLORS[low + 1][index] - value) * (place - low));
+}
+
+/** Events "point" (a cell is under the pointer) and "choose" (clicked), with {queryTime, targetTime, similarity}. */
+export class HeatMap extends EventTarget {
+  constructor({ rows, columns, query_times, target_times, cells }, segments) {
+    super();
+    Object.assign(this, { rows, columns, queryTimes: query_times, targetTimes: target_times });
+    this.values = Uint8Array.from(atob(cells), (letter) => letter.charCodeAt(0));
+    this.row = this.column = 0;
+    this.canvas = make("canvas", { width: columns, height: rows, "aria-hidden": "true" });
+    this.cross = make("div", { class: "cross", hidden: true });
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    svg.setAttribute("viewBox", "0 0 1 1");
+    svg.setAttribute("preserveAspectRatio", "none");
+    svg.setAttribute("aria-hidden", "true");
+    for (const segment of segments) {
+      const line = document.createElementNS("http://www.w3.org/2000/svg", "line");
+      const places = [this.#share(this.targetTimes, segment.target_start), this.#share(this.queryTimes, segment.query_start),
+        this.#share(this.targetTimes, segment.target_end), this.#share(this.queryTimes, segment.query_end)];
+      ["x1", "y1", "x2", "y2"].forEach((name, index) => line.setAttribute(name, places[index]));
+      if (segment.mirrored) line.classList.add("mirrored");
+      svg.append(line);
+    }
+    this.element = make("div", { class: "heat", tabindex: "0", role: "application", "aria-label": "Frame map; arrow keys move, Enter shows both moments" }, this.canvas, svg, this.cross);
+    // About square cells, within bounds that a screen shows.
+    this.element.style.aspectRatio = String(Math.min(Math.max(columns / rows, 1), 4));
+    this.#draw();
+    this.element.addEventListener("pointermove", (event) => this.#point(event));
+    this.element.addEventListener("click", (event) => {
+      this.#point(event);
+      this.#tell("choose");
+    });
+    this.element.addEventListener("keydown", (event) => this.#key(event));
+  }
+
+  #draw() {
+    const context = this.canvas.getContext("2d");
+    const image = context.createImageData(this.columns, this.rows);
+    const table = Array.from({ length: 256 }, (_, value) => color(value / 255));
+    this.values.forEach((value, index) => image.data.set([...table[value], 255], 4 * index));
+    context.putImageData(image, 0, 0);
+  }
+
+  /** Where a time is on an axis, as a share. */
+  #share(times, time) {
+    if (times.length < 2) return 0.5;
+    const step = (times[times.length - 1] - times[0]) / (times.length - 1);
+    return Math.min(Math.max((time - times[0]) / (step * times.length), 0), 1);
+  }
+
+  #point(event) {
+    const box = this.element.getBoundingClientRect();
+    const cell = (share, count) => Math.min(Math.max(Math.floor(share * count), 0), count - 1);
+    this.#move(cell((event.clientY - box.top) / box.height, this.rows), cell((event.clientX - box.left) / box.width, this.columns));
+  }
+
+  #key(event) {
+    const far = event.shiftKey ? 10 : 1;
+    const [down, across] = { ArrowUp: [-far, 0], ArrowDown: [far, 0], ArrowLeft: [0, -far], ArrowRight: [0, far] }[event.key] ?? [0, 0];
+    if (event.key === "Enter") this.#tell("choose");
+    else if (down || across) this.#move(this.row + down, this.column + across);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  #move(row, column) {
+    this.row = Math.min(Math.max(row, 0), this.rows - 1);
+    this.column = Math.min(Math.max(column, 0), this.columns - 1);
+    this.cross.hidden = false;
+    this.cross.style.left = `${(100 * (this.column + 0.5)) / this.columns}%`;
+    this.cross.style.top = `${(100 * (this.row + 0.5)) / this.rows}%`;
+    this.#tell("point");
+  }
+
+  #tell(name) {
+    const detail = {
+      queryTime: this.queryTimes[this.row],
+      targetTime: this.targetTimes[this.column],
+      similarity: this.values[this.row * this.columns + this.column] / 255,
+    };
+    this.dispatchEvent(new CustomEvent(name, { detail }));
+  }
+}

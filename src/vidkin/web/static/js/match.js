@@ -1,0 +1,77 @@
+// Two videos side by side and the map of their frames.
+import { api, clock, make, say } from "./base.js";
+import { readQuery } from "./addresses.js";
+import { HeatMap } from "./heatmap.js";
+import { Player, playerKeys } from "./player.js";
+import { InStep } from "./step.js";
+import { Timeline } from "./timeline.js";
+
+const find = (id) => document.getElementById(id);
+
+function side(id, options) {
+  const source = JSON.parse(find(id).dataset.source);
+  const player = new Player(source, options);
+  const timeline = source.still ? null : new Timeline(player);
+  find(id).append(player.element);
+  if (timeline) player.element.append(timeline.element);
+  playerKeys(player.element, player);
+  return { source, player, timeline };
+}
+
+const query = side("query", {});
+const target = side("target", { muted: true });
+const inStep = new InStep(query.player, target.player);
+const wanted = readQuery(location.href);
+wanted.target = target.source.key.video;
+
+function thumbnailAt(source, time) {
+  return `${source.address}/thumbnail?time=${time.toFixed(1)}`;
+}
+
+function showSegments(result) {
+  const label = (segment) =>
+    [`${clock(segment.query_start)} - ${clock(segment.query_end)} at ${clock(segment.target_start)} - ${clock(segment.target_end)}`,
+      `score ${segment.score.toFixed(2)}`, segment.speed < 0.95 || segment.speed > 1.05 ? `speed ${segment.speed.toFixed(2)}` : "",
+      segment.mirrored ? "mirrored" : "", segment.part].filter(Boolean).join(", ");
+  const play = (index) => inStep.show(result.segments[index]);
+  for (const [name, part] of [["query", query], ["target", target]]) {
+    part.timeline?.showSegments(
+      result.segments.map((each) => ({ start: each[`${name}_start`], end: each[`${name}_end`], mirrored: each.mirrored, label: label(each) })),
+      play,
+    );
+  }
+  find("segments").replaceChildren(
+    ...result.segments.map((each, index) => make("li", {}, make("button", { type: "button", onclick: () => play(index) }, label(each)))),
+  );
+  if (!result.segments.length) {
+    find("segments").replaceWith(make("p", { class: "facts" }, result.has_segments ? "No stretch of one shows the other." : "Scores of this index order kinds of videos; there are no segments."));
+  }
+}
+
+try {
+  const result = await api("/api/match", { method: "POST", body: wanted });
+  find("score").textContent = `score ${result.score.toFixed(2)}, ${result.segments.length} ${result.segments.length === 1 ? "segment" : "segments"}`;
+  showSegments(result);
+  const map = new HeatMap(result.map, result.segments);
+  find("map").append(map.element);
+  let timer = 0;
+  map.addEventListener("point", (event) => {
+    const { queryTime, targetTime, similarity } = event.detail;
+    find("readout").textContent = `query ${clock(queryTime)}, target ${clock(targetTime)}: ${similarity.toFixed(2)}`;
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      find("pair").hidden = false;
+      find("query-frame").src = thumbnailAt(query.source, queryTime);
+      find("target-frame").src = thumbnailAt(target.source, targetTime);
+    }, 80);
+  });
+  map.addEventListener("choose", (event) => {
+    inStep.segment = null;
+    for (const part of [query, target]) part.player.pause();
+    query.player.seek(event.detail.queryTime);
+    target.player.seek(event.detail.targetTime);
+  });
+} catch (error) {
+  find("score").textContent = error.message;
+  say(error.message);
+}

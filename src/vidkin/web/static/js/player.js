@@ -1,0 +1,193 @@
+// A player of one video, picture or dropped file: what the browser cannot play is fetched in converted pieces.
+import { clock, make } from "./base.js";
+
+const PIECE_SECONDS = 10;
+
+/**
+ * Shows a source {address, name, duration, width, height, still}; address is "/videos/12" or "/uploads/ab".
+ * Events: "time" whenever another moment is shown, "mode" when pieces are used instead of the file.
+ */
+export class Player extends EventTarget {
+  constructor(source, { muted = false, flipped = false } = {}) {
+    super();
+    this.source = source;
+    this.piece = null;
+    this.rate = 1;
+    this.overlay = make("div", { class: "overlay" });
+    this.screen = make("div", { class: "screen" });
+    this.screen.style.aspectRatio = `${source.width || 16} / ${source.height || 9}`;
+    this.screen.style.maxWidth = `calc(45vh * ${(source.width || 16) / (source.height || 9)})`;
+    if (source.still) {
+      this.video = null;
+      this.image = make("img", { src: `${source.address}/file`, alt: source.name });
+      this.image.addEventListener("error", () => (this.image.src = `${source.address}/thumbnail?side=720`), { once: true });
+      this.screen.append(this.image, this.overlay);
+    } else {
+      this.video = make("video", { playsinline: true, preload: "metadata", src: `${source.address}/file` });
+      this.video.muted = muted;
+      this.screen.append(this.video, this.overlay);
+      this.#listen();
+    }
+    this.button = make("button", { type: "button", class: "play", "aria-label": "Play", title: "Play or pause (Space)" });
+    this.button.addEventListener("click", () => this.toggle());
+    this.clock = make("span", { class: "clock" }, `${clock(0)} / ${clock(source.duration)}`);
+    this.note = make("span", { class: "facts", role: "status" });
+    this.tools = make("div", { class: "tools" }, this.button, this.clock, this.note);
+    this.button.hidden = this.clock.hidden = source.still;
+    this.caption = make("figcaption", {}, source.name);
+    this.element = make("figure", { class: "player" }, this.caption, this.screen, this.tools);
+    this.flip(flipped);
+  }
+
+  #listen() {
+    const video = this.video;
+    const tell = () => this.dispatchEvent(new Event("time"));
+    const fail = () => {
+      if (this.piece === null) this.#usePieces();
+      else this.#say("This part cannot be shown.");
+    };
+    video.addEventListener("error", fail);
+    video.addEventListener("loadedmetadata", () => {
+      if (this.piece === null && this.wanted) video.currentTime = this.wanted;
+      // A browser that knows the sound but not the pictures plays a black screen.
+      if (video.videoWidth === 0 && this.piece === null) this.#usePieces();
+    });
+    for (const name of ["timeupdate", "seeked", "loadeddata"]) video.addEventListener(name, tell);
+    const step = () => {
+      tell();
+      if (!video.paused) requestAnimationFrame(step);
+    };
+    video.addEventListener("play", () => {
+      this.#showState();
+      requestAnimationFrame(step);
+    });
+    video.addEventListener("pause", () => this.#showState());
+    video.addEventListener("ended", () => {
+      const next = this.piece + 1;
+      if (this.piece !== null && next * PIECE_SECONDS < this.source.duration - 0.1) this.#load(next, 0, true);
+    });
+    this.addEventListener("time", () => {
+      this.clock.textContent = `${clock(this.time)} / ${clock(this.source.duration)}`;
+    });
+  }
+
+  #showState() {
+    const playing = !this.video.paused;
+    this.button.classList.toggle("playing", playing);
+    this.button.setAttribute("aria-label", playing ? "Pause" : "Play");
+  }
+
+  #say(text) {
+    this.note.textContent = text;
+  }
+
+  #usePieces() {
+    const time = this.wanted ?? this.video.currentTime;
+    this.#say("Converted for this browser, without sound.");
+    this.dispatchEvent(new Event("mode"));
+    this.piece = -1;
+    this.seek(time);
+  }
+
+  #load(piece, offset, play) {
+    this.piece = piece;
+    this.offset = offset;
+    this.video.src = `${this.source.address}/preview?piece=${piece}`;
+    this.video.playbackRate = this.rate;
+    this.video.addEventListener(
+      "loadedmetadata",
+      () => {
+        this.video.playbackRate = this.rate;
+        this.video.currentTime = this.offset;
+        this.offset = null;
+        if (play) this.video.play().catch(() => {});
+      },
+      { once: true },
+    );
+  }
+
+  /** Seconds of what is shown. */
+  get time() {
+    if (this.video === null) return 0;
+    if (this.piece === null) return this.video.currentTime;
+    return Math.max(this.piece, 0) * PIECE_SECONDS + (this.offset ?? this.video.currentTime);
+  }
+
+  get paused() {
+    return this.video === null || this.video.paused;
+  }
+
+  seek(seconds) {
+    if (this.video === null) return;
+    const time = Math.min(Math.max(seconds, 0), Math.max(this.source.duration - 0.05, 0));
+    if (this.piece === null) {
+      this.wanted = time;
+      this.video.currentTime = time;
+      return;
+    }
+    const piece = Math.floor(time / PIECE_SECONDS);
+    if (piece !== this.piece) this.#load(piece, time - piece * PIECE_SECONDS, !this.video.paused);
+    else if (this.offset != null) this.offset = time - piece * PIECE_SECONDS;
+    else this.video.currentTime = time - piece * PIECE_SECONDS;
+  }
+
+  async play() {
+    try {
+      await this.video?.play();
+    } catch {
+      // Interrupted by a seek or a change of the source, which plays on by itself.
+    }
+  }
+
+  pause() {
+    this.video?.pause();
+  }
+
+  toggle() {
+    if (this.paused) this.play();
+    else this.pause();
+  }
+
+  /** Times as fast as usual. */
+  setRate(rate) {
+    this.rate = Math.min(Math.max(rate, 0.1), 8);
+    if (this.video !== null) this.video.playbackRate = this.rate;
+  }
+
+  /** Show it mirrored left to right. */
+  flip(flipped) {
+    this.screen.classList.toggle("flipped", flipped);
+  }
+
+  /** Draw a frame around a part of the picture, [left, top, right, bottom] as shares; null removes it. */
+  showBox(box, name = "match") {
+    this.overlay.querySelector(`.box.${name}`)?.remove();
+    if (box === null || (box[2] - box[0]) * (box[3] - box[1]) > 0.8) return null;
+    const frame = make("div", { class: `box ${name}` });
+    placeBox(frame, box);
+    this.overlay.append(frame);
+    return frame;
+  }
+}
+
+/** Put an element where a box is. */
+export function placeBox(element, [left, top, right, bottom]) {
+  element.style.left = `${left * 100}%`;
+  element.style.top = `${top * 100}%`;
+  element.style.width = `${(right - left) * 100}%`;
+  element.style.height = `${(bottom - top) * 100}%`;
+}
+
+/** The keys of a player, while the focus is in an element: space plays, arrows move a second, comma and period a tenth. */
+export function playerKeys(element, player) {
+  element.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.target.closest("input, select, textarea, .drawn") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === " " && !event.target.closest("button, a")) player.toggle();
+    else if (event.key === "ArrowLeft") player.seek(player.time - (event.shiftKey ? 5 : 1));
+    else if (event.key === "ArrowRight") player.seek(player.time + (event.shiftKey ? 5 : 1));
+    else if (event.key === ",") player.seek(player.time - 0.1);
+    else if (event.key === ".") player.seek(player.time + 0.1);
+    else return;
+    event.preventDefault();
+  });
+}

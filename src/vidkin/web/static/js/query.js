@@ -1,0 +1,132 @@
+// What is searched for: a player with a timeline to mark a stretch, and a rectangle to draw on its frame.
+import { make } from "./base.js";
+import { Player, placeBox, playerKeys } from "./player.js";
+import { Timeline } from "./timeline.js";
+
+const STEP = 0.02;
+const LEAST = 0.05;
+
+/** Event "change" when another stretch or rectangle is chosen. */
+export class QueryPanel extends EventTarget {
+  constructor(source) {
+    super();
+    this.source = source;
+    this.box = null;
+    this.player = new Player(source);
+    this.element = this.player.element;
+    const isVideo = !source.still;
+    if (isVideo) {
+      this.timeline = new Timeline(this.player, { markable: true });
+      this.timeline.addEventListener("mark", () => {
+        if (this.timeline.start !== null) this.setBox(null);
+        this.dispatchEvent(new Event("change"));
+      });
+      this.element.append(this.timeline.element);
+    }
+    this.rectangle = make(
+      "button",
+      { type: "button", "aria-pressed": "false", title: "Key R. Drag on the picture; or arrow keys move it, with Shift they size it" },
+      "Rectangle",
+    );
+    this.rectangle.addEventListener("click", () => this.toggleRectangle());
+    this.player.tools.append(this.rectangle);
+    playerKeys(this.element, this.player);
+    this.element.addEventListener("keydown", (event) => this.#key(event));
+    this.player.overlay.addEventListener("pointerdown", (event) => this.#draw(event));
+  }
+
+  /** What to send to the API: {video|upload, start, end, time, box}. */
+  describe() {
+    const query = { ...this.source.key };
+    if (this.box !== null) Object.assign(query, { box: this.box, time: this.player.time });
+    else if (this.timeline?.start != null) Object.assign(query, { start: this.timeline.start, end: this.timeline.end });
+    return query;
+  }
+
+  toggleRectangle() {
+    this.setBox(this.box === null ? [0.25, 0.25, 0.75, 0.75] : null);
+    this.frame?.focus();
+  }
+
+  /** Show a rectangle, shares of the picture; null removes it. */
+  setBox(box) {
+    this.box = box;
+    this.frame?.remove();
+    this.frame = null;
+    this.rectangle.setAttribute("aria-pressed", String(box !== null));
+    this.player.overlay.classList.toggle("drawing", box !== null);
+    if (box !== null) {
+      this.player.pause();
+      this.frame = make("div", {
+        class: "box drawn",
+        tabindex: "0",
+        role: "group",
+        "aria-label": "Rectangle; arrow keys move it, with Shift they size it, Escape removes it",
+      });
+      placeBox(this.frame, box);
+      this.player.overlay.append(this.frame);
+    }
+    this.dispatchEvent(new Event("change"));
+  }
+
+  #draw(event) {
+    if (this.box === null || event.button !== 0) return;
+    event.preventDefault();
+    const overlay = this.player.overlay;
+    const at = (moved) => {
+      const area = overlay.getBoundingClientRect();
+      return [(moved.clientX - area.left) / area.width, (moved.clientY - area.top) / area.height].map((share) =>
+        Math.min(Math.max(share, 0), 1),
+      );
+    };
+    const [x, y] = at(event);
+    overlay.setPointerCapture(event.pointerId);
+    const move = (moved) => {
+      const [toX, toY] = at(moved);
+      const box = [Math.min(x, toX), Math.min(y, toY), Math.max(x, toX), Math.max(y, toY)];
+      if (box[2] - box[0] >= LEAST && box[3] - box[1] >= LEAST) {
+        this.box = box;
+        placeBox(this.frame, box);
+      }
+    };
+    overlay.addEventListener("pointermove", move);
+    overlay.addEventListener(
+      "pointerup",
+      () => {
+        overlay.removeEventListener("pointermove", move);
+        this.dispatchEvent(new Event("change"));
+      },
+      { once: true },
+    );
+  }
+
+  #key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+    const key = event.key.toLowerCase();
+    if (event.target === this.frame && event.key.startsWith("Arrow")) this.#moveBox(event);
+    else if (key === "r") this.toggleRectangle();
+    else if (key === "i" && this.timeline) this.timeline.markStart();
+    else if (key === "o" && this.timeline) this.timeline.markEnd();
+    else if (key === "escape" && this.box !== null) this.setBox(null);
+    else if (key === "escape" && this.timeline) this.timeline.mark(null, null);
+    else return;
+    event.preventDefault();
+  }
+
+  #moveBox(event) {
+    const across = { ArrowLeft: -STEP, ArrowRight: STEP }[event.key] ?? 0;
+    const down = { ArrowUp: -STEP, ArrowDown: STEP }[event.key] ?? 0;
+    let [left, top, right, bottom] = this.box;
+    if (event.shiftKey) {
+      right = Math.min(Math.max(right + across, left + LEAST), 1);
+      bottom = Math.min(Math.max(bottom + down, top + LEAST), 1);
+    } else {
+      const x = Math.min(Math.max(across, -left), 1 - right);
+      const y = Math.min(Math.max(down, -top), 1 - bottom);
+      [left, right, top, bottom] = [left + x, right + x, top + y, bottom + y];
+    }
+    this.box = [left, top, right, bottom];
+    placeBox(this.frame, this.box);
+    this.dispatchEvent(new Event("change"));
+  }
+}

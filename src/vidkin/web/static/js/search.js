@@ -1,0 +1,200 @@
+// Search by example: choose or drop something, see what matches, play both sides in step.
+import { api, clock, make, say } from "./base.js";
+import { matchAddress, readQuery, searchAddress } from "./addresses.js";
+import { Player, playerKeys } from "./player.js";
+import { QueryPanel } from "./query.js";
+import { InStep } from "./step.js";
+import { Timeline } from "./timeline.js";
+
+const find = (id) => document.getElementById(id);
+let panel = null;
+let inStep = null;
+let running = null;
+
+function showQuery(source) {
+  endStep();
+  panel = new QueryPanel(source);
+  panel.addEventListener("change", describe);
+  find("query").replaceChildren(panel.element);
+  find("actions").hidden = false;
+  describe();
+}
+
+function describe() {
+  const query = panel.describe();
+  if (query.box) find("what").textContent = `Searching with the rectangle at ${clock(query.time)}.`;
+  else if (query.start !== undefined) find("what").textContent = `Searching with ${clock(query.start)} - ${clock(query.end)}.`;
+  else find("what").textContent = panel.source.still ? "Searching with the whole picture." : "Searching with the whole video.";
+}
+
+async function search({ push = true } = {}) {
+  if (panel === null) return;
+  running?.abort();
+  running = new AbortController();
+  const query = panel.describe();
+  if (push) history.pushState(null, "", searchAddress(query));
+  endStep();
+  find("matches").replaceChildren();
+  find("summary").textContent = "Searching...";
+  try {
+    const threshold = Number(find("threshold").value) || 0;
+    const body = { ...query, threshold, mirrored: find("mirrored").checked };
+    const result = await api("/api/search", { method: "POST", body, signal: running.signal });
+    const count = result.matches.length;
+    find("summary").textContent = count
+      ? `${count} ${count === 1 ? "video matches" : "videos match"}, best first (${result.seconds.toFixed(1)} s)`
+      : `Nothing has a score of at least ${threshold} (${result.seconds.toFixed(1)} s).`;
+    find("matches").replaceChildren(...result.matches.map((match) => showMatch(match, query)));
+  } catch (error) {
+    if (error.name !== "AbortError") find("summary").textContent = error.message;
+  }
+}
+
+function showMatch(match, query) {
+  const { video, segments } = match;
+  const still = panel.source.still || query.box;
+  const label = (segment) => {
+    const target = `${clock(segment.target_start)} - ${clock(segment.target_end)}`;
+    const from = still ? "" : `${clock(segment.query_start)} - ${clock(segment.query_end)} at `;
+    const words = [segment.part, segment.mirrored ? "mirrored" : ""].filter(Boolean).join(", ");
+    return `${from}${target}, score ${segment.score.toFixed(2)}${words ? `, ${words}` : ""}`;
+  };
+  const play = (index) => showStep(match, segments[index], query);
+  const first = segments[0];
+  const picture = make("button", { type: "button", class: "picture", "aria-label": `Play ${video.name} beside the query`, onclick: () => play(0) },
+    make("img", { src: `${video.thumbnail}${first ? `&time=${((first.target_start + first.target_end) / 2).toFixed(1)}` : ""}`, alt: "", loading: "lazy" }));
+  if (first && (first.target_box[2] - first.target_box[0]) * (first.target_box[3] - first.target_box[1]) <= 0.8) {
+    // Around the picture itself: it is letterboxed like the screen of a player.
+    const fit = make("span", { class: "fit" });
+    fit.style.aspectRatio = `${video.width} / ${video.height}`;
+    const [left, top, right, bottom] = first.target_box;
+    const frame = make("span", { class: "box match" });
+    Object.assign(frame.style, { left: `${left * 100}%`, top: `${top * 100}%`, width: `${(right - left) * 100}%`, height: `${(bottom - top) * 100}%` });
+    fit.append(frame);
+    picture.append(fit);
+  }
+  const meter = make("span", { class: "meter" });
+  meter.style.setProperty("--share", match.score);
+  const lines = make("div", { class: "lines" });
+  for (const side of segments.length ? ["query", "target"] : []) {
+    const duration = side === "query" ? panel.source.duration : video.duration;
+    if (side === "query" && still) continue;
+    const line = make("div", { class: "line" });
+    for (const [index, segment] of segments.slice(0, 20).entries()) {
+      const bar = make("button", { type: "button", tabindex: side === "query" ? "-1" : "0", class: `segment${segment.mirrored ? " mirrored" : ""}`, "aria-label": `Play ${label(segment)}`, title: label(segment), onclick: () => play(index) });
+      const [start, end] = [segment[`${side}_start`], segment[`${side}_end`]];
+      bar.style.left = `${(100 * start) / Math.max(duration, 0.1)}%`;
+      bar.style.width = `${(100 * (end - start)) / Math.max(duration, 0.1)}%`;
+      line.append(bar);
+    }
+    lines.append(make("div", { class: "lane" }, make("span", { class: "facts" }, side === "query" ? "query" : "match"), line));
+  }
+  return make("li", { class: "match", "data-id": video.id },
+    picture,
+    make("div", { class: "about" },
+      make("div", { class: "title" }, make("a", { href: `/videos/${video.id}` }, video.name), meter, make("strong", {}, match.score.toFixed(2)),
+        match.mirrored ? make("span", { class: "tag" }, "mirrored") : "", video.missing ? make("span", { class: "error" }, "file is gone") : ""),
+      lines,
+      make("p", { class: "facts" }, first ? label(first) : `${clock(video.duration)}, similar as a whole`)));
+}
+
+function endStep() {
+  inStep?.stop();
+  inStep = null;
+  find("target-panel").hidden = true;
+  find("target").replaceChildren();
+}
+
+async function showStep(match, segment, query) {
+  endStep();
+  if (match.video.missing) {
+    say("The file is gone; it cannot be played.");
+    return;
+  }
+  try {
+    const source = await api(`/api/videos/${match.video.id}/source`);
+    const player = new Player(source, { muted: true });
+    const timeline = source.still ? null : new Timeline(player);
+    find("target").append(player.element);
+    if (timeline) player.element.append(timeline.element);
+    playerKeys(player.element, player);
+    find("compare").href = matchAddress(panel.describe(), match.video.id);
+    find("compare").hidden = Boolean(query.box);
+    find("target-panel").hidden = false;
+    inStep = new InStep(panel.player, player);
+    const stretches = match.segments.map((each) => ({ start: each.target_start, end: each.target_end, mirrored: each.mirrored, label: `Segment ${clock(each.target_start)} - ${clock(each.target_end)}` }));
+    timeline?.showSegments(stretches, (index) => inStep.show(match.segments[index]));
+    panel.timeline?.showSegments(
+      query.box ? [] : match.segments.map((each, index) => ({ ...stretches[index], start: each.query_start, end: each.query_end })),
+      (index) => inStep.show(match.segments[index]),
+    );
+    if (segment) inStep.show(segment, { play: !query.box });
+    find("target-panel").scrollIntoView({ block: "nearest" });
+  } catch (error) {
+    say(error.message);
+  }
+}
+
+function send(file) {
+  const progress = find("sending");
+  const request = new XMLHttpRequest();
+  progress.hidden = false;
+  progress.value = 0;
+  request.upload.addEventListener("progress", (event) => {
+    if (event.lengthComputable) progress.value = event.loaded / event.total;
+  });
+  request.addEventListener("loadend", () => {
+    progress.hidden = true;
+    let answer = null;
+    try {
+      answer = JSON.parse(request.responseText);
+    } catch {
+      answer = { detail: "The server does not answer; is `vidkin serve` still running?" };
+    }
+    if (request.status !== 201) {
+      find("what").textContent = answer.detail;
+      return;
+    }
+    showQuery(answer);
+    search();
+  });
+  request.open("POST", `/api/uploads?name=${encodeURIComponent(file.name)}`);
+  request.send(file);
+}
+
+find("file").addEventListener("change", (event) => event.target.files[0] && send(event.target.files[0]));
+const drop = find("drop");
+for (const name of ["dragover", "dragleave", "drop"]) {
+  document.addEventListener(name, (event) => {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    drop.classList.toggle("over", name === "dragover");
+    if (name === "drop" && event.dataTransfer.files[0]) send(event.dataTransfer.files[0]);
+  });
+}
+find("search").addEventListener("click", () => search());
+document.addEventListener("keydown", (event) => {
+  if (event.target.closest("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "s") search();
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const row = event.target.closest(".match");
+  if (row === null || step === undefined) return;
+  const next = step > 0 ? row.nextElementSibling : row.previousElementSibling;
+  next?.querySelector("button.picture").focus();
+  event.preventDefault();
+});
+
+function begin() {
+  const query = readQuery(location.href);
+  const given = find("query").dataset.source;
+  if (!given) return;
+  showQuery(JSON.parse(given));
+  if (query.start !== undefined && panel.timeline) panel.timeline.mark(query.start, query.end ?? panel.source.duration);
+  if (query.box) {
+    panel.player.seek(query.time ?? 0);
+    panel.setBox(query.box);
+  }
+  search({ push: false });
+}
+window.addEventListener("popstate", () => location.reload());
+begin();

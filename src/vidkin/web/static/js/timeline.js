@@ -1,0 +1,137 @@
+// A timeline below a player: where it is, matching segments, and a stretch that can be marked.
+import { clock, make } from "./base.js";
+
+/** Events: "seek" when somebody chose a moment, "mark" when the stretch changed. */
+export class Timeline extends EventTarget {
+  constructor(player, { markable = false } = {}) {
+    super();
+    this.player = player;
+    this.duration = Math.max(player.source.duration, 0.1);
+    this.start = null;
+    this.end = null;
+    this.head = make("div", { class: "head" });
+    this.marked = make("div", { class: "marked", hidden: true });
+    this.track = make("div", {
+      class: "track",
+      role: "slider",
+      tabindex: "0",
+      "aria-label": `Moment of ${player.source.name}`,
+      "aria-valuemin": "0",
+      "aria-valuemax": this.duration.toFixed(1),
+      title: "Arrow keys: a second; with Shift: five; comma and period: a tenth",
+    }, this.marked, this.head);
+    this.segments = make("div", { class: "segments" });
+    this.element = make("div", { class: "timeline" }, this.track, this.segments);
+    this.track.addEventListener("pointerdown", (event) => this.#drag(event, (time) => this.#seek(time)));
+    this.track.addEventListener("keydown", (event) => {
+      if (event.key === "Home") this.#seek(0);
+      else if (event.key === "End") this.#seek(this.duration);
+      else return;
+      event.preventDefault();
+    });
+    player.addEventListener("time", () => this.#show());
+    if (markable) this.#addMarking();
+    this.#show();
+  }
+
+  #addMarking() {
+    this.strip = make("div", { class: "strip", title: "Drag to mark a stretch" });
+    this.strip.append(make("span", { class: "hint" }, "drag here to mark a stretch"));
+    let first = 0;
+    this.strip.addEventListener("pointerdown", (event) => {
+      first = null;
+      this.#drag(event, (time) => {
+        first ??= time;
+        this.mark(Math.min(first, time), Math.max(first, time));
+      });
+    });
+    const button = (label, key, action) =>
+      make("button", { type: "button", onclick: action, "aria-keyshortcuts": key, title: `Key ${key}` }, label);
+    this.range = make("span", { class: "range", role: "status" });
+    this.clear = button("Clear", "Escape", () => this.mark(null, null));
+    this.marking = make(
+      "div",
+      { class: "tools" },
+      button("Start here", "I", () => this.markStart()),
+      button("End here", "O", () => this.markEnd()),
+      this.clear,
+      this.range,
+    );
+    this.clear.hidden = true;
+    this.element.append(this.strip, this.marking);
+  }
+
+  markStart() {
+    const time = this.player.time;
+    this.mark(time, this.end !== null && this.end > time ? this.end : this.duration);
+  }
+
+  markEnd() {
+    const time = this.player.time;
+    this.mark(this.start !== null && this.start < time ? this.start : 0, time);
+  }
+
+  /** Mark a stretch; null for none. */
+  mark(start, end) {
+    const valid = start !== null && end !== null && end - start >= 0.1;
+    [this.start, this.end] = valid ? [start, end] : [null, null];
+    this.marked.hidden = !valid;
+    if (this.clear) {
+      this.clear.hidden = !valid;
+      this.range.textContent = valid ? `${clock(start)} - ${clock(end)}` : "";
+    }
+    if (valid) this.#place(this.marked, start, end);
+    this.dispatchEvent(new Event("mark"));
+  }
+
+  /** Draw stretches [{start, end, mirrored, label}]; a click calls onChoose(index). */
+  showSegments(stretches, onChoose) {
+    this.segments.replaceChildren(
+      ...stretches.map((stretch, index) => {
+        const bar = make("button", {
+          type: "button",
+          class: `segment${stretch.mirrored ? " mirrored" : ""}`,
+          "aria-label": stretch.label,
+          title: stretch.label,
+          onclick: () => onChoose(index),
+        });
+        this.#place(bar, stretch.start, stretch.end);
+        return bar;
+      }),
+    );
+  }
+
+  #place(element, start, end) {
+    element.style.left = `${(100 * start) / this.duration}%`;
+    element.style.width = `${(100 * Math.max(end - start, 0)) / this.duration}%`;
+  }
+
+  #seek(time) {
+    this.player.seek(time);
+    this.dispatchEvent(new CustomEvent("seek", { detail: time }));
+    this.#show(time);
+  }
+
+  #drag(event, use) {
+    if (event.button !== 0) return;
+    const target = event.currentTarget;
+    const at = (moved) => {
+      const box = target.getBoundingClientRect();
+      use(Math.min(Math.max((moved.clientX - box.left) / box.width, 0), 1) * this.duration);
+    };
+    target.setPointerCapture(event.pointerId);
+    at(event);
+    const stop = () => {
+      target.removeEventListener("pointermove", at);
+    };
+    target.addEventListener("pointermove", at);
+    target.addEventListener("pointerup", stop, { once: true });
+    target.addEventListener("pointercancel", stop, { once: true });
+  }
+
+  #show(time = this.player.time) {
+    this.head.style.left = `${(100 * Math.min(time, this.duration)) / this.duration}%`;
+    this.track.setAttribute("aria-valuenow", time.toFixed(1));
+    this.track.setAttribute("aria-valuetext", clock(time));
+  }
+}

@@ -1,0 +1,154 @@
+"""Files that somebody drops to search with: bounded in size, number and time, and deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
+from vidkin.errors import InvalidArgumentError
+from vidkin.media import VideoInfo, probe
+from vidkin.rendering.text import file_size, printable
+from vidkin.web.lanes import Lane
+from vidkin.web.settings import Settings
+
+__all__ = ["Upload", "Uploads"]
+
+# Seconds without a byte after which a sender is given up.
+_SILENCE = 30.0
+
+
+@dataclass(slots=True)
+class Upload:
+    """A dropped file.
+
+    Attributes:
+        id: Its name in addresses; not to be guessed.
+        name: As the sender calls it, as it can be shown.
+        path: Where it is kept.
+        info: What it is.
+        used: Monotonic time of its last use.
+    """
+
+    id: str
+    name: str
+    path: Path
+    info: VideoInfo
+    used: float = field(default_factory=time.monotonic)
+
+
+class Uploads:
+    """Dropped files in a temporary folder of their own, which :meth:`close` deletes.
+
+    The file that was not used for longest makes room for a new one; files that nobody used for ``upload_seconds`` are
+    deleted. Only so many arrive at a time as are kept.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._folder = Path(tempfile.mkdtemp(prefix="vidkin-uploads-"))
+        self._lock = threading.Lock()
+        self._files: dict[str, Upload] = {}
+        self._arriving = 0
+
+    async def receive(self, name: str, size: int | None, body: AsyncIterator[bytes], lane: Lane) -> Upload:
+        """Keep a file that arrives, if it can be read as a video or picture.
+
+        Args:
+            name: As the sender calls it; only its extension is used.
+            size: Bytes that the sender announced, if it did.
+            body: Its pieces.
+            lane: Writes and probes.
+
+        Raises:
+            InvalidArgumentError: It is too large or takes too long, or too many arrive at a time.
+            MediaError: It is neither video nor picture.
+        """
+        most = self._settings.upload_bytes
+        if size is not None and size > most:
+            raise _too_large(most)
+        if self._arriving >= self._settings.uploads:
+            raise InvalidArgumentError(
+                f"at most {self._settings.uploads} files may arrive at a time; try again"
+            )
+        number = secrets.token_urlsafe(12)
+        ending = os.path.splitext(name)[1].lower()
+        path = self._folder / f"{number}{ending if ending in VIDEO_EXTENSIONS | IMAGE_EXTENSIONS else ''}"
+        self._arriving += 1
+        is_kept = False
+        try:
+            async with asyncio.timeout(self._settings.upload_seconds):
+                await self._write(path, body, lane)
+            info = await lane.run(lambda: probe(path))
+            upload = Upload(number, printable(os.path.basename(name)) or "dropped file", path, info)
+            with self._lock:
+                self._files[number] = upload
+            is_kept = True
+        except TimeoutError as error:
+            raise InvalidArgumentError("the file did not arrive in time; try again") from error
+        finally:
+            self._arriving -= 1
+            if not is_kept:
+                path.unlink(missing_ok=True)
+        self.clean()
+        return upload
+
+    def get(self, number: str) -> Upload:
+        """The file of an id; counts as a use.
+
+        Raises:
+            InvalidArgumentError: It was deleted, or never there.
+        """
+        with self._lock:
+            upload = self._files.get(number)
+            if upload is None:
+                raise InvalidArgumentError("this file is not on the server any more; drop it again")
+            upload.used = time.monotonic()
+            return upload
+
+    def remove(self, number: str) -> None:
+        """Delete a file."""
+        with self._lock:
+            upload = self._files.pop(number, None)
+        if upload is not None:
+            upload.path.unlink(missing_ok=True)
+
+    def clean(self) -> None:
+        """Delete what was not used for long, and what is too many."""
+        with self._lock:
+            oldest = sorted(self._files.values(), key=lambda upload: upload.used)
+        too_many = len(oldest) - self._settings.uploads
+        limit = time.monotonic() - self._settings.upload_seconds
+        for place, upload in enumerate(oldest):
+            if place < too_many or upload.used < limit:
+                self.remove(upload.id)
+
+    def close(self) -> None:
+        """Delete all."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def _write(self, path: Path, body: AsyncIterator[bytes], lane: Lane) -> None:
+        most, written = self._settings.upload_bytes, 0
+        with path.open("xb") as file:
+            while True:
+                async with asyncio.timeout(_SILENCE):
+                    piece = await anext(body, None)
+                if piece is None:
+                    return
+                written += len(piece)
+                if written > most:
+                    raise _too_large(most)
+                if piece:
+                    await lane.run(lambda piece=piece: file.write(piece))  # type: ignore[misc]
+
+
+def _too_large(most: int) -> InvalidArgumentError:
+    return InvalidArgumentError(f"a file must be of at most {file_size(most)}; index a larger one instead")

@@ -1,0 +1,95 @@
+"""Adding folders over HTTP."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.web.conftest import Connect, Library, number_of
+from vidkin.index import Index
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, connect: Connect) -> TestClient:
+    """Of an empty index, and before it was asked for."""
+    Index.open(tmp_path / "new.vidkin", extractor="classical", create=True).close()
+    return connect(tmp_path / "new.vidkin")
+
+
+def finish(client: TestClient, number: int) -> Any:
+    for _ in range(1200):
+        state = client.get(f"/api/jobs/{number}").json()
+        if state["state"] != "running":
+            return state
+        time.sleep(0.1)
+    raise AssertionError("the job does not end")
+
+
+def test_a_folder_is_added_and_broken_files_have_causes(library: Library, fresh: TestClient) -> None:
+    answer = fresh.post("/api/index", json={"paths": [str(library.folder)]})
+    assert answer.status_code == 202, answer.text
+    again = fresh.post("/api/index", json={"paths": [str(library.folder)]})
+    assert again.status_code == 409
+    assert "being added to already" in again.json()["detail"]
+    state = finish(fresh, answer.json()["id"])
+    assert (state["state"], state["done"], state["total"]) == ("done", 4, 4)
+    result = state["result"]
+    assert (result["added"], result["unchanged"], result["broken"]) == (3, 0, 1)
+    assert result["files"][0]["path"] == str(library.folder / "broken.mp4")
+    assert result["files"][0]["cause"]
+    assert "broken.mp4: " in state["notes"][0]
+    # The pages see it at once.
+    assert fresh.get("/api/videos").json()["total"] == 4
+    assert fresh.get(f"/videos/{number_of(fresh, 'coffee.mp4')}/thumbnail").status_code == 200
+    second = finish(fresh, fresh.post("/api/index", json={"paths": [str(library.folder)]}).json()["id"])
+    assert (second["result"]["added"], second["result"]["unchanged"]) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("paths", "cause"),
+    [
+        ([], "paths"),
+        (["Videos"], "name the whole path"),
+        (["/nowhere/at/all"], "there is no such file or folder"),
+        (["/a\0b"], "there is no such file or folder"),
+        (["/tmp"] * 101, "paths"),
+    ],
+)
+def test_paths_that_cannot_be_are_refused(fresh: TestClient, paths: list[str], cause: str) -> None:
+    answer = fresh.post("/api/index", json={"paths": paths})
+    assert answer.status_code == 422
+    assert cause in answer.json()["detail"]
+
+
+def test_a_server_that_only_shows_adds_nothing(library: Library, connect: Connect) -> None:
+    client = connect(library.index, read_only=True)
+    answer = client.post("/api/index", json={"paths": [str(library.folder)]})
+    assert answer.status_code == 422
+    assert "--read-only" in answer.json()["detail"]
+    assert "Add a folder" not in client.get("/").text
+
+
+def test_a_job_that_is_stopped_keeps_what_was_read(
+    library: Library, fresh: TestClient, tmp_path: Path
+) -> None:
+    many = tmp_path / "many"
+    for number in range(40):
+        (many / f"{number}").mkdir(parents=True)
+        content = (library.folder / "rocket & <b>.mp4").read_bytes()
+        (many / f"{number}" / "rocket.mp4").write_bytes(content + bytes(number))
+    job = fresh.post("/api/index", json={"paths": [str(many)]}).json()["id"]
+    while not fresh.get(f"/api/jobs/{job}").json()["done"]:
+        time.sleep(0.05)
+    fresh.post(f"/api/jobs/{job}/stop")
+    assert finish(fresh, job)["state"] == "stopped"
+    # Another job can write at once: the lock and the workers are gone.
+    shutil.rmtree(many)
+    assert (
+        finish(fresh, fresh.post("/api/index", json={"paths": [str(library.folder)]}).json()["id"])["state"]
+        == "done"
+    )

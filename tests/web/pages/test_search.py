@@ -1,0 +1,124 @@
+"""Search by example over HTTP: the same results as the library gives, and where they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.web.conftest import Connect, Library, number_of
+from vidkin.index import Index
+
+
+def search(client: TestClient, status: int = 200, **wanted: Any) -> Any:
+    answer = client.post("/api/search", json=wanted)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def test_a_video_finds_its_copy_and_not_itself(library: Library, client: TestClient) -> None:
+    found = search(client, video=number_of(client, "coffee.mp4"), threshold=0.2)
+    assert [match["video"]["name"] for match in found["matches"]] == ["copy.mp4"]
+    best = found["matches"][0]
+    with Index.open(library.index, read_only=True) as index:
+        right = next(
+            match for match in index.search(library.folder / "coffee.mp4") if match.path.endswith("copy.mp4")
+        )
+    assert best["score"] == pytest.approx(right.score)
+    assert best["rank"] == 1
+    segment = best["segments"][0]
+    assert (segment["query_start"], segment["target_end"]) == (
+        right.segments[0].query_start,
+        right.segments[0].target_end,
+    )
+    assert found["has_segments"]
+
+
+def test_a_stretch_is_found_at_its_time(client: TestClient) -> None:
+    found = search(client, video=number_of(client, "coffee.mp4"), start=3, end=7, limit=1)
+    segment = found["matches"][0]["segments"][0]
+    # Times of the query are those of the whole video, not of the stretch.
+    assert segment["query_start"] == pytest.approx(3, abs=0.6)
+    assert segment["query_end"] == pytest.approx(7, abs=0.6)
+    assert segment["target_start"] == pytest.approx(3, abs=0.6)
+
+
+def test_a_rectangle_is_found_and_its_box_is_a_part_of_the_whole_picture(client: TestClient) -> None:
+    box = [0.1, 0.1, 0.9, 0.9]
+    found = search(client, video=number_of(client, "coffee.mp4"), time=6.0, box=box, limit=2)
+    match = found["matches"][0]
+    assert match["video"]["name"] == "copy.mp4"
+    for segment in match["segments"]:
+        assert segment["query_start"] == 6.0
+        left, top, right, bottom = segment["query_box"]
+        assert 0.1 <= left < right <= 0.9
+        assert 0.1 <= top < bottom <= 0.9
+
+
+def test_a_dropped_file_is_searched_with_and_can_be_deleted(library: Library, client: TestClient) -> None:
+    dropped = client.post("/api/uploads?name=my clip.mp4", content=library.clip.read_bytes())
+    assert dropped.status_code == 201, dropped.text
+    source = dropped.json()
+    assert (source["name"], source["width"], source["still"]) == ("my clip.mp4", 192, False)
+    assert source["duration"] == pytest.approx(5.0)
+    found = search(client, **source["key"], limit=3)
+    assert {match["video"]["name"] for match in found["matches"][:2]} == {"coffee.mp4", "copy.mp4"}
+    segment = next(m for m in found["matches"] if m["video"]["name"] == "coffee.mp4")["segments"][0]
+    assert segment["target_start"] == pytest.approx(4.0, abs=0.6)
+    # The clip can be played and shown, and compared.
+    assert client.get(f"{source['address']}/file").content == library.clip.read_bytes()
+    assert client.get(f"{source['address']}/thumbnail").status_code == 200
+    target = number_of(client, "coffee.mp4")
+    assert client.post("/api/match", json={**source["key"], "target": target}).json()["score"] > 0.7
+    assert source["name"] in client.get("/search", params=source["key"]).text
+    assert client.delete(f"/api{source['address']}").status_code == 204
+    gone = search(client, 422, **source["key"])
+    assert "drop it again" in gone["detail"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "cause"),
+    [
+        ({}, "either a video or an upload"),
+        ({"video": 1, "upload": "x"}, "either a video or an upload"),
+        ({"upload": "../../etc/passwd"}, "not on the server any more"),
+        ({"video": 1, "box": [0.5, 0, 0.2, 1]}, "left < right"),
+        ({"video": 1, "box": [0, 0, 0.5, 1], "start": 1}, "not both"),
+        ({"video": 1, "start": 5, "end": 2}, "end must be after start"),
+        ({"video": 1, "limit": 0}, "limit"),
+        ({"video": 1, "start": -1}, "start"),
+        ({"video": 1, "start": "nan"}, "start"),
+    ],
+)
+def test_a_search_that_makes_no_sense_is_refused(
+    client: TestClient, wanted: dict[str, Any], cause: str
+) -> None:
+    if "video" in wanted:
+        wanted = {**wanted, "video": number_of(client, "coffee.mp4")}
+    assert cause in search(client, 422, **wanted)["detail"]
+
+
+def test_a_video_that_is_not_there_is_said(client: TestClient) -> None:
+    assert "not in the index" in search(client, 404, video=99999)["detail"]
+    small = search(client, 422, video=number_of(client, "coffee.mp4"), box=[0, 0, 0.05, 0.05])
+    assert "at least 16 pixels a side" in small["detail"]
+
+
+def test_the_page_holds_the_query(client: TestClient) -> None:
+    number = number_of(client, "rocket & <b>.mp4")
+    page = client.get(f"/search?video={number}").text
+    assert f"/videos/{number}" in page
+    assert "<b>.mp4" not in page
+    assert client.get("/search").status_code == 200
+    assert client.get("/search?video=99999").status_code == 404
+
+
+def test_two_searches_at_a_time_have_handles_of_their_own(library: Library, connect: Connect) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    client = connect(library.index)
+    number = number_of(client, "coffee.mp4")
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: search(client, video=number, limit=3), range(2))
+    assert first["matches"] == second["matches"]

@@ -1,0 +1,103 @@
+"""Dropped files: bounded in size, number and time, and deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.web.conftest import Connect, Library
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.web import Settings
+from vidkin.web.lanes import Lane
+from vidkin.web.uploads import Uploads
+
+
+async def pieces(content: bytes, pause: float = 0.0) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), 4096):
+        await asyncio.sleep(pause)
+        yield content[start : start + 4096]
+
+
+def receive(uploads: Uploads, content: bytes, *, name: str = "clip.mp4", size: int | None = None) -> str:
+    lane = Lane("test", workers=1, waiting=8, seconds=10)
+    return asyncio.run(uploads.receive(name, size, pieces(content), lane)).id
+
+
+def stored(uploads: Uploads) -> list[Path]:
+    return list(uploads._folder.iterdir())
+
+
+def test_too_large_files_are_refused_by_their_word_and_by_their_bytes(library: Library) -> None:
+    content = library.clip.read_bytes()
+    uploads = Uploads(Settings(upload_bytes=len(content) - 1))
+    with pytest.raises(InvalidArgumentError, match="a file must be of at most"):
+        receive(uploads, content, size=len(content))
+    for size in (None, 10):  # nothing is said, or a lie
+        with pytest.raises(InvalidArgumentError, match="a file must be of at most"):
+            receive(uploads, content, size=size)
+    assert stored(uploads) == []
+    uploads.close()
+
+
+def test_what_is_no_video_is_not_kept(library: Library) -> None:
+    uploads = Uploads(Settings())
+    for content in (b"", b"#!/bin/sh\nrm -rf /", b"<html><script>alert(1)</script>" * 100):
+        with pytest.raises(MediaError):
+            receive(uploads, content)
+    assert stored(uploads) == []
+    # The name gives an extension and nothing else.
+    number = receive(uploads, library.clip.read_bytes(), name="../../x\x00/evil\x1b.MP4")
+    assert [path.name for path in stored(uploads)] == [f"{number}.mp4"]
+    assert uploads.get(number).name == "evil�.MP4"
+    uploads.close()
+    assert not uploads._folder.exists()
+
+
+def test_only_so_many_are_kept_and_not_for_long(library: Library) -> None:
+    content = library.clip.read_bytes()
+    uploads = Uploads(Settings(uploads=2, upload_seconds=5))
+    first, second = receive(uploads, content), receive(uploads, content)
+    uploads.get(first)  # used later than the second
+    third = receive(uploads, content)
+    assert {path.stem for path in stored(uploads)} == {first, third}
+    with pytest.raises(InvalidArgumentError, match="drop it again"):
+        uploads.get(second)
+    uploads.get(first).used = time.monotonic() - 6
+    uploads.clean()
+    assert [path.stem for path in stored(uploads)] == [third]
+    uploads.remove(third)
+    uploads.remove(third)
+    assert stored(uploads) == []
+    uploads.close()
+
+
+def test_a_slow_sender_is_given_up_and_only_so_many_send_at_a_time(library: Library) -> None:
+    content = library.clip.read_bytes()
+    uploads = Uploads(Settings(uploads=1, upload_seconds=0.3))
+    lane = Lane("test", workers=1, waiting=8, seconds=10)
+
+    async def send() -> None:
+        slow = asyncio.create_task(uploads.receive("a.mp4", None, pieces(content, 0.2), lane))
+        await asyncio.sleep(0.05)
+        with pytest.raises(InvalidArgumentError, match="at most 1 files may arrive at a time"):
+            await uploads.receive("b.mp4", None, pieces(content), lane)
+        with pytest.raises(InvalidArgumentError, match="did not arrive in time"):
+            await slow
+
+    asyncio.run(send())
+    assert stored(uploads) == []
+    receive(uploads, content)
+    uploads.close()
+
+
+def test_uploads_end_with_the_server(library: Library, connect: Connect) -> None:
+    client = connect(library.index, upload_bytes=10_000_000)
+    source = client.post("/api/uploads?name=a.mp4", content=library.clip.read_bytes()).json()
+    assert client.get(f"{source['address']}/preview?piece=0").headers["content-type"] == "video/mp4"
+    large = client.post("/api/uploads?name=a.mp4", content=bytes(10_000_001))
+    assert large.status_code == 422
+    assert "at most 10.0 MB" in large.json()["detail"]
