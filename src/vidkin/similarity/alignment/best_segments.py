@@ -123,7 +123,10 @@ def align(
             found = search.best(longest_gap=_LONGEST_GAP * threshold)
             if found is None:
                 break
-            explained = _stretch(_fitted(evidence, found, speeds, _LONGEST_GAP * threshold), weights)
+            run = _fitted(evidence, found, speeds, _LONGEST_GAP * threshold)
+            rows, columns = run.cells()
+            counted = torch.minimum(weights[0].take(rows), weights[1].take(columns))
+            explained = _Stretch(run, rows, columns, counted)
             part = _trimmed(evidence, explained, threshold)
             if _is_believable(evidence, part, shortest):
                 segments.append(_segment(evidence, part, similarity, mirrored))
@@ -293,11 +296,6 @@ class _Stretch:
     rows: torch.Tensor
     columns: torch.Tensor
     weight: torch.Tensor
-
-
-def _stretch(run: Run, weights: tuple[torch.Tensor, torch.Tensor]) -> _Stretch:
-    rows, columns = run.cells()
-    return _Stretch(run, rows, columns, torch.minimum(weights[0].take(rows), weights[1].take(columns)))
 
 
 def _trimmed(evidence: EvidenceMap, stretch: _Stretch, threshold: float) -> _Stretch:

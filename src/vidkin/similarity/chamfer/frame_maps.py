@@ -228,8 +228,7 @@ def _similarity_map(
         query, targets, query_mask, target_masks, options, *_block_frames(query, targets, options)
     )
     if not (torch.is_grad_enabled() and any(item.requires_grad for item in (query, *targets))):
-        with torch.no_grad():
-            return _map_without_gradient(blocks)
+        return _map_without_gradient(blocks)
     stripes: list[list[torch.Tensor]] = []
     for (_, columns), pair in blocks.pairs():
         if columns.start == 0:
@@ -243,6 +242,7 @@ def _similarity_map(
     return torch.cat([torch.cat(stripe).T for stripe in stripes])
 
 
+@torch.no_grad()
 def _map_without_gradient(blocks: _Blocks) -> torch.Tensor:
     if blocks.is_single and len(blocks.targets) == 1:
         ((_, pair),) = blocks.pairs()

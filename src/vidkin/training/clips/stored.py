@@ -65,7 +65,12 @@ def store_views(
         path = None if cache is None else cache / run / f"{maker.videos[video].key}.safetensors"
         others = [window for window in windows if window.video != video]
         tensors = stored_tensors(path, lambda own=own, others=others: _views(own, others, maker))  # type: ignore[misc]
-        views = _unpack(tensors)
+        lengths, counts = tensors["lengths"].tolist(), tensors["counts"].tolist()
+        parts = (torch.split(tensors["values"], lengths), torch.split(tensors["sources"], lengths))
+        views = [
+            ClipFeatures(values, sources, tuple(seen[:, 0].tolist()), tuple(seen[:, 1].tolist()))
+            for values, sources, seen in zip(*parts, torch.split(tensors["seen"], counts), strict=True)
+        ]
         held += sum(view.values.nbytes for view in views)
         if held > most_bytes:
             raise InvalidArgumentError(
@@ -122,15 +127,6 @@ def _views(own: Sequence[Window], others: Sequence[Window], maker: ViewMaker) ->
         "seen": torch.cat(seen),
         "counts": torch.tensor([len(pairs) for pairs in seen]),
     }
-
-
-def _unpack(tensors: dict[str, torch.Tensor]) -> list[ClipFeatures]:
-    lengths, counts = tensors["lengths"].tolist(), tensors["counts"].tolist()
-    values, sources = torch.split(tensors["values"], lengths), torch.split(tensors["sources"], lengths)
-    return [
-        ClipFeatures(own, frames, tuple(seen[:, 0].tolist()), tuple(seen[:, 1].tolist()))
-        for own, frames, seen in zip(values, sources, torch.split(tensors["seen"], counts), strict=True)
-    ]
 
 
 def _vectors(video: VideoSquares, teacher: FrameExtractor) -> torch.Tensor:

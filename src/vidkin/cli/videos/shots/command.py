@@ -140,11 +140,6 @@ def shots(
     csv_file, csv_failures = exporter.export_table()
     failures += csv_failures
     printer.finish(detector=detector, csv_file=csv_file, failures=failures)
-    _finish(count, failures)
-
-
-def _finish(count: int, failures: Sequence[tuple[str, str]]) -> None:
-    """Print what failed, and leave with the exit status that says so."""
     for path, cause in failures:
         error_line(f"{path}: {cause}")
     if not count and not failures:

@@ -158,7 +158,12 @@ def strong_view(
         if _happens(share, generator):
             frames = lay_over(frames, generator, overlay)
     if _happens(settings.blurred, generator):
-        frames = _blurred(frames, float(draw_uniform(1, settings.sigma, generator)))
+        # A Gaussian as two products with a matrix, several times as fast as a convolution of frames this small.
+        sigma = float(draw_uniform(1, settings.sigma, generator))
+        axis = torch.arange(frames.shape[-1], dtype=frames.dtype)
+        kernel = torch.exp(-(axis[:, None] - axis).square() / (2 * sigma**2))
+        kernel = kernel / kernel.sum(1, keepdim=True)
+        frames = along_height(along_width(frames, kernel), kernel)
     chosen = torch.randperm(len(donors), generator=generator)
     shown = int(_happens(settings.inset, generator))
     if shown:
@@ -207,14 +212,6 @@ def _cropped(clip: torch.Tensor, area: Range, flip: float, generator: torch.Gene
     matrix = crop_matrices(1, (math.sqrt(area[0]), math.sqrt(area[1])), generator)
     matrix = matrix @ aspect_matrices(1, _ASPECT, generator) @ mirror_matrices(1, flip, generator)
     return stretch(clip, matrix[:, 0, [0, 2]], matrix[:, 1, 1:])
-
-
-def _blurred(clip: torch.Tensor, sigma: float) -> torch.Tensor:
-    """A Gaussian blur as two products with a matrix, several times as fast as a convolution of frames this small."""
-    axis = torch.arange(clip.shape[-1], dtype=clip.dtype)
-    kernel = torch.exp(-(axis[:, None] - axis).square() / (2 * sigma**2))
-    kernel = kernel / kernel.sum(1, keepdim=True)
-    return along_height(along_width(clip, kernel), kernel)
 
 
 def _looped(clips: torch.Tensor, length: int) -> torch.Tensor:
