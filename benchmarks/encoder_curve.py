@@ -14,7 +14,8 @@ import argparse
 import json
 import time
 import tomllib
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,23 +35,40 @@ from vidkin.models.networks.frame_encoder import FrameEncoder, FrameEncoderSetti
 from vidkin.rendering.machine import describe_machine
 from vidkin.training import load_recipe, show_recipe, train
 
-_DEFAULT = FrameEncoderSettings()
-# Name: share of the pictures, steps as a multiple of --steps, changes of the model's table, of the data's options.
-VARIANTS: dict[str, tuple[float, float, dict[str, Any], dict[str, Any]]] = {
-    "as shipped": (1.0, 1.0, {}, {}),
-    "half of the pictures": (0.5, 1.0, {}, {}),
-    "a quarter of the pictures": (0.25, 1.0, {}, {}),
-    "half of the steps": (1.0, 0.5, {}, {}),
-    "input 48": (1.0, 1.0, {"size": 48}, {}),
-    "input 96": (1.0, 1.0, {"size": 96}, {}),
-    "two thirds of the width": (
-        1.0,
-        1.0,
-        {"network": {"widths": [width * 2 // 3 for width in _DEFAULT.widths]}},
-        {},
-    ),
-    "64 numbers": (1.0, 1.0, {"embedding": 64}, {}),
-    "one picture of a scene": (1.0, 1.0, {}, {"scene_images": 1}),
+
+@dataclass(frozen=True)
+class Variant:
+    """What differs from the recipe.
+
+    Attributes:
+        share: Of the pictures.
+        times: Steps, as a multiple of ``--steps``.
+        model: Changes of the model's table.
+        options: Changes of the data's options.
+        objectives: Instead of those of the recipe.
+    """
+
+    share: float = 1.0
+    times: float = 1.0
+    model: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    objectives: tuple[Mapping[str, Any], ...] = ()
+
+
+_INFO_NCE = {"name": "info_nce", "tau": 0.05}
+_NARROW = {"widths": [width * 2 // 3 for width in FrameEncoderSettings().widths]}
+VARIANTS = {
+    "as shipped": Variant(),
+    "half of the pictures": Variant(share=0.5),
+    "a quarter of the pictures": Variant(share=0.25),
+    "half of the steps": Variant(times=0.5),
+    "input 48": Variant(model={"size": 48}),
+    "input 96": Variant(model={"size": 96}),
+    "two thirds of the width": Variant(model={"network": _NARROW}),
+    "64 numbers": Variant(model={"embedding": 64}),
+    "one picture of a scene": Variant(options={"scene_images": 1}),
+    "QuadLinear-AP alone": Variant(objectives=({"name": "quad_linear_ap"},)),
+    "InfoNCE and QuadLinear-AP": Variant(objectives=(_INFO_NCE, {"name": "quad_linear_ap"})),
 }
 
 
@@ -72,19 +90,20 @@ def link_share(folders: list[Path], share: float, target: Path) -> list[Path]:
 
 def train_variant(name: str, folders: list[Path], steps: int, work: Path) -> dict[str, Any]:
     """Train one variant and write its weights to ``work / weights.safetensors``; what is known of the training."""
-    share, times, model, options = VARIANTS[name]
-    data = [str(folder) for folder in link_share(folders, share, work / "pictures")]
+    variant = VARIANTS[name]
+    count = round(steps * variant.times)
+    data = [str(folder) for folder in link_share(folders, variant.share, work / "pictures")]
     document = tomllib.loads(show_recipe(load_recipe("frame-encoder"), comments=False))
     document["data"] |= {"source": data[0], "folders": data[1:]}
-    document["data"]["options"] = {**document["data"]["options"], **options}
-    document["model"] |= model
-    document["schedule"] |= {"steps": round(steps * times)}
-    document["validation"] |= {"every": round(steps * times)}
+    document["data"]["options"] = {**document["data"]["options"], **variant.options}
+    document["model"] |= variant.model
+    document["objective"] = list(variant.objectives) or document["objective"]
+    document["schedule"] |= {"steps": count}
+    document["validation"] |= {"every": count}
     report = train(document, output=work / "model")
     encoder: Any = load_model(work / "model")
     save_frame_encoder(encoder.network, work / "weights.safetensors")
-    notes = json.loads((work / "model" / "report.json").read_text(encoding="utf-8"))
-    return {"steps": report.steps, "seconds": notes["seconds"], "recall_at_1": report.metrics["recall_at_1"]}
+    return {"steps": report.steps, "seconds": report.seconds, report.measure: report.best}
 
 
 def measure_network(encoder: FrameEncoder) -> dict[str, float]:

@@ -6,6 +6,7 @@ changes. A box is a rectangle each side of which is such a line or a border of t
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 import numpy as np
@@ -27,6 +28,8 @@ _LEAST_COVERAGE = 0.5
 _MOST_LINES = 20
 MOST_BOXES = 4
 _SMALLEST_SIDE = 0.18
+# An inset that shows a room has lines inside; the rectangles that they make with its sides are smaller than it is.
+_OF_LARGE = 0.3
 _SAME = 0.8
 
 
@@ -61,7 +64,10 @@ def find_content_boxes(images: NDArray[np.uint8], *, between_bars: bool = False)
     boxes = []
     for column, row in np.argwhere((inner > 0) & (least >= _LEAST_COVERAGE)):
         (left, right), (top, bottom) = columns[column].tolist(), rows[row].tolist()
-        boxes.append((least[column, row] + 0.1 * inner[column, row], (left, top, right, bottom)))
+        certainty = least[column, row] + 0.1 * inner[column, row]
+        if inner[column, row] == 4:
+            certainty += _OF_LARGE * math.sqrt((right - left) * (bottom - top)) / _SIDE
+        boxes.append((certainty, (left, top, right, bottom)))
     distinct = [(0, 0, _SIDE, _SIDE)]
     for _, box in sorted(boxes, reverse=True):
         if len(distinct) <= MOST_BOXES and all(overlap(box, other) < _SAME for other in distinct):
