@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from vidkin.datasets.benchmarks.names import available_benchmarks, open_benchmark
 from vidkin.errors import InvalidArgumentError
@@ -122,11 +126,77 @@ def test_vsc2022_takes_videos_without_a_copy_from_its_lists(tmp_path: Path) -> N
             "lacks query_end, query_start, ref_end",
         ),
         ("vcsl", {"label_file__json": {}}, "must have queries and a database, got 0 and 0"),
+        ("vcdb", {"label_file__json": {"a-b": 3}}, r"label_file\.json: must hold query-reference"),
+        ("vcdb", {"label_file__json": {"a-b": [["x", 0, 1, 1]]}}, "must hold query-reference"),
+        ("vcdb", {"label_file__json": {"a-b": [[0, 0, 1, None]]}}, "must hold query-reference"),
+        ("vcdb", {"label_file__json": [1]}, "must hold an object, got list"),
+        (
+            "fivr-200k",
+            {"annotation__json": {"q": ["v"]}, "youtube_ids__txt": "v\n"},
+            r"annotation\.json must hold",
+        ),
+        ("fivr-200k", {"annotation__json": {"q": {"ND": None}}, "youtube_ids__txt": "v\n"}, "of query q"),
+        (
+            "fivr-5k",
+            {
+                "annotation__json": {"q": {}},
+                "fivr-5k-queries__txt": "q\nr\n",
+                "fivr-5k-database__txt": "v\n",
+            },
+            "has no labels of query r",
+        ),
+        (
+            "evve",
+            {"evve__json": {"annotation": {}, "queries": [["a"]], "database": ["b"]}},
+            "must hold annotation",
+        ),
+        (
+            "vsc2022",
+            {
+                "matching_ground_truth__csv": "query_id,ref_id,query_start,query_end,ref_start,ref_end\nQ1,R1,0\n"
+            },
+            "line 2 must have numbers as times",
+        ),
+        (
+            "vsc2022",
+            {
+                "matching_ground_truth__csv": "query_id,ref_id,query_start,query_end,ref_start,ref_end\nQ,R,0,1,x,2\n"
+            },
+            "line 2 must have numbers as times",
+        ),
+        (
+            "cc_web_video",
+            {"Video_List__txt": "1\t1\tYouTube\t1_1_Y.flv\n", "Seed__txt": "1 7\n", "GT_1__rst": "1 E\n"},
+            "query 1 names the video '7', which Video_List.txt does not have",
+        ),
     ],
 )
 def test_what_is_wrong_is_told(tmp_path: Path, name: str, files: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         open_benchmark(name, write(tmp_path, **files))
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 9) | st.sampled_from(["a", "a-b", "ND", ""]),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["a", "a-b", "ND", "annotation", "queries", "database"]), inner, max_size=3
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_VALUES)
+def test_whatever_the_annotations_hold_there_is_a_benchmark_or_an_error_of_ours(content: object) -> None:
+    readers = {"evve": "evve", "vcdb": "label_file", "fivr-200k": "annotation"}
+    for name, file in readers.items():
+        with TemporaryDirectory() as folder:
+            place = write(Path(folder), **{f"{file}__json": json.dumps(content), "youtube_ids__txt": "v\n"})
+            with contextlib.suppress(InvalidArgumentError):
+                assert open_benchmark(name, place).queries
 
 
 def test_all_benchmarks_have_a_reader() -> None:

@@ -57,7 +57,7 @@ def read_evve(folder: Path) -> RetrievalBenchmark:
     document = read_json(path)
     try:
         events = {event: (set(parts[0]), set(parts[1])) for event, parts in document["annotation"].items()}
-        queries, database = sorted(document["queries"]), sorted(document["database"])
+        queries, database = (sorted(set(document[name])) for name in ("queries", "database"))
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise InvalidArgumentError(
             f"{path}: must hold annotation, queries and database: {error!r}"
@@ -76,11 +76,16 @@ def _fivr(name: str, labels: dict[str, Any], queries: list[str], database: list[
         raise InvalidArgumentError(f"{name}: annotation.json has no labels of query {unknown[0]}")
     tasks = []
     for task, count in _TASKS.items():
-        positives = {
-            # One published query is in its own list.
-            query: frozenset(video for label in _LABELS[:count] for video in labels[query].get(label, ()))
-            - {query}
-            for query in queries
-        }
+        positives = {}
+        for query in queries:
+            try:
+                videos = frozenset(
+                    video for label in _LABELS[:count] for video in labels[query].get(label, ())
+                )
+            except (AttributeError, TypeError) as error:
+                raise InvalidArgumentError(
+                    f"{name}: annotation.json must hold lists of videos by label, got something else of query {query}"
+                ) from error
+            positives[query] = videos - {query}  # one published query is in its own list
         tasks.append(RetrievalTask(task, task[:-1] + "D", positives))
     return RetrievalBenchmark(name, tuple(sorted(queries)), tuple(sorted(set(database))), tuple(tasks))

@@ -66,9 +66,9 @@ def read_vsc2022(folder: Path) -> RetrievalBenchmark:
     for number, row in enumerate(read_table(path, ("query_id", "ref_id", *_TIMES)), start=2):
         try:
             first, second, third, fourth = (float(row[name]) for name in _TIMES)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:  # a short line has no value at all
             raise InvalidArgumentError(
-                f"{path}: line {number} has a time that is no number: {error}"
+                f"{path}: line {number} must have numbers as times: {error}"
             ) from error
         segments[row["query_id"], row["ref_id"]].append((first, second, third, fourth))
     ids = [{pair[side] for pair in segments} for side in (0, 1)]
@@ -91,11 +91,14 @@ def _label_file(folder: Path) -> dict[VideoPair, tuple[SegmentBox, ...]]:
     segments = {}
     for pair, boxes in read_json(path).items():
         ids = re.fullmatch(r"([^-]+)-([^-]+)", pair)
-        if ids is None or not all(isinstance(box, list) and len(box) == 4 for box in boxes):
+        try:
+            sides = [(float(a), float(b), float(c), float(d)) for a, b, c, d in boxes]
+        except (TypeError, ValueError):
+            sides = None
+        if ids is None or sides is None:
             raise InvalidArgumentError(
                 f"{path}: must hold query-reference: [[q0, r0, q1, r1], ...], got {pair!r}"
             )
         # A few published boxes have no extent.
-        real = [box for box in boxes if box[2] > box[0] and box[3] > box[1]]
-        segments[ids[1], ids[2]] = tuple((float(a), float(b), float(c), float(d)) for a, b, c, d in real)
+        segments[ids[1], ids[2]] = tuple(box for box in sides if box[2] > box[0] and box[3] > box[1])
     return segments
