@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,6 +58,17 @@ def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     assert "1 file restored" in undone
     assert contents(own.folder) == before
     assert "0 files restored" in run("apply", plan, "--undo").out
+
+
+def test_a_reader_of_csv_that_has_had_enough_is_no_error(own: Library) -> None:
+    words = [sys.executable, "-m", "vidkin", "duplicates", "--index", str(own.index), "--csv", "-"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, text=True)
+    finally:
+        os.close(writing)
+    assert "cannot be written" not in done.stderr
 
 
 def test_wrong_uses_of_apply(tmp_path: Path) -> None:

@@ -128,6 +128,13 @@ def test_missing_files_are_told_and_marked(library: Library, tmp_path: Path) -> 
     assert "rocket.mp4 (missing)" in run("info", "--videos", "--index", index).out
     assert run("info", "--index", index, "--json").json["missing"] == 1
     assert run("doctor", "--index", index, "--json").json["index"]["missing"] == 1
+    shutil.rmtree(folder)
+    folder.mkdir()
+    empty = run("index", folder, "--index", index, status=3)
+    assert (
+        "Error: no videos found, and those of the index are gone; if they are on a drive, connect it"
+        in empty.err
+    )
     assert "files that are gone" in run("info", "--index", index).out
 
 

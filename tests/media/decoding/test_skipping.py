@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 
 from tests.media.makers import naive_sample
 from tests.support.videos import encode, pan
-from vidkin.media import read_frames
+from vidkin.media import iter_frames, read_frames
 from vidkin.media.decoding import skipping as _skipping
 from vidkin.media.decoding.reader import PictureReader
 
@@ -164,3 +165,38 @@ def test_a_jump_of_months_in_the_times_costs_nothing(tmp_path: Path, ending: str
     # The last picture before the jump is on screen at the next sample.
     expected = [*times[:30:5], times[29], *times[30::5]] if rate == 1 else times
     np.testing.assert_allclose(frames.timestamps, expected, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("ending", "codec", "options"),
+    [
+        ("mp4", "libx264", {**X264, "g": "5", "bf": "0"}),
+        ("mkv", "libx265", {**X265, "x265-params": "keyint=5:min-keyint=5:bframes=0:log-level=none"}),
+    ],
+)
+def test_damage_to_a_packet_that_is_never_decoded_is_told(
+    tmp_path: Path, ending: str, codec: str, options: dict[str, str]
+) -> None:
+    """Frames 6 and 7 of 72 at 24 a second: once a second, what is between two key frames is not decoded."""
+    path = encode(
+        tmp_path / f"a.{ending}",
+        pan("coffee", 72, width=96, height=64),
+        rate=24,
+        codec=codec,
+        options=options,
+    )
+
+    def told() -> list[str]:
+        damage: list[str] = []
+        list(iter_frames(path, rate=1, on_damage=damage.append))
+        return damage
+
+    assert told() == []
+    with av.open(path) as container:
+        contents = [bytes(packet) for packet in container.demux(video=0) if packet.size]
+    data = path.read_bytes()
+    for content in contents[6:8]:
+        assert data.count(content) == 1
+        data = data.replace(content, b"\xff" * 4 + content[4:])
+    path.write_bytes(data)
+    assert told() == ["the file is damaged: 2 packets skipped"]

@@ -248,6 +248,8 @@ def _write_csv(groups: Sequence[DuplicateGroup], path: Path) -> None:
     try:
         with open_csv(path) as file:
             csv.writer(file).writerows(_lines(groups))
+    except BrokenPipeError:
+        raise  # the program that reads has had enough, as `head` has
     except OSError as error:
         raise InvalidArgumentError(
             f"{path}: cannot be written ({error.strerror}); choose another file for --csv"

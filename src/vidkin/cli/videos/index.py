@@ -141,7 +141,9 @@ def index(
         _print_left_out(report, list_skipped=list_skipped)
         say(path_text(index).append(f": {number(info.videos, 'video')}"))
     if not report.usable and not report.removed:
-        if not report.broken:
+        if report.missing and not report.broken:
+            error_line("no videos found, and those of the index are gone; if they are on a drive, connect it")
+        elif not report.broken:
             error_line("no videos found; name folders or files with videos")
         raise typer.Exit(Status.NOTHING_USABLE)
     if report.broken:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import av.error
 
+from vidkin.media.decoding.units import is_whole, length_size
+
 if TYPE_CHECKING:
     from av.packet import Packet
     from av.video.frame import VideoFrame
@@ -66,6 +68,9 @@ class SkippingDecoder:
         self._every = every
         self._decoder = reader.stream.codec_context
         self._can_skip = self._decoder.codec.canonical_name in CAN_SKIP
+        self._length_size = length_size(self._decoder)
+        # Packets that are damaged and were not needed.
+        self._dropped_failures = 0
         self._packets = reader.packets()
         self._waiting: deque[tuple[int, Packet[VideoStream]]] = deque()
         self._bytes = 0
@@ -81,6 +86,7 @@ class SkippingDecoder:
     def pictures(self) -> Iterator[tuple[int, VideoFrame]]:
         """(time in units of the stream, picture): every sampled one, and some more."""
         yield from self._reader.timed(self._frames())
+        self._reader.failures += self._dropped_failures
         self._reader.close()
 
     def _frames(self) -> Iterator[VideoFrame]:
@@ -117,6 +123,7 @@ class SkippingDecoder:
         except _NoEntryError:
             # For example pictures that are built up by a periodic refresh. Decode all; no picture is returned twice.
             self._decoder.skip_frame = "DEFAULT"
+            self._dropped_failures = 0
             yield from self._reader.again()
 
     def _seek(self, limit: int | None) -> None:
@@ -165,6 +172,11 @@ class SkippingDecoder:
                 and all(time < packet.pts for time, _ in self._waiting)
             ):
                 # After a key frame that is on screen at the sample or before it, waiting packets are not needed.
+                if self._length_size is not None:
+                    self._dropped_failures += sum(
+                        not (waiting.is_corrupt or is_whole(waiting, self._length_size))
+                        for _, waiting in self._waiting
+                    )
                 self._waiting.clear()
                 self._bytes = 0
                 self._restart = True
