@@ -121,8 +121,10 @@ def test_a_picture_is_shown_without_times_of_its_own(library: Library, tmp_path:
 def test_no_match_is_said_and_is_no_failure(library: Library, tmp_path: Path) -> None:
     stranger = encode(tmp_path / "stranger.mp4", pan("gravel", 50))
     outcome = run("search", stranger, "--index", library.index, "--threshold", "0.9")
-    assert "nothing similar found" in outcome.out
+    assert "stranger.mp4: nothing similar found with a score of at least 0.9\n" in outcome.out
     assert "views.vidkin" not in outcome.err
+    further = run("search", stranger, "--index", library.index, "--offset", "50").out
+    assert "stranger.mp4: no more matches\n" in further
     assert (
         run("search", stranger, "--index", library.index, "--threshold", "0.9", "--json").json["matches"]
         == []

@@ -141,12 +141,9 @@ def _print(
     is_one_of_many: bool,
 ) -> None:
     if not matches:
-        rest = "more matches" if offset else "match"
-        say(
-            path_text(query).append(
-                f": nothing similar found; no {rest} with a score of at least {threshold:g}"
-            )
-        )
+        rest = "no more matches" if offset else "nothing similar found"
+        least = f" with a score of at least {threshold:g}" if threshold else ""
+        say(path_text(query).append(f": {rest}{least}"))
         return
     if is_one_of_many:
         say(path_text(query, style="bold").append(":"))
