@@ -36,7 +36,19 @@ def test_what_cannot_be_decided_or_forgotten_is_an_error() -> None:
         decisions.forget("aa", "bb")
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"decisions": [{"first": "aa"}]}', '{"decisions": 7}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        '{"decisions": [{"first": "aa"}]}',
+        '{"decisions": 7}',
+        # A misspelled verdict would be none, and nobody would be told.
+        '{"decisions": [{"first": "aa", "second": "bb", "verdict": "no match"}]}',
+        '{"decisions": [{"first": "aa", "second": "aa", "verdict": "match"}]}',
+        '{"decisions": [{"first": 1, "second": "bb", "verdict": "match"}]}',
+    ],
+)
 def test_a_damaged_file_is_named_and_left_alone(tmp_path: Path, text: str) -> None:
     (tmp_path / "decisions.json").write_text(text, encoding="utf-8")
     with pytest.raises(

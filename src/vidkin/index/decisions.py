@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from vidkin._base.plain_values import Result
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError, NotIndexedError
@@ -83,9 +83,18 @@ class Decisions:
         if not path.is_file():
             return cls()
         try:
-            rows = json.loads(path.read_text(encoding="utf-8"))["decisions"]
-            return cls({frozenset((row["first"], row["second"])): row["verdict"] for row in rows})
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            decisions = cls()
+            for row in json.loads(path.read_text(encoding="utf-8"))["decisions"]:
+                first, second, verdict = row["first"], row["second"], row["verdict"]
+                if (
+                    not isinstance(first, str)
+                    or not isinstance(second, str)
+                    or verdict not in get_args(Verdict)
+                ):
+                    raise ValueError(f"{row} is not a decision")
+                decisions.decide(first, second, verdict)
+            return decisions
+        except (ValueError, KeyError, TypeError, RecursionError, InvalidArgumentError) as error:
             raise CollectionDamagedError(
                 f"{path} is damaged ({error}); correct it, restore it from a copy or move it away"
             ) from error
