@@ -16,9 +16,15 @@ from vidkin.datasets.made.sample_film import SAMPLE_SHOTS, write_sample_film
 from vidkin.datasets.made.samples import SampleCollection, SampleCopy, build_samples
 from vidkin.datasets.made.sequences import Composition, compose
 from vidkin.datasets.readers.aerial import read_aerial
+from vidkin.datasets.readers.events import read_events
 from vidkin.datasets.readers.fruit import read_fruit
 from vidkin.datasets.readers.grocery import read_grocery
 from vidkin.datasets.readers.head_pose import NCKU, POINTING_04, read_head_pose
+from vidkin.datasets.readers.images.aircraft import read_aircraft
+from vidkin.datasets.readers.images.birds import read_nabirds
+from vidkin.datasets.readers.images.cars import read_cars
+from vidkin.datasets.readers.images.dogs import read_dogs
+from vidkin.datasets.readers.images.flowers import read_flowers102
 from vidkin.datasets.readers.listing import read_manifest
 from vidkin.datasets.readers.omniglot import read_omniglot
 from vidkin.datasets.readers.pet import read_pet
@@ -89,13 +95,19 @@ __all__ = [
     "parse_strokes",
     "photograph",
     "read_aerial",
+    "read_aircraft",
+    "read_cars",
     "read_classes",
+    "read_dogs",
+    "read_events",
+    "read_flowers102",
     "read_footage",
     "read_fruit",
     "read_grocery",
     "read_head_pose",
     "read_item",
     "read_manifest",
+    "read_nabirds",
     "read_omniglot",
     "read_pet",
     "read_photographs",

@@ -18,11 +18,17 @@ _READERS: Registry[Callable[..., LabelledSet]] = Registry(
     "reader",
     {
         "aerial": "vidkin.datasets.readers.aerial:read_aerial",
+        "aircraft": "vidkin.datasets.readers.images.aircraft:read_aircraft",
+        "cars": "vidkin.datasets.readers.images.cars:read_cars",
         "classes": "vidkin.datasets.readers.tree:read_classes",
+        "dogs": "vidkin.datasets.readers.images.dogs:read_dogs",
+        "events": "vidkin.datasets.readers.events:read_events",
+        "flowers102": "vidkin.datasets.readers.images.flowers:read_flowers102",
         "fruit": "vidkin.datasets.readers.fruit:read_fruit",
         "grocery": "vidkin.datasets.readers.grocery:read_grocery",
         "head_pose": "vidkin.datasets.readers.head_pose:read_head_pose",
         "manifest": "vidkin.datasets.readers.listing:read_manifest",
+        "nabirds": "vidkin.datasets.readers.images.birds:read_nabirds",
         "omniglot": "vidkin.datasets.readers.omniglot:read_omniglot",
         "pet": "vidkin.datasets.readers.pet:read_pet",
         "photographs": "vidkin.datasets.made.labelled_samples:read_photographs",
@@ -54,9 +60,10 @@ def open_labelled(source: str | os.PathLike[str], *, reader: str = "tree", **opt
     """Open a labeled collection from a local folder or file. Nothing is downloaded.
 
     Args:
-        source: The folder (for ``manifest`` the CSV file).
+        source: The folder (for ``manifest`` and ``events`` the CSV file).
         reader: One of :func:`available_readers`: ``tree`` for any ``category/subcategory/file``, ``classes`` for any
-            ``class/file``, ``manifest`` for a CSV, the others for public collections in their published layout.
+            ``class/file``, ``manifest`` for a CSV, ``events`` for a CSV of events in videos, the others for public
+            collections in their published layout.
         options: Further arguments of the reader, see the ``read_*`` functions.
 
     Returns:

@@ -1,0 +1,101 @@
+"""What readers of published image sets share: complete folders, lists of MATLAB, names of classes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.datasets.labelled import LabelledItem, LabelledSet
+from vidkin.datasets.readers.folders import require_folder
+from vidkin.datasets.splits import make_split
+from vidkin.errors import DatasetError
+
+__all__ = ["class_name", "finish", "open_published", "read_lines", "read_matlab"]
+
+
+def open_published(source: str | os.PathLike[str], what: str, where: str, needed: Sequence[str]) -> Path:
+    """The folder of a set, which has all of these files and folders.
+
+    Raises:
+        DatasetError: It is not a folder, or lacks some; the message lists them and says where to get the set.
+    """
+    folder = require_folder(source, what, where)
+    missing = [name for name in needed if not (folder / name).exists()]
+    if missing:
+        raise DatasetError(f"{folder}: lacks {', '.join(missing)} of {what}; get it from {where}")
+    return folder
+
+
+def read_lines(path: Path, *, cells: int) -> list[list[str]]:
+    """The lines of a list, each split at spaces into this many cells, the last of which may contain spaces.
+
+    Raises:
+        DatasetError: A line has fewer.
+    """
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        row = line.strip().split(maxsplit=cells - 1)
+        if row and len(row) < cells:
+            raise DatasetError(f"{path}, line {number}: must have {cells} columns, got {line.strip()[:60]!r}")
+        if row:
+            rows.append(row)
+    return rows
+
+
+def read_matlab(path: Path, *names: str) -> list[NDArray[Any]]:
+    """Flat arrays of a MATLAB file; nothing in it is executed.
+
+    Raises:
+        DatasetError: It cannot be read, or lacks one of the names.
+    """
+    from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+
+    try:
+        content = loadmat(path, squeeze_me=True)
+        return [np.atleast_1d(content[name]) for name in names]
+    except (OSError, ValueError, TypeError, NotImplementedError, KeyError, MatReadError) as error:
+        raise DatasetError(
+            f"{path}: cannot be read as a MATLAB file with {', '.join(names)}: {error}"
+        ) from error
+
+
+def class_name(name: str) -> str:
+    """A published name as a label, in which ``/`` would divide levels: ``F/A-18`` becomes ``F-A-18``."""
+    return " ".join(str(name).replace("/", "-").split())
+
+
+def finish(
+    name: str, folder: Path, items: Sequence[LabelledItem], where: str, *, validation: float, seed: int
+) -> LabelledSet:
+    """The set, once all photographs are there.
+
+    Args:
+        name: Of the set.
+        folder: Its folder.
+        items: With the published split.
+        where: Where to get missing photographs.
+        validation: Share of each class's training items that become validation; 0: the published split alone.
+        seed: Chooses them.
+
+    Raises:
+        DatasetError: Photographs are missing.
+    """
+    absent = [item.path for item in items if not item.path.is_file()]
+    if absent or not items:
+        first = f", the first is {absent[0].relative_to(folder)}" if absent else ""
+        raise DatasetError(
+            f"{folder}: lacks {len(absent)} of {len(items)} photographs{first}; get them from {where}"
+        )
+    labelled = LabelledSet(name, "image", tuple(items), folder)
+    if not validation:
+        return labelled
+    divided = make_split(labelled.part("train"), by="item", test=0.0, validation=validation, seed=seed)
+    moved = {item.path: item.split for item in divided.items}
+    return labelled.with_items(replace(item, split=moved.get(item.path, item.split)) for item in items)
