@@ -98,6 +98,10 @@ class _Commands(LazyGroup):
             "vidkin.cli.models.evaluate:evaluate",
             "Measure how well MODEL orders labeled data: same thing, same kind of thing, something else.",
         ),
+        "classify": LazyCommand(
+            "vidkin.cli.models.classify:classify",
+            "Say what files show, by a trained MODEL, and which training items are nearest.",
+        ),
         "import-model": LazyCommand(
             "vidkin.cli.models.import_model:import_model",
             "Turn a public checkpoint (ViSiL, DnS, S2VS, HAP-VR) into a model folder.",

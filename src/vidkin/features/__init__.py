@@ -10,6 +10,7 @@ from vidkin.features.information import bar_boxes, frame_information
 from vidkin.features.networks.backbone import BackboneExtractor, resolve_device
 from vidkin.features.networks.pooled import PooledNetwork, open_pooled_network
 from vidkin.features.networks.pooling import region_max_pool
+from vidkin.features.networks.pretrained import torchvision_stages
 from vidkin.features.networks.torchvision_import import import_timm, import_torchvision
 from vidkin.features.registry import (
     ExtractorFactory,
@@ -70,4 +71,5 @@ __all__ = [
     "register_extractor",
     "resolve_device",
     "shares_of_edges",
+    "torchvision_stages",
 ]

@@ -1,6 +1,7 @@
 """Room models: encoders of clips and images: built, trained step by step, stored, exported, used as extractors."""
 
 from vidkin.models.build import build_model
+from vidkin.models.classifier.two_head import HeadOutputs, TwoHeadNetwork
 from vidkin.models.config import EncoderConfig, EncoderKind
 from vidkin.models.export import export_model
 from vidkin.models.extractor import ClipModelExtractor, ModelExtractor, open_model_extractor
@@ -23,10 +24,12 @@ __all__ = [
     "EncoderConfig",
     "EncoderKind",
     "FrameEncoderModel",
+    "HeadOutputs",
     "ImageEncoder",
     "ModelExtractor",
     "ModelInfo",
     "SmallNetwork",
+    "TwoHeadNetwork",
     "VideoNetwork",
     "build_model",
     "export_model",

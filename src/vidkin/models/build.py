@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
+from vidkin.models.classifier.map_network import open_map_network
+from vidkin.models.classifier.two_head import TwoHeadNetwork
 from vidkin.models.config import PLAIN_MEAN, PLAIN_STD, EncoderConfig
 from vidkin.models.networks.clip_encoder import ClipEncoder
 from vidkin.models.networks.deep_ranking import DeepRankingNetwork
@@ -25,6 +27,7 @@ _WITH_BACKBONE: dict[str, Callable[[EncoderConfig, FrameNetwork], Encoder]] = {
     "clip": ClipEncoder,
     "image": ImageEncoder,
     "deep_ranking": DeepRankingNetwork,
+    "two_head": TwoHeadNetwork,
 }
 _WITHOUT_BACKBONE: dict[str, Callable[[EncoderConfig], Encoder]] = {
     "c3d": VideoNetwork,
@@ -59,7 +62,8 @@ def build_model(
         if weights is not None and weights != "random":
             load_weights(model, weights, label=f"a {config.kind} network")
         return model.train()
-    network = open_frame_network(config, weights=weights, seed=seed)
+    open_network = open_map_network if config.kind == "two_head" else open_frame_network
+    network = open_network(config, weights=weights, seed=seed)
     settled = replace(config, mean=config.mean or network.mean, std=config.std or network.std)
     with seeded(seed + 1):
         model = _WITH_BACKBONE[config.kind](settled, network)

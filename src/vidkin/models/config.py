@@ -13,7 +13,7 @@ from vidkin.media.squares import Fit
 
 __all__ = ["PLAIN_MEAN", "PLAIN_STD", "EncoderConfig", "EncoderKind", "Fit", "Trainable"]
 
-EncoderKind = Literal["clip", "image", "c3d", "deep_sbd", "deep_ranking", "frame_encoder"]
+EncoderKind = Literal["clip", "image", "c3d", "deep_sbd", "deep_ranking", "frame_encoder", "two_head"]
 Trainable = Literal["head", "all"]
 Triple = tuple[float, float, float]
 
@@ -28,7 +28,10 @@ _CHOICES = {
     "trainable": get_args(Trainable),
     "activation": ("relu", "none"),
     "fit": get_args(Fit),
+    "embedding_from": (None, "map", "pooled", "none"),
+    "motion": (None, "differences"),
 }
+_CLASSIFIERS = ("c3d", "deep_sbd", "two_head")
 _LEAST = {
     "hidden": 1,
     "lstm": 1,
@@ -47,10 +50,11 @@ class EncoderConfig:
     Attributes:
         kind: ``clip`` (frame network, fully connected layer, LSTM), ``image`` (the same without the LSTM),
             ``c3d`` and ``deep_sbd`` (3-D convolutions, trained to classify), ``deep_ranking`` (three paths),
-            ``frame_encoder`` (small, of depthwise-separable blocks, for views of frames).
-        backbone: Frame network of ``clip``, ``image`` and ``deep_ranking``: ``small`` (trains on a CPU in minutes),
-            ``vidkin`` (the small encoder that comes with the package, trained without labels), ``alexnet``,
-            ``timm:<model>`` or ``torchvision:<model>``, with settings after a question mark
+            ``frame_encoder`` (small, of depthwise-separable blocks, for views of frames), ``two_head`` (frame
+            network with a classifier on its pooled map and an embedding of the whole map).
+        backbone: Frame network of ``clip``, ``image``, ``deep_ranking`` and ``two_head``: ``small`` (trains on a CPU
+            in minutes), ``vidkin`` (the small encoder that comes with the package, trained without labels),
+            ``alexnet``, ``timm:<model>`` or ``torchvision:<model>``, with settings after a question mark
             (``timm:mobilenetv2_100?pad_type=same``). The other kinds have none.
         trainable: ``head``: the backbone keeps its weights and stays in eval mode; ``all``: it is trained as well.
         frozen_batch_norm: Batch norms of a trained backbone stay in eval mode, as they must if they are folded.
@@ -58,13 +62,14 @@ class EncoderConfig:
         activation: What follows the fully connected layer of ``clip``: ``relu`` or ``none``.
         lstm: Units of the LSTM, the length of a ``clip`` embedding.
         embedding: Length of a further linear layer at the end of ``clip`` and ``image``; 0 leaves it out. For
-            ``deep_ranking`` and ``frame_encoder`` the length of the embedding (0: ``hidden``, and 128).
+            ``deep_ranking`` and ``frame_encoder`` the length of the embedding (0: ``hidden``, and 128), for
+            ``two_head`` too (0: 256).
         local_normalization: For ``deep_ranking``: side of the blocks in which the maps of the shallow paths are
             brought to mean 0 and length 1, odd; 0 leaves it out.
         dropout: Share of the fully connected layer's output that is dropped in training, [0, 1).
         width: Factor on the channels of ``small``, ``c3d`` and ``deep_sbd``.
         batch_norm: Put a batch norm after every convolution of ``c3d`` and ``deep_sbd``.
-        classes: Outputs of ``c3d`` and ``deep_sbd``.
+        classes: Outputs of ``c3d``, ``deep_sbd`` and ``two_head``.
         frames: Frames of a clip.
         rate: Frames per second of a clip; not set: the frames of a clip are spread evenly over the item (or over
             pieces of ``seconds``).
@@ -75,6 +80,10 @@ class EncoderConfig:
         mean: Mean of the input in units of full scale, three numbers; not set: the backbone's own, else (.5, .5, .5).
         std: Its standard deviation, three numbers above 0; not set: the backbone's own, else (.25, .25, .25).
         network: For ``frame_encoder``: widths, strides, grid and normalization; not set: the defaults.
+        embedding_from: For ``two_head``: what the embedding sees: the whole ``map`` (not set), the ``pooled`` one, or
+            ``none``: the pooled map is the embedding.
+        motion: For ``two_head``: ``differences``: the input is a clip, whose consecutive gray frames are subtracted
+            from each other; not set: the input is an image.
 
     Raises:
         InvalidArgumentError: A value is out of range, or does not go with the kind.
@@ -101,12 +110,14 @@ class EncoderConfig:
     mean: Triple | None = None
     std: Triple | None = None
     network: Mapping[str, Any] | None = None
+    embedding_from: Literal["map", "pooled", "none"] | None = None
+    motion: Literal["differences"] | None = None
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise InvalidArgumentError(
-                    f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}"
+                    f"{name} must be one of {', '.join(filter(None, choices))}, got {getattr(self, name)!r}"
                 )
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
@@ -133,6 +144,12 @@ class EncoderConfig:
             )
         if self.network is not None and self.kind != "frame_encoder":
             raise InvalidArgumentError(f"network must not be set for kind {self.kind!r}")
+        if self.kind != "two_head" and (self.embedding_from or self.motion):
+            raise InvalidArgumentError(f"embedding_from and motion must not be set for kind {self.kind!r}")
+        if self.motion and (self.trainable != "all" or self.frames < 2):
+            raise InvalidArgumentError(
+                f"motion needs trainable 'all' and at least 2 frames, got {self.trainable!r} and {self.frames}"
+            )
         if self.kind == "frame_encoder" and (self.mean or self.std):
             raise InvalidArgumentError(
                 "mean and std must not be set for kind 'frame_encoder', which normalizes its input itself"
@@ -152,18 +169,18 @@ class EncoderConfig:
 
     @property
     def is_classifier(self) -> bool:
-        """Trained to classify; the embedding is its last hidden layer."""
-        return self.kind in ("c3d", "deep_sbd")
+        """Has logits of its own; the embedding is its last hidden layer, or of ``two_head`` that of another head."""
+        return self.kind in _CLASSIFIERS
 
     @property
     def takes_clips(self) -> bool:
         """The input is [B, T, 3, S, S] and not [B, 3, S, S]."""
-        return self.kind in ("clip", "c3d", "deep_sbd")
+        return self.kind in ("clip", "c3d", "deep_sbd") or self.motion is not None
 
     @property
     def has_fixed_features(self) -> bool:
         """The backbone never changes, so that its features of an item can be computed once and kept."""
-        return self.trainable == "head" and self.kind in ("clip", "image")
+        return self.trainable == "head" and self.kind in ("clip", "image", "two_head")
 
     def to_mapping(self) -> dict[str, Any]:
         """All settings that are not None, ready for a TOML table."""

@@ -14,6 +14,7 @@ from torch import nn
 
 from vidkin._base.atomic import replace_file
 from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin.models.classifier.two_head import TwoHeadNetwork
 from vidkin.models.networks.encoder import Encoder
 from vidkin.models.networks.volume_network import VolumeNetwork
 
@@ -106,6 +107,9 @@ class _Exported(nn.Module):
     def forward(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> Any:
         if isinstance(self.model, VolumeNetwork):
             return self.model.embed(inputs), self.model.classify(inputs)
+        if isinstance(self.model, TwoHeadNetwork):
+            outputs = self.model(inputs)
+            return outputs.embeddings, outputs.logits
         return self.model.embed(inputs, lengths)
 
 

@@ -28,17 +28,17 @@ class Decay:
     ``rate = full * warm * decay`` with ``warm = (step + 1) / warm_up`` while that is below 1.
 
     Attributes:
-        kind: ``constant``: decay is 1. ``cosine``: ``f + (1 - f) (1 + cos(pi t)) / 2`` with t the share of the steps
-            after the warm-up that are over and f ``final_factor``. ``step``: ``step_factor ** floor(step /
-            step_every)``.
-        steps: Of the whole run; only ``cosine`` looks at it.
+        kind: ``constant``: decay is 1. ``linear``: ``1 - step / steps``. ``cosine``: ``f + (1 - f) (1 + cos(pi t)) /
+            2`` with t the share of the steps after the warm-up that are over and f ``final_factor``. ``step``:
+            ``step_factor ** floor(step / step_every)``.
+        steps: Of the whole run; only ``cosine`` and ``linear`` look at it.
         warm_up: Steps in which the rate rises; 0 starts at the full rate.
         final_factor: Of ``cosine``: share of the full rate at the last step.
         step_every: Of ``step``: steps between two falls.
         step_factor: Of ``step``: factor of each fall.
     """
 
-    kind: Literal["constant", "cosine", "step"] = "constant"
+    kind: Literal["constant", "cosine", "linear", "step"] = "constant"
     steps: int = 1
     warm_up: int = 0
     final_factor: float = 0.01
@@ -53,6 +53,8 @@ class Decay:
             over = min(1.0, max(0.0, (step - self.warm_up) / span))
             low = self.final_factor
             factor *= low + (1.0 - low) * (1.0 + math.cos(math.pi * over)) / 2.0
+        elif self.kind == "linear":
+            factor *= max(0.0, 1.0 - step / self.steps)
         elif self.kind == "step":
             factor *= self.step_factor ** (step // self.step_every)
         return full * factor

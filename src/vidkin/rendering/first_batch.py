@@ -55,7 +55,10 @@ def draw_first_batch(batch: FirstBatch, path: PathLike) -> int:
             axis.imshow(np.concatenate(list(strip), axis=1)[:, : -_GAP[2][1]])
             axis.set_xticks([])
             axis.set_yticks([])
-            set_text(axis.set_xlabel("", fontsize=6), f"{item.category[:18]} / {item.subcategory[:24]}")
+            set_text(
+                axis.set_xlabel("", fontsize=6),
+                " / ".join(filter(None, (item.category[:18], item.subcategory[:24]))),
+            )
             if batch.members and place == 0:
                 axis.set_title(batch.members[column], fontsize=8)
     write_figure(figure, path)

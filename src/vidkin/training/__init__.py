@@ -1,5 +1,14 @@
 """Room training: recipes, the run that follows one, and what the resulting model is worth."""
 
+from vidkin.training.classifier.classify import ClassifiedFile, Neighbor, classify
+from vidkin.training.classifier.evaluation import (
+    ClassifierEvaluation,
+    DescribedParts,
+    RetrievalFigures,
+    describe_parts,
+    evaluate_classifier,
+)
+from vidkin.training.classifier.neighbors import TrainingItems, nearest
 from vidkin.training.data.batch import Batch, Draw, DrawnItems
 from vidkin.training.data.inputs import Inputs, prepare_inputs
 from vidkin.training.embedding_measures import measure_embeddings
@@ -25,7 +34,10 @@ from vidkin.training.run.train import train
 __all__ = [
     "AUGMENTATIONS",
     "Batch",
+    "ClassifiedFile",
+    "ClassifierEvaluation",
     "DataRecipe",
+    "DescribedParts",
     "Draw",
     "DrawnItems",
     "Evaluation",
@@ -34,13 +46,16 @@ __all__ = [
     "LabelCount",
     "LossEntry",
     "Measure",
+    "Neighbor",
     "Objective",
     "ObjectiveRecipe",
     "OnProgress",
     "Recipe",
     "RecipePreview",
+    "RetrievalFigures",
     "ScheduleRecipe",
     "TrainingInterrupted",
+    "TrainingItems",
     "TrainingProgress",
     "TrainingReport",
     "ValidationRecipe",
@@ -48,10 +63,14 @@ __all__ = [
     "available_objectives",
     "available_recipes",
     "build_objective",
+    "classify",
+    "describe_parts",
     "embed_set",
     "evaluate",
+    "evaluate_classifier",
     "load_recipe",
     "measure_embeddings",
+    "nearest",
     "open_data",
     "open_evaluation_set",
     "prepare_inputs",

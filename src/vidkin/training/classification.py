@@ -15,7 +15,8 @@ __all__ = ["Classification"]
 class Classification(nn.Module):
     """Cross entropy over the subcategories.
 
-    A network that classifies returns logits of its own; an encoder gets a layer of class directions w_k on its unit
+    A network that classifies (``c3d``, ``deep_sbd``, ``two_head``) returns logits of its own; an encoder gets a layer
+    of class directions w_k on its unit
     vectors: ``logit_k = scale <f, w_k / ||w_k||>``.
 
     Args:
@@ -46,15 +47,16 @@ class Classification(nn.Module):
         assert isinstance(model, VideoNetwork | DeepSBDNetwork)
         logits = model.classify(items.inputs, items.lengths).float()
         # One pass for logits and embeddings would need the network's inner layer; a collapse shows in logits, too.
-        return *self._scored(logits, items.labels), nn.functional.normalize(logits.detach(), dim=1)
+        return *self.of_logits(logits, items.labels), nn.functional.normalize(logits.detach(), dim=1)
 
     def of_embeddings(self, embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """(loss, share of items classified correctly) of unit vectors [N, D] and labels [N, 2]."""
         assert self.directions is not None
         directions = nn.functional.normalize(self.directions, dim=1)
-        return self._scored(self.scale * embeddings @ directions.T, labels)
+        return self.of_logits(self.scale * embeddings @ directions.T, labels)
 
-    def _scored(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def of_logits(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """(loss, share of items classified correctly) of logits [N, C] and labels [N, 2]."""
         target = labels[:, 1]
         loss = nn.functional.cross_entropy(logits, target, label_smoothing=self.smoothing)
         return loss, (logits.detach().argmax(dim=1) == target).float().mean()

@@ -12,6 +12,7 @@ from torch import nn
 from vidkin._base.registry import Registry
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric import losses
+from vidkin.training.center_terms import CenterTerm, TripletCenterTerm
 from vidkin.training.classification import Classification
 from vidkin.training.data.batch import Draw
 
@@ -31,6 +32,8 @@ LossCall = Literal[
     "fine_scores",
     "graded_scores",
     "classes",
+    "centers",
+    "clusters",
     "model",
     "learned_maps",
     "frame_maps",
@@ -50,7 +53,8 @@ class LossEntry:
             ``learned_maps``: what a comparator's network makes of the maps of all pairs [N, N, T', T'].
             ``frame_maps``: similarities of frames [N, N, T, T], those of a teacher, and which pairs are views of one
             clip [N, N], with ``query_mask`` and ``target_mask`` [N, T].
-            ``classes``: for :class:`Classification`.
+            ``classes``: for :class:`Classification`. ``centers``: embeddings and class numbers [N], for a term that
+            makes its centers with ``prepare(model, classes, seed)``. ``clusters``: also the clusters of the items [N].
         make: From parameters to the loss; their defaults are those of a recipe.
         fixed: Parameters that the name stands for; a recipe cannot change them.
     """
@@ -73,6 +77,10 @@ _ENTRIES: dict[str, LossEntry] = {
     "all_quadlets": LossEntry("batches", "labels", losses.AllQuadletsLoss),
     "batch_hard": LossEntry("batches", "labels", losses.BatchHardTripletLoss),
     "semi_hard": LossEntry("batches", "labels", losses.SemiHardTripletLoss),
+    "center": LossEntry("batches", "centers", CenterTerm),
+    "triplet_center": LossEntry("batches", "centers", TripletCenterTerm),
+    "magnet": LossEntry("clusters", "clusters", losses.MagnetLoss),
+    "mined_triplet": LossEntry("mined", "triplet", losses.TripletLoss),
     "batch_all": LossEntry("batches", "labels", losses.BatchAllTripletLoss),
     "hierarchical_ap": LossEntry("batches", "graded_scores", losses.HierarchicalAPLoss),
     "quad_linear_ap": LossEntry("batches", "fine_scores", losses.QuadLinearAPLoss),

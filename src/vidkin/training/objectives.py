@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.measures import graded_relevance
-from vidkin.models import Encoder
+from vidkin.models import Encoder, TwoHeadNetwork
+from vidkin.training.center_terms import CenterTerm
 from vidkin.training.classification import Classification
-from vidkin.training.data.batch import Batch, Draw
+from vidkin.training.data.batch import Batch, Draw, DrawnItems
 from vidkin.training.loss_table import LossCall, LossEntry, available_objectives, find_loss, make_loss
 from vidkin.training.recipe import ObjectiveRecipe
 
@@ -79,7 +80,7 @@ class WeightedObjective(nn.Module):
             for part, entry in zip(self._parts, self._entries, strict=True)
         )
         for loss in self.losses:
-            if isinstance(loss, Classification):
+            if isinstance(loss, Classification | CenterTerm):
                 loss.prepare(model, classes, seed)
 
     @property
@@ -92,12 +93,18 @@ class WeightedObjective(nn.Module):
         terms: dict[str, Tensor] = {}
         total: Tensor | None = None
         embedded: dict[Draw, Tensor] = {}
+        logits: dict[Draw, Tensor] = {}
         for entry, draw, part, loss in zip(self._entries, self._draws, self._parts, self.losses, strict=True):
             items = batch.draws[draw]
+            if isinstance(model, TwoHeadNetwork) and draw not in embedded and entry.call != "model":
+                outputs = items.outputs(model)
+                embedded[draw], logits[draw] = outputs.embeddings, outputs.logits
             if entry.call == "model":
                 own = dict(loss(model, items))
                 value = own.pop("loss")
                 terms |= own
+            elif isinstance(loss, Classification) and draw in logits:
+                value, terms["accuracy"] = loss.of_logits(logits[draw], items.labels)
             elif isinstance(loss, Classification) and loss.directions is None:
                 value, terms["accuracy"], embedded[draw] = loss.of_network(model, items)
             else:
@@ -108,7 +115,7 @@ class WeightedObjective(nn.Module):
                 else:
                     # Mixed precision is for the network: cosines of 8 bits would tie what a loss must tell apart.
                     with torch.autocast(embedded[draw].device.type, enabled=False):
-                        value = _compare(loss, entry.call, draw, embedded[draw], items.labels)
+                        value = _compare(loss, entry.call, draw, embedded[draw], items)
             # Terms of one name are told apart by a number.
             same = sum(name.split(" ")[0] == part.name for name in terms)
             terms[f"{part.name} {same + 1}" if same else part.name] = value
@@ -133,10 +140,17 @@ def _with_diagonal(entry: LossEntry) -> dict[str, bool]:
     return {"include_self": True} if entry.call == "fine_scores" and has_option else {}
 
 
-def _compare(loss: nn.Module, call: LossCall, draw: Draw, embeddings: Tensor, labels: Tensor) -> Tensor:
+def _compare(loss: nn.Module, call: LossCall, draw: Draw, embeddings: Tensor, items: DrawnItems) -> Tensor:
     """The loss of embeddings [N, D]."""
     value: Tensor
-    if call in ("triplet", "members"):
+    labels = items.labels
+    if draw == "mined":
+        value = loss(*embeddings.chunk(3))
+    elif call == "centers":
+        value = loss(embeddings, labels[:, 1])
+    elif call == "clusters":
+        value = loss(embeddings, labels[:, 1], items.clusters)
+    elif call in ("triplet", "members"):
         q, p, i, n = embeddings.chunk(4)
         value = loss(q, p, n) if call == "triplet" else loss(q, p, i, n)
     elif call == "labels":

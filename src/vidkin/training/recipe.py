@@ -25,8 +25,8 @@ __all__ = [
 AUGMENTATIONS = ("flip", "crop", "color")
 """What ``data.augmentation`` may contain."""
 
-Measure = Literal["qp", "tp", "ndcg", "map", "hap", "asi", "recall_at_1"]
-_MeasureOrAuto = Literal["auto", "qp", "tp", "ndcg", "map", "hap", "asi", "recall_at_1"]
+Measure = Literal["qp", "tp", "ndcg", "map", "hap", "asi", "recall_at_1", "accuracy", "macro_accuracy"]
+_MeasureOrAuto = Literal["auto", Measure]
 
 # Settings that cannot change the weights.
 _WITHOUT_EFFECT = ("cache", "memory", "threads", "log_every", "checkpoint_every", "tensorboard", "device")
@@ -138,8 +138,10 @@ class ScheduleRecipe:
     Attributes:
         steps: Optimizer steps.
         quadlets: Tuples per step; batches hold as many items as these have members, 4 times as many.
-        batch: For objectives on batches: categories, subcategories of each and items of each. Empty: all categories
-            up to 8, up to 4 items of a subcategory, and as many subcategories as ``quadlets`` allows.
+        batch: For objectives on batches: categories, subcategories of each and items of each; or, of two numbers,
+            classes and items of each, whatever their categories. Empty: all categories up to 8, up to 4 items of a
+            subcategory, and as many subcategories as ``quadlets`` allows; with one level of labels, and for
+            ``two_head``, up to 8 classes with as many items as that allows.
         pairs: Images, or clips for a comparator, per step of unlabeled data; two views of each are compared.
         optimizer: ``adamw`` or ``sgd``.
         learning_rate: Rate of the head alone; if the backbone is trained as well, the rate of the backbone.
@@ -149,7 +151,8 @@ class ScheduleRecipe:
         decay_biases: Whether biases and the parameters of norms decay as well.
         clip: Largest norm of the gradient; 0 does not clip.
         warm_up: Steps in which the rate rises from near 0.
-        decay: ``constant``, ``cosine`` (down to ``final_factor`` at the last step), ``step`` (times ``step_factor``
+        decay: ``constant``, ``cosine`` (down to ``final_factor`` at the last step), ``linear``
+            (down to 0 after the last step), ``step`` (times ``step_factor``
             every ``step_every`` steps) or ``one_cycle`` (up for 30 % of the steps, then down to next to nothing; no
             warm-up).
         final_factor: Share of the learning rate at the last step, with ``cosine``.
@@ -176,7 +179,7 @@ class ScheduleRecipe:
     decay_biases: bool = True
     clip: float = 5.0
     warm_up: int = 0
-    decay: Literal["constant", "cosine", "step", "one_cycle"] = "constant"
+    decay: Literal["constant", "cosine", "linear", "step", "one_cycle"] = "constant"
     final_factor: float = 0.01
     step_every: int = 200
     step_factor: float = 0.1
@@ -199,10 +202,10 @@ class ScheduleRecipe:
             if not (value > 0 and math.isfinite(value)):
                 raise InvalidArgumentError(f"schedule.{name} must be a number above 0, got {value}")
         _check_seed("schedule.seed", self.seed)
-        if self.batch and (len(self.batch) != 3 or min(self.batch) < 1):
+        if self.batch and (len(self.batch) not in (2, 3) or min(self.batch) < 1):
             raise InvalidArgumentError(
-                "schedule.batch must be 3 numbers of at least 1 (categories, subcategories of each, items of each) or "
-                f"empty, got {list(self.batch)}"
+                "schedule.batch must be 3 numbers of at least 1 (categories, subcategories of each, items of each), 2 "
+                f"(classes, items of each) or empty, got {list(self.batch)}"
             )
         if self.decay == "one_cycle" and self.warm_up:
             raise InvalidArgumentError(
@@ -218,9 +221,10 @@ class ValidationRecipe:
         every: Steps between validations; 0 never validates.
         measure: The figure that counts, higher is better: ``qp`` and ``tp`` among the validation items; ``ndcg``,
             ``map``, ``hap``, ``asi`` and ``recall_at_1`` with validation as queries and train as gallery. ``auto``:
-            ``qp``, or ``map`` where the validation items have no quadlets. For unlabeled data ``recall_at_1``: the
-            share of images whose edited view is nearest to their own plain one; for a comparator ``map``, of the two
-            views of each validation clip among all others.
+            ``qp``, or ``map`` where the validation items have no quadlets; for a ``two_head`` model ``accuracy``, the
+            share of validation items that it classifies correctly (``macro_accuracy``: the mean over classes). For
+            unlabeled data ``recall_at_1``: the share of images whose edited view is nearest to their own plain one;
+            for a comparator ``map``, of the two views of each validation clip among all others.
         patience: Validations without improvement after which the training ends; 0 never ends early.
         keep: The weights that become the model: ``best`` by ``measure``, or ``last``.
     """
@@ -273,7 +277,7 @@ class Recipe:
     def config(self, *, classes: int = 2) -> EncoderConfig:
         """Configuration of the model, with this number of classes if it is one that classifies."""
         kind = self.model.get("kind", "clip")
-        needed = {"classes": classes} if kind in ("c3d", "deep_sbd") else {}
+        needed = {"classes": classes} if kind in ("c3d", "deep_sbd", "two_head") else {}
         return EncoderConfig.from_mapping({**self.model, **needed})
 
     @property

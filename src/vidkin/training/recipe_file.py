@@ -213,7 +213,11 @@ def _check_together(recipe: Recipe, config: EncoderConfig) -> None:
         raise InvalidArgumentError(
             f"model.whitening is for model.kind 'comparator', got kind {config.kind!r}; remove it"
         )
-    if config.is_classifier and any(part.name != "classification" for part in recipe.objectives):
+    names = [part.name for part in recipe.objectives]
+    if config.kind == "two_head":
+        if "classification" not in names:
+            raise InvalidArgumentError("a model of kind 'two_head' needs the objective 'classification'")
+    elif config.is_classifier and set(names) != {"classification"}:
         raise InvalidArgumentError(
             f"the objective must be 'classification' for a model of kind {config.kind!r}, which is trained to classify"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,9 @@ from vidkin.cli.options import JsonOption, parse_setting
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import number
+
+if TYPE_CHECKING:
+    from vidkin.training import Evaluation
 
 __all__ = ["evaluate"]
 
@@ -55,7 +58,11 @@ def evaluate(
     queries: Annotated[str, typer.Option("--queries", help="Split of the queries and quadlets.")] = "test",
     gallery: Annotated[str, typer.Option("--gallery", help="Split that is ranked.")] = "train",
     picture: Annotated[
-        Path | None, typer.Option("--picture", help="Draw sampled quadlets of the queries into this file.")
+        Path | None,
+        typer.Option(
+            "--picture",
+            help="Draw sampled quadlets of the queries into this file; for a classifier a folder of three pictures.",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the sampled quadlets.")] = 0,
     json: JsonOption = False,
@@ -63,7 +70,8 @@ def evaluate(
     """Measure how well MODEL orders labeled data: same thing, same kind of thing, something else.
 
     Test quadlets are taken from the split of the queries, as in the paper; of gallery quadlets p, i and n are of the
-    gallery. All other measures rank the gallery for each query.
+    gallery. All other measures rank the gallery for each query. Of a classifier (`vidkin train two-head`) accuracy,
+    retrieval with its embedding and with its penultimate layer, and what its wrong answers look like are measured.
     """
     with meter("starting"):
         from vidkin.training import evaluate as evaluate_model
@@ -81,6 +89,15 @@ def evaluate(
             options={name: toml_or_text(value) for name, value in settings.items()},
             split=split,
         )
+    from vidkin.models import read_model_info
+
+    if read_model_info(model).config.kind == "two_head":
+        from vidkin.cli.models.classifier_tables import show_classifier
+
+        show_classifier(
+            model, labelled, queries=queries, gallery=gallery, pictures=picture, seed=seed, json=json
+        )
+        return
     with meter("evaluating") as bar:
         evaluation = evaluate_model(
             model,
@@ -103,21 +120,25 @@ def evaluate(
     if json:
         print_json({"model": model, "picture": picture, **evaluation.to_dict()})
     else:
-        missing = evaluation.missing
-        rows = [
-            [title, "-" if name in missing else f"{getattr(evaluation, name):.4f}"]
-            for name, title in _TITLES.items()
-        ]
-        table(evaluation.data, [("measure", "left"), ("", "right")], rows)
-        for reason in dict.fromkeys(missing.values()):
-            names = [title.split(",")[0] for name, title in _TITLES.items() if missing.get(name) == reason]
-            note(f"No {', '.join(dict.fromkeys(names))}: {reason}.", style="yellow")
-        note(
-            f"{number(evaluation.queries, 'query', 'queries')} ({evaluation.query_split}), "
-            f"{number(evaluation.gallery, 'item')} in the gallery ({evaluation.gallery_split}), "
-            f"{number(evaluation.quadlets, 'test quadlet')}"
-        )
+        _print(evaluation)
     for file, cause in evaluation.broken:
         error_line(f"{file}: {cause}")
     if evaluation.broken:
         raise typer.Exit(Status.SOME_FAILED)
+
+
+def _print(evaluation: Evaluation) -> None:
+    missing = evaluation.missing
+    rows = [
+        [title, "-" if name in missing else f"{getattr(evaluation, name):.4f}"]
+        for name, title in _TITLES.items()
+    ]
+    table(evaluation.data, [("measure", "left"), ("", "right")], rows)
+    for reason in dict.fromkeys(missing.values()):
+        names = [title.split(",")[0] for name, title in _TITLES.items() if missing.get(name) == reason]
+        note(f"No {', '.join(dict.fromkeys(names))}: {reason}.", style="yellow")
+    note(
+        f"{number(evaluation.queries, 'query', 'queries')} ({evaluation.query_split}), "
+        f"{number(evaluation.gallery, 'item')} in the gallery ({evaluation.gallery_split}), "
+        f"{number(evaluation.quadlets, 'test quadlet')}"
+    )

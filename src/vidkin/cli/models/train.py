@@ -109,7 +109,9 @@ def train(
 
         report = train_model(chosen, output=folder, resume=resume, on_progress=show_progress)
         labeled = chosen.data.kind == "labeled"
-        drawn = _draw(bar, chosen, folder) if picture and labeled else None
+        # A classifier has classes and no quadlets.
+        ordered = labeled and chosen.model.get("kind") != "two_head"
+        drawn = _draw(bar, chosen, folder) if picture and ordered else None
     if json:
         print_json({"recipe": chosen.name, "picture": drawn, **report.to_dict()})
     else:

@@ -26,6 +26,7 @@ __all__ = [
     "open_torchvision_module",
     "open_torchvision_network",
     "torchvision_classifier",
+    "torchvision_stages",
 ]
 
 PathLike = str | os.PathLike[str]
@@ -160,7 +161,7 @@ def open_torchvision_network(
     module.eval()
     transforms = default.transforms()
     size = int(transforms.crop_size[0])
-    extractor = _torchvision_stages(module, label, stages, size)
+    extractor = torchvision_stages(module, label, stages, size)
     return Network(
         module,
         lambda images: list(extractor(images).values()),
@@ -274,9 +275,7 @@ def _timm_indices(module: Any, label: str, stages: tuple[str, ...] | None) -> li
     return indices
 
 
-def _torchvision_stages(
-    module: nn.Module, label: str, stages: tuple[str, ...] | None, size: int
-) -> nn.Module:
+def torchvision_stages(module: nn.Module, label: str, stages: tuple[str, ...] | None, size: int) -> nn.Module:
     """The part of the module that computes the stages, as a module that returns maps by name."""
     from torchvision.models.feature_extraction import create_feature_extractor, get_graph_node_names
 

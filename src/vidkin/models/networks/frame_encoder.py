@@ -97,6 +97,10 @@ class FrameEncoderFeatures(nn.Module):
         """[N, 3, S, S] to [N, F]."""
         return self.encoder.features(images)
 
+    def maps(self, images: torch.Tensor) -> torch.Tensor:
+        """The last maps, before they are averaged over the grid."""
+        return self.encoder.maps(images)
+
 
 class FrameEncoder(nn.Module):
     """Unit vectors [N, D] of squares [N, 3, side, side]: a stem, depthwise-separable blocks, one linear layer.
@@ -134,6 +138,11 @@ class FrameEncoder(nn.Module):
 
     def features(self, images: torch.Tensor) -> torch.Tensor:
         """What the last layer sees: the maps of the last block averaged over the grid, [N, widths[-1] * grid^2]."""
+        features: torch.Tensor = self.pool(self.maps(images)).flatten(1)
+        return features
+
+    def maps(self, images: torch.Tensor) -> torch.Tensor:
+        """The maps of the last block, [N, widths[-1], h, w]."""
         if self.settings.normalization == "fixed":
             images = (images - _MEAN) / _DEVIATION
         else:
@@ -141,9 +150,8 @@ class FrameEncoder(nn.Module):
             mean = images.mean(dim=(1, 2, 3), keepdim=True)
             variance = (images.square().mean(dim=(1, 2, 3), keepdim=True) - mean.square()).clamp(min=0)
             images = (images - mean) * (variance + _LEAST_DEVIATION**2).rsqrt()
-        maps = self.blocks(self.stem(images))
-        features: torch.Tensor = self.pool(maps).flatten(1)
-        return features
+        maps: torch.Tensor = self.blocks(self.stem(images))
+        return maps
 
     def fold(self) -> FrameEncoder:
         """A copy for inference: batch norms folded into the convolutions, memory layout channels last."""

@@ -43,8 +43,12 @@ class SmallNetwork(nn.Module):
             if isinstance(part, nn.Conv2d):
                 nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
 
+    def maps(self, images: torch.Tensor) -> torch.Tensor:
+        """The last maps, before they are pooled: [N, F / 2, S / 16, S / 16]."""
+        maps: torch.Tensor = self.stem(images)
+        return torch.relu(maps + self.block(maps))
+
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """[N, 3, S, S], normalized, to [N, F]."""
-        maps = self.stem(images)
-        maps = torch.relu(maps + self.block(maps))
+        maps = self.maps(images)
         return torch.cat([maps.mean(dim=(2, 3)), maps.amax(dim=(2, 3))], dim=1)

@@ -8,13 +8,17 @@ from typing import Literal
 
 from torch import Tensor
 
-from vidkin.models import Encoder
+from vidkin.models import Encoder, HeadOutputs, TwoHeadNetwork
 
 __all__ = ["Batch", "Draw", "DrawnItems"]
 
-Draw = Literal["quadlets", "quadruplets_a", "quadruplets_b", "batches", "uniform", "views", "clips"]
-"""How items of a step are drawn, see :func:`vidkin.training.data.streams.index_stream`; ``views`` of unlabeled data:
-the first views of N / 2 images, then their second views; ``clips`` the same of videos, for a comparator."""
+Draw = Literal[
+    "quadlets", "quadruplets_a", "quadruplets_b", "batches", "uniform", "mined", "clusters", "views", "clips"
+]
+"""How items of a step are drawn, see :func:`vidkin.training.data.streams.index_stream`; ``mined``: triplets (a, p, n)
+of random items that the model confuses; ``clusters``: items of clusters that are near each other; ``views`` of
+unlabeled data: the first views of N / 2 images, then their second views; ``clips`` the same of videos, for a
+comparator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +30,19 @@ class DrawnItems:
         lengths: [N] frames of each item; None if all are full.
         labels: [N, 2] int64 (category, subcategory); of views (image, image).
         are_features: Whether ``inputs`` are features.
+        clusters: [N] numbers of clusters inside their classes, of the draw ``clusters``.
     """
 
     inputs: Tensor
     lengths: Tensor | None
     labels: Tensor
     are_features: bool
+    clusters: Tensor | None = None
+
+    def outputs(self, model: TwoHeadNetwork) -> HeadOutputs:
+        """Logits and unit vectors in one pass, float32, with gradients."""
+        found: HeadOutputs = model.outputs(self.inputs) if self.are_features else model(self.inputs)
+        return HeadOutputs(found.logits.float(), found.embeddings.float(), found.pooled.float())
 
     def embeddings(self, model: Encoder) -> Tensor:
         """Unit vectors [N, D] float32, with gradients."""

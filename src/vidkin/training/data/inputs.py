@@ -14,7 +14,7 @@ from torch import Tensor
 
 from vidkin.datasets import LabelledSet, LabelNames
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
-from vidkin.models import Encoder, EncoderConfig
+from vidkin.models import Encoder, EncoderConfig, HeadOutputs, TwoHeadNetwork
 from vidkin.training.data.feature_cache import ItemRows, feature_key, load_features, store_features
 from vidkin.training.data.item_inputs import read_input, read_inputs
 from vidkin.training.data.moving_clips import MovingClips
@@ -90,13 +90,22 @@ class Inputs:
                 inputs = augment(inputs, self.augmentation, generator)
         return inputs.to(device), None if lengths is None else lengths.to(device)
 
-    def embed(self, model: Encoder, *, device: torch.device, chunk: int = _CHUNK) -> Tensor:
-        """[N, D] embeddings on the CPU, by the model in eval mode; afterwards it has its mode again."""
+    def embed(
+        self, model: Encoder, *, device: torch.device, chunk: int = _CHUNK, only: Tensor | None = None
+    ) -> Tensor:
+        """[N, D] embeddings on the CPU, by the model in eval mode; afterwards it has its mode again.
+
+        Args:
+            model: What embeds.
+            device: Where it is.
+            chunk: Items of one pass.
+            only: [M] numbers of the items; None takes all.
+        """
         training = model.training
         model.eval()
         parts = []
         with torch.no_grad():
-            for indices in torch.split(torch.arange(len(self)), chunk):
+            for indices in torch.split(torch.arange(len(self)) if only is None else only, chunk):
                 inputs, lengths = self.take(indices, device=device)
                 if self.are_features:
                     parts.append(model.head(inputs, lengths).float().cpu())  # type: ignore[operator]
@@ -104,6 +113,19 @@ class Inputs:
                     parts.append(model.embed(inputs, lengths).float().cpu())
         model.train(training)
         return torch.cat(parts)
+
+    def outputs(self, model: TwoHeadNetwork, *, device: torch.device, chunk: int = _CHUNK) -> HeadOutputs:
+        """Logits, embeddings and penultimate layer of all items on the CPU, by the model in eval mode."""
+        training = model.training
+        model.eval()
+        parts = []
+        with torch.no_grad():
+            for indices in torch.split(torch.arange(len(self)), chunk):
+                inputs, _ = self.take(indices, device=device)
+                found = model.outputs(inputs) if self.are_features else model(inputs)
+                parts.append([part.float().cpu() for part in (found.logits, found.embeddings, found.pooled)])
+        model.train(training)
+        return HeadOutputs(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
 def prepare_parts(
@@ -178,7 +200,7 @@ def prepare_inputs(
         raise InvalidArgumentError(
             f"{labelled.name} contains images, but a model of kind {config.kind!r} takes clips; use kind 'image'"
         )
-    if features and config.kind not in ("clip", "image"):
+    if features and not config.has_fixed_features:
         raise InvalidArgumentError(f"a model of kind {config.kind!r} has no features that could be cached")
     if moving and not (config.takes_clips and config.rate is not None):
         raise InvalidArgumentError(

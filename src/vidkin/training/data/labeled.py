@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.models import Encoder
+from vidkin.metric.measures import accuracy
+from vidkin.models import Encoder, TwoHeadNetwork
 from vidkin.training.data.batch import Batch, Draw, DrawnItems
 from vidkin.training.data.inputs import Inputs
-from vidkin.training.data.streams import check_drawable, index_stream
+from vidkin.training.data.mining import ClusterDraws, draw_mined_triplets
+from vidkin.training.data.streams import check_drawable, class_sizes, index_stream
 from vidkin.training.embedding_measures import measure_one
 from vidkin.training.recipe import Measure, ScheduleRecipe
 
@@ -30,12 +33,16 @@ class LabeledData:
         validation: Validation items; None without validation.
         schedule: Sizes and seed of the draws.
         device: Device of the batches.
+        model: What draws by embeddings (``mined``, ``clusters``) ask; None: there are none.
+        clusters: State of the draw ``clusters``, part of a checkpoint; None: it is not drawn.
     """
 
     train: Inputs
     validation: Inputs | None
     schedule: ScheduleRecipe
     device: torch.device
+    model: Encoder | None = None
+    clusters: ClusterDraws | None = None
 
     @property
     def name(self) -> str:
@@ -48,6 +55,14 @@ class LabeledData:
         parts = [self.train] if self.validation is None else [self.train, self.validation]
         return tuple((error.path, error.cause) for part in parts for error in part.broken)
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes of batches: those of the schedule; a model that classifies has classes and items of each."""
+        schedule = self.schedule
+        if schedule.batch or self.train.config.kind != "two_head":
+            return schedule.batch
+        return class_sizes(self.train.labels[:, 1], 4 * schedule.quadlets)
+
     def batches(self, draws: Sequence[Draw], *, first: int) -> Iterator[Batch]:
         """The batches of all steps from ``first`` on."""
         schedule = self.schedule
@@ -58,20 +73,42 @@ class LabeledData:
                 steps=schedule.steps,
                 start=first,
                 quadlets=schedule.quadlets,
-                sizes=schedule.batch,
+                sizes=self.sizes,
                 seed=schedule.seed,
             )
             for draw in draws
+            if draw not in ("mined", "clusters")
         }
         for step in range(first, schedule.steps):
             generator = torch.Generator().manual_seed(schedule.seed * 1_000_003 + step)
             draws_of_step = {}
-            for draw, stream in streams.items():
-                indices = next(stream)
+            for draw in draws:
+                indices, clusters = self._draw(draw, streams, step, generator)
                 inputs, lengths = self.train.take(indices, device=self.device, generator=generator)
                 labels = self.train.labels[indices].to(self.device)
-                draws_of_step[draw] = DrawnItems(inputs, lengths, labels, self.train.are_features)
+                draws_of_step[draw] = DrawnItems(inputs, lengths, labels, self.train.are_features, clusters)
             yield Batch(draws_of_step)
+
+    def _draw(
+        self, draw: Draw, streams: Mapping[Draw, Iterator[Tensor]], step: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor | None]:
+        """Indices of a step, and the clusters of the items where they are drawn by clusters."""
+        if draw in streams:
+            return next(streams[draw]), None
+        classes, sizes = self.train.labels[:, 1], self.sizes or class_sizes(self.train.labels[:, 1], 32)
+        if draw == "clusters":
+            assert self.clusters is not None
+            indices, clusters = self.clusters.draw(
+                self._embed, sizes=(sizes[0], sizes[-1]), step=step, generator=generator
+            )
+            return indices, clusters.to(self.device)
+        items = max(3, math.prod(sizes))
+        return draw_mined_triplets(classes, self._embed, items=items, generator=generator), None
+
+    def _embed(self, indices: Tensor) -> Tensor:
+        """Unit vectors of training items by the model as it is now."""
+        assert self.model is not None
+        return self.train.embed(self.model, device=self.device, only=indices)
 
     def identity(self) -> bytes:
         """Names and labels of the training items."""
@@ -84,8 +121,8 @@ class LabeledData:
         Raises:
             InvalidArgumentError: They cannot; the message says what is missing.
         """
-        check_drawable(self.train.labelled, draws)
-        if self.validation is None:
+        check_drawable(self.train.labelled, draws, sizes=self.sizes)
+        if self.validation is None or measure in ("accuracy", "macro_accuracy"):
             return
         queries, gallery = torch.zeros(len(self.validation), 1), torch.zeros(len(self.train), 1)
         if math.isnan(measure_one(measure, queries, self.validation.labels, gallery, self.train.labels)):
@@ -104,6 +141,14 @@ class LabeledData:
     def measure(self, model: Encoder, measure: Measure) -> float:
         """The validation items' figure, in [0, 1], higher is better."""
         assert self.validation is not None
+        if measure in ("accuracy", "macro_accuracy"):
+            if not isinstance(model, TwoHeadNetwork):
+                raise InvalidArgumentError(
+                    f"validation.measure {measure!r} needs a model of kind 'two_head', got {model.config.kind!r}"
+                )
+            logits = self.validation.outputs(model, device=self.device).logits
+            average: Literal["micro", "macro"] = "micro" if measure == "accuracy" else "macro"
+            return accuracy(logits, self.validation.labels[:, 1], average=average)
         queries = self.validation.embed(model, device=self.device)
         gallery = queries if measure in ("qp", "tp") else self.train.embed(model, device=self.device)
         return measure_one(measure, queries, self.validation.labels, gallery, self.train.labels)

@@ -14,7 +14,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling import BalancedBatchSampler, Quadlets, QuadletSampler
 from vidkin.training.data.batch import Draw
 
-__all__ = ["balanced_sizes", "check_drawable", "index_stream"]
+__all__ = ["balanced_sizes", "check_drawable", "class_sizes", "has_one_level", "index_stream"]
 
 _MOST_CATEGORIES = 8
 _MOST_ITEMS = 4
@@ -39,18 +39,22 @@ def index_stream(
         draw: ``quadlets``: (q, p, i, n) from the labels, [4 * quadlets], member by member. ``quadruplets_a``:
             (a, p, n1, n2), n1 an intermediate or a negative at even odds, n2 of a third subcategory;
             ``quadruplets_b``: n1 and n2 of two subcategories of other categories. ``batches``: P categories x S
-            subcategories x K items. ``uniform``: any items, 4 * quadlets of them.
+            subcategories x K items, or P classes x K items. ``uniform``: any items, 4 * quadlets of them.
         labels: [N, 2] int64 (category, subcategory).
         steps: Steps of the whole run.
         start: Steps that were taken.
         quadlets: Tuples per step.
-        sizes: (P, S, K) of ``batches``; empty: :func:`balanced_sizes`.
+        sizes: (P, S, K) or (P, K) of ``batches``; empty: :func:`balanced_sizes`, with one level of labels
+            :func:`class_sizes`.
         seed: Seed of the draws.
 
     Raises:
         InvalidArgumentError: The labels do not allow this draw.
     """
     generator = torch.Generator().manual_seed(seed)
+    if draw == "batches" and (len(sizes) == 2 or has_one_level(labels)):
+        across_and_each = sizes or class_sizes(labels[:, 1], 4 * quadlets)
+        return islice(_class_batches(labels[:, 1], steps, across_and_each, seed), start, None)
     if draw == "batches":
         # Places of items with a positive and an intermediate; others would take their place in a batch.
         _, place, counts = torch.unique(labels, dim=0, return_inverse=True, return_counts=True)
@@ -77,22 +81,41 @@ def index_stream(
     return islice(quadruplets, start, None)
 
 
-def check_drawable(train: LabelledSet, draws: Sequence[Draw], *, copies: int = 1) -> None:
+def has_one_level(labels: Tensor) -> bool:
+    """Whether labels [N, 2] are one level: every category has one subcategory."""
+    return len(torch.unique(labels, dim=0)) == len(torch.unique(labels[:, 0]))
+
+
+def check_drawable(
+    train: LabelledSet, draws: Sequence[Draw], *, sizes: Sequence[int] = (), copies: int = 1
+) -> None:
     """Raise before any step, with the names of the labels, if no item can start a draw that needs an order.
 
     Args:
         train: Training items.
         draws: Draws of the objectives.
+        sizes: Of batches, as of :func:`index_stream`.
         copies: Items that each of them will become, such as excerpts of a video.
 
     Raises:
         InvalidArgumentError: There is no such item; the message says what the training items lack.
     """
-    if all(draw == "uniform" for draw in draws):
-        return
     counts = Counter({
         label: copies * count for label, count in Counter(item.label for item in train.items).items()
     })  # fmt: skip
+    of_classes = {"mined", "clusters", *(("batches",) if len(sizes) == 2 or train.has_one_level else ())}
+    if of_classes.intersection(draws) and (len(counts) < 2 or max(counts.values()) < 2):
+        raise InvalidArgumentError(
+            f"training items must have at least 2 classes, one of them with 2 items, got {len(counts)} with at most "
+            f"{max(counts.values())}; add items, or use the objective 'classification' alone"
+        )
+    if all(draw in ("uniform", *of_classes) for draw in draws):
+        return
+    if train.has_one_level:
+        raise InvalidArgumentError(
+            "quadlets need labels of two levels, category and subcategory, and these have one; use objectives on "
+            "batches such as 'batch_hard' or 'semi_hard', or 'classification'"
+        )
     inside: defaultdict[str, list[str]] = defaultdict(list)
     for item in {item.label: item for item in train.items}.values():
         inside[item.category].append(item.label)
@@ -112,6 +135,26 @@ def check_drawable(train: LabelledSet, draws: Sequence[Draw], *, copies: int = 1
             f"subcategory of its category: {lacking}; add items, make data.test and data.validation smaller, or cut "
             "videos into excerpts (data.excerpts)"
         )
+
+
+def class_sizes(classes: Tensor, items: int) -> tuple[int, int]:
+    """(P, K) for batches of about ``items`` items of classes [N]: up to 8 classes that have two items, K at least 2."""
+    _, counts = torch.unique(classes, return_counts=True)
+    across = max(1, min(_MOST_CATEGORIES, int((counts >= 2).sum())))
+    return across, max(2, items // across)
+
+
+def _class_batches(classes: Tensor, steps: int, sizes: Sequence[int], seed: int) -> Iterator[Tensor]:
+    """Batches of P x K items of classes [N]; a class with one item has no positive and is left out."""
+    _, place, counts = torch.unique(classes, return_inverse=True, return_counts=True)
+    places = (counts[place] >= 2).nonzero().squeeze(1)
+    if sizes[0] > int((counts >= 2).sum()):
+        raise InvalidArgumentError(
+            f"schedule.batch must have at most as many classes as have 2 items, {int((counts >= 2).sum())}, got "
+            f"{sizes[0]}"
+        )
+    batches = BalancedBatchSampler(classes[places], sizes=sizes, batches=steps, seed=seed)
+    return (places[torch.tensor(batch)] for batch in batches)
 
 
 def balanced_sizes(labels: Tensor, items: int, *, repeat: bool = False) -> tuple[int, int, int]:

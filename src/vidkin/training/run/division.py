@@ -109,6 +109,8 @@ def _fit_model(recipe: Recipe, labelled: LabelledSet) -> tuple[Recipe, tuple[str
 def _choose(recipe: Recipe, labelled: LabelledSet, notes: tuple[str, ...]) -> Division:
     """The first division that gives the objectives what they draw, and validation what it measures."""
     first: InvalidArgumentError | None = None
+    # A model that classifies has batches of classes and items.
+    sizes = recipe.schedule.batch or ((2, 2) if recipe.model.get("kind") == "two_head" else ())
     for candidate in _candidates(recipe, labelled):
         try:
             divided = make_split(
@@ -119,7 +121,7 @@ def _choose(recipe: Recipe, labelled: LabelledSet, notes: tuple[str, ...]) -> Di
                 seed=recipe.data.split_seed,
             )
             draws = [find_loss(part.name).draw for part in recipe.objectives]
-            check_drawable(divided.part("train"), draws, copies=candidate.excerpts)
+            check_drawable(divided.part("train"), draws, sizes=sizes, copies=candidate.excerpts)
         except InvalidArgumentError as error:
             first = first or error
             continue
@@ -165,7 +167,7 @@ def _candidates(recipe: Recipe, labelled: LabelledSet) -> Iterator[_Candidate]:
 
 def _has_measure(recipe: Recipe, divided: LabelledSet) -> bool:
     asked = recipe.validation.measure
-    if asked != "auto":
+    if asked != "auto" or recipe.model.get("kind") == "two_head":
         return True  # a measure that was asked for is not given up silently
     train, validation = divided.part("train"), divided.part("validation")
     return any(can_measure(measure, validation, train) for measure in ("qp", "map"))
@@ -202,6 +204,8 @@ def _settle_validation(division: Division, original: Recipe) -> Division:
         )
         notes.append(f"{cause}, so the weights of the last step are kept")
         rules = replace(rules, every=0, patience=0)
+    if rules.measure == "auto" and division.recipe.model.get("kind") == "two_head":
+        rules = replace(rules, measure="accuracy")
     if rules.measure == "auto":
         measure: Measure = "qp"
         if (

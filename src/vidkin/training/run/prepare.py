@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from vidkin.datasets import LabelledSet, make_excerpts
-from vidkin.models import Encoder, build_model, save_model
+from vidkin.models import Encoder, TwoHeadNetwork, build_model, save_model
 from vidkin.models.collapse import CollapseWatch
+from vidkin.training.classifier.neighbors import store_training_items
 from vidkin.training.data.batch import Batch
 from vidkin.training.data.image_set import ImageSettings, read_images
 from vidkin.training.data.inputs import OnItem, prepare_parts
 from vidkin.training.data.labeled import LabeledData
+from vidkin.training.data.mining import ClusterDraws
 from vidkin.training.data.source import TrainingData
 from vidkin.training.data.unlabeled import UnlabeledData, pair_settings, split_images
 from vidkin.training.evaluation import CACHE_FOLDER
+from vidkin.training.loss_table import find_loss
 from vidkin.training.objectives import build_objective
 from vidkin.training.recipe import Recipe
 from vidkin.training.run.comparator import prepare_comparator
@@ -61,8 +66,18 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
     data = _read_labeled(recipe, model, labelled, folder, device, on_item)
     run = _assemble(recipe, folder, model, data, device, classes=classes)
     data.check(run.draws, recipe.validation.figure)
+    if data.clusters is not None:
+        run.sampler = data.clusters
     run.split = labelled if division.is_made else None
     run.notes = division.notes
+    if isinstance(model, TwoHeadNetwork):
+        store_model, train = run.store, data.train
+
+        def store(metrics: Mapping[str, float], notes: Mapping[str, Any]) -> None:
+            store_model(metrics, notes)
+            store_training_items(model, train, folder, device=device)
+
+        run.store = store
     return run
 
 
@@ -93,7 +108,16 @@ def _read_labeled(
         threads=data.threads,
         on_item=on_item,
     )
-    return LabeledData(prepared[0], prepared[1] if len(prepared) > 1 else None, recipe.schedule, device)
+    draws = {find_loss(part.name).draw for part in recipe.objectives}
+    train_items = prepared[0]
+    return LabeledData(
+        train_items,
+        prepared[1] if len(prepared) > 1 else None,
+        recipe.schedule,
+        device,
+        model=model,
+        clusters=ClusterDraws(train_items.labels[:, 1], model.dimension) if "clusters" in draws else None,
+    )
 
 
 def read_unlabeled(

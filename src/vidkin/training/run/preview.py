@@ -18,7 +18,7 @@ from vidkin.training.data.batch import Draw
 from vidkin.training.data.inputs import OnItem
 from vidkin.training.data.item_inputs import read_inputs
 from vidkin.training.data.random_changes import augment
-from vidkin.training.data.streams import check_drawable, index_stream
+from vidkin.training.data.streams import check_drawable, class_sizes, index_stream
 from vidkin.training.loss_table import find_loss
 from vidkin.training.recipe import Recipe
 from vidkin.training.run.comparator import fit_recipe, open_descriptors, read_clips
@@ -110,9 +110,12 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
     train = labelled.part("train")
     if recipe.data.excerpts > 1:
         train = make_excerpts(train, recipe.data.excerpts, share=recipe.data.excerpt_share)
-    draws = [find_loss(part.name).draw for part in recipe.objectives]
-    check_drawable(train, draws)
+    entries = [find_loss(part.name) for part in recipe.objectives]
+    # A classifier takes the items of the other terms.
+    draws = [entry.draw for entry in entries if entry.call != "classes"] or ["uniform"]
     config = recipe.config(classes=max(2, len(labelled.subcategories())))
+    is_two_head = config.kind == "two_head"
+    check_drawable(train, draws, sizes=recipe.schedule.batch or ((2, 2) if is_two_head else ()))
     model = build_model(config, weights=recipe.weights or None, seed=recipe.schedule.seed)
     counts = Counter((item.category, item.subcategory, item.split) for item in labelled.items)
     return RecipePreview(
@@ -211,12 +214,18 @@ def _read_batch(
 ) -> FirstBatch:
     schedule = recipe.schedule
     labels = torch.stack([torch.from_numpy(level) for level in train.labels()], dim=1)
+    sizes: tuple[int, ...] = schedule.batch
+    if config.kind == "two_head" and not sizes:
+        sizes = class_sizes(labels[:, 1], 4 * schedule.quadlets)
+    if draw in ("mined", "clusters"):
+        # What the model will confuse is not known before: classes and items are shown.
+        draw = "batches"
     stream = index_stream(
         draw,
         labels,
         steps=schedule.steps,
         quadlets=schedule.quadlets,
-        sizes=schedule.batch,
+        sizes=sizes,
         seed=schedule.seed,
     )
     drawn = next(stream).tolist()

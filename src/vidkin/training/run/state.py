@@ -59,6 +59,7 @@ class TrainingRun:
         frozen: The backbone keeps its weights, which are no part of what is stored between steps.
         split: All items, if their split was made here.
         notes: What was chosen otherwise than the recipe says, and why.
+        sampler: State of draws that depend on weights of the past.
         step: Steps that were taken.
         best: Highest value of validation.
         best_step: Step of that validation.
@@ -82,6 +83,7 @@ class TrainingRun:
     frozen: bool = False
     split: LabelledSet | None = None
     notes: tuple[str, ...] = ()
+    sampler: nn.Module = field(default_factory=nn.Module)
     step: int = 0
     best: float | None = None
     best_step: int | None = None
@@ -130,6 +132,7 @@ class TrainingRun:
         tensors = {
             **{f"model.{name}": tensor for name, tensor in self._trained().items()},
             **{f"objective.{name}": tensor for name, tensor in self.objective.state_dict().items()},
+            **{f"sampler.{name}": tensor for name, tensor in self.sampler.state_dict().items()},
             **{f"{_OPTIMIZER}{name}": tensor for name, tensor in optimizer_tensors(self.optimizer).items()},
             **{f"best.{name}": tensor for name, tensor in self.best_state.items()},
             **generators,
@@ -165,6 +168,7 @@ class TrainingRun:
             )
         self._load(stored.below("model."))
         self.objective.load_state_dict(stored.below("objective."))
+        self.sampler.load_state_dict(stored.below("sampler."))
         load_optimizer(self.optimizer, stored.below(_OPTIMIZER))
         self.best_state = stored.below("best.")
         self.step = stored.step

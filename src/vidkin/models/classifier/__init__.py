@@ -1,0 +1,1 @@
+"""Networks that classify and embed at once."""

@@ -1,0 +1,78 @@
+"""A frame network up to its last feature map, before that is pooled."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.features import torchvision_stages
+from vidkin.models.config import EncoderConfig
+from vidkin.models.networks.frame_encoder import FrameEncoderFeatures
+from vidkin.models.networks.frame_network import FrameNetwork, open_frame_network
+from vidkin.models.networks.small_network import SmallNetwork
+
+__all__ = ["open_map_network"]
+
+# Of a graph of torchvision: large enough for maps of every resolution to differ.
+_PROBE = 224
+
+
+def open_map_network(
+    config: EncoderConfig, *, weights: str | os.PathLike[str] | Literal["random"] | None, seed: int
+) -> FrameNetwork:
+    """The backbone of a configuration with maps [N, C, h, w] as its result; ``dimension`` is C.
+
+    Args:
+        config: As of :func:`vidkin.models.networks.frame_network.open_frame_network`.
+        weights: As there.
+        seed: Of random weights.
+
+    Raises:
+        InvalidArgumentError: As there, or the network has no map, such as a transformer.
+    """
+    network = open_frame_network(config, weights=weights, seed=seed)
+    module = network.module
+    if config.backbone.startswith("torchvision:") or config.backbone == "alexnet":
+        maps: nn.Module = _LastOf(torchvision_stages(module, config.backbone, None, _PROBE))
+    elif isinstance(module, SmallNetwork | FrameEncoderFeatures):
+        maps = _Method(module, "maps")
+    else:
+        maps = _Method(module, "forward_features")
+    maps.eval()
+    with torch.no_grad():
+        found = maps(torch.zeros(1, 3, config.size, config.size))
+    if found.ndim != 4 or found.shape[2] != found.shape[3]:
+        raise InvalidArgumentError(
+            f"backbone {config.backbone} must end in a square feature map for kind 'two_head', got "
+            f"{list(found.shape)}; choose a convolutional network"
+        )
+    return replace(network, module=maps, dimension=int(found.shape[1]))
+
+
+class _Method(nn.Module):
+    """Calls a method of a network."""
+
+    def __init__(self, network: nn.Module, name: str) -> None:
+        super().__init__()
+        self.network, self._name = network, name
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps: Tensor = getattr(self.network, self._name)(images)
+        return maps
+
+
+class _LastOf(nn.Module):
+    """The last of the maps that a network returns by name."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps: Tensor = list(self.network(images).values())[-1]
+        return maps

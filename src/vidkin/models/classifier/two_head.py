@@ -1,0 +1,107 @@
+"""A classifier with an embedding head: one network that names what it sees and finds what is like it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.models.classifier.differences import stack_of_differences, widen_input
+from vidkin.models.config import EncoderConfig
+from vidkin.models.networks.encoder import Encoder, check_frames, linear, unit
+from vidkin.models.networks.frame_network import FrameNetwork
+
+__all__ = ["HeadOutputs", "TwoHeadNetwork"]
+
+_DIMENSION = 256
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadOutputs:
+    """What one pass gives for B inputs.
+
+    Attributes:
+        logits: [B, C], one for each class.
+        embeddings: [B, D] unit vectors.
+        pooled: [B, F], the penultimate layer: the map's mean over the picture.
+    """
+
+    logits: Tensor
+    embeddings: Tensor
+    pooled: Tensor
+
+
+class TwoHeadNetwork(Encoder):
+    """Images [B, 3, S, S], or clips as stacks of differences, to logits and unit vectors in one pass.
+
+    With h the last map of the backbone, [F, h, w]: ``logits = W pool(h) + b`` and ``embedding = g / ||g||`` with
+    ``g = V flatten(h) + c``. The embedding sees where things are; with ``embedding_from = "pooled"`` it sees pool(h),
+    and with ``"none"`` it is pool(h) itself, as of a plain classifier. Weights of the heads are Xavier's, biases zero.
+
+    Args:
+        config: Of kind ``two_head``, with mean and std; D is ``embedding``, 256 if that is 0.
+        network: The backbone up to its map (:func:`vidkin.models.classifier.map_network.open_map_network`).
+
+    Source: Taha et al., Boosting standard classification architectures through a ranking regularizer, WACV 2020.
+    """
+
+    def __init__(self, config: EncoderConfig, network: FrameNetwork) -> None:
+        super().__init__(config)
+        self.backbone = network.module
+        channels = 3
+        if config.motion is not None:
+            channels = config.frames - 1
+            widen_input(self.backbone, channels)
+        with torch.no_grad():
+            shape = self.backbone.eval()(torch.zeros(1, channels, config.size, config.size)).shape[1:]
+        self._shape = tuple(shape)
+        features = int(shape[0])
+        self.dropout = nn.Dropout(config.dropout)
+        self.classifier = linear(features, config.classes)
+        self.dimension = config.embedding or _DIMENSION
+        self.projection: nn.Module
+        if config.embedding_from == "none":
+            self.projection, self.dimension = nn.Identity(), features
+        elif config.embedding_from == "pooled":
+            self.projection = linear(features, self.dimension)
+        else:
+            self.projection = linear(shape.numel(), self.dimension)
+
+    def frame_features(self, frames: Tensor) -> Tensor:
+        """Inputs from 0 to 1 to maps [B, F, h, w]; without gradients if the backbone is frozen."""
+        if self.config.motion is None:
+            return self.backbone_features(frames)
+        check_frames("clips", frames, 5, "[B, T, 3, S, S]", 2)
+        maps: Tensor = self.backbone(stack_of_differences(frames))
+        return maps
+
+    def outputs(self, features: Tensor) -> HeadOutputs:
+        """All outputs of maps [B, F, h, w]."""
+        if features.ndim != 4 or tuple(features.shape[1:]) != self._shape:
+            raise InvalidArgumentError(
+                f"features must be [B, {', '.join(map(str, self._shape))}], got {list(features.shape)}"
+            )
+        pooled = features.mean(dim=(2, 3))
+        seen = features.flatten(1) if self.config.embedding_from in (None, "map") else pooled
+        return HeadOutputs(self.classifier(self.dropout(pooled)), unit(self.projection(seen)), pooled)
+
+    def head(self, features: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Maps to unit vectors [B, D]; ``lengths`` are not needed: a short clip repeats its last frame, without
+        motion."""
+
+        del lengths
+        return self.outputs(features).embeddings
+
+    def forward(self, inputs: Tensor) -> HeadOutputs:
+        """Images [B, 3, S, S] or clips [B, T, 3, S, S] from 0 to 1 to all outputs."""
+        return self.outputs(self.frame_features(inputs))
+
+    def embed(self, inputs: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Unit vectors [B, D] of inputs, as :meth:`forward` gives them."""
+        return self.head(self.frame_features(inputs), lengths)
+
+    def head_parameters(self) -> list[nn.Parameter]:
+        """Those of classifier and projection."""
+        return [*self.classifier.parameters(), *self.projection.parameters()]

@@ -1,0 +1,1 @@
+"""Pictures of what a classifier with an embedding head does."""

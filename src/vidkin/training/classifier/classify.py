@@ -1,0 +1,121 @@
+"""Classes of files by a trained classifier, with the nearest training items as the reason."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from vidkin._base.checks import check_at_least
+from vidkin._base.extensions import IMAGE_EXTENSIONS
+from vidkin._base.plain_values import Result
+from vidkin.datasets import LabelledItem
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.models import TwoHeadNetwork, load_model
+from vidkin.training.classifier.neighbors import TrainingItems, nearest
+from vidkin.training.data.item_inputs import read_input
+
+__all__ = ["ClassifiedFile", "Neighbor", "classify"]
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbor(Result):
+    """A training item near a file.
+
+    Attributes:
+        path: Relative to the folder of the training data.
+        label: Its class.
+        distance: Squared Euclidean distance of the embeddings, in [0, 4].
+    """
+
+    path: str
+    label: str
+    distance: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifiedFile(Result):
+    """What a classifier says of a file.
+
+    Attributes:
+        path: The file.
+        label: Its class.
+        probability: Of that class, in [0, 1], by the softmax of the logits; not calibrated.
+        others: (class, probability) of the next classes, most likely first.
+        neighbors: Nearest training items, nearest first.
+    """
+
+    path: Path
+    label: str
+    probability: float
+    others: tuple[tuple[str, float], ...]
+    neighbors: tuple[Neighbor, ...]
+
+
+def classify(
+    model: PathLike, files: Sequence[PathLike], *, classes: int = 3, neighbors: int = 3, device: str = "cpu"
+) -> tuple[list[ClassifiedFile], list[MediaError]]:
+    """The class of each file and its nearest training items, and the errors of files that cannot be read.
+
+    Args:
+        model: Folder of a model of kind ``two_head``.
+        files: Images, or videos: a model of images takes their middle frame, one of motion their first clip.
+        classes: Most likely classes to tell, 1 or more.
+        neighbors: Training items to tell, 0 or more.
+        device: Where the model computes.
+
+    Raises:
+        UnknownExtractorError: The folder holds no model.
+        InvalidArgumentError: It holds a model of another kind, or a file cannot be its input.
+    """
+    check_at_least(1, classes=classes)
+    check_at_least(0, neighbors=neighbors)
+    network = load_model(model, device=device)
+    if not isinstance(network, TwoHeadNetwork):
+        raise InvalidArgumentError(
+            f"{os.fspath(model)}: must hold a model of kind 'two_head' to classify, got {network.config.kind!r}; "
+            "train one with `vidkin train two-head`"
+        )
+    known = TrainingItems.load(model)
+    names = network.class_names
+    done: list[ClassifiedFile] = []
+    broken: list[MediaError] = []
+    for file in map(Path, files):
+        kind = "image" if file.suffix.lower() in IMAGE_EXTENSIONS else "video"
+        if kind == "image" and network.config.takes_clips:
+            raise InvalidArgumentError(
+                f"{file}: is an image, but the model classifies motion; give it videos"
+            )
+        try:
+            item = LabelledItem(path=file, category="?", group="?")
+            images, _ = read_input(item, kind, network.config)
+        except MediaError as error:
+            broken.append(error)
+            continue
+        inputs = torch.tensor(images).movedim(-1, -3).float()[None] / 255
+        with torch.no_grad():
+            found = network(inputs.to(network.device))
+        shares = found.logits[0].float().softmax(dim=0).cpu().sort(descending=True, stable=True)
+        ranked = [
+            (names[place], value)
+            for place, value in zip(shares.indices.tolist(), shares.values.tolist(), strict=True)
+        ]
+        distances, places = nearest(found.embeddings.float().cpu(), known.embeddings, neighbors)
+        done.append(
+            ClassifiedFile(
+                path=file,
+                label=ranked[0][0],
+                probability=ranked[0][1],
+                others=tuple(ranked[1:classes]),
+                neighbors=tuple(
+                    Neighbor(known.keys[place], names[int(known.labels[place])], distance)
+                    for place, distance in zip(places[0].tolist(), distances[0].tolist(), strict=True)
+                ),
+            )
+        )
+    return done, broken

@@ -1,0 +1,83 @@
+"""The training items of a classifier, kept beside it: the neighbors that are the reason of an answer."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from vidkin._base.atomic import write_bytes
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.losses.distances import squared_distances
+from vidkin.models import TwoHeadNetwork
+from vidkin.training.data.inputs import Inputs
+
+__all__ = ["NEIGHBORS_FILE", "TrainingItems", "nearest", "store_training_items"]
+
+PathLike = str | os.PathLike[str]
+
+NEIGHBORS_FILE = "neighbors.safetensors"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingItems:
+    """What is known of N training items.
+
+    Attributes:
+        embeddings: [N, D] unit vectors.
+        labels: [N] numbers of classes.
+        keys: Their files, see :meth:`vidkin.datasets.LabelledItem.key`.
+    """
+
+    embeddings: Tensor
+    labels: Tensor
+    keys: tuple[str, ...]
+
+    @classmethod
+    def load(cls, folder: PathLike) -> TrainingItems:
+        """Those of a model's folder.
+
+        Raises:
+            InvalidArgumentError: The folder has none, or the file is damaged.
+        """
+        path = Path(folder).expanduser() / NEIGHBORS_FILE
+        try:
+            with safe_open(os.fspath(path), framework="pt") as file:
+                embeddings, labels = file.get_tensor("embeddings"), file.get_tensor("labels")
+                keys = json.loads((file.metadata() or {})["keys"])
+        except (OSError, SafetensorError, KeyError, ValueError) as error:
+            raise InvalidArgumentError(f"{path}: cannot be read: {error}; train the model again") from error
+        if len(embeddings) != len(labels) or len(labels) != len(keys):
+            raise InvalidArgumentError(f"{path}: damaged: lists of different lengths; train the model again")
+        return cls(embeddings, labels, tuple(map(str, keys)))
+
+
+def store_training_items(
+    model: TwoHeadNetwork, train: Inputs, folder: PathLike, *, device: torch.device
+) -> None:
+    """Embed the training items and write them beside the model.
+
+    Raises:
+        InvalidArgumentError: The folder cannot be written.
+    """
+    root = train.labelled.root
+    tensors = {"embeddings": train.embed(model, device=device), "labels": train.labels[:, 1].contiguous()}
+    keys = json.dumps([item.key(root) for item in train.labelled.items])
+    path = Path(folder).expanduser() / NEIGHBORS_FILE
+    try:
+        write_bytes(path, save(tensors, metadata={"keys": keys}))
+    except OSError as error:
+        raise InvalidArgumentError(f"{path}: {error.strerror or error}") from error
+
+
+def nearest(queries: Tensor, gallery: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """(distances, places) [Q, count] of the nearest gallery vectors, squared Euclidean, nearest first."""
+    distances = squared_distances(queries, gallery)
+    found = distances.topk(min(count, len(gallery)), dim=1, largest=False, sorted=True)
+    return found.values, found.indices
