@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +13,9 @@ from vidkin.cli.console import meter, path_text, say, table
 from vidkin.cli.options import JsonOption
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.json_values import print_json
+
+if TYPE_CHECKING:
+    from vidkin.experiments.images import ImageTask
 
 __all__ = ["images"]
 
@@ -44,7 +48,14 @@ def images(
     long_tail: Annotated[
         float, typer.Option("--long-tail", help="Smallest training class as a share of the largest.")
     ] = 1.0,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of rows that train.")] = 300,
     weights: FrameWeightsOption = None,
+    sweeps: Annotated[
+        bool,
+        typer.Option(
+            "--sweeps", help="Instead: lambda, length of the embedding, collapse and time of a step."
+        ),
+    ] = False,
     output: Annotated[
         Path,
         typer.Option(
@@ -77,9 +88,20 @@ def images(
         )
     create_output_folder(output)
     tasks = [
-        open_task(known[name], data, size=size, per_class=per_class, long_tail=long_tail, weights=weights)
+        open_task(
+            known[name],
+            data,
+            size=size,
+            per_class=per_class,
+            long_tail=long_tail,
+            weights=weights,
+            steps=steps,
+        )
         for name in names
     ]
+    if sweeps:
+        _sweep(tasks, output, seeds, json=json)
+        return
     with meter("images") as bar:
         report = run_image_study(
             rows,
@@ -106,3 +128,26 @@ def images(
             lines,
         )
     say(path_text(output / "images.md").append(": the whole report, beside images.json"))
+
+
+def _sweep(tasks: Sequence[ImageTask], output: Path, seeds: int, *, json: bool) -> None:
+    from vidkin._base.atomic import write_text
+    from vidkin.experiments.images import run_sweeps, sweeps_page
+
+    reports = []
+    for task in tasks:
+        with meter("sweeps") as bar:
+            reports.append(
+                run_sweeps(
+                    task,
+                    output,
+                    seeds=range(seeds),
+                    on_progress=lambda done, total, what: bar.update(done, total or None, detail=what),
+                )
+            )
+        path = output / f"sweeps-{task.name}.md"
+        write_text(path, sweeps_page(reports[-1]))
+        if not json:
+            say(path_text(path))
+    if json:
+        print_json({"sweeps": reports})

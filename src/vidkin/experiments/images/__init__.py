@@ -11,12 +11,15 @@ from vidkin.experiments.images.network_rows import NETWORK_ROWS
 from vidkin.experiments.images.page import as_page
 from vidkin.experiments.images.sets import IMAGE_SETS, ImageSet, open_task
 from vidkin.experiments.images.study import ImageReport, run_image_study
+from vidkin.experiments.images.sweeps import SweepReport, run_sweeps, sweeps_page, time_steps
+from vidkin.experiments.images.two_head_rows import TWO_HEAD_ROWS
 
 __all__ = [
     "IMAGE_SETS",
     "NETWORK_ROWS",
     "RECALLS",
     "ROWS",
+    "TWO_HEAD_ROWS",
     "FittedRow",
     "ImagePart",
     "ImageReport",
@@ -24,11 +27,15 @@ __all__ = [
     "ImageSet",
     "ImageTask",
     "RowFigures",
+    "SweepReport",
     "as_page",
     "measure_row",
     "open_task",
     "run_image_study",
+    "run_sweeps",
+    "sweeps_page",
+    "time_steps",
 ]
 
-ROWS: tuple[ImageRow, ...] = (*NETWORK_ROWS,)
+ROWS: tuple[ImageRow, ...] = (*NETWORK_ROWS, *TWO_HEAD_ROWS)
 """All rows, in the order of the tables."""

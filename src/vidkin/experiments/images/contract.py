@@ -61,12 +61,14 @@ class ImageTask:
         train: Images to fit on, the gallery of classification by neighbors.
         test: Images to measure on.
         weights: Of MobileNetV2, for rows that start from it; None: those of the hub.
+        steps: Optimizer steps of rows that train.
     """
 
     name: str
     train: ImagePart
     test: ImagePart
     weights: Path | None = None
+    steps: int = 300
 
     @property
     def classes(self) -> int:

@@ -89,6 +89,7 @@ def open_task(
     per_class: int = 0,
     long_tail: float = 1.0,
     weights: Path | None = None,
+    steps: int = 300,
 ) -> ImageTask:
     """Training and test images of a set.
 
@@ -100,6 +101,7 @@ def open_task(
         long_tail: Size of the smallest training class as a share of the largest: the k-th of C classes keeps
             ``long_tail ** (k / (C - 1))`` of its training images, classes in the order of their names; 1 keeps all.
         weights: Of MobileNetV2.
+        steps: Optimizer steps of rows that train.
 
     Raises:
         DatasetError: The collection is missing or incomplete.
@@ -126,6 +128,7 @@ def open_task(
         ImagePart(whole.part("train"), size, chosen.fit),
         ImagePart(whole.part("test"), size, chosen.fit),
         weights,
+        steps,
     )
 
 

@@ -64,7 +64,8 @@ def run_image_study(
     for done, (task, row, seed) in enumerate(plan):
         on_progress(done, len(plan), f"{task.name}: {row.name}, seed {seed}")
         path = run_path(
-            work / "runs" / task.name.replace(", ", "-"), (row.name, row.settings, seed, _content(task))
+            work / "runs" / task.name.replace(", ", "-"),
+            (row.name, row.settings, seed, task.steps, _content(task)),
         )
 
         def fit_and_measure(task: ImageTask = task, row: ImageRow = row, seed: int = seed) -> object:

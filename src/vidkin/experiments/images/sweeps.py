@@ -1,0 +1,165 @@
+"""What the settings of the two heads do: lambda, length of the embedding, soft and hard margin, time of a step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from vidkin.experiments.images.contract import ImageRow, ImageTask
+from vidkin.experiments.images.figures import RowFigures
+from vidkin.experiments.images.study import run_image_study
+from vidkin.experiments.images.two_head_rows import VARIANTS, TwoHeadVariant, fit_two_head, start_two_head
+from vidkin.experiments.runs import OnProgress, load_or_run, run_path
+from vidkin.models.engine import read_terms
+from vidkin.models.randomness import seeded
+
+__all__ = ["CollapseCurve", "StepTime", "SweepReport", "run_sweeps", "sweeps_page", "time_steps"]
+
+_LAMBDAS = (0.1, 0.5, 1.0, 2.0, 5.0)
+_DIMENSIONS = (16, 64, 256, 512)
+_MARGINS: Mapping[str, TwoHeadVariant] = {
+    "soft margin": VARIANTS["two-head, hard (soft margin)"],
+    "hard margin .2": VARIANTS["two-head, hard (margin .2)"],
+}
+# Points of a curve.
+_POINTS = 10
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Processor time of a step.
+
+    Attributes:
+        row: Name of the variant.
+        seconds: Median over the steps.
+        ratio: Of that to the median of softmax alone, whose steps were taken in turn with these.
+    """
+
+    row: str
+    seconds: float
+    ratio: float
+
+
+@dataclass(frozen=True)
+class CollapseCurve:
+    """Mean distance of pairs of embeddings of a batch, in [0, 2], during a training.
+
+    Attributes:
+        margin: Name of the margin.
+        distances: Means over tenths of the training.
+    """
+
+    margin: str
+    distances: Sequence[float]
+
+
+@dataclass(frozen=True)
+class SweepReport:
+    """What the sweeps found on one set.
+
+    Attributes:
+        set: Name of the set.
+        runs: Semi-hard with each lambda and each length.
+        curves: Hardest triplets with both margins, over ten times the steps.
+        times: Of every variant.
+    """
+
+    set: str
+    runs: Sequence[RowFigures]
+    curves: Sequence[CollapseCurve]
+    times: Sequence[StepTime]
+
+
+def run_sweeps(
+    task: ImageTask,
+    work: Path,
+    *,
+    seeds: Sequence[int] = (0,),
+    timed: int = 5,
+    on_progress: OnProgress = lambda *told: None,
+) -> SweepReport:
+    """Train with each setting; what is in ``work`` already is not done again, but for times.
+
+    Args:
+        task: The set.
+        work: Folder of finished runs.
+        seeds: Runs of each lambda and length.
+        timed: Steps of each variant that are timed, after one that is not.
+        on_progress: Called with runs done, all runs, and what is being done.
+    """
+    variants = {f"lambda {weight:g}": TwoHeadVariant("semi_hard", weight=weight) for weight in _LAMBDAS}
+    variants |= {
+        f"embedding of {length}": TwoHeadVariant("semi_hard", model={"embedding": length})
+        for length in _DIMENSIONS
+    }
+    rows = [ImageRow(name, partial(fit_two_head, variant=variant)) for name, variant in variants.items()]
+    report = run_image_study(rows, [task], work, seeds=seeds, on_progress=on_progress)
+    longer = ImageTask(task.name, task.train, task.test, task.weights, 10 * task.steps)
+    curves = []
+    for margin, variant in _MARGINS.items():
+        on_progress(0, 0, f"collapse, {margin}")
+        path = run_path(
+            work / "collapse", (task.name, task.train.size, len(task.train), longer.steps, margin)
+        )
+
+        def run(margin: str = margin, variant: TwoHeadVariant = variant) -> object:
+            terms = read_terms(fit_two_head(longer, seeds[0], variant=variant).steps)
+            width = -(-len(terms) // _POINTS)
+            tenths = [terms[first : first + width] for first in range(0, len(terms), width)]
+            means = [sum(step["distance"] for step in tenth) / len(tenth) for tenth in tenths]
+            return asdict(CollapseCurve(margin, means))
+
+        curves.append(CollapseCurve(**load_or_run(path, run)))
+    on_progress(0, 0, "time of a step")
+    return SweepReport(task.name, report.runs, curves, time_steps(task, steps=timed))
+
+
+def time_steps(task: ImageTask, *, steps: int = 5, rows: Sequence[str] = tuple(VARIANTS)) -> list[StepTime]:
+    """Processor time of a training step of each variant, measured in turn, so that all have the same load.
+
+    Args:
+        task: The set.
+        steps: Of each variant; one more before them is not timed.
+        rows: Names of variants, the first of which the others are compared with.
+    """
+    with seeded(0):
+        longer = ImageTask(task.name, task.train, task.test, task.weights, steps + 1)
+        running = {name: start_two_head(longer, 0, variant=VARIANTS[name])[1] for name in rows}
+        spent: dict[str, list[float]] = {name: [] for name in rows}
+        for _ in range(steps + 1):
+            for name, training in running.items():
+                began = time.process_time()
+                next(training)
+                spent[name].append(time.process_time() - began)
+    seconds = {name: median(values[1:]) for name, values in spent.items()}
+    return [StepTime(name, value, value / seconds[rows[0]]) for name, value in seconds.items()]
+
+
+def sweeps_page(report: SweepReport) -> str:
+    """The sweeps as Markdown."""
+    lines = ["# Settings of the two heads", "", f"Set {report.set}, semi-hard triplets beside cross entropy."]
+    lines += ["", "| | top-1 | macro | R@1 | R@4 |", "|---|---|---|---|---|"]
+    for name in dict.fromkeys(run.row for run in report.runs):
+        runs = [run for run in report.runs if run.row == name]
+        figures = [[run.top_1, run.macro, *run.recalls[:2]] for run in runs]
+        means = [100 * sum(column) / len(runs) for column in zip(*figures, strict=True)]
+        lines.append(f"| {name} | {' | '.join(f'{value:.1f}' for value in means)} |")
+    lines += [
+        "",
+        "Mean distance of pairs of embeddings over tenths of a training of ten times the steps:",
+        "",
+    ]
+    lines += [
+        f"* {curve.margin}: {', '.join(f'{value:.2f}' for value in curve.distances)}"
+        for curve in report.curves
+    ]
+    lines += ["", "Processor time of a step of 32 images, in turn with softmax alone:", "", "| | s | ratio |"]
+    lines += [
+        "|---|---|---|",
+        *(f"| {found.row} | {found.seconds:.3f} | {found.ratio:.3f} |" for found in report.times),
+    ]
+    return "\n".join([*lines, ""])
