@@ -36,7 +36,7 @@ $(VENV)/bin/python:
 # instead of the newest one with its CUDA packages.
 $(STAMP): pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) torch torchvision
-	$(PIP) --editable .
+	$(PIP) --editable ".[web]"
 	touch $@
 
 $(DEV_STAMP): $(STAMP)

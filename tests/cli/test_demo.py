@@ -61,6 +61,7 @@ def test_it_shows_every_step_and_uses_again_what_is_there(
         "duplicates",
         "shots",
         "train",
+        "serve",
     ]
     assert "'" in commands(shown)[0]  # the space in the folder's name is quoted
     table = shown[shown.index(commands(shown)[1]) :]

@@ -18,6 +18,7 @@ def test_every_part_is_tried(library: Library) -> None:
         assert states[needed] == "ok"
     details = {part["name"]: part["detail"] for part in found["parts"]}
     assert "h264" in details["video decoders"]
+    assert "fastapi" in details["web app"]
     assert "10 regions" in details["classical extractor"]
     assert found["index"]["videos"] == 4
     assert found["recall"] is None
@@ -52,6 +53,14 @@ def test_a_package_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(parts, "_PACKAGES", ("torch", "betamax"))
     found = {part["name"]: part for part in run("doctor", "--json", status=1).json["parts"]}
     assert found["packages"]["detail"] == "not installed: betamax; run pip install vidkin"
+
+
+def test_whether_the_web_app_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_WEB_PACKAGES", ("fastapi", "betamax-web"))
+    found = {finding.name: finding for finding in parts.inspect_machine()}["web app"]
+    assert found.state == "missing"
+    assert found.detail.startswith("betamax-web is not installed")
+    assert 'pip install "vidkin[web]"' in found.detail
 
 
 def test_missing_and_damaged_parts_of_an_index_are_said_and_repaired(

@@ -19,7 +19,7 @@ def fill(path: Path, count: int) -> None:
 
 def _entry(number: int) -> Entry:
     generator = torch.Generator().manual_seed(number)
-    values = torch.nn.functional.normalize(torch.randn(1, 1, 1, 16, generator=generator), dim=-1)
+    values = torch.nn.functional.normalize(torch.randn(1, 1, 1, 128, generator=generator), dim=-1)
     features = FrameFeatures(values, torch.zeros(1, dtype=torch.float64), torch.ones(1))
     record = VideoRecord(
         path=f"/videos/{number % 100:02d}/video {number:05d}.mp4",

@@ -46,6 +46,9 @@ def test_every_address_of_the_api_is_documented(client: TestClient) -> None:
         for method, about in methods.items():
             assert about["description"], f"{method} {path}"
     assert "/videos/{video}/file" in document["paths"]
+    page = client.get("/api").text
+    for path in document["paths"]:
+        assert f"<code>{path}</code>" in page
 
 
 def test_pages_need_nothing_from_elsewhere(client: TestClient) -> None:

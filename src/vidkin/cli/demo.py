@@ -120,6 +120,9 @@ def demo(
     say("What to try next, with your own videos:", style="bold")
     for words in _NEXT:
         say_command(*words, quote=False)
+    say("")
+    say("See all of it in a browser:", style="bold")
+    say_command("serve", scene.index, "--open")
 
 
 def _index(paths: tuple[Path, ...], index: Path, extractor: str | None = None) -> list[VideoRecord]:

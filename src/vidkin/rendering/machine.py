@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from vidkin._version import __version__
-from vidkin.errors import VidkinError
+from vidkin.errors import MissingPartError, VidkinError
 
 __all__ = ["Finding", "describe_machine", "inspect_machine"]
 
@@ -29,6 +29,7 @@ _PACKAGES = (
     "scikit-learn",
     "matplotlib",
 )
+_WEB_PACKAGES = ("fastapi", "uvicorn", "jinja2")
 _MEASURED_WITH = ("vidkin", "torch", "av", "pylance")
 _DECODERS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif", "mjpeg")
 _ENCODERS = ("libx264", "libx265", "libvpx-vp9")
@@ -73,6 +74,7 @@ def inspect_machine() -> tuple[Finding, ...]:
         _try("torchvision", _torchvision, needed=False),
         _try("timm", _timm, needed=False),
         _try("sample photographs", _photographs, needed=False),
+        _try("web app", _web, needed=False),
     )
 
 
@@ -169,3 +171,12 @@ def _photographs() -> str:
     for name in PHOTOGRAPHS:
         photograph(name)
     return f"{len(PHOTOGRAPHS)} of scikit-image"
+
+
+def _web() -> str:
+    try:
+        return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _WEB_PACKAGES)
+    except importlib.metadata.PackageNotFoundError as error:
+        raise MissingPartError(
+            f'{error.name} is not installed; `vidkin serve` needs it: run pip install "vidkin[web]"'
+        ) from error

@@ -94,7 +94,7 @@ def _match(site: Site, wanted: Pair) -> MatchResult:
     cells = np.clip(values * 255 + 0.5, 0, 255).astype(np.uint8).tobytes()
     return MatchResult(
         comparison.score,
-        comparison.measure != "kinds",
+        comparison.has_segments,
         [segment_item(segment) for segment in comparison.segments],
         FrameMap(
             len(rows), len(columns), rows.tolist(), columns.tolist(), base64.b64encode(cells).decode("ascii")

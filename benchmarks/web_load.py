@@ -1,0 +1,157 @@
+"""How many requests a second `vidkin serve` answers, and how long the slowest of a hundred take, on loopback.
+
+    python benchmarks/web_load.py [--videos 10000] [--requests 300] [--output docs/results/web.md]
+
+An index of synthetic records stands for a large collection, and one real video for pictures and bytes. The style sheet
+needs no index: the rows beside it say what the index costs. The last row is the library while other connections are
+stuck: uploads that never send a byte and downloads that nobody reads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.support.videos import encode, pan
+from tests.web.synthetic import fill
+
+from vidkin.index import Index, SerialExecutor
+from vidkin.rendering.machine import describe_machine
+
+_STUCK = 16
+_AT_A_TIME = 8
+_local = threading.local()
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--videos", type=int, default=10_000)
+    parser.add_argument("--requests", type=int, default=300)
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        index = Path(folder) / "many.vidkin"
+        fill(index, options.videos)
+        video = encode(Path(folder) / "coffee.mp4", pan("coffee", 250, width=640, height=360))
+        with Index.open(index) as collection:
+            collection.add(video, executor=SerialExecutor(collection.worker_spec))
+            number = next(record.id for record in collection.videos() if record.path == str(video))
+        with served(index) as port:
+            rows = measure(port, number, options.requests)
+    text = page(rows, options.videos)
+    print(text)
+    if options.output is not None:
+        options.output.write_text(text, encoding="utf-8")
+
+
+def measure(port: int, number: int, count: int) -> list[tuple[str, float, float, float]]:
+    """What was asked for, requests a second, median and 99th percentile in milliseconds."""
+    asked = {
+        "style sheet": "/static/base.css",
+        "library page, the first 60": "/",
+        "library page, sorted by length": "/?sort=duration&page=7",
+        "search by name": "/api/videos?q=video+042",
+        "thumbnail, made before": f"/videos/{number}/thumbnail",
+        "64 kB of a video": f"/videos/{number}/file",
+    }
+    rows = [(name, *load(port, address, count)) for name, address in asked.items()]
+    with stuck(port, number):
+        rows.append((f"library page, {2 * _STUCK} connections stuck", *load(port, "/", count)))
+    return rows
+
+
+def load(port: int, address: str, count: int) -> tuple[float, float, float]:
+    """Requests a second, median and 99th percentile in milliseconds, of clients that keep their connections."""
+    headers = {"Range": "bytes=0-65535"}
+
+    def ask(_: int) -> float:
+        if not hasattr(_local, "connection"):
+            _local.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        began = time.perf_counter()
+        _local.connection.request("GET", address, headers=headers)
+        answer = _local.connection.getresponse()
+        answer.read()
+        assert answer.status in (200, 206), answer.status
+        return 1000 * (time.perf_counter() - began)
+
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        list(pool.map(ask, range(2 * _AT_A_TIME)))
+        began = time.perf_counter()
+        times = np.array(list(pool.map(ask, range(count))))
+        seconds = time.perf_counter() - began
+    return count / seconds, float(np.median(times)), float(np.quantile(times, 0.99))
+
+
+@contextmanager
+def stuck(port: int, number: int) -> Iterator[None]:
+    """Connections that upload nothing, and connections that read nothing of what they asked for."""
+    sockets = []
+    lines = (
+        b"POST /api/uploads?name=a.mp4 HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n\r\n",
+        f"GET /videos/{number}/file HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode(),
+    )
+    for line in lines * _STUCK:
+        one = socket.create_connection(("127.0.0.1", port))
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        one.sendall(line)
+        sockets.append(one)
+    time.sleep(0.5)
+    yield
+    for one in sockets:
+        one.close()
+
+
+@contextmanager
+def served(index: Path) -> Iterator[int]:
+    """The port of a server of its own process."""
+    command = [sys.executable, "-m", "vidkin", "serve", str(index), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        yield int(server.stdout.readline().rstrip().rstrip("/").rpartition(":")[2])
+        server.send_signal(signal.SIGINT)
+
+
+def page(rows: list[tuple[str, float, float, float]], videos: int) -> str:
+    """The results as Markdown."""
+    lines = [
+        f"| {name} | {rate:.0f} | {median:.1f} | {slowest:.1f} |" for name, rate, median, slowest in rows
+    ]
+    return "\n".join(
+        [
+            "# The web app under load",
+            "",
+            f"`vidkin serve` with {videos:,} videos, {_AT_A_TIME} clients at a time on the same machine, which is also "
+            "where they run:",
+            "",
+            "| request | a second | median, ms | 99th percentile, ms |",
+            "|---|---|---|---|",
+            *lines,
+            "",
+            f"Stuck are {_STUCK} uploads that never send a byte and {_STUCK} downloads that nobody reads.",
+            "",
+            f"Measured on {describe_machine()}, by `python benchmarks/web_load.py --output docs/results/web.md`.",
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()
