@@ -53,6 +53,7 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
     # Material that the score was not worked out on, but for two constants; the file left out holds flat gray alone.
     films = script(
         "copy_retrieval", "--sources", edited, "--peers", "--leave-out", "fades",
+        "--extractor", "classical", "--extractor", "vidkin",
         "--distractors", data / "labelled" / "aerial", fruit, "--work", work / "films",
         "--output", RESULTS, "--name", "copy_retrieval_films",
     )  # fmt: skip
