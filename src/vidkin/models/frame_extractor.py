@@ -82,7 +82,11 @@ class FrameEncoderExtractor:
         self._settings = encoder.settings
         self._name = name
         of_views = "" if views == "both" else f"-{views}"
-        self._fingerprint = f"frame-encoder-{_REVISION}-{_digest(encoder)[:12]}{of_views}"
+        digest = hashlib.sha256(json.dumps(encoder.settings.to_table(), sort_keys=True).encode())
+        for weight, tensor in sorted(encoder.state_dict().items()):
+            digest.update(weight.encode())
+            digest.update(tensor.detach().float().cpu().numpy().tobytes())
+        self._fingerprint = f"frame-encoder-{_REVISION}-{digest.hexdigest()[:12]}{of_views}"
         # The frames that were described last: their mirror image is usually asked for next.
         self._prepared: deque[tuple[Frames, torch.Tensor, torch.Tensor, torch.Tensor]] = deque(maxlen=2)
 
@@ -243,11 +247,3 @@ def _resize(images: torch.Tensor, side: int) -> torch.Tensor:
     """Squares of uint8 [T, 3, H, W]; with the colors of a pixel side by side this is six times as fast as of floats."""
     images = images.contiguous(memory_format=torch.channels_last)
     return functional.interpolate(images, (side, side), mode="bilinear", antialias=True, align_corners=False)
-
-
-def _digest(encoder: FrameEncoder) -> str:
-    digest = hashlib.sha256(json.dumps(encoder.settings.to_table(), sort_keys=True).encode())
-    for name, tensor in sorted(encoder.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().float().cpu().numpy().tobytes())
-    return digest.hexdigest()

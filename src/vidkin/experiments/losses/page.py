@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vidkin.experiments.losses.methods import LOSSES
-from vidkin.experiments.losses.study import LossFigures, LossReport
+from vidkin.experiments.losses.study import LossReport
 from vidkin.experiments.spread import spread
 
 __all__ = ["as_page"]
@@ -33,23 +33,16 @@ def as_page(report: LossReport, *, notes: Sequence[str] = ()) -> str:
         if title == "One loss of scores":
             rows.sort(key=lambda row: -spread([run.micro_ap for run in row[1]])["mean"])
         if rows:
-            lines += ["", f"## {title}", "", *_table(rows)]
+            head = "| | mAP | micro-AP | positives: 1 %, median | negatives: median, 99 % |"
+            lines += ["", f"## {title}", "", head, "|---|---|---|---|---|"]
+        for name, own in rows:
+            cells = [name]
+            for values in ([run.map for run in own], [run.micro_ap for run in own]):
+                figure = spread(values)
+                more = "" if figure["deviation"] is None else f" ± {figure['deviation']:.3f}"
+                cells.append(f"{figure['mean']:.3f}{more}")
+            low, middle = (spread([run.positives[place] for run in own])["mean"] for place in (0, 2))
+            usual, high = (spread([run.negatives[place] for run in own])["mean"] for place in (2, 4))
+            cells += [f"{low:.2f}, {middle:.2f}", f"{usual:.2f}, {high:.2f}"]
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, "", *notes, ""])
-
-
-def _table(rows: Sequence[tuple[str, Sequence[LossFigures]]]) -> list[str]:
-    lines = [
-        "| | mAP | micro-AP | positives: 1 %, median | negatives: median, 99 % |",
-        "|---|---|---|---|---|",
-    ]
-    for name, runs in rows:
-        cells = [name]
-        for values in ([run.map for run in runs], [run.micro_ap for run in runs]):
-            found = spread(values)
-            more = "" if found["deviation"] is None else f" ± {found['deviation']:.3f}"
-            cells.append(f"{found['mean']:.3f}{more}")
-        low, middle = (spread([run.positives[place] for run in runs])["mean"] for place in (0, 2))
-        usual, high = (spread([run.negatives[place] for run in runs])["mean"] for place in (2, 4))
-        cells += [f"{low:.2f}, {middle:.2f}", f"{usual:.2f}, {high:.2f}"]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines

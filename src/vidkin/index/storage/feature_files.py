@@ -191,7 +191,13 @@ def _with_parts(features: FrameFeatures, data: NDArray[np.uint8], header: dict[s
     frames, views, parts, baselines, boxes, counts = (_tensor(data, header[name]) for name in _NAMES_OF_PARTS)
     if parts.shape[:2] != (len(frames), len(views)) or baselines.shape != parts.shape[:2]:
         raise ValueError("its parts are not what was written")
-    restored = _of_bytes(parts) if parts.dtype == torch.int8 else _unpacked(parts, features.values.shape[-1])
+    if parts.dtype == torch.int8:  # of an older index, in bytes
+        lengths = parts.float().square().sum(-1) / _BYTE_STEPS**2
+        if bool(((lengths - 1).abs() > _ROUNDED).logical_and(lengths > 0).any()):
+            raise ValueError("its values are not what was written")
+        restored = (parts.float() / _BYTE_STEPS).half()
+    else:
+        restored = _unpacked(parts, features.values.shape[-1])
     rows, columns = frames.long()[:, None], views.long()
     values = features.values.new_zeros(len(features), boxes.shape[1], *features.values.shape[2:])
     values[:, :1] = features.values
@@ -227,14 +233,6 @@ def _unpacked(packed: torch.Tensor, dimension: int) -> torch.Tensor:
     if halves.shape[-1] != dimension + dimension % 2 or bool(damaged):
         raise ValueError("its values are not what was written")
     return restore_parts(numbers[..., :dimension])
-
-
-def _of_bytes(parts: torch.Tensor) -> torch.Tensor:
-    """Unit vectors of an older index, in bytes."""
-    lengths = parts.float().square().sum(-1) / _BYTE_STEPS**2
-    if bool(((lengths - 1).abs() > _ROUNDED).logical_and(lengths > 0).any()):
-        raise ValueError("its values are not what was written")
-    return (parts.float() / _BYTE_STEPS).half()
 
 
 def _tensor(data: NDArray[np.uint8], entry: dict[str, Any]) -> torch.Tensor:

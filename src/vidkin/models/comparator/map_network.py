@@ -61,7 +61,14 @@ class MapNetwork(nn.Module):
             target_lengths: [B] int64, valid columns likewise.
         """
         if self._mode == "replicate" and not (query_lengths is None and target_lengths is None):
-            return self._one_by_one(maps, query_lengths, target_lengths)
+            # What surrounds a replicated map depends on its own edge, so pairs of other lengths cannot share a pass.
+            learned = maps.new_zeros(len(maps), reduced(maps.shape[1]), reduced(maps.shape[2]))
+            for place, frame_map in enumerate(maps):
+                rows = maps.shape[1] if query_lengths is None else int(query_lengths[place])
+                columns = maps.shape[2] if target_lengths is None else int(target_lengths[place])
+                part = self.forward(frame_map[None, :rows, :columns])[0]
+                learned[place, : part.shape[0], : part.shape[1]] = part
+            return learned
         lengths = (query_lengths, target_lengths)
         signal = _cleared(maps[:, None], lengths)
         for layer, is_pooled in ((self.conv1, True), (self.conv2, True), (self.conv3, False)):
@@ -93,18 +100,6 @@ class MapNetwork(nn.Module):
                 above, before = top // REDUCTION, left // REDUCTION
                 result[above : above + inside.shape[0], before : before + inside.shape[1]] = inside
         return result
-
-    def _one_by_one(
-        self, maps: torch.Tensor, query_lengths: Lengths, target_lengths: Lengths
-    ) -> torch.Tensor:
-        """What surrounds a replicated map depends on its own edge, so pairs of other lengths cannot share a pass."""
-        learned = maps.new_zeros(len(maps), reduced(maps.shape[1]), reduced(maps.shape[2]))
-        for place, frame_map in enumerate(maps):
-            rows = maps.shape[1] if query_lengths is None else int(query_lengths[place])
-            columns = maps.shape[2] if target_lengths is None else int(target_lengths[place])
-            part = self.forward(frame_map[None, :rows, :columns])[0]
-            learned[place, : part.shape[0], : part.shape[1]] = part
-        return learned
 
 
 def reduced(length: int) -> int:

@@ -158,6 +158,29 @@ class _Blocks:
     query_frames: int
     target_frames: int
 
+    @classmethod
+    def cut(
+        cls,
+        query: torch.Tensor,
+        targets: Sequence[torch.Tensor],
+        query_mask: torch.Tensor | None,
+        target_masks: Sequence[torch.Tensor] | None,
+        options: _Options,
+    ) -> _Blocks:
+        """Blocks near square, as even as the query length allows."""
+        limit = options.block_bytes
+        if limit is None:
+            limit = _BLOCK_BYTES_CPU if query.device.type == "cpu" else _BLOCK_BYTES_ACCELERATOR
+        elif limit < 1:
+            raise InvalidArgumentError(f"block_bytes must be above 0 or None, got {limit}")
+        elements = limit // (options.precision or query.dtype).itemsize
+        side = max(1, math.isqrt(elements) // query.shape[1])
+        query_frames = math.ceil(query.shape[0] / math.ceil(query.shape[0] / side))
+        target_frames = max(1, elements // (query_frames * query.shape[1] * targets[0].shape[1]))
+        total = sum(target.shape[0] for target in targets)
+        target_frames = math.ceil(total / math.ceil(total / target_frames))
+        return cls(query, targets, query_mask, target_masks, options, query_frames, target_frames)
+
     @property
     def total(self) -> int:
         """Frames of all targets."""
@@ -224,9 +247,7 @@ def _similarity_map(
             raise InvalidArgumentError(
                 f"{name} must have {targets[0].shape[1]} regions a frame like those before it, got {target.shape[1]}"
             )
-    blocks = _Blocks(
-        query, targets, query_mask, target_masks, options, *_block_frames(query, targets, options)
-    )
+    blocks = _Blocks.cut(query, targets, query_mask, target_masks, options)
     if not (torch.is_grad_enabled() and any(item.requires_grad for item in (query, *targets))):
         return _map_without_gradient(blocks)
     stripes: list[list[torch.Tensor]] = []
@@ -292,21 +313,6 @@ def _block_similarity(
     best = mean_of_largest(product, dim=2, share=options.spatial_share, valid=every)
     backward = mean_of_valid(best, dim=1, valid=line_valid)
     return (forward + backward) / 2
-
-
-def _block_frames(query: torch.Tensor, targets: Sequence[torch.Tensor], options: _Options) -> tuple[int, int]:
-    """How many query and target frames make a block: near square, as even as the query length allows."""
-    limit = options.block_bytes
-    if limit is None:
-        limit = _BLOCK_BYTES_CPU if query.device.type == "cpu" else _BLOCK_BYTES_ACCELERATOR
-    elif limit < 1:
-        raise InvalidArgumentError(f"block_bytes must be above 0 or None, got {limit}")
-    elements = limit // (options.precision or query.dtype).itemsize
-    side = max(1, math.isqrt(elements) // query.shape[1])
-    query_frames = math.ceil(query.shape[0] / math.ceil(query.shape[0] / side))
-    target_frames = max(1, elements // (query_frames * query.shape[1] * targets[0].shape[1]))
-    total = sum(target.shape[0] for target in targets)
-    return query_frames, math.ceil(total / math.ceil(total / target_frames))
 
 
 def _join(parts: list[torch.Tensor]) -> torch.Tensor:

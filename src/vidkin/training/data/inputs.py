@@ -231,7 +231,7 @@ def prepare_inputs(
             frames=rows.values,
             first=torch.where(kept, ends - rows.lengths, -1),
             lengths=rows.lengths,
-            describe=partial(_backbone_features, model) if features else _as_they_are,
+            describe=partial(_backbone_features, model) if features else torch.nn.Identity(),
         )
     return Inputs(
         labelled=chosen,
@@ -304,10 +304,6 @@ def _read_all(
         tuple(broken),
         kept=torch.tensor(kept) if moving else None,
     )
-
-
-def _as_they_are(images: Tensor) -> Tensor:
-    return images
 
 
 @torch.no_grad()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -68,18 +67,11 @@ class Journal:
             MediaError: The file cannot be read.
             InvalidArgumentError: It is not a log.
         """
-        newest: dict[str, RemovalStep] = {}
-        for step in self._lines():
-            known = newest.get(step.source)
-            # The trash tells the place of a file only when it is there.
-            newest[step.source] = replace(step, place=step.place or (known.place if known else ""))
-        return list(newest.values())
-
-    def _lines(self) -> Iterator[RemovalStep]:
         try:
             lines = self.path.read_text(encoding="ascii").splitlines()
         except (OSError, ValueError) as error:
             raise MediaError(self.path, f"the log cannot be read: {error}") from error
+        newest: dict[str, RemovalStep] = {}
         for number, line in enumerate(lines, start=1):
             try:
                 step = RemovalStep(**json.loads(line))
@@ -92,8 +84,11 @@ class Journal:
                     raise ValueError("it has other values")
             except (ValueError, TypeError) as error:
                 if number == len(lines):
-                    return  # The last line was being written when the machine stopped; its step had not begun.
+                    break  # The last line was being written when the machine stopped; its step had not begun.
                 raise InvalidArgumentError(
                     f"{self.path} must be a log of `vidkin apply`: line {number}: {error}"
                 ) from error
-            yield step
+            known = newest.get(step.source)
+            # The trash tells the place of a file only when it is there.
+            newest[step.source] = replace(step, place=step.place or (known.place if known else ""))
+        return list(newest.values())
