@@ -53,8 +53,8 @@ def test_what_the_embedding_sees(source: str, weights: int) -> None:
     ("backbone", "size", "channels", "side"),
     [
         ("timm:resnet50", 64, 2048, 2),
-        ("timm:inception_v4", 96, 1536, 1),
-        ("timm:densenet161", 64, 2208, 2),
+        pytest.param("timm:inception_v4", 96, 1536, 1, marks=pytest.mark.slow),
+        pytest.param("timm:densenet161", 64, 2208, 2, marks=pytest.mark.slow),
         ("timm:mobilenetv2_100?pad_type=same", 64, 1280, 2),
         ("torchvision:mobilenet_v2", 32, 1280, 1),
         ("vidkin", 64, 192, 4),
