@@ -67,6 +67,7 @@ class LossEntry:
 
 _ENTRIES: dict[str, LossEntry] = {
     "triplet": LossEntry("quadlets", "triplet", losses.TripletLoss),
+    "deep_ranking": LossEntry("online_triplets", "triplet", losses.TripletLoss),
     "quadlet": LossEntry("quadlets", "members", losses.QuadletLoss),
     "radial": LossEntry("quadlets", "members", losses.RadialLoss, {"detach_radius": False}),
     "radial_detached": LossEntry("quadlets", "members", losses.RadialLoss, {"detach_radius": True}),

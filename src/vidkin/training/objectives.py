@@ -144,7 +144,7 @@ def _compare(loss: nn.Module, call: LossCall, draw: Draw, embeddings: Tensor, it
     """The loss of embeddings [N, D]."""
     value: Tensor
     labels = items.labels
-    if draw == "mined":
+    if draw in ("mined", "online_triplets"):
         value = loss(*embeddings.chunk(3))
     elif call == "centers":
         value = loss(embeddings, labels[:, 1])

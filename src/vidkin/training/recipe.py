@@ -32,7 +32,10 @@ _MeasureOrAuto = Literal["auto", Measure]
 _WITHOUT_EFFECT = ("cache", "memory", "threads", "log_every", "checkpoint_every", "tensorboard", "device")
 # Settings of later versions, which recipes of vidkin 0.1 did not have, what ``auto`` stands for if it can, and names as
 # that version spelled them: its recipes keep their digests, so that a run that it began can be resumed.
-_LATER = ("kind", "folders", "frames_per_video", "moving", "pairs", "decay_biases")
+_LATER = (
+    *("kind", "folders", "frames_per_video", "moving", "pairs", "decay_biases"),
+    *("relevance", "buffer", "relevance_margin", "in_class"),
+)
 _AUTO = {"split_by": "group", "measure": "qp"}
 _SPELLED = {"optimizer": "optimiser", "color": "colour"}
 
@@ -68,6 +71,9 @@ class DataRecipe:
             whenever it is drawn. For a comparator: of descriptors that are made in advance.
         augmentation: Random changes of labeled training items: ``flip``, ``crop``, ``color``. With any of them,
             features of a frozen backbone are not cached.
+        relevance: How relevant two items are to each other, for the objective ``deep_ranking``: ``labels`` (levels that
+            they share), ``classical:<feature>`` (how alike their images look, inside a category), or a safetensors
+            file with ``relevance`` [N, N] of the N training items in their order.
         folders: Further folders of unlabeled data.
         frames_per_video: Frames taken from each video of unlabeled data.
         cache: Where decoded images, or features of a frozen backbone, are kept: ``disk`` (beside the model, for later
@@ -89,6 +95,7 @@ class DataRecipe:
     moving: bool = False
     memory: float = 4.0
     augmentation: tuple[str, ...] = ()
+    relevance: str = "labels"
     folders: tuple[str, ...] = ()
     frames_per_video: int = 4
     cache: Literal["disk", "memory"] = "disk"
@@ -142,6 +149,9 @@ class ScheduleRecipe:
             classes and items of each, whatever their categories. Empty: all categories up to 8, up to 4 items of a
             subcategory, and as many subcategories as ``quadlets`` allows; with one level of labels, and for
             ``two_head``, up to 8 classes with as many items as that allows.
+        buffer: For ``deep_ranking``: items of each category that triplets are drawn from.
+        relevance_margin: For ``deep_ranking``: by how much a positive must be more relevant than a negative.
+        in_class: For ``deep_ranking``: share of the tries for a negative of the query's own category, in [0, 1].
         pairs: Images, or clips for a comparator, per step of unlabeled data; two views of each are compared.
         optimizer: ``adamw`` or ``sgd``.
         learning_rate: Rate of the head alone; if the backbone is trained as well, the rate of the backbone.
@@ -170,6 +180,9 @@ class ScheduleRecipe:
     steps: int = 500
     quadlets: int = 32
     batch: tuple[int, ...] = ()
+    buffer: int = 64
+    relevance_margin: float = 0.1
+    in_class: float = 0.5
     pairs: int = 128
     optimizer: Literal["adamw", "sgd"] = "adamw"
     learning_rate: float = 1e-3
@@ -195,6 +208,10 @@ class ScheduleRecipe:
         for name in ("steps", "quadlets", "step_every", "log_every", "checkpoint_every"):
             _check_least(f"schedule.{name}", getattr(self, name), 1)
         _check_least("schedule.pairs", self.pairs, 2)
+        _check_least("schedule.buffer", self.buffer, 2)
+        _check_least("schedule.relevance_margin", self.relevance_margin, 0)
+        if not 0 <= self.in_class <= 1:
+            raise InvalidArgumentError(f"schedule.in_class must be in [0, 1], got {self.in_class}")
         for name in ("warm_up", "momentum", "weight_decay", "clip", "final_factor", "collapse_below"):
             _check_least(f"schedule.{name}", getattr(self, name), 0)
         for name in ("learning_rate", "head_factor", "step_factor"):

@@ -209,6 +209,12 @@ def _check_together(recipe: Recipe, config: EncoderConfig) -> None:
             raise InvalidArgumentError(
                 f"objective {part.name!r} is for model.kind 'comparator', got kind {config.kind!r}"
             )
+    if recipe.data.relevance != "labels" and all(
+        find_loss(part.name).draw != "online_triplets" for part in recipe.objectives
+    ):
+        raise InvalidArgumentError(
+            f"data.relevance is for the objective 'deep_ranking', got {recipe.data.relevance!r}; remove it"
+        )
     if recipe.whitening:
         raise InvalidArgumentError(
             f"model.whitening is for model.kind 'comparator', got kind {config.kind!r}; remove it"

@@ -26,10 +26,10 @@ def pyramid(features: dict[str, ImageFeature]) -> TextonPyramid:
 def test_descriptor_is_that_of_a_loop(pyramid: TextonPyramid) -> None:
     picture = photographs(7)[6]
     channels = np.pad(rgb2yiq(squares([picture], 128)[0]), ((1, 1), (1, 1), (0, 0)), mode="reflect")
-    strengths = np.zeros((64, 64, 32))
-    for row in range(64):
-        for column in range(64):
-            window = channels[2 * row : 2 * row + 3, 2 * column : 2 * column + 3]
+    strengths = np.zeros((32, 32, 32))
+    for row in range(32):
+        for column in range(32):
+            window = channels[4 * row : 4 * row + 3, 4 * column : 4 * column + 3]
             response = np.concatenate([dctn(window[..., c], norm="ortho").ravel() for c in range(3)])
             squared = ((response / pyramid.scale.numpy() - pyramid.textons.numpy()) ** 2).sum(axis=1)
             near = np.argsort(squared)[:5]
@@ -37,7 +37,7 @@ def test_descriptor_is_that_of_a_loop(pyramid: TextonPyramid) -> None:
             strengths[row, column, near] = weight / weight.sum()
     levels = []
     for cells, share in ((1, 0.25), (2, 0.25), (4, 0.5)):
-        side = 64 // cells
+        side = 32 // cells
         pooled = strengths.reshape(cells, side, cells, side, 32).max(axis=(1, 3))  # [cells, cells, K]
         levels.append(share * pooled.transpose(2, 0, 1).ravel() / pooled.sum())
     np.testing.assert_allclose(pyramid.describe([picture])[0].numpy(), np.concatenate(levels), atol=2e-4)

@@ -5,18 +5,22 @@ classifies), wrap it as ``ImageRow(name, fit)``, where ``fit(task, seed)`` retur
 `ROWS`.
 """
 
+from vidkin.experiments.images.classical_rows import CLASSICAL_ROWS
 from vidkin.experiments.images.contract import FittedRow, ImagePart, ImageRow, ImageTask
 from vidkin.experiments.images.figures import RECALLS, RowFigures, measure_row
 from vidkin.experiments.images.network_rows import NETWORK_ROWS
 from vidkin.experiments.images.page import as_page
+from vidkin.experiments.images.ranking_rows import RANKING_ROWS
 from vidkin.experiments.images.sets import IMAGE_SETS, ImageSet, open_task
 from vidkin.experiments.images.study import ImageReport, run_image_study
 from vidkin.experiments.images.sweeps import SweepReport, run_sweeps, sweeps_page, time_steps
 from vidkin.experiments.images.two_head_rows import TWO_HEAD_ROWS
 
 __all__ = [
+    "CLASSICAL_ROWS",
     "IMAGE_SETS",
     "NETWORK_ROWS",
+    "RANKING_ROWS",
     "RECALLS",
     "ROWS",
     "TWO_HEAD_ROWS",
@@ -37,5 +41,5 @@ __all__ = [
     "time_steps",
 ]
 
-ROWS: tuple[ImageRow, ...] = (*NETWORK_ROWS, *TWO_HEAD_ROWS)
+ROWS: tuple[ImageRow, ...] = (*CLASSICAL_ROWS, *NETWORK_ROWS, *RANKING_ROWS, *TWO_HEAD_ROWS)
 """All rows, in the order of the tables."""

@@ -17,7 +17,7 @@ from vidkin.features.images.words import cluster
 
 __all__ = ["TextonPyramid"]
 
-_SIDE, _STEP = 128, 2
+_SIDE, _STEP = 128, 4
 _RESPONSES = 27
 _NEAREST = 5
 _LEVELS = ((1, 0.25), (2, 0.25), (4, 0.5))
@@ -31,7 +31,7 @@ class TextonPyramid:
 
     Source: Wang et al., deep ranking, supplement, section 4 (3 x 3 textons, 1,024 of them, max pooling); Lazebnik,
     Schmid and Ponce, CVPR 2006, for the kernel; Yang et al., CVPR 2009, for max pooling. Pictures are squeezed to
-    128 x 128; every second pixel is described by the 9 filters of a 3 x 3 cosine transform of Y, I and Q. A pixel
+    128 x 128; one pixel of every 4 x 4 is described by the 9 filters of a 3 x 3 cosine transform of Y, I and Q. A pixel
     belongs to its 5 nearest textons, with weights that fall with the squared distance; a cell of the pyramid (1 x 1,
     2 x 2, 4 x 4) has each texton's largest weight. (The filters and the soft weights are not in the publication; with
     hard ones the largest weight would only say whether a texton occurs.) Each level is scaled to sum 1 and weighted by
@@ -99,7 +99,7 @@ class TextonPyramid:
 
 
 def _responses(images: Iterable[Image]) -> Iterator[torch.Tensor]:
-    """[4096, 27] of one picture after the other, row by row."""
+    """[1024, 27] of one picture after the other, row by row."""
     from skimage.color import rgb2yiq
 
     for chunk in in_chunks(images):

@@ -90,7 +90,10 @@ class DeepRankingNetwork(Encoder):
 
     def frame_features(self, frames: torch.Tensor) -> torch.Tensor:
         """The three paths concatenated: [N, 3, S, S] from 0 to 1 to [N, F], each path of length 1."""
-        deep = self.backbone_features(frames)
+        return self.join_paths(frames, self.backbone_features(frames))
+
+    def join_paths(self, frames: torch.Tensor, deep: torch.Tensor) -> torch.Tensor:
+        """The same with the features of the deep path given, [N, F']: a frozen one is computed once."""
         images = self.normalize(frames)
         return torch.cat([unit(part) for part in (deep, *(path(images) for path in self.shallow))], dim=1)
 

@@ -13,7 +13,16 @@ from vidkin.models import Encoder, HeadOutputs, TwoHeadNetwork
 __all__ = ["Batch", "Draw", "DrawnItems"]
 
 Draw = Literal[
-    "quadlets", "quadruplets_a", "quadruplets_b", "batches", "uniform", "mined", "clusters", "views", "clips"
+    "quadlets",
+    "quadruplets_a",
+    "quadruplets_b",
+    "batches",
+    "online_triplets",
+    "uniform",
+    "mined",
+    "clusters",
+    "views",
+    "clips",
 ]
 """How items of a step are drawn, see :func:`vidkin.training.data.streams.index_stream`; ``mined``: triplets (a, p, n)
 of random items that the model confuses; ``clusters``: items of clusters that are near each other; ``views`` of

@@ -17,6 +17,7 @@ from vidkin.models import Encoder, TwoHeadNetwork
 from vidkin.training.data.batch import Batch, Draw, DrawnItems
 from vidkin.training.data.inputs import Inputs
 from vidkin.training.data.mining import ClusterDraws, draw_mined_triplets
+from vidkin.training.data.online import OnlineSettings
 from vidkin.training.data.streams import check_drawable, class_sizes, index_stream
 from vidkin.training.embedding_measures import measure_one
 from vidkin.training.recipe import Measure, ScheduleRecipe
@@ -35,6 +36,7 @@ class LabeledData:
         device: Device of the batches.
         model: What draws by embeddings (``mined``, ``clusters``) ask; None: there are none.
         clusters: State of the draw ``clusters``, part of a checkpoint; None: it is not drawn.
+        relevance: [N, N] of the training items, for triplets drawn online; None: by labels.
     """
 
     train: Inputs
@@ -43,6 +45,7 @@ class LabeledData:
     device: torch.device
     model: Encoder | None = None
     clusters: ClusterDraws | None = None
+    relevance: Tensor | None = None
 
     @property
     def name(self) -> str:
@@ -75,6 +78,8 @@ class LabeledData:
                 quadlets=schedule.quadlets,
                 sizes=self.sizes,
                 seed=schedule.seed,
+                relevance=self.relevance,
+                online=OnlineSettings(schedule.buffer, schedule.relevance_margin, schedule.in_class),
             )
             for draw in draws
             if draw not in ("mined", "clusters")
@@ -113,7 +118,8 @@ class LabeledData:
     def identity(self) -> bytes:
         """Names and labels of the training items."""
         keys = [item.key(self.train.labelled.root) for item in self.train.labelled.items]
-        return json.dumps([keys, self.train.labels.tolist()]).encode()
+        listed = json.dumps([keys, self.train.labels.tolist()]).encode()
+        return listed if self.relevance is None else listed + self.relevance.numpy().tobytes()
 
     def check(self, draws: Sequence[Draw], measure: Measure) -> None:
         """Raise before any step if the labels cannot give the draws, or the validation items the measure.

@@ -13,6 +13,7 @@ from vidkin.datasets import LabelledSet
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling import BalancedBatchSampler, Quadlets, QuadletSampler
 from vidkin.training.data.batch import Draw
+from vidkin.training.data.online import OnlineSettings, online_triplets
 
 __all__ = ["balanced_sizes", "check_drawable", "class_sizes", "has_one_level", "index_stream"]
 
@@ -30,6 +31,8 @@ def index_stream(
     quadlets: int = 32,
     sizes: tuple[int, ...] = (),
     seed: int = 0,
+    relevance: Tensor | None = None,
+    online: OnlineSettings | None = None,
 ) -> Iterator[Tensor]:
     """Indices [N] int64 of the items of each step from ``start`` on.
 
@@ -39,7 +42,8 @@ def index_stream(
         draw: ``quadlets``: (q, p, i, n) from the labels, [4 * quadlets], member by member. ``quadruplets_a``:
             (a, p, n1, n2), n1 an intermediate or a negative at even odds, n2 of a third subcategory;
             ``quadruplets_b``: n1 and n2 of two subcategories of other categories. ``batches``: P categories x S
-            subcategories x K items, or P classes x K items. ``uniform``: any items, 4 * quadlets of them.
+            subcategories x K items, or P classes x K items. ``online_triplets``: [3 * quadlets],
+            :func:`~vidkin.training.data.online.online_triplets`. ``uniform``: any items, 4 * quadlets of them.
         labels: [N, 2] int64 (category, subcategory).
         steps: Steps of the whole run.
         start: Steps that were taken.
@@ -47,6 +51,8 @@ def index_stream(
         sizes: (P, S, K) or (P, K) of ``batches``; empty: :func:`balanced_sizes`, with one level of labels
             :func:`class_sizes`.
         seed: Seed of the draws.
+        relevance: [N, N] of ``online_triplets``; None: by labels.
+        online: Settings of ``online_triplets``; None: the defaults.
 
     Raises:
         InvalidArgumentError: The labels do not allow this draw.
@@ -68,6 +74,12 @@ def index_stream(
         chosen = sizes or balanced_sizes(labels[places], 4 * quadlets)
         batches = BalancedBatchSampler(labels[places], sizes=chosen, batches=steps, seed=seed)
         return islice((places[torch.tensor(batch)] for batch in batches), start, None)
+    if draw == "online_triplets":
+        settings = online or OnlineSettings()
+        stream = online_triplets(
+            labels, relevance, steps=steps, triplets=quadlets, settings=settings, seed=seed
+        )
+        return islice(stream, start, None)
     if draw == "uniform":
         size = (4 * quadlets,)
         return islice(
@@ -103,7 +115,12 @@ def check_drawable(
     counts = Counter({
         label: copies * count for label, count in Counter(item.label for item in train.items).items()
     })  # fmt: skip
-    of_classes = {"mined", "clusters", *(("batches",) if len(sizes) == 2 or train.has_one_level else ())}
+    of_classes = {
+        "mined",
+        "clusters",
+        "online_triplets",
+        *(("batches",) if len(sizes) == 2 or train.has_one_level else ()),
+    }
     if of_classes.intersection(draws) and (len(counts) < 2 or max(counts.values()) < 2):
         raise InvalidArgumentError(
             f"training items must have at least 2 classes, one of them with 2 items, got {len(counts)} with at most "

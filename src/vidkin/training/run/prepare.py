@@ -20,6 +20,7 @@ from vidkin.training.data.image_set import ImageSettings, read_images
 from vidkin.training.data.inputs import OnItem, prepare_parts
 from vidkin.training.data.labeled import LabeledData
 from vidkin.training.data.mining import ClusterDraws
+from vidkin.training.data.online import read_relevance
 from vidkin.training.data.source import TrainingData
 from vidkin.training.data.unlabeled import UnlabeledData, pair_settings, split_images
 from vidkin.training.evaluation import CACHE_FOLDER
@@ -110,12 +111,16 @@ def _read_labeled(
     )
     draws = {find_loss(part.name).draw for part in recipe.objectives}
     train_items = prepared[0]
+    relevance = read_relevance(
+        data.relevance, train_items.stored if not train_items.are_features else None, train_items.labels[:, 0]
+    )
     return LabeledData(
         train_items,
         prepared[1] if len(prepared) > 1 else None,
         recipe.schedule,
         device,
         model=model,
+        relevance=relevance,
         clusters=ClusterDraws(train_items.labels[:, 1], model.dimension) if "clusters" in draws else None,
     )
 

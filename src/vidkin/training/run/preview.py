@@ -17,6 +17,7 @@ from vidkin.models.comparator.comparator import build_comparator
 from vidkin.training.data.batch import Draw
 from vidkin.training.data.inputs import OnItem
 from vidkin.training.data.item_inputs import read_inputs
+from vidkin.training.data.online import LABELS
 from vidkin.training.data.random_changes import augment
 from vidkin.training.data.streams import check_drawable, class_sizes, index_stream
 from vidkin.training.loss_table import find_loss
@@ -29,6 +30,7 @@ __all__ = ["FirstBatch", "LabelCount", "RecipePreview", "preview_recipe"]
 
 _MEMBERS: dict[Draw, tuple[str, ...]] = {
     "quadlets": ("query", "positive", "intermediate", "negative"),
+    "online_triplets": ("query", "positive", "negative"),
     "quadruplets_a": ("anchor", "positive", "first negative", "second negative"),
     "quadruplets_b": ("anchor", "positive", "first negative", "second negative"),
 }
@@ -127,7 +129,14 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
             LabelCount(*label, *(counts[(*label, split)] for split in ("train", "validation", "test")))
             for label in sorted({(item.category, item.subcategory) for item in labelled.items})
         ),
-        notes=division.notes,
+        notes=(
+            division.notes
+            if recipe.data.relevance == LABELS
+            else (
+                *division.notes,
+                f"the first batch is drawn by labels here, by {recipe.data.relevance} in training",
+            )
+        ),
         parameters=sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
         dimension=model.dimension,
         batch=_read_batch(recipe, train, draws[0], config, on_item),

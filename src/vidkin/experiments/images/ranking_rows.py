@@ -1,0 +1,112 @@
+"""Rows of deep ranking: triplets drawn online train a multiscale network, or one of a single scale."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.experiments.images.contract import ImageRow, ImageTask
+from vidkin.metric.losses import TripletLoss
+from vidkin.models import DeepRankingNetwork, Encoder, EncoderConfig, ImageEncoder, build_model
+from vidkin.models.engine import check_finite, read_terms, take_steps
+from vidkin.models.randomness import seeded
+from vidkin.training.data.online import OnlineSettings, online_triplets
+
+__all__ = ["RANKING_ROWS", "RankingRow"]
+
+_BACKBONE = "timm:mobilenetv2_100?pad_type=same"
+_CHUNK = 32
+_STEPS, _TRIPLETS = 300, 32
+_RATE = 1e-3
+
+
+class RankingRow:
+    """A network that was trained on triplets of the training images; its deep path is that of ImageNet and stays so.
+
+    The deep path is computed once for each image; the paths of low resolution and the linear layer learn.
+
+    Args:
+        task: Only its training images are looked at.
+        seed: Of weights and draws.
+        kind: ``deep_ranking``: three paths. ``image``: the deep path alone.
+        steps: Of 32 triplets each.
+        backbone: Of the deep path.
+    """
+
+    def __init__(
+        self, task: ImageTask, seed: int, *, kind: str, steps: int = _STEPS, backbone: str = _BACKBONE
+    ) -> None:
+        if kind not in ("deep_ranking", "image"):
+            raise InvalidArgumentError(f"kind must be 'deep_ranking' or 'image', got {kind!r}")
+        config = EncoderConfig(
+            kind=kind,  # type: ignore[arg-type]
+            backbone=backbone,
+            trainable="head",
+            hidden=128,
+            size=task.train.size,
+        )
+        weights = task.weights if backbone.startswith("timm:") else None
+        self._model = build_model(config, weights=weights, seed=seed)
+        with seeded(seed):
+            self._train(task, seed, steps)
+        self._model.eval()
+
+    @torch.no_grad()
+    def describe(self, images: NDArray[np.uint8]) -> Tensor:
+        """Unit vectors [N, D]."""
+        deep = self._deep(images)
+        pieces = torch.split(torch.arange(len(images)), _CHUNK)
+        return torch.cat([self._embed(self._model, images[rows.numpy()], deep[rows]) for rows in pieces])
+
+    def distances(self, queries: Tensor, gallery: Tensor) -> Tensor:
+        """Squared Euclidean distances [Q, G] of unit vectors."""
+        return 2 - 2 * queries @ gallery.T
+
+    def _train(self, task: ImageTask, seed: int, steps: int) -> None:
+        images, labels = task.train.images, task.train.labels
+        deep = self._deep(images)
+        loss = TripletLoss()
+
+        def objective(model: Encoder, rows: Tensor) -> dict[str, Tensor]:
+            embedded = self._embed(model, images[rows.numpy()], deep[rows])
+            return {"loss": loss(*embedded.chunk(3))}
+
+        weights = [weight for weight in self._model.parameters() if weight.requires_grad]
+        optimizer = torch.optim.AdamW(weights, lr=_RATE, weight_decay=1e-3)
+        batches = online_triplets(
+            labels, None, steps=steps, triplets=_TRIPLETS, settings=OnlineSettings(), seed=seed
+        )
+        for step in take_steps(self._model, objective, optimizer, batches, clip=5.0):
+            check_finite(step.number, read_terms([step])[0])
+
+    @torch.no_grad()
+    def _deep(self, images: NDArray[np.uint8]) -> Tensor:
+        """The backbone's features [N, F]."""
+        training = self._model.training
+        self._model.eval()
+        pieces = np.array_split(images, -(-len(images) // _CHUNK))
+        features = torch.cat([self._model.backbone_features(_inputs(piece)) for piece in pieces])
+        self._model.train(training)
+        return features
+
+    def _embed(self, model: Encoder, images: NDArray[np.uint8], deep: Tensor) -> Tensor:
+        if isinstance(model, DeepRankingNetwork):
+            return model.head(model.join_paths(_inputs(images), deep))
+        assert isinstance(model, ImageEncoder)
+        return model.head(nn.functional.normalize(deep, dim=1))
+
+
+def _inputs(images: NDArray[np.uint8]) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(images)).movedim(-1, 1).float() / 255
+
+
+RANKING_ROWS: tuple[ImageRow, ...] = tuple(
+    ImageRow(name, partial(RankingRow, kind=kind), group="learned", settings=(_STEPS, _TRIPLETS, _RATE))
+    for name, kind in (("single-scale ranking", "image"), ("deep ranking", "deep_ranking"))
+)
+"""MobileNetV2 with a linear layer, and with the two paths of low resolution beside it, trained on online triplets."""

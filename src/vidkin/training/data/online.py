@@ -1,0 +1,168 @@
+"""Triplets of deep ranking as a stream: drawn online from small buffers by labels, a matrix, or a classical feature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vidkin._base.checks import check_at_least, check_share
+from vidkin.errors import InvalidArgumentError
+from vidkin.features.images import open_feature
+from vidkin.features.whitening import read_safetensors
+from vidkin.metric.sampling import OnlineTripletSampler
+
+__all__ = ["LABELS", "OnlineSettings", "online_triplets", "read_relevance", "relevance_by_feature"]
+
+LABELS = "labels"
+"""Relevance by labels: the number of levels that two items share."""
+
+_FEATURE = "classical:"
+_TENSOR = "relevance"
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineSettings:
+    """How :class:`vidkin.metric.sampling.OnlineTripletSampler` draws.
+
+    Attributes:
+        buffer: Items kept a category.
+        margin: T_r, by how much the positive must be more relevant than the negative.
+        in_class: Share of the tries for a negative of the query's own category, in [0, 1].
+
+    Raises:
+        InvalidArgumentError: A value is out of range.
+    """
+
+    buffer: int = 64
+    margin: float = 0.1
+    in_class: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_at_least(2, buffer=self.buffer)
+        check_at_least(0, margin=self.margin)
+        check_share(in_class=self.in_class)
+
+
+def online_triplets(
+    labels: Tensor,
+    relevance: Tensor | None,
+    *,
+    steps: int,
+    triplets: int,
+    settings: OnlineSettings,
+    seed: int = 0,
+) -> Iterator[Tensor]:
+    """Rows [3 * triplets] int64 of each step, member by member: queries, positives, negatives.
+
+    The stream passes over all items in a random order, again and again; a step adds as many as it has members.
+
+    Args:
+        labels: [N, 2] int64 (category, subcategory); buffers are those of categories.
+        relevance: [N, N] floating point of 0 or more; None: the number of levels that two items share.
+        steps: Steps of the run.
+        triplets: Of a step.
+        settings: Of the sampler.
+        seed: Of the order and the draws.
+
+    Raises:
+        InvalidArgumentError: No triplet can be drawn.
+    """
+    given = labels if relevance is None else relevance
+    sampler = OnlineTripletSampler(
+        labels[:, 0],
+        given,
+        buffer_size=settings.buffer,
+        threshold=settings.margin,
+        in_class=settings.in_class,
+        scale=_scale(labels, relevance),
+        seed=seed,
+    )
+    generator = torch.Generator().manual_seed(seed)
+    waiting: list[int] = []
+    for _ in range(steps):
+        for _ in range(3 * triplets):
+            waiting = waiting or torch.randperm(len(labels), generator=generator).tolist()
+            sampler.add(waiting.pop())
+        drawn: list[tuple[int, int, int]] = []
+        while len(drawn) < triplets:
+            triplet = sampler.sample()
+            if triplet is None:
+                raise InvalidArgumentError(
+                    f"no triplet of the {len(labels)} training items was accepted; lower the margin of the relevance "
+                    f"(schedule.relevance_margin, {settings.margin}), or use two categories or more"
+                )
+            drawn.append(triplet)
+        yield torch.tensor(drawn).T.flatten()
+
+
+def read_relevance(name: str, images: Tensor | None, categories: Tensor) -> Tensor | None:
+    """The relevance of a recipe: None for labels, or a matrix [N, N].
+
+    Args:
+        name: ``labels``, ``classical:<feature>``, or a safetensors file with ``relevance`` [N, N], 0 or more.
+        images: [N, S, S, 3] uint8, for a feature.
+        categories: [N] int64.
+
+    Raises:
+        UnknownExtractorError: There is no such feature.
+        InvalidArgumentError: The file does not fit the items, or a feature is asked for and there are no images.
+    """
+    if name == LABELS:
+        return None
+    if name.startswith(_FEATURE):
+        if images is None or images.ndim != 4:
+            raise InvalidArgumentError(
+                f"data.relevance {name!r} needs images that are kept in memory; use image data, a model that trains on "
+                "images, and a larger data.memory"
+            )
+        return relevance_by_feature(name, images.numpy(), categories)
+    tensors, _ = read_safetensors(Path(name).expanduser(), purpose=_TENSOR)
+    matrix = tensors.get(_TENSOR)
+    size = len(categories)
+    if matrix is None or tuple(matrix.shape) != (size, size) or bool((matrix < 0).any()):
+        found = "nothing of that name" if matrix is None else str(list(matrix.shape))
+        raise InvalidArgumentError(
+            f"{name}: relevance must be [{size}, {size}] numbers of at least 0, one row for each training item, got "
+            f"{found}"
+        )
+    return matrix.float()
+
+
+def relevance_by_feature(name: str, images: NDArray[np.uint8], categories: Tensor) -> Tensor:
+    """[N, N] in [0, 1]: 1 - distance by a classical feature, scaled by the range inside categories; 0 across them.
+
+    Args:
+        name: ``classical:<feature>``.
+        images: [N, S, S, 3] uint8.
+        categories: [N] int64.
+    """
+    feature = open_feature(name.removeprefix(_FEATURE))
+    descriptors = feature.describe(list(images))
+    distances = feature.distances(descriptors, descriptors)
+    same = categories[:, None] == categories[None]
+    same.fill_diagonal_(False)
+    if not bool(same.any()):
+        return torch.zeros_like(distances)
+    low, high = distances[same].min(), distances[same].max()
+    scaled = 1 - (distances - low) / (high - low).clamp_min(1e-12)
+    relevance: Tensor = torch.where(same, scaled.clamp(0, 1), torch.zeros_like(scaled))
+    return relevance
+
+
+def _scale(labels: Tensor, relevance: Tensor | None) -> float:
+    """The largest factor that keeps acceptance ratios at 1 or less: least total relevance / largest relevance."""
+    if relevance is None:
+        _, place, sizes = torch.unique(labels[:, 0], return_inverse=True, return_counts=True)
+        return max(1.0, int((sizes[place] - 1).clamp_min(1).min()) / labels.shape[1])
+    same = labels[:, None, 0] == labels[None, :, 0]
+    same.fill_diagonal_(False)
+    inside = torch.where(same, relevance, torch.zeros_like(relevance))
+    totals = inside.sum(dim=1)
+    able = totals[totals > 0]
+    return max(1.0, float(able.min() / inside.max())) if len(able) else 1.0
