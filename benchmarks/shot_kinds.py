@@ -36,6 +36,7 @@ USUAL = dict.fromkeys(("walkers", "hand-held", "compression", "fast"), 0.08)
 SCENES = ("fast", "walkers", "hand-held", "whip pan")
 SHORT = "near the ends"
 FILM = "as films have them"
+JUMPS = "jumps before a fixed camera"
 ROWS = {
     **{
         kind: FilmRecipe(joins={kind: 1}, disturbances=USUAL, near_ends=0, close=0, shortest=10)
@@ -54,6 +55,7 @@ ROWS = {
         for kind in GRADUAL_JOINS
     },
     **{f"no cut: {kind}": FilmRecipe(joins={}, disturbances={kind: 1}) for kind in (*SCENES, *DISTURBANCES)},
+    JUMPS: FilmRecipe(joins={"same": 1}, disturbances={}, near_ends=0, close=0, shortest=10, people=1),
 }
 
 

@@ -86,6 +86,13 @@ def test_blocks_change_nothing() -> None:
     assert cuts_of(film) == cuts_of(film, block=37) == [(70, "hard"), (180, "hard")]
 
 
+def test_the_curve_has_another_name_than_the_columns_beside_it() -> None:
+    """`vidkin shots --stats` writes it beside the columns frame, time, cut and transition."""
+    detector = CutDetector()
+    detector.push_planes(planes(3))
+    assert detector.finish().curve.name == "change"
+
+
 def test_plain_color_that_fades_is_no_transition() -> None:
     course = 126 + 110 * np.cos(np.arange(250) * 2 * np.pi / 84)
     luma = np.broadcast_to(course.astype(np.uint8)[:, None, None], (250, 128, 128))
@@ -129,12 +136,72 @@ def test_of_two_cuts_side_by_side_the_surer_one_is_kept() -> None:
 
 def test_a_plain_cut_counts_against_its_score() -> None:
     """From one still shot to another that has nothing of it; with a block in five that stays, the score decides."""
-    numbers = {**dict.fromkeys(HARD_NUMBERS, 0.0), "distance": -1.0, "steady": 4.0}
+    numbers = {**dict.fromkeys(HARD_NUMBERS, 0.0), "distance": -1.0, "steady": 4.0, "again": 0.5}
     assert next(iter(numbers)) == "distance"  # a logit of -1: a probability of .27
     proposal = Proposal(10, 10, tuple(numbers.values()), "hard")
     assert [cut.confidence for cut in decide([proposal], [], rules())] == [0.9]
     numbers["stays"] = 0.2
     assert decide([replace(proposal, numbers=tuple(numbers.values()))], [], rules()) == ()
+
+
+def measured(**changes: float) -> Proposal:
+    """A cut at frame 10 with these numbers, all others 0; ``distance`` is the logit, here -1 unless given."""
+    numbers = {**dict.fromkeys(HARD_NUMBERS, 0.0), "distance": -1.0, **changes}
+    return Proposal(10, 10, tuple(numbers.values()), "hard")
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({}, [0.6]),
+        ({"contrast": 0.5}, []),  # the frames around move nearly as much
+        ({"again": 0.1}, []),  # the picture changes as much again soon after: frames are repeated
+        ({"brightness": 0.2}, []),  # a flash
+        ({"rectangle": 0.6, "alive": 0.4}, []),  # a graphic over what moves
+        ({"alive": 0.0, "stays": 0.9}, []),  # hardly anything changes, where nothing moves
+        ({"alive": 0.0}, [0.6]),
+    ],
+)
+def test_a_jump_in_a_scene_that_stays_is_a_cut(changes: dict[str, float], found: list[float]) -> None:
+    numbers = {"contrast": 1.0, "again": 0.5, "stays": 0.7, "alive": 0.4, **changes}
+    assert [cut.confidence for cut in decide([measured(**numbers)], [], rules())] == found
+    # Whoever asks for surer cuts does not get it.
+    assert decide([measured(**numbers)], [], rules(hard_threshold=0.7)) == ()
+
+
+def test_frames_that_are_repeated_are_no_plain_cuts() -> None:
+    numbers = {"distance": -1.0, "steady": 4.0}
+    assert len(decide([measured(**numbers, again=0.5)], [], rules())) == 1
+    assert decide([measured(**numbers, again=0.0)], [], rules()) == ()
+
+
+def test_a_graphic_that_pops_up_is_no_cut_whatever_the_score() -> None:
+    """A rectangle that nothing moves in changes; with half of the picture, or with what moves, the score decides."""
+    numbers = {"distance": 3.0, "stays": 0.8, "rectangle": 0.9}
+    assert decide([measured(**numbers)], [], rules()) == ()
+    for other in ({"stays": 0.5}, {"alive": 0.5}, {"rectangle": 0.3}, {"stays": 1.0}):
+        assert len(decide([measured(**{**numbers, **other})], [], rules())) == 1
+
+
+@pytest.mark.parametrize(
+    ("logit", "changes", "found"),
+    [
+        (0.0, {}, [0.9]),
+        (-2.0, {}, []),  # quite unlikely, whatever it looks like
+        (0.0, {"differ": 0.4}, []),  # somebody walks through: most of the picture is as before
+        (0.0, {"divided": 0.2}, []),
+        (0.0, {"swept": 0.1}, []),
+    ],
+)
+def test_what_shows_one_shot_beside_the_other_is_a_wipe(
+    logit: float, changes: dict[str, float], found: list[float]
+) -> None:
+    look = {"differ": 0.9, "divided": 0.6, "swept": 0.5, **changes}
+    numbers = {**GRADUAL, "ends": logit, "picture": 3.0, **look}
+    proposal = Proposal(5, 15, tuple(numbers.values()), "wipe")
+    cuts = decide([], [proposal], rules(gradual_threshold=0.8))
+    assert [cut.confidence for cut in cuts] == found
+    assert decide([], [replace(proposal, kind="dissolve")], rules(gradual_threshold=0.8)) == ()
 
 
 def test_hard_cuts_and_transitions_settle_who_is_right() -> None:

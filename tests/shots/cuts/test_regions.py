@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vidkin.shots.cuts.regions import compare_regions
+from vidkin.shots.cuts.regions import changed_blocks, compare_regions, measure_rectangle
 
 
 @pytest.fixture(scope="module")
@@ -33,3 +33,21 @@ def test_nothing_of_another_picture_stays(picture: np.ndarray) -> None:  # type:
 
 def test_brightness_of_all_is_no_change(picture: np.ndarray) -> None:  # type: ignore[type-arg]
     assert compare_regions(picture, picture + np.uint8(60)) == (1.0, 0.0)
+
+
+def test_blocks_that_differ_are_told(picture: np.ndarray) -> None:  # type: ignore[type-arg]
+    after = picture.copy()
+    after[32:64, 16:64] = 235
+    changed = changed_blocks(picture, after)
+    assert np.argwhere(changed).tolist() == [[2, 1], [2, 2], [2, 3], [3, 1], [3, 2], [3, 3]]
+
+
+def test_a_graphic_is_a_rectangle_and_a_thing_that_moves_is_none() -> None:
+    picture = np.full((128, 128), 60, np.uint8)
+    graphic, moved = picture.copy(), picture.copy()
+    graphic[32:64, 16:64] = 235
+    for place in range(60):  # along the diagonal
+        moved[place : place + 12, place : place + 12] = 235
+    assert measure_rectangle(picture, graphic) == 1.0
+    assert measure_rectangle(picture, moved) < 0.4
+    assert measure_rectangle(picture, picture) == 0.0

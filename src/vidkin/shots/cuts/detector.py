@@ -75,7 +75,7 @@ class CutDetector:
         """The cuts of all frames pushed."""
         curve = self._proposals.finish()
         cuts = decide(self._proposals.hard, self._proposals.gradual, self._rules)
-        return DetectedCuts(cuts, Curve(np.array(self._times), curve, "transition"))
+        return DetectedCuts(cuts, Curve(np.array(self._times), curve, "change"))
 
 
 @lru_cache(maxsize=1)

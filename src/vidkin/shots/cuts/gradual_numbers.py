@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.shots.cuts.frame_vectors import FrameVectors
 from vidkin.shots.cuts.hard_numbers import logit
-from vidkin.shots.cuts.regions import compare_regions
+from vidkin.shots.cuts.regions import changed_blocks, compare_regions
 
-__all__ = ["GRADUAL_NUMBERS", "measure_transition"]
+__all__ = ["GRADUAL_NUMBERS", "measure_transition", "measure_wipe"]
 
 GRADUAL_NUMBERS = (
     "ends",
@@ -33,6 +34,9 @@ GRADUAL_NUMBERS = (
     "stayed",
     "filled",
     "ramp",
+    "differ",
+    "divided",
+    "swept",
 )
 """Names of the numbers of `measure_transition`."""
 
@@ -74,6 +78,7 @@ def measure_transition(
         for start in (one - _FOLLOWED, other)
     )
     kinds = own[:, 2:].mean(0)
+    wiped = measure_wipe([vectors.luma(mark) for mark in marks])
     numbers = (
         np.log(ends + 1e-3),
         np.log(before + 1e-3),
@@ -94,5 +99,29 @@ def measure_transition(
         stayed,
         filled,
         (way[-1] - way[0]) / (_MARKS - 1),
+        *wiped,
     )
     return tuple(float(number) for number in numbers)
+
+
+def measure_wipe(frames: Sequence[NDArray[np.uint8]]) -> tuple[float, float, float]:
+    """How far frames on the way are divided into blocks of either shot, as in a wipe, each in 0..1.
+
+    Args:
+        frames: Luma [128, 128] of the shot before, of the first frame of the way, of frames in it, of its last frame,
+            and of the shot after.
+
+    Returns:
+        The share of the blocks that differ between the shots; of these the share that is, in frames on the way, as in
+        one of the shots and not as in both; and how many more are as in the shot after in the last frame on the way
+        than in the first.
+    """
+    before, after = frames[0], frames[-1]
+    differ = changed_blocks(before, after)
+    if not differ.any():
+        return 0.0, 0.0, 0.0
+    old, new = (
+        np.array([~changed_blocks(shot, frame)[differ] for frame in frames[2:-2]]) for shot in (before, after)
+    )
+    over = (new & ~old).mean(1)
+    return float(differ.mean()), float((new ^ old).mean()), float(max(0.0, over[-1] - over[0]))

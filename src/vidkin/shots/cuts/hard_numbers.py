@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from vidkin.shots.band.features import BAND_LAGS
 from vidkin.shots.cuts.frame_vectors import FrameVectors
-from vidkin.shots.cuts.regions import compare_regions
+from vidkin.shots.cuts.regions import changed_blocks, compare_regions, measure_rectangle
 
 __all__ = ["AROUND", "HARD_NUMBERS", "SIDE", "logit", "measure_cut", "usual_distance"]
 
@@ -31,6 +31,9 @@ HARD_NUMBERS = (
     "picture",
     "before",
     "after",
+    "again",
+    "alive",
+    "rectangle",
 )
 """Names of the numbers of `measure_cut`."""
 
@@ -40,6 +43,8 @@ SIDE = 3
 AROUND = 8
 """Frames to either side whose rows and answers count."""
 
+# Frames over which it counts whether what changes at a cut also moves before and after it.
+_MOVING = 6
 # Columns of the band's rows.
 _STRUCTURE, _CONTRAST, _BRIGHTNESS_CHANGE = 0, 4 * len(BAND_LAGS) + 1, 4 * len(BAND_LAGS) + 4
 # Distances below this are as good as none.
@@ -87,7 +92,16 @@ def measure_cut(
         rows[max(1, place - AROUND) : place, _STRUCTURE], rows[place + 1 : place + 1 + AROUND, _STRUCTURE]
     ]
     beyond = np.r_[answers[max(0, frame - 6) : frame - 1, 0], answers[frame + 2 : frame + 7, 0]]
+    # Frames that are repeated, or shake, change as much again soon after.
+    nearby = np.r_[
+        rows[max(1, place - AROUND) : max(1, place - 1), _STRUCTURE],
+        rows[place + 2 : place + 1 + AROUND, _STRUCTURE],
+    ]
     stays, filled = compare_regions(vectors.luma(frame - 1), vectors.luma(frame))
+    changed = changed_blocks(vectors.luma(frame - 1), vectors.luma(frame))
+    moving = changed_blocks(
+        vectors.luma(max(0, frame - 1 - _MOVING)), vectors.luma(frame - 1)
+    ) | changed_blocks(vectors.luma(frame), vectors.luma(frame + _MOVING))
     stayed = min(
         compare_regions(vectors.luma(one - 1), vectors.luma(one))[0] if 1 <= one < count else 1.0
         for one in (frame - 1, frame + 1)
@@ -112,6 +126,9 @@ def measure_cut(
         np.log(rows[place - 1 : place + 1, _CONTRAST].min() * 128 + 1.0),
         np.log(beside[0] + 1e-3),
         np.log(beside[1] + 1e-3),
+        np.log((rows[place, _STRUCTURE] + 0.02) / (nearby.max(initial=0.0) + 0.02)),
+        (moving & changed).sum() / (changed.sum() + 1),
+        measure_rectangle(vectors.luma(frame - 1), vectors.luma(frame)),
     )
     return tuple(float(number) for number in numbers)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RegionChange", "compare_regions"]
+__all__ = ["RegionChange", "changed_blocks", "compare_regions", "measure_rectangle"]
 
 # Blocks across and down, and pixels of a block's side, of luma that is averaged to 64 x 64.
 _BLOCKS, _SIDE = 8, 8
 # Deviation of luma that is noise, and the change of a block's mean, against that of all, that is none.
 _NOISE, _SAME = 4.0, 8.0
 _LIKE = 0.6
+# Rows and columns with this share of the most pixels that differ in any belong to a rectangle.
+_SIDES = 0.5
 
 RegionChange = tuple[float, float]
 """Share of the blocks that stay, and how well the others fill the rectangle around them; both in 0..1."""
@@ -19,6 +21,16 @@ RegionChange = tuple[float, float]
 
 def compare_regions(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> RegionChange:
     """Compare two frames, luma [128, 128], block by block; changes of the brightness of all count as none."""
+    changed = changed_blocks(one, other)
+    rows, columns = np.flatnonzero(changed.any(1)), np.flatnonzero(changed.any(0))
+    if not len(rows):
+        return 1.0, 0.0
+    area = (rows[-1] - rows[0] + 1) * (columns[-1] - columns[0] + 1)
+    return float(1 - changed.mean()), float(changed.sum() / area)
+
+
+def changed_blocks(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Which blocks [8, 8] of two frames, luma [128, 128], differ."""
     first, second = _blocks(one), _blocks(other)
     means = second.mean(1) - first.mean(1)
     first -= first.mean(1, keepdims=True)
@@ -26,12 +38,23 @@ def compare_regions(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> RegionC
     noise = _NOISE**2
     like = (2 * (first * second).mean(1) + noise) / ((first**2).mean(1) + (second**2).mean(1) + noise)
     stays = (like > _LIKE) & (np.abs(means - np.median(means)) < _SAME)
-    changed = ~stays.reshape(_BLOCKS, _BLOCKS)
-    rows, columns = np.flatnonzero(changed.any(1)), np.flatnonzero(changed.any(0))
-    if not len(rows):
-        return 1.0, 0.0
-    area = (rows[-1] - rows[0] + 1) * (columns[-1] - columns[0] + 1)
-    return float(stays.mean()), float(changed.sum() / area)
+    changed: NDArray[np.bool_] = ~stays.reshape(_BLOCKS, _BLOCKS)
+    return changed
+
+
+def measure_rectangle(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
+    """How much the pixels that differ, of luma [128, 128], fill one upright rectangle and nothing else, in -1..1.
+
+    A graphic that pops up is such a rectangle with straight sides; a person who moved on is not.
+    """
+    step = other[::2, ::2].astype(np.int16) - one[::2, ::2]
+    changed = np.abs(step - int(np.median(step))) > _SAME
+    down, across = changed.sum(1), changed.sum(0)
+    rows, columns = down > _SIDES * down.max(), across > _SIDES * across.max()
+    if not rows.any():
+        return 0.0
+    inside = rows[:, None] & columns[None]
+    return float(changed[inside].mean() - (changed & ~inside).sum() / inside.sum())
 
 
 def _blocks(luma: NDArray[np.uint8]) -> NDArray[np.float32]:

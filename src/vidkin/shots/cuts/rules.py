@@ -26,6 +26,16 @@ _SURE = 0.9
 # A plain cut: logarithm of how many times further it goes than the shots themselves; share of the blocks that stay; the
 # distance of the vectors.
 _STILL, _NOTHING_STAYS, _ANOTHER = 3.5, 0.1, 0.1
+# It also changes more than anything soon before and after: frames that are repeated change as much again.
+_ONCE = 0.1
+# A jump in a scene that stays: logarithms of how many times further it goes than the frames around and changes more
+# than anything soon before and after; change of brightness. What changes has moved before or moves after, or is much.
+_JUMPS, _ALONE, _AS_BRIGHT, _LIKELY = 0.9, 0.3, 0.1, 0.6
+_MOVED, _MUCH_STAYS = 0.05, 0.8
+# A graphic: how well what changes fills a rectangle, that nothing moves in, while the rest stays.
+_RECTANGLE, _FULL_RECTANGLE, _IDLE, _REST_STAYS = 0.35, 0.5, 0.1, 0.7
+# A wipe, if it is not quite unlikely: the shots differ, frames on the way are divided between them, and go over.
+_POSSIBLE_WIPE, _SHOTS_DIFFER, _DIVIDED, _GOES_OVER = 0.3, 0.6, 0.35, 0.25
 # A cut no further than so many frames from the ends of a transition does not stand in its place.
 _EDGE = 2
 _PICTURE = GRADUAL_NUMBERS.index("picture")
@@ -70,10 +80,7 @@ def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRule
         rules: What decides.
     """
     # Frames above the threshold that no surer one stands beside.
-    probabilities = {
-        proposal.first: max(rules.hard.probability(proposal.numbers), _SURE if _is_plain(proposal) else 0.0)
-        for proposal in hard
-    }
+    probabilities = {proposal.first: _judge_hard(proposal, rules) for proposal in hard}
     peaks: dict[int, float] = {}
     for candidate in sorted(probabilities, key=lambda candidate: -probabilities[candidate]):
         near = any(abs(candidate - other) <= _NEIGHBORS for other in peaks)
@@ -83,7 +90,7 @@ def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRule
     cuts: dict[int, DetectedCut] = {}
     for proposal in gradual:
         first, last = proposal.first, proposal.last
-        probability = rules.gradual.probability(proposal.numbers)
+        probability = _judge_gradual(proposal, rules)
         picture = float(np.exp(proposal.numbers[_PICTURE])) - 1
         # Without a picture on either side, and none between, a change of brightness is no transition between shots.
         if probability < rules.gradual_threshold or last < 1 or picture < LEAST_PICTURE:
@@ -103,11 +110,43 @@ def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRule
     return tuple(cuts[frame] for frame in sorted(cuts))
 
 
-def _is_plain(proposal: Proposal) -> bool:
-    """Both shots stand as good as still, and one has nothing of the other: a cut, whatever else speaks against it."""
+def _judge_hard(proposal: Proposal, rules: CutRules) -> float:
+    """The probability of a hard cut: that of the score, but where the case is clear."""
+    probability = rules.hard.probability(proposal.numbers)
     numbers = dict(zip(HARD_NUMBERS, proposal.numbers, strict=True))
-    return (
+    changes, rectangle = 1 - numbers["stays"], numbers["rectangle"]
+    if 0 < changes < 1 - _REST_STAYS and numbers["alive"] < _IDLE and rectangle > _FULL_RECTANGLE:
+        return min(probability, rules.hard_threshold / 2)
+    # Both shots stand as good as still, and one has nothing of the other.
+    if (
         numbers["steady"] >= _STILL
         and numbers["stays"] <= _NOTHING_STAYS
         and numbers["distance"] >= np.log(_ANOTHER)
-    )
+        and numbers["again"] > _ONCE
+    ):
+        return max(probability, _SURE)
+    # The room, the camera and most of the people are the same, a moment later.
+    if (
+        numbers["contrast"] >= _JUMPS
+        and numbers["again"] >= _ALONE
+        and numbers["brightness"] < _AS_BRIGHT
+        and rectangle < _RECTANGLE
+        and (numbers["alive"] > _MOVED or numbers["stays"] < _MUCH_STAYS)
+    ):
+        return max(probability, _LIKELY)
+    return probability
+
+
+def _judge_gradual(proposal: Proposal, rules: CutRules) -> float:
+    """The probability of a transition: that of the score, but for wipes that show the one shot beside the other."""
+    probability = rules.gradual.probability(proposal.numbers)
+    numbers = dict(zip(GRADUAL_NUMBERS, proposal.numbers, strict=True))
+    if (
+        proposal.kind == "wipe"
+        and probability >= _POSSIBLE_WIPE
+        and numbers["differ"] >= _SHOTS_DIFFER
+        and numbers["divided"] >= _DIVIDED
+        and numbers["swept"] >= _GOES_OVER
+    ):
+        return max(probability, _SURE)
+    return probability

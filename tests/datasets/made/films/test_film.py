@@ -111,6 +111,19 @@ def test_a_sprite_seen_twice_in_a_mirrored_background_leaves_free_what_lies_betw
     assert seen[0].tolist() == [200, 200, 100, 100, 100, 100, 200, 200]
 
 
+def test_people_move_before_a_wall_that_stays(footage: Footage) -> None:
+    """Between jump cuts and over them most of the picture is the same, and some of it moves."""
+    recipe = FilmRecipe(joins={"same": 1}, disturbances={}, near_ends=0, close=0, shortest=15, people=1)
+    still, moving = [], []
+    for seed in range(6):
+        pictures = compose_film(footage, 60, seed=seed, recipe=recipe).pictures[:, 0].astype(int)
+        changed = np.abs(np.diff(pictures, axis=0)) > 12  # more than the noise
+        still.append(float((~changed).mean()))
+        moving.append(bool(changed.mean((1, 2)).max() > 0.01))
+    assert np.median(still) > 0.8
+    assert all(moving)
+
+
 def test_a_film_without_joins_is_one_shot(footage: Footage) -> None:
     assert compose_film(footage, 40, seed=0, recipe=FilmRecipe(joins={})).joins == ()
 

@@ -81,6 +81,7 @@ class FilmRecipe:
         shortest: Frames of the shortest shots.
         near_ends: How likely the first and the last cut lie two to five frames from the ends.
         close: How likely a shot has only three frames.
+        people: How likely a new scene is one of people before a fixed camera.
     """
 
     joins: Mapping[str, float] = field(
@@ -100,6 +101,7 @@ class FilmRecipe:
     shortest: int = 8
     near_ends: float = 0.3
     close: float = 0.06
+    people: float = 0.0
 
     def __post_init__(self) -> None:
         for given, known in (
@@ -213,6 +215,8 @@ class _FilmComposer:
         for name in SCENE_DISTURBANCES:
             if random.random() < chances.get(name, 0):
                 kind = name
+        if self._recipe.people and random.random() < self._recipe.people:
+            kind = "people"
         scene = self._maker.scene(kind)
         start = 0.0 if kind == "whip pan" else float(random.uniform(0, 200))
         framing = self._maker.framing(

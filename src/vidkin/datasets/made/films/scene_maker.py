@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin.datasets.made.films.people import draw_person
 from vidkin.datasets.made.films.scenes import ClipScene, Course, Framing, Scene, Sprite, StageScene
 from vidkin.datasets.made.footage import Footage
 
 __all__ = ["SCENE_KINDS", "SceneMaker"]
 
-SCENE_KINDS = ("any", "fast", "walkers", "hand-held", "whip pan", "turntable")
+SCENE_KINDS = ("any", "fast", "walkers", "hand-held", "whip pan", "turntable", "people")
 """Kinds of scenes that can be asked for; ``any`` draws among all sorts."""
 
 _TURNTABLES = ("axis",)
@@ -34,6 +35,8 @@ class SceneMaker:
         """A scene of the kind, or of any kind where the footage has none of it."""
         random = self._random
         stage = bool(self._footage.photographs)
+        if kind == "people" and stage:
+            return draw_person(self._footage.photographs, (self._footage.height, self._footage.width), random)
         if kind == "turntable" and self._tables:
             return ClipScene(self._tables[random.integers(len(self._tables))])
         if self._clips and (not stage or (kind in ("any", "fast", "hand-held") and random.random() < 0.4)):
