@@ -93,15 +93,13 @@ def measure_cut(
     ]
     beyond = np.r_[answers[max(0, frame - 6) : frame - 1, 0], answers[frame + 2 : frame + 7, 0]]
     # Frames that are repeated, or shake, change as much again soon after.
-    nearby = np.r_[
-        rows[max(1, place - AROUND) : max(1, place - 1), _STRUCTURE],
-        rows[place + 2 : place + 1 + AROUND, _STRUCTURE],
-    ]
-    stays, filled = compare_regions(vectors.luma(frame - 1), vectors.luma(frame))
-    changed = changed_blocks(vectors.luma(frame - 1), vectors.luma(frame))
-    moving = changed_blocks(
-        vectors.luma(max(0, frame - 1 - _MOVING)), vectors.luma(frame - 1)
-    ) | changed_blocks(vectors.luma(frame), vectors.luma(frame + _MOVING))
+    apart = [range(max(1, place - AROUND), max(1, place - 1)), range(place + 2, place + 1 + AROUND)]
+    nearby = np.concatenate([rows[part.start : part.stop, _STRUCTURE] for part in apart])
+    old, new = vectors.luma(frame - 1), vectors.luma(frame)
+    stays, filled = compare_regions(old, new)
+    changed = changed_blocks(old, new)
+    moving = changed_blocks(vectors.luma(max(0, frame - 1 - _MOVING)), old)
+    moving = moving | changed_blocks(new, vectors.luma(frame + _MOVING))
     stayed = min(
         compare_regions(vectors.luma(one - 1), vectors.luma(one))[0] if 1 <= one < count else 1.0
         for one in (frame - 1, frame + 1)
@@ -128,7 +126,7 @@ def measure_cut(
         np.log(beside[1] + 1e-3),
         np.log((rows[place, _STRUCTURE] + 0.02) / (nearby.max(initial=0.0) + 0.02)),
         (moving & changed).sum() / (changed.sum() + 1),
-        measure_rectangle(vectors.luma(frame - 1), vectors.luma(frame)),
+        measure_rectangle(old, new),
     )
     return tuple(float(number) for number in numbers)
 

@@ -75,17 +75,12 @@ def _part(
     y = (np.arange(rows) + 0.5) / rows * 2 - 1
     x = (np.arange(columns) + 0.5) / columns * 2 - 1
     mask: NDArray[np.bool_] = np.abs(y[:, None]) ** 3 + np.abs(x[None]) ** 3 <= 1
-    return Sprite(image, mask, *(_around(move, at) for move, at in zip(moves, place, strict=True)))
-
-
-def _around(move: Course, place: float) -> Course:
-    """The course about a place: a wave without end adds it."""
-    return replace(
-        move,
-        reach=(*move.reach, place),
-        period=(*move.period, 1e9),
-        phase=(*move.phase, np.pi / 2),
-    )
+    # A wave without end adds the place that a course goes about.
+    courses = [
+        replace(move, reach=(*move.reach, at), period=(*move.period, 1e9), phase=(*move.phase, np.pi / 2))
+        for move, at in zip(moves, place, strict=True)
+    ]
+    return Sprite(image, mask, *courses)
 
 
 def _soften(image: Photograph, random: np.random.Generator, *, coarse: bool = False) -> Photograph:
