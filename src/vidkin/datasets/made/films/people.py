@@ -93,4 +93,5 @@ def _soften(image: Photograph, random: np.random.Generator, *, coarse: bool = Fa
         )
     mean = values.mean((1, 2), keepdims=True)
     share = np.float32(random.uniform(0.15, 1.0))
-    return (mean + (values - mean) * share).clip(0, 255).astype(np.uint8)
+    soft: Photograph = (mean + (values - mean) * share).clip(0, 255).astype(np.uint8)
+    return soft
