@@ -9,7 +9,14 @@ import pytest
 
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index import MemoryStore, VideoRecord
-from vidkin.index.decisions import Decision, Decisions, decide_pair, forget_pair, list_decisions
+from vidkin.index.decisions import (
+    Decision,
+    Decisions,
+    decide_pair,
+    forget_pair,
+    list_decisions,
+    prefer_copy,
+)
 from vidkin.index.records import Entry
 
 
@@ -85,3 +92,19 @@ def test_only_one_known_file_on_each_side_is_accepted(store: MemoryStore, tmp_pa
         decide_pair(tmp_path, store, "/films/unknown.mp4", "/films/a.mp4", "match", wait=0)
     with pytest.raises(NotIndexedError, match=r"/films/c\.mp4"):
         decide_pair(tmp_path, store, "/films/c.mp4", "/films/a.mp4", "match", wait=0)
+
+
+def test_a_preferred_copy_is_remembered_instead_of_the_others(store: MemoryStore, tmp_path: Path) -> None:
+    prefer_copy(tmp_path, store, "/films/b.mp4", ["/films/a.mp4"], wait=0)
+    prefer_copy(tmp_path, store, "/films/a twin.mp4", ["/films/b.mp4"], wait=0)
+    decisions = Decisions.open(tmp_path)
+    assert decisions.preferred == {"11": "/films/a twin.mp4"}
+    # Both twins have the preferred content, one is the preferred file.
+    twin, other = (store.find(f"/films/{name}.mp4") for name in ("a twin", "a"))
+    assert twin is not None
+    assert other is not None
+    assert (decisions.prefers(twin), decisions.names(twin)) == (True, True)
+    assert (decisions.prefers(other), decisions.names(other)) == (True, False)
+    with pytest.raises(NotIndexedError):
+        prefer_copy(tmp_path, store, "/films/nothing.mp4", [], wait=0)
+    assert Decisions.open(tmp_path) == decisions

@@ -10,7 +10,7 @@ from types import TracebackType
 
 from vidkin.errors import CollectionError
 from vidkin.features import FrameExtractor
-from vidkin.index.decisions import Decision, decide_pair, forget_pair, list_decisions
+from vidkin.index.decisions import Decision, decide_pair, forget_pair, list_decisions, prefer_copy
 from vidkin.index.duplicates.groups import DuplicateGroup
 from vidkin.index.info import IndexInfo, collect_info
 from vidkin.index.ingest.files.scan import scan
@@ -30,6 +30,7 @@ from vidkin.index.search.stage_recall import RecallReport
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.lookup import has_record
+from vidkin.similarity import Scorer
 
 __all__ = ["Index"]
 
@@ -122,6 +123,11 @@ class Index:
     def extractor(self) -> FrameExtractor:
         """What makes the features; opened on first use, as reading lists needs none."""
         return self._searcher.extractor
+
+    @property
+    def scorer(self) -> Scorer:
+        """What turns two videos into a score."""
+        return self._searcher.scorer
 
     def add(
         self,
@@ -340,6 +346,11 @@ class Index:
         """Undo :meth:`confirm` or :meth:`reject` of two videos."""
         self._check_writable()
         forget_pair(self.path, self.store, first, second, wait=wait)
+
+    def prefer(self, path: PathLike, *, instead_of: Iterable[PathLike] = (), wait: float = 5.0) -> None:
+        """Remember that a video is the one to keep of its copies, whatever the rule, and these others are not."""
+        self._check_writable()
+        prefer_copy(self.path, self.store, path, instead_of, wait=wait)
 
     def decisions(self) -> list[Decision]:
         """What was confirmed and rejected, with the files."""

@@ -1,9 +1,10 @@
-"""Verdicts of people on pairs of videos, remembered across runs and renames."""
+"""Verdicts of people on pairs of videos, and the copies they prefer, remembered across runs and renames."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
@@ -11,11 +12,20 @@ from typing import Literal, get_args
 from vidkin._base.plain_values import Result
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index.lock import writer_lock
+from vidkin.index.records import VideoRecord
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.lookup import find_records
 
-__all__ = ["Decision", "Decisions", "Verdict", "decide_pair", "forget_pair", "list_decisions"]
+__all__ = [
+    "Decision",
+    "Decisions",
+    "Verdict",
+    "decide_pair",
+    "forget_pair",
+    "list_decisions",
+    "prefer_copy",
+]
 
 Verdict = Literal["match", "not a match"]
 PathLike = str | os.PathLike[str]
@@ -41,11 +51,13 @@ class Decisions:
 
     Attributes:
         verdicts: Pair of content hashes -> verdict.
+        preferred: Content hash -> path of the file that is to be kept of its copies.
     """
 
     FILE = "decisions.json"
 
     verdicts: dict[frozenset[str], Verdict] = field(default_factory=dict)
+    preferred: dict[str, str] = field(default_factory=dict)
 
     def decide(self, first: str, second: str, verdict: Verdict) -> None:
         """Remember a verdict on two content hashes; a later one replaces it.
@@ -72,6 +84,14 @@ class Decisions:
         """The verdict on this pair, if there is one."""
         return self.verdicts.get(frozenset((first, second)))
 
+    def prefers(self, record: VideoRecord) -> bool:
+        """A person wants this content to be kept of its copies; of files with the same bytes any will do."""
+        return record.content_hash in self.preferred
+
+    def names(self, record: VideoRecord) -> bool:
+        """A person wants this very file to be kept."""
+        return self.preferred.get(record.content_hash) == record.path
+
     @classmethod
     def open(cls, folder: Path) -> Decisions:
         """Those of the index in this folder.
@@ -83,8 +103,8 @@ class Decisions:
         if not path.is_file():
             return cls()
         try:
-            decisions = cls()
-            for row in json.loads(path.read_text(encoding="utf-8"))["decisions"]:
+            decisions, table = cls(), json.loads(path.read_text(encoding="utf-8"))
+            for row in table["decisions"]:
                 first, second, verdict = row["first"], row["second"], row["verdict"]
                 if (
                     not isinstance(first, str)
@@ -93,6 +113,11 @@ class Decisions:
                 ):
                     raise ValueError(f"{row} is not a decision")
                 decisions.decide(first, second, verdict)
+            for row in table.get("preferred", ()):
+                content, file = row["content"], row["path"]
+                if not isinstance(content, str) or not isinstance(file, str):
+                    raise ValueError(f"{row} is not a preferred copy")
+                decisions.preferred[content] = file
             return decisions
         except (ValueError, KeyError, TypeError, RecursionError, InvalidArgumentError) as error:
             raise CollectionDamagedError(
@@ -101,11 +126,16 @@ class Decisions:
 
     def save(self, folder: Path) -> None:
         """Write to the folder of the index, whole or not at all."""
-        rows = [
+        rows: list[dict[str, str]] = [
             {"first": min(pair), "second": max(pair), "verdict": verdict}
             for pair, verdict in sorted(self.verdicts.items(), key=lambda item: sorted(item[0]))
         ]
-        write_whole(folder / self.FILE, json.dumps({"decisions": rows}, indent=1).encode())
+        table: dict[str, list[dict[str, str]]] = {"decisions": rows}
+        if self.preferred:
+            table["preferred"] = [
+                {"content": content, "path": path} for content, path in sorted(self.preferred.items())
+            ]
+        write_whole(folder / self.FILE, json.dumps(table, indent=1).encode())
 
 
 def decide_pair(
@@ -141,6 +171,32 @@ def forget_pair(folder: Path, store: VectorStore, first: PathLike, second: PathL
     with writer_lock(folder, wait=wait):
         decisions = Decisions.open(folder)
         decisions.forget(*hashes)
+        decisions.save(folder)
+
+
+def prefer_copy(
+    folder: Path, store: VectorStore, path: PathLike, instead_of: Iterable[PathLike], *, wait: float
+) -> None:
+    """Remember which of several copies is to be kept; of the others none is preferred any more.
+
+    Args:
+        folder: Of the index.
+        store: Knows the videos.
+        path: The file to keep, one of the index.
+        instead_of: Files of the index.
+        wait: Seconds to wait for another writer.
+
+    Raises:
+        NotIndexedError: One of the files is not in the index, or its content is not known.
+        CollectionLockedError: Another process is writing.
+    """
+    others = {_content_hash(store, other) for other in instead_of}
+    content, record = _content_hash(store, path), find_records(store, path)[0]
+    with writer_lock(folder, wait=wait):
+        decisions = Decisions.open(folder)
+        for other in others:
+            decisions.preferred.pop(other, None)
+        decisions.preferred[content] = record.path
         decisions.save(folder)
 
 

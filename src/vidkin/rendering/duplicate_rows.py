@@ -1,13 +1,20 @@
-"""Duplicates in words: what each file of a group is."""
+"""Duplicates in words and as a table: what each file of a group is."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 
+from vidkin._base.controls import replace_controls
 from vidkin.index import DuplicateGroup, DuplicateMember
 from vidkin.rendering.text import clock, printable
 
-__all__ = ["describe_member"]
+__all__ = ["describe_member", "duplicate_cells"]
+
+_HEADINGS = (
+    *("group", "best", "score", "path", "width", "height", "duration", "size"),
+    *("relation", "compared_with", "start", "end", "mirrored", "lacking", "doubt"),
+)
 
 
 def describe_member(member: DuplicateMember, group: DuplicateGroup) -> str:
@@ -34,3 +41,18 @@ def describe_member(member: DuplicateMember, group: DuplicateGroup) -> str:
     if member.doubt:
         parts.append(f"doubtful: {member.doubt}")
     return ", ".join(parts)
+
+
+def duplicate_cells(groups: Sequence[DuplicateGroup]) -> Iterator[tuple[str, ...]]:
+    """A table for CSV and tab-separated files: the headings, then one line a file; paths without control characters."""
+    yield _HEADINGS
+    for place, group in enumerate(groups, start=1):
+        for member in group.members:
+            sizes = (str(member.width), str(member.height), f"{member.duration:.3f}", str(member.size))
+            times = ("" if time is None else f"{time:.3f}" for time in (member.start, member.end))
+            best, mirrored = ("yes" if value else "no" for value in (member.best, member.mirrored))
+            yield (
+                *(str(place), best, f"{member.score:.4f}", replace_controls(member.path)),
+                *(*sizes, member.relation, replace_controls(member.compared_with or ""), *times),
+                *(mirrored, f"{member.lacking:.3f}", member.doubt),
+            )

@@ -5,16 +5,15 @@ from __future__ import annotations
 import csv
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from vidkin._base.controls import replace_controls
 from vidkin.cli.console import is_roomy, meter, note, path_text, say, table
-from vidkin.cli.formats import FormatOption, OutputFormat, choose_format, write_tsv, yes_no
+from vidkin.cli.formats import FormatOption, OutputFormat, choose_format, write_tsv
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption
 from vidkin.cli.paths import (
     STANDARD_OUTPUT,
@@ -32,11 +31,6 @@ if TYPE_CHECKING:
     from vidkin.index import DuplicateGroup, Index
 
 __all__ = ["duplicates", "find_groups", "print_groups"]
-
-_HEADINGS = (
-    *("group", "best", "score", "path", "width", "height", "duration", "size"),
-    *("relation", "compared_with", "start", "end", "mirrored", "lacking", "doubt"),
-)
 
 
 def duplicates(
@@ -123,7 +117,9 @@ def duplicates(
     if form is OutputFormat.JSON:
         print_json({"index": index, "threshold": threshold, "groups": groups, "plan": plan, "html": html})
     elif form is OutputFormat.TSV:
-        for line in _lines(groups):
+        from vidkin.rendering.duplicate_rows import duplicate_cells
+
+        for line in duplicate_cells(groups):
             write_tsv(line)
     if to_output or form in (OutputFormat.JSON, OutputFormat.TSV):
         return
@@ -229,25 +225,13 @@ def _decide(
             )
 
 
-def _lines(groups: Sequence[DuplicateGroup]) -> Iterator[tuple[str, ...]]:
-    """The headings, and the cells of each file."""
-    yield _HEADINGS
-    for place, group in enumerate(groups, start=1):
-        for member in group.members:
-            sizes = (str(member.width), str(member.height), f"{member.duration:.3f}", str(member.size))
-            times = ("" if time is None else f"{time:.3f}" for time in (member.start, member.end))
-            yield (
-                *(str(place), yes_no(member.best), f"{member.score:.4f}", replace_controls(member.path)),
-                *(*sizes, member.relation, replace_controls(member.compared_with or ""), *times),
-                *(yes_no(member.mirrored), f"{member.lacking:.3f}", member.doubt),
-            )
-
-
 def _write_csv(groups: Sequence[DuplicateGroup], path: Path) -> None:
     """Write one line for each file; names that are not valid Unicode keep their bytes, control characters do not."""
+    from vidkin.rendering.duplicate_rows import duplicate_cells
+
     try:
         with open_csv(path) as file:
-            csv.writer(file).writerows(_lines(groups))
+            csv.writer(file).writerows(duplicate_cells(groups))
     except BrokenPipeError:
         raise  # the program that reads has had enough, as `head` has
     except OSError as error:

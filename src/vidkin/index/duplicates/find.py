@@ -133,7 +133,12 @@ def _group(files: Sequence[FileRecord], pairs: _Pairs, rule: str) -> DuplicateGr
     # An excerpt is not the best copy of the whole, however good it looks.
     longest = max(file.record.duration for file in files)
     wholes = [file for file in files if file.record.duration >= WHOLE * longest]
-    best, reason = choose_keeper(wholes, rule, pairs)
+    preferred = [file for file in files if pairs.decisions.prefers(file.record)]
+    if preferred:
+        best = next((file for file in preferred if pairs.decisions.names(file.record)), preferred[0])
+        reason = "your choice"
+    else:
+        best, reason = choose_keeper(wholes, rule, pairs)
     others = [file for file in files if file is not best]
     members = [_member(file, best, files, pairs) for file in others]
     members.sort(key=lambda member: (-member.score, member.path))
