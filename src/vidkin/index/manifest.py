@@ -54,6 +54,7 @@ class Manifest:
         measure: Name of the scorer that the features are made for, see :func:`vidkin.similarity.open_scorer`.
         exclude, follow_links, images: What is taken of folders, see
             :class:`vidkin.index.FolderRules`.
+        reviewed: Scores are those of the measure that ``vidkin train review`` stored in the folder.
         created: ISO 8601 time.
         vidkin_version: Of the program that made it.
         format_version: Of the layout on disk.
@@ -68,6 +69,7 @@ class Manifest:
     exclude: tuple[str, ...] = ()
     follow_links: bool = False
     images: bool = False
+    reviewed: bool = False
     created: str = ""
     vidkin_version: str = ""
     format_version: int = FORMAT_VERSION
@@ -123,7 +125,7 @@ class Manifest:
             isinstance(pattern, str) and pattern.strip("/") for pattern in exclude
         ):
             problem = f"exclude is {exclude!r}"
-        for name in ("follow_links", "images"):
+        for name in ("follow_links", "images", "reviewed"):
             if not isinstance(values.get(name, False), bool):
                 problem = f"{name} is {values[name]!r}"
         if parse_name(str(values.get("measure", "copies"))).path not in available_scorers():

@@ -13,7 +13,7 @@ import typer
 from vidkin._base.toml import parse_toml
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.exit import Status
-from vidkin.cli.options import JsonOption, parse_setting
+from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, parse_setting
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import number
@@ -32,7 +32,8 @@ def train(
     recipe: Annotated[
         str | None,
         typer.Argument(
-            help="A TOML file, or the name of a recipe that comes with vidkin.", metavar="[RECIPE]"
+            help="A TOML file, the name of a recipe that comes with vidkin, or `review` for verdicts on an index.",
+            metavar="[RECIPE]",
         ),
     ] = None,
     output: Annotated[
@@ -73,6 +74,15 @@ def train(
     picture: Annotated[
         bool, typer.Option("--picture/--no-picture", help="Draw sampled quadlets into quadlets.png.")
     ] = True,
+    index: IndexOption = DEFAULT_INDEX,
+    use: Annotated[
+        bool | None,
+        typer.Option(
+            "--use/--no-use",
+            help="With `review`: use what was trained, or go back to what was there before.",
+            show_default=False,
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Train a model from RECIPE, a TOML file with data, model, objective and schedule.
@@ -80,6 +90,11 @@ def train(
     Run the same command again to resume after an interruption; the weights at the end are the same. Without RECIPE
     the recipes that come with vidkin are listed.
     """
+    if recipe == "review":
+        from vidkin.cli.models.train_review import train_on_review
+
+        train_on_review(index, use=use, json=json)
+        return
     with meter("starting"):
         from vidkin.training import available_recipes, show_recipe
 

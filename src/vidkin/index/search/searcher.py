@@ -33,6 +33,7 @@ from vidkin.index.search.stages import find_matches, put_identical_first
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.lookup import find_records
 from vidkin.similarity import LEARNED, Scorer, open_scorer, scorer_of
+from vidkin.similarity.reviewed import MEASURE_FILE, ReviewedScorer, ReviewMeasure
 
 __all__ = ["Searcher"]
 
@@ -90,7 +91,10 @@ class Searcher:
         """What turns two videos into a score."""
         # A learned one is part of the model; any other is known without opening the extractor.
         is_learned = self._manifest.measure == LEARNED
-        return scorer_of(self.extractor) if is_learned else open_scorer(self._manifest.measure)
+        scorer = scorer_of(self.extractor) if is_learned else open_scorer(self._manifest.measure)
+        if not self._manifest.reviewed:
+            return scorer
+        return ReviewedScorer(scorer, ReviewMeasure.read(self._folder / MEASURE_FILE))
 
     def refresh(self) -> bool:
         """See what other processes wrote since; True if there is something new."""

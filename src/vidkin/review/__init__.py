@@ -1,0 +1,26 @@
+"""Room review: verdicts of people as labels, and what is trained on them on top of what an index has."""
+
+from vidkin.review.corrected import forget_corrected, read_corrected, write_corrected
+from vidkin.review.cuts import CutReview, read_detector, train_cuts, use_detector
+from vidkin.review.labels import CutLabel, Labels, PairLabel
+from vidkin.review.measure import MeasureReview, read_runs, train_measure, use_measure
+from vidkin.review.pairs import SuggestedPair, suggest_pairs
+
+__all__ = [
+    "CutLabel",
+    "CutReview",
+    "Labels",
+    "MeasureReview",
+    "PairLabel",
+    "SuggestedPair",
+    "forget_corrected",
+    "read_corrected",
+    "read_detector",
+    "read_runs",
+    "suggest_pairs",
+    "train_cuts",
+    "train_measure",
+    "use_detector",
+    "use_measure",
+    "write_corrected",
+]

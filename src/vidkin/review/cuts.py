@@ -1,0 +1,193 @@
+"""Thresholds of the shot detector, trained on verdicts about cuts."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from vidkin._base.atomic import write_text
+from vidkin._base.plain_values import Result
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import Index
+from vidkin.review.labels import REVIEW_FOLDER, CutLabel, Labels, is_held_back
+from vidkin.review.measure import RUNS_FILE, Judgment
+from vidkin.shots import detect, fit_rule, open_detector, with_threshold
+
+__all__ = ["CutReview", "read_detector", "train_cuts", "use_detector"]
+
+_FILE, _USED = "cuts.json", "detector.json"
+# Places with at least this probability are known with their number; all others count as this.
+_LEAST = 0.02
+# A verdict is about the transition within so many frames.
+_NEAR = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CutReview(Result):
+    """What a training of the detector's threshold came to, measured on verdicts that it did not see.
+
+    The figure is F1 of ``cut`` on the held-back verdicts.
+
+    Attributes:
+        trained_on: Number of verdicts of the training.
+        held_back: Number of verdicts that the figures are of.
+        before: Figure of the detector as it ships.
+        after: Figure with the trained threshold.
+        threshold: Probability from which on a transition counts.
+        judgment: ``better`` if it is right on more held-back verdicts than the detector before, and by a sign test
+            at 10 % not by chance; ``worse`` likewise.
+        missing: Verdicts on videos that are not in the index any more, or cannot be read.
+        detector: Name to use, as of `vidkin.shots.open_detector`.
+    """
+
+    trained_on: int
+    held_back: int
+    before: float
+    after: float
+    threshold: float
+    judgment: Judgment
+    missing: int
+    detector: str
+
+
+def train_cuts(
+    index: Index, *, detector: str = "default", on_progress: Callable[[int, int], None] | None = None
+) -> CutReview:
+    """Train the threshold of a shot detector on the verdicts of an index; it is used after :func:`use_detector`.
+
+    Args:
+        index: With verdicts on cuts.
+        detector: What the threshold is of; its confidences must be probabilities.
+        on_progress: Called with (videos read, videos in all).
+
+    Raises:
+        InvalidArgumentError: Both parts need a ``cut`` and a ``no cut``.
+    """
+    labels = Labels.open(index.path).cuts
+    paths = {record.content_hash: record.path for record in index.videos() if record.status == "ok"}
+    by_video: dict[str, list[CutLabel]] = {}
+    for label in labels:
+        if label.video in paths and os.path.exists(paths[label.video]):
+            by_video.setdefault(label.video, []).append(label)
+    usable = [label for group in by_video.values() for label in group]
+    held = [is_held_back(label.video, label.frame) for label in usable]
+    truths = [label.verdict == "cut" for label in usable]
+    parts = {
+        name: [truth for truth, back in zip(truths, held, strict=True) if back is which]
+        for name, which in (("for the training", False), ("to be held back", True))
+    }
+    for name, part in parts.items():
+        if len(set(part)) < 2:
+            raise InvalidArgumentError(
+                f"verdicts must be both `cut` and `no cut` {name}, got {sum(part)} and {len(part) - sum(part)} "
+                "(a third is held back); judge more cuts"
+            )
+    chances: list[float] = []
+    decided: list[bool] = []
+    for done, (video, group) in enumerate(by_video.items(), start=1):
+        low = _chances_of(paths[video], with_threshold(detector, _LEAST))
+        usual = _chances_of(paths[video], detector)
+        chances += [_near(low, label.frame) for label in group]
+        decided += [_near(usual, label.frame) > _LEAST for label in group]
+        if on_progress is not None:
+            on_progress(done, len(by_video))
+    threshold = _fit([(c, t) for c, t, back in zip(chances, truths, held, strict=True) if not back])
+    rows = [
+        (before, chance >= threshold, truth)
+        for before, chance, truth, back in zip(decided, chances, truths, held, strict=True)
+        if back
+    ]
+    review = CutReview(
+        trained_on=len(usable) - len(rows),
+        held_back=len(rows),
+        before=_f1([(before, truth) for before, _, truth in rows]),
+        after=_f1([(after, truth) for _, after, truth in rows]),
+        threshold=threshold,
+        judgment=_judge(rows),
+        missing=len(labels) - len(usable),
+        detector=with_threshold(detector, threshold),
+    )
+    folder = index.path / REVIEW_FOLDER
+    write_text(folder / _FILE, json.dumps(asdict(review)) + "\n")
+    with (folder / RUNS_FILE).open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"kind": "cuts", **asdict(review)}) + "\n")
+    return review
+
+
+def use_detector(index: Path, *, use: bool) -> str:
+    """Let the shots page of an index use the trained threshold, or the detector as it ships; its name.
+
+    Raises:
+        InvalidArgumentError: No threshold was trained.
+    """
+    folder = index / REVIEW_FOLDER
+    if not use:
+        (folder / _USED).unlink(missing_ok=True)
+        return "default"
+    try:
+        name = str(json.loads((folder / _FILE).read_text(encoding="utf-8"))["detector"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidArgumentError(
+            f"no threshold was trained for {index}; run `vidkin train review --index {index}`"
+        ) from error
+    open_detector(name)
+    write_text(folder / _USED, json.dumps({"detector": name}) + "\n")
+    return name
+
+
+def read_detector(index: Path) -> str:
+    """Name of the detector that the shots page of an index uses."""
+    try:
+        return str(json.loads((index / REVIEW_FOLDER / _USED).read_text(encoding="utf-8"))["detector"])
+    except FileNotFoundError:
+        return "default"
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidArgumentError(
+            f"{index / REVIEW_FOLDER / _USED} is damaged ({error}); delete it to use the default detector"
+        ) from error
+
+
+def _chances_of(path: str, detector: str) -> dict[int, float]:
+    """Probability of each transition that a detector reports, at all frames of it."""
+    chances: dict[int, float] = {}
+    for cut in detect(path, detector).cuts:
+        for frame in range(cut.start_frame, cut.end_frame + 1):
+            chances[frame] = max(chances.get(frame, 0.0), cut.confidence)
+    return chances
+
+
+def _near(chances: Mapping[int, float], frame: int) -> float:
+    places = range(frame - _NEAR, frame + _NEAR + 1)
+    return max((chances[place] for place in places if place in chances), default=_LEAST)
+
+
+def _fit(examples: Sequence[tuple[float, bool]]) -> float:
+    """The probability with the highest F1; .5 where the verdicts do not follow the probabilities at all."""
+    rule = fit_rule(
+        [{"chance": chance} for chance, _ in examples], [truth for _, truth in examples], names=["chance"]
+    )
+    weight = rule.weights["chance"]
+    if weight <= 0:
+        return 0.5
+    logit = math.log(rule.threshold / (1 - rule.threshold)) if rule.threshold < 1 else 50.0
+    return min(max((logit - rule.bias) / weight, _LEAST), 0.98)
+
+
+def _f1(rows: Sequence[tuple[bool, bool]]) -> float:
+    right = sum(guess and truth for guess, truth in rows)
+    return 2 * right / max(sum(guess for guess, _ in rows) + sum(truth for _, truth in rows), 1)
+
+
+def _judge(rows: Sequence[tuple[bool, bool, bool]]) -> Judgment:
+    """A sign test, at 10 %, over the verdicts on which only one of the two is right."""
+    gained = sum(after == truth != before for before, after, truth in rows)
+    lost = sum(before == truth != after for before, after, truth in rows)
+    both = gained + lost
+    chance = sum(math.comb(both, count) for count in range(max(gained, lost), both + 1)) / 2**both
+    if chance > 0.1:
+        return "no clear difference"
+    return "better" if gained > lost else "worse"

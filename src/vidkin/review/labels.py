@@ -1,0 +1,176 @@
+"""Verdicts of people, stored beside an index: of pairs of videos, and of places where a video may be cut.
+
+``review/labels.json`` in the folder of the index holds ``{"pairs": [...], "cuts": [...]}`` with the fields of
+:class:`PairLabel` and :class:`CutLabel`. Videos are named by the hash of their bytes, so that labels survive renames.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from vidkin._base.atomic import write_text
+from vidkin._base.checks import check_at_least, check_choice
+from vidkin._base.plain_values import Result
+from vidkin.errors import CollectionDamagedError, InvalidArgumentError
+from vidkin.index.lock import writer_lock
+
+__all__ = ["REVIEW_FOLDER", "CutLabel", "CutVerdict", "Labels", "PairLabel", "PairVerdict", "is_held_back"]
+
+PairVerdict = Literal["same", "same kind", "different"]
+CutVerdict = Literal["cut", "no cut"]
+REVIEW_FOLDER = "review"
+"""Of labels and of what is trained on them, in the folder of an index."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairLabel(Result):
+    """How similar two videos are to a person.
+
+    Attributes:
+        first, second: Content hashes, the smaller one first.
+        verdict: ``same``, ``same kind`` or ``different``.
+        source: Who or what gave it, for example ``review page``.
+        given: ISO 8601 time.
+    """
+
+    first: str
+    second: str
+    verdict: PairVerdict
+    source: str
+    given: str
+
+    def __post_init__(self) -> None:
+        check_choice("verdict", self.verdict, get_args(PairVerdict))
+        if not self.first < self.second:
+            raise InvalidArgumentError(
+                "a pair must be of two videos with different content, the smaller hash first"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutLabel(Result):
+    """Whether a new shot begins at a frame.
+
+    Attributes:
+        video: Content hash.
+        frame: First frame of the new shot, from 1.
+        verdict: ``cut`` or ``no cut``.
+        source: Who or what gave it.
+        given: ISO 8601 time.
+    """
+
+    video: str
+    frame: int
+    verdict: CutVerdict
+    source: str
+    given: str
+
+    def __post_init__(self) -> None:
+        check_choice("verdict", self.verdict, get_args(CutVerdict))
+        check_at_least(1, frame=self.frame)
+
+
+@dataclass(frozen=True, slots=True)
+class Labels(Result):
+    """All labels of an index.
+
+    Attributes:
+        pairs: One a pair, in the order in which they were given.
+        cuts: One a frame of a video, likewise.
+    """
+
+    pairs: tuple[PairLabel, ...] = ()
+    cuts: tuple[CutLabel, ...] = ()
+
+    @classmethod
+    def open(cls, index: Path) -> Labels:
+        """Those of an index; none where none were given.
+
+        Raises:
+            CollectionDamagedError: The file is damaged; nothing is deleted.
+        """
+        path = _file(index)
+        if not path.is_file():
+            return cls()
+        try:
+            table = json.loads(path.read_text(encoding="utf-8"))
+            return cls(
+                tuple(PairLabel(**_known(PairLabel, row)) for row in table.get("pairs", ())),
+                tuple(CutLabel(**_known(CutLabel, row)) for row in table.get("cuts", ())),
+            )
+        except (ValueError, TypeError, AttributeError, RecursionError, InvalidArgumentError) as error:
+            raise CollectionDamagedError(
+                f"{path} is damaged ({error}); correct it, restore it from a copy or move it away"
+            ) from error
+
+    @staticmethod
+    def judge_pair(
+        index: Path, one: str, other: str, verdict: PairVerdict, *, source: str, wait: float = 5.0
+    ) -> PairLabel:
+        """Store a verdict on two content hashes; it replaces an earlier one.
+
+        Raises:
+            InvalidArgumentError: Both are the same content, or the verdict is unknown.
+            CollectionLockedError: Another process is writing.
+        """
+        first, second = sorted((one, other))
+        label = PairLabel(first=first, second=second, verdict=verdict, source=source, given=_now())
+        with writer_lock(index, wait=wait):
+            labels = Labels.open(index)
+            kept = [old for old in labels.pairs if (old.first, old.second) != (first, second)]
+            Labels((*kept, label), labels.cuts)._write(index)
+        return label
+
+    @staticmethod
+    def judge_cuts(
+        index: Path,
+        video: str,
+        verdicts: Iterable[tuple[int, CutVerdict]],
+        *,
+        source: str,
+        wait: float = 5.0,
+    ) -> list[CutLabel]:
+        """Store verdicts on frames of one video; they replace earlier ones on the same frames.
+
+        Raises:
+            InvalidArgumentError: A frame or a verdict is out of its range.
+            CollectionLockedError: Another process is writing.
+        """
+        added = [
+            CutLabel(video=video, frame=frame, verdict=verdict, source=source, given=_now())
+            for frame, verdict in verdicts
+        ]
+        places = {(label.video, label.frame) for label in added}
+        with writer_lock(index, wait=wait):
+            labels = Labels.open(index)
+            kept = [old for old in labels.cuts if (old.video, old.frame) not in places]
+            Labels(labels.pairs, (*kept, *added))._write(index)
+        return added
+
+    def _write(self, index: Path) -> None:
+        path = _file(index)
+        path.parent.mkdir(exist_ok=True)
+        write_text(path, json.dumps(asdict(self), indent=1) + "\n")
+
+
+def is_held_back(*names: object) -> bool:
+    """Whether a label is kept out of training: a third of all, decided by what it is about, so always the same ones."""
+    return sha256("\0".join(map(str, names)).encode()).digest()[0] < 256 // 3
+
+
+def _file(index: Path) -> Path:
+    return index / REVIEW_FOLDER / "labels.json"
+
+
+def _known(kind: type[Any], row: dict[str, Any]) -> dict[str, Any]:
+    return {field.name: row[field.name] for field in fields(kind) if field.name in row}
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat(timespec="seconds")

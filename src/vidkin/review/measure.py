@@ -1,0 +1,282 @@
+"""A measure of similarity trained on verdicts, on top of the score that an index has."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import repeat
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from vidkin._base.plain_values import Result
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import Index, VideoRecord
+from vidkin.index.lock import writer_lock
+from vidkin.index.manifest import Manifest
+from vidkin.models.engine import take_steps
+from vidkin.review.labels import REVIEW_FOLDER, Labels, PairLabel, is_held_back
+from vidkin.review.pairs import video_vectors
+from vidkin.similarity.reviewed import (
+    MEASURE_FILE,
+    ReviewedScorer,
+    ReviewMeasure,
+    describe_video_whole,
+    pair_numbers,
+)
+
+__all__ = [
+    "Judgment",
+    "MeasureReview",
+    "judge_difference",
+    "ordering",
+    "read_runs",
+    "train_measure",
+    "use_measure",
+]
+
+Judgment = Literal["better", "no clear difference", "worse"]
+RUNS_FILE = "runs.jsonl"
+_GRADES = {"different": 0, "same kind": 1, "same": 2}
+_STEPS, _RATE = 300, 0.05
+# How strongly the dimensions' weights are held at 1, and the coefficients small.
+_HOLD, _SMALL = 0.5, 0.002
+# Draws of the interval, and the share that it leaves out on each side.
+_DRAWS, _TAIL = 1000, 0.05
+# Videos whose mean is the center.
+_MOST_VIDEOS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureReview(Result):
+    """What a training on verdicts came to, measured on pairs that it did not see.
+
+    The figure is the share of pairs of verdicts of different grades (same over same kind over different) that the score
+    puts in the right order; .5 is chance. Videos of held-back pairs may be in other pairs of the training.
+
+    Attributes:
+        trained_on: Number of verdicts of the training.
+        held_back: Number of verdicts that the figures are of.
+        before: Figure of the index's own scorer.
+        after: Figure of the trained measure.
+        low, high: 90 % interval of ``after - before``, over draws of the held-back verdicts.
+        judgment: ``better`` if the whole interval is above 0, ``worse`` if it is below.
+        right: Share of held-back verdicts that the measure itself gives.
+        missing: Verdicts on videos that are not in the index any more.
+        path: File of the measure.
+    """
+
+    trained_on: int
+    held_back: int
+    before: float
+    after: float
+    low: float
+    high: float
+    judgment: Judgment
+    right: float
+    missing: int
+    path: str
+
+
+def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | None = None) -> MeasureReview:
+    """Train a measure on the verdicts of an index and store it beside them; it is used after :func:`use_measure`.
+
+    A third of the verdicts is held back, always the same ones, however many come later.
+
+    Args:
+        index: With verdicts.
+        on_progress: Called with (steps done, steps in all); a step is a pair read or a step of the training.
+
+    Raises:
+        InvalidArgumentError: The verdicts are too few: in either part two different ones are needed.
+    """
+    labels = Labels.open(index.path).pairs
+    records = {
+        record.content_hash: record
+        for record in index.videos()
+        if record.status == "ok" and record.frames and record.content_hash
+    }
+    usable = [label for label in labels if label.first in records and label.second in records]
+    held = [is_held_back(label.first, label.second) for label in usable]
+    grades = torch.tensor([_GRADES[label.verdict] for label in usable])
+    held_back = torch.tensor(held, dtype=torch.bool)
+    for name, part in (("for the training", grades[~held_back]), ("to be held back", grades[held_back])):
+        if len(set(part.tolist())) < 2:
+            raise InvalidArgumentError(
+                f"verdicts must be of two kinds or more {name}, got {len(part)} of "
+                f"{len(set(part.tolist()))} (a third is held back); judge more pairs"
+            )
+    total = len(usable) + _STEPS
+
+    def report(done: int) -> None:
+        if on_progress is not None:
+            on_progress(done, total)
+
+    center = video_vectors(index, list(records.values())[:_MOST_VIDEOS]).mean(0)
+    numbers, ones, others = _read_pairs(index, usable, records, center, report)
+    model = _Head(len(center))
+    batch = numbers[~held_back], ones[~held_back], others[~held_back], grades[~held_back]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=_RATE, weight_decay=0.0)
+    for step in take_steps(model, _objective, optimizer, repeat(batch, _STEPS)):
+        report(len(usable) + step.number)
+    measure = model.measure(index.manifest.fingerprint, center)
+    with torch.no_grad():
+        seen = numbers.clone()
+        seen[:, 2] = model.cosines(ones, others)
+    chances = [measure.grade(row) for row in seen.tolist()]
+    scores = torch.tensor([sum(chance) / 2 for chance in chances])
+    guesses = torch.tensor([sum(value >= 0.5 for value in chance) for chance in chances])
+    before, after = (ordering(values[held_back], grades[held_back]) for values in (numbers[:, 0], scores))
+    low, high = _interval(numbers[held_back, 0], scores[held_back], grades[held_back])
+    folder = index.path / REVIEW_FOLDER
+    measure.write(index.path / MEASURE_FILE)
+    review = MeasureReview(
+        trained_on=int((~held_back).sum()),
+        held_back=int(held_back.sum()),
+        before=before,
+        after=after,
+        low=low,
+        high=high,
+        judgment=judge_difference(low, high),
+        right=float((guesses == grades)[held_back].double().mean()),
+        missing=len(labels) - len(usable),
+        path=str(index.path / MEASURE_FILE),
+    )
+    with (folder / RUNS_FILE).open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"kind": "measure", **asdict(review)}) + "\n")
+    return review
+
+
+def use_measure(index: Path, *, use: bool) -> None:
+    """Let searches of an index use the measure that was trained last, or its own scorer again.
+
+    Raises:
+        InvalidArgumentError: No measure was trained, or for other features.
+        CollectionLockedError: Another process is writing.
+    """
+    with writer_lock(index, wait=5.0):
+        manifest = Manifest.read(index)
+        if use and ReviewMeasure.read(index / MEASURE_FILE).fingerprint != manifest.fingerprint:
+            raise InvalidArgumentError("the measure was trained on other features; train it again")
+        replace(manifest, reviewed=use).write(index)
+
+
+def read_runs(index: Path) -> list[dict[str, Any]]:
+    """The trainings on the verdicts of an index, the first one first: ``kind`` and the fields of the review.
+
+    A line that an interruption cut short is left out.
+    """
+    try:
+        lines = (index / REVIEW_FOLDER / RUNS_FILE).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    runs = []
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            runs.append(json.loads(line))
+    return [run for run in runs if isinstance(run, dict) and run.get("kind") in ("measure", "cuts")]
+
+
+def judge_difference(low: float, high: float) -> Judgment:
+    """What the interval of a difference allows to say."""
+    if low > 0:
+        return "better"
+    return "worse" if high < 0 else "no clear difference"
+
+
+def ordering(scores: Tensor, grades: Tensor) -> float:
+    """Share of pairs with different grades whose scores are in their order, ties counted half; nan without any.
+
+    Args:
+        scores: [N].
+        grades: [N] integers, the higher the more alike.
+    """
+    above = grades[:, None] > grades[None]
+    right = (scores[:, None] > scores[None]).double() + 0.5 * (scores[:, None] == scores[None]).double()
+    return float(right[above].mean())
+
+
+class _Head(nn.Module):
+    """Weights of dimensions, coefficients of the numbers, and two thresholds."""
+
+    def __init__(self, dimensions: int) -> None:
+        super().__init__()
+        self.scales = nn.Parameter(torch.zeros(dimensions))
+        self.raw = nn.Parameter(torch.full((3,), 2.0))
+        self.kind = nn.Parameter(torch.tensor(2.0))
+        self.gap = nn.Parameter(torch.tensor(1.0))
+
+    def cosines(self, ones: Tensor, others: Tensor) -> Tensor:
+        """[N], weighted, of centered descriptors [N, D]."""
+        weights = self.scales.exp()
+        return torch.cosine_similarity(ones * weights, others * weights)
+
+    def thresholds(self) -> tuple[Tensor, Tensor]:
+        """Of the same kind and of the same."""
+        return self.kind, self.kind + nn.functional.softplus(self.gap)
+
+    def measure(self, fingerprint: str, center: Tensor) -> ReviewMeasure:
+        """As it is stored."""
+        first, second, third = nn.functional.softplus(self.raw.detach()).tolist()
+        kind, same = (float(value.detach()) for value in self.thresholds())
+        weights = self.scales.detach().exp().tolist()
+        return ReviewMeasure(
+            fingerprint, tuple(center.tolist()), tuple(weights), (first, second, third), kind, same
+        )
+
+
+def _objective(model: _Head, batch: tuple[Tensor, Tensor, Tensor, Tensor]) -> Mapping[str, Tensor]:
+    """Ordinal regression: either threshold is a yes/no, with the rarer answer counting as much as the other."""
+    numbers, ones, others, grades = batch
+    columns = torch.cat([numbers[:, :2], model.cosines(ones, others)[:, None]], dim=1)
+    total = columns @ nn.functional.softplus(model.raw)
+    loss = _HOLD * model.scales.square().mean() * len(model.scales) ** 0.5
+    loss = loss + _SMALL * model.raw.square().sum()
+    for level, limit in enumerate(model.thresholds(), start=1):
+        answers = (grades >= level).float()
+        yes, no = answers.sum(), (1 - answers).sum()
+        if yes == 0 or no == 0:
+            continue
+        weights = answers / yes + (1 - answers) / no
+        losses = nn.functional.binary_cross_entropy_with_logits(total - limit, answers, reduction="none")
+        loss = loss + (losses * weights).sum() / 2
+    return {"loss": loss}
+
+
+def _read_pairs(
+    index: Index,
+    labels: Sequence[PairLabel],
+    records: Mapping[str, VideoRecord],
+    center: Tensor,
+    report: Callable[[int], None],
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Numbers [N, 3] by the index's own scorer, and centered descriptors [N, D] of either side."""
+    scorer = index.scorer
+    inner = scorer.inner if isinstance(scorer, ReviewedScorer) else scorer
+    rows, ones, others = [], [], []
+    for done, label in enumerate(labels, start=1):
+        one, other = (index.store.read(records[content].id) for content in (label.first, label.second))
+        found = inner.score(one, [other])
+        rows.append(pair_numbers(one, [other], found, center, torch.ones_like(center)))
+        ones.append(describe_video_whole(one) - center)
+        others.append(describe_video_whole(other) - center)
+        report(done)
+    return torch.cat(rows), torch.stack(ones), torch.stack(others)
+
+
+def _interval(before: Tensor, after: Tensor, grades: Tensor) -> tuple[float, float]:
+    """90 % interval of the difference of two scores' figures, by drawing the pairs with replacement."""
+    draw = random.Random(0)
+    differences = []
+    for _ in range(_DRAWS):
+        places = torch.tensor(draw.choices(range(len(grades)), k=len(grades)))
+        if len(set(grades[places].tolist())) > 1:
+            figures = (ordering(values[places], grades[places]) for values in (after, before))
+            differences.append(next(figures) - next(figures))
+    differences.sort()
+    return differences[int(_TAIL * len(differences))], differences[int((1 - _TAIL) * len(differences))]

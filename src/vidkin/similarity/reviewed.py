@@ -1,0 +1,177 @@
+"""A measure that people's verdicts taught: another scorer's score beside the similarity of weighted features."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import torch
+
+from vidkin._base.atomic import write_text
+from vidkin.errors import InvalidArgumentError
+from vidkin.similarity.frame_features import FrameFeatures
+from vidkin.similarity.kinds import KindScorer
+from vidkin.similarity.scorer import PairScore, Scorer
+
+__all__ = [
+    "MEASURE_FILE",
+    "PAIR_NUMBERS",
+    "ReviewMeasure",
+    "ReviewedScorer",
+    "describe_video_whole",
+    "pair_numbers",
+]
+
+MEASURE_FILE = "review/measure.json"
+"""Where an index has its measure, in its folder."""
+
+PAIR_NUMBERS = ("score", "kinds", "weighted")
+"""What the measure sees of a pair: the other scorer's score, that of :class:`KindScorer`, the weighted cosine."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewMeasure:
+    """A small head on stored features, with two thresholds: same kind, and same.
+
+    ``u = coefficients * numbers`` with `PAIR_NUMBERS`; the chance that a pair is of the same kind or the same is
+    ``sigmoid(u - kind)``, that it is the same ``sigmoid(u - same)``. The score is the mean of both.
+
+    Attributes:
+        fingerprint: Of the features; others have another meaning.
+        center: [D], mean descriptor of the collection.
+        weights: [D], at least 0: how much each dimension counts in the weighted cosine.
+        coefficients: One of each number, at least 0.
+        kind, same: The thresholds, ``kind <= same``.
+    """
+
+    fingerprint: str
+    center: tuple[float, ...]
+    weights: tuple[float, ...]
+    coefficients: tuple[float, float, float]
+    kind: float
+    same: float
+
+    def __post_init__(self) -> None:
+        values = (*self.center, *self.weights, *self.coefficients, self.kind, self.same)
+        if not all(math.isfinite(value) for value in values) or min((*self.weights, *self.coefficients)) < 0:
+            raise InvalidArgumentError(
+                "numbers of a review measure must be finite, and its weights at least 0"
+            )
+        if len(self.center) != len(self.weights) or len(self.coefficients) != len(PAIR_NUMBERS):
+            raise InvalidArgumentError(
+                f"center and weights must be of one length, coefficients of {len(PAIR_NUMBERS)}, got "
+                f"{len(self.center)}, {len(self.weights)} and {len(self.coefficients)}"
+            )
+        if self.kind > self.same:
+            raise InvalidArgumentError(
+                f"threshold of the kind must be at most that of the same, got {self.kind} and {self.same}"
+            )
+
+    def grade(self, numbers: Sequence[float]) -> tuple[float, float]:
+        """(chance of the same kind or the same, chance of the same), of `PAIR_NUMBERS`."""
+        total = sum(factor * value for factor, value in zip(self.coefficients, numbers, strict=True))
+        of_kind, of_same = (1 / (1 + math.exp(min(limit - total, 500.0))) for limit in (self.kind, self.same))
+        return of_kind, of_same
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Store it as JSON, whole or not at all."""
+        write_text(Path(path), json.dumps(asdict(self)) + "\n")
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> ReviewMeasure:
+        """That of a file.
+
+        Raises:
+            InvalidArgumentError: There is none, or it is damaged.
+        """
+        try:
+            table = json.loads(Path(path).read_text(encoding="utf-8"))
+            first, second, third = map(float, table["coefficients"])
+            return cls(
+                str(table["fingerprint"]),
+                tuple(map(float, table["center"])),
+                tuple(map(float, table["weights"])),
+                (first, second, third),
+                float(table["kind"]),
+                float(table["same"]),
+            )
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InvalidArgumentError(
+                f"{os.fspath(path)} must hold a measure from `vidkin train review`: {error}; train it again"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedScorer:
+    """The score of a review measure; segments and maps are those of the scorer that it builds on.
+
+    Attributes:
+        inner: The other scorer.
+        measure: From verdicts.
+    """
+
+    inner: Scorer
+    measure: ReviewMeasure
+
+    @property
+    def name(self) -> str:
+        """That of the inner scorer."""
+        return self.inner.name
+
+    @property
+    def needs_background(self) -> bool:
+        """As the inner scorer."""
+        return self.inner.needs_background
+
+    @property
+    def has_segments(self) -> bool:
+        """As the inner scorer."""
+        return self.inner.has_segments
+
+    def score(
+        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
+    ) -> list[PairScore]:
+        """The pairs of the inner scorer with other scores; see :class:`vidkin.similarity.Scorer`."""
+        found = self.inner.score(query, targets, mirrored=mirrored)
+        center, weights = torch.tensor(self.measure.center), torch.tensor(self.measure.weights)
+        numbers = pair_numbers(query, targets, found, center, weights)
+        grades = [self.measure.grade(row) for row in numbers.tolist()]
+        return [replace(pair, score=sum(grade) / 2) for pair, grade in zip(found, grades, strict=True)]
+
+
+def describe_video_whole(features: FrameFeatures) -> torch.Tensor:
+    """[D] float32: the mean descriptor of a video's whole pictures, weighted by their information."""
+    values = features.whole.float().mean(1)
+    weights = features.information.float().clamp_min(1e-6)
+    return (values * weights[:, None]).sum(0) / weights.sum()
+
+
+def pair_numbers(
+    query: FrameFeatures,
+    targets: Sequence[FrameFeatures],
+    found: Sequence[PairScore],
+    center: torch.Tensor,
+    weights: torch.Tensor,
+) -> torch.Tensor:
+    """[N, 3], `PAIR_NUMBERS` of a query with each target.
+
+    Args:
+        query: One video.
+        targets: N others.
+        found: Results of the inner scorer for them.
+        center: [D].
+        weights: [D].
+    """
+    if not targets:
+        return torch.zeros(0, len(PAIR_NUMBERS))
+    kinds = KindScorer().score(query, targets)
+    means = torch.stack([describe_video_whole(target) for target in targets]) - center
+    cosines = torch.cosine_similarity(
+        means * weights, ((describe_video_whole(query) - center) * weights)[None]
+    )
+    columns = [[pair.score for pair in found], [pair.score for pair in kinds], cosines.tolist()]
+    return torch.tensor(columns).T

@@ -1,0 +1,64 @@
+"""An index of things of several kinds that exist in the index only, and a person who judges them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from vidkin.index import Entry, Index, VideoRecord, window_vectors
+from vidkin.review import Labels
+from vidkin.similarity import FrameFeatures
+
+KINDS, THINGS, COPIES = 4, 4, 2
+
+
+def fill(path: Path) -> None:
+    """``/videos/KIND-THING-COPY.mp4``: frames of a kind are alike in half of the dimensions, copies in all."""
+    generator = torch.Generator().manual_seed(0)
+
+    def draw(*size: int) -> torch.Tensor:
+        return torch.randn(*size, generator=generator)
+
+    entries = []
+    for kind in range(KINDS):
+        of_kind = torch.cat([draw(8), torch.zeros(8)])
+        for thing in range(THINGS):
+            of_thing = 0.8 * of_kind + torch.cat([0.3 * draw(8), 1.2 * draw(8)])
+            for copy in range(COPIES):
+                frames = of_thing + 0.4 * draw(4, 16)
+                values = torch.nn.functional.normalize(frames, dim=-1)[:, None, None]
+                features = FrameFeatures(values, torch.arange(4, dtype=torch.float64), torch.ones(4))
+                windows = window_vectors(features)
+                name = f"{kind}-{thing}-{copy}"
+                record = VideoRecord(
+                    path=f"/videos/{name}.mp4",
+                    size=1000,
+                    mtime_ns=1,
+                    content_hash=f"hash-{name}",
+                    duration=4.0,
+                    width=320,
+                    height=240,
+                    frame_rate=25.0,
+                    codec="h264",
+                    frames=4,
+                    sampling_rate=1.0,
+                    windows=len(windows),
+                )
+                entries.append(Entry(record, features, windows))
+    with Index.open(path, extractor="classical", create=True) as index:
+        index.store.append_many(entries)
+
+
+def judge(one: str, other: str) -> str:
+    """What the person says of two content hashes."""
+    first, second = (name.split("-")[1:3] for name in (one, other))
+    if first == second:
+        return "same"
+    return "same kind" if first[0] == second[0] else "different"
+
+
+def judge_pairs(path: Path, pairs: list[tuple[str, str]]) -> None:
+    """Store verdicts on pairs of content hashes."""
+    for one, other in pairs:
+        Labels.judge_pair(path, one, other, judge(one, other), source="test")  # type: ignore[arg-type]

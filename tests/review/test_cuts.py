@@ -1,0 +1,95 @@
+"""The threshold of cuts from verdicts, on films with known cuts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.videos import encode, pan
+from vidkin.errors import CollectionDamagedError, InvalidArgumentError
+from vidkin.index import Index, SerialExecutor
+from vidkin.review import (
+    Labels,
+    forget_corrected,
+    read_corrected,
+    read_detector,
+    read_runs,
+    train_cuts,
+    use_detector,
+    write_corrected,
+)
+from vidkin.review.cuts import _f1, _fit, _judge
+from vidkin.shots import DetectedCut
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """An index of one film of three shots, cut at frames 20 and 40."""
+    frames = [*list(pan("coffee", 20)), *list(pan("rocket", 20)), *list(pan("astronaut", 20))]
+    encode(tmp_path / "film.mp4", frames)
+    with Index.open(tmp_path / "i.vidkin", extractor="classical", create=True) as index:
+        index.add(tmp_path / "film.mp4", executor=SerialExecutor(index.worker_spec))
+    return tmp_path / "i.vidkin"
+
+
+def test_a_threshold_is_trained_measured_and_used(path: Path) -> None:
+    with Index.open(path, read_only=True) as index:
+        (record,) = index.videos()
+        verdicts = [(frame, "cut") for frame in (18, 19, 20, 21, 22, 38, 39, 40, 41, 42)]
+        verdicts += [(frame, "no cut") for frame in (5, 6, 8, 10, 12, 28, 30, 32, 50, 52)]
+        Labels.judge_cuts(path, record.content_hash, verdicts, source="test")  # type: ignore[arg-type]
+        review = train_cuts(index)
+    assert review.trained_on + review.held_back == 20
+    assert (review.before, review.after, review.judgment) == (1.0, 1.0, "no clear difference")
+    assert read_runs(path) == [{"kind": "cuts", **review.to_dict()}]
+    assert read_detector(path) == "default"
+    assert use_detector(path, use=True) == review.detector == read_detector(path)
+    assert review.detector.startswith("default?hard=")
+    assert use_detector(path, use=False) == read_detector(path) == "default"
+
+
+def test_one_kind_of_verdict_is_not_enough(path: Path) -> None:
+    with Index.open(path, read_only=True) as index:
+        (record,) = index.videos()
+        Labels.judge_cuts(
+            path, record.content_hash, [(frame, "cut") for frame in range(1, 12)], source="test"
+        )
+        with pytest.raises(InvalidArgumentError, match=r"both `cut` and `no cut`.*judge more cuts"):
+            train_cuts(index)
+    with pytest.raises(InvalidArgumentError, match="no threshold was trained"):
+        use_detector(path, use=True)
+
+
+def test_the_threshold_lies_between_the_answers() -> None:
+    examples = [(0.9, True), (0.8, True), (0.7, True), (0.4, False), (0.2, False), (0.1, False)]
+    assert 0.4 < _fit(examples) < 0.7
+    assert _fit([(0.1, True), (0.9, False), (0.2, True), (0.8, False)]) == 0.5
+
+
+def test_figures_by_hand() -> None:
+    # Two of three guesses are right, and two of four cuts are found: precision 2/3, recall 1/2.
+    rows = [(True, True), (True, True), (True, False), (False, True), (False, True)]
+    assert _f1(rows) == pytest.approx(2 * (2 / 3) * 0.5 / (2 / 3 + 0.5))
+    gained, same = (False, True, True), (True, True, True)
+    assert _judge([gained] * 4 + [same] * 9) == "better"  # (1/2)^4 < .1
+    assert _judge([gained] * 3 + [same] * 9) == "no clear difference"
+    assert _judge([(True, False, True)] * 4) == "worse"
+
+
+def test_corrections_are_stored_as_cuts_and_as_labels(tmp_path: Path) -> None:
+    detected = (DetectedCut(10), DetectedCut(30, "dissolve", 0.8, 25, 35))
+    corrected = (DetectedCut(12), detected[1])
+    assert read_corrected(tmp_path, "aa:1") is None
+    write_corrected(tmp_path, "aa:1", corrected, detected=detected, source="shots page")
+    assert read_corrected(tmp_path, "aa:1") == corrected
+    labels = {label.frame: label.verdict for label in Labels.open(tmp_path).cuts}
+    assert labels == {12: "cut", 30: "cut", 10: "no cut"}
+    (file,) = (tmp_path / "review").glob("shots-*.json")
+    file.write_text('{"cuts": [{"frame": -1}]}', encoding="utf-8")
+    with pytest.raises(CollectionDamagedError, match="delete it to see the cuts that were detected"):
+        read_corrected(tmp_path, "aa:1")
+    forget_corrected(tmp_path, "aa:1")
+    assert read_corrected(tmp_path, "aa:1") is None
+    with pytest.raises(InvalidArgumentError, match="letters and digits"):
+        read_corrected(tmp_path, "../aa")

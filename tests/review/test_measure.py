@@ -1,0 +1,129 @@
+"""A measure from verdicts: it orders what it did not see better, and says so only where that is no chance."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.review.synthetic import fill, judge, judge_pairs
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import Index
+from vidkin.review import Labels, read_runs, suggest_pairs, train_measure, use_measure
+from vidkin.review.measure import judge_difference, ordering
+from vidkin.similarity.reviewed import ReviewedScorer, ReviewMeasure
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    fill(tmp_path / "i.vidkin")
+    return tmp_path / "i.vidkin"
+
+
+def all_pairs(path: Path) -> list[tuple[str, str]]:
+    with Index.open(path, read_only=True) as index:
+        hashes = sorted(record.content_hash for record in index.videos())
+    return list(combinations(hashes, 2))
+
+
+def test_ordering_counts_pairs_of_different_grades() -> None:
+    grades = torch.tensor([0, 1, 2, 2])
+    assert ordering(torch.tensor([0.1, 0.2, 0.3, 0.4]), grades) == 1.0
+    assert ordering(torch.tensor([0.4, 0.3, 0.2, 0.1]), grades) == 0.0
+    # Of the five pairs (0,1), (0,2), (0,2), (1,2), (1,2) one is wrong and one a tie.
+    assert ordering(torch.tensor([0.1, 0.3, 0.3, 0.2]), grades) == pytest.approx(3.5 / 5)
+
+
+def test_verdicts_teach_a_measure_that_orders_unseen_pairs_better(path: Path) -> None:
+    pairs = all_pairs(path)
+    drawn = [pair for pair in pairs if judge(*pair) != "different"]
+    drawn += random.Random(1).sample([pair for pair in pairs if judge(*pair) == "different"], 60)
+    judge_pairs(path, drawn)
+    with Index.open(path, read_only=True) as index:
+        review = train_measure(index)
+    assert review.trained_on + review.held_back == len(drawn)
+    assert review.after > review.before + 0.05
+    assert review.judgment == "better"
+    assert 0 < review.low <= review.after - review.before <= review.high
+    assert read_runs(path) == [{"kind": "measure", **review.to_dict()}]
+    # Nothing changes until it is used; then scores follow the verdicts, and go back.
+    with Index.open(path, read_only=True) as index:
+        assert not isinstance(index.scorer, ReviewedScorer)
+        before = index.scorer
+    use_measure(path, use=True)
+    with Index.open(path, read_only=True) as index:
+        assert isinstance(index.scorer, ReviewedScorer)
+        records = {record.content_hash: record for record in index.videos()}
+        names = ("hash-0-0-0", "hash-0-0-1", "hash-0-1-0", "hash-1-0-0")
+        features = [index.store.read(records[name].id) for name in names]
+        same, kind, other = (pair.score for pair in index.scorer.score(features[0], features[1:]))
+        assert 1 >= same > kind > other >= 0
+    use_measure(path, use=False)
+    with Index.open(path, read_only=True) as index:
+        assert index.scorer == before
+
+
+def test_too_few_verdicts_are_an_error_that_says_what_to_do(path: Path) -> None:
+    judge_pairs(path, all_pairs(path)[:2])
+    with (
+        Index.open(path, read_only=True) as index,
+        pytest.raises(
+            InvalidArgumentError, match=r"verdicts must be of two kinds or more .* judge more pairs"
+        ),
+    ):
+        train_measure(index)
+    with pytest.raises(InvalidArgumentError, match=r"must hold a measure from `vidkin train review`"):
+        use_measure(path, use=True)
+
+
+def test_a_measure_of_other_features_is_refused(path: Path) -> None:
+    measure = ReviewMeasure("other", (0.0,) * 16, (1.0,) * 16, (1.0, 1.0, 1.0), 0.0, 1.0)
+    (path / "review").mkdir()
+    measure.write(path / "review" / "measure.json")
+    with pytest.raises(InvalidArgumentError, match="other features"):
+        use_measure(path, use=True)
+
+
+def test_grades_follow_the_formula() -> None:
+    measure = ReviewMeasure("", (0.0,), (1.0,), (2.0, 1.0, 0.0), 1.0, 3.0)
+    of_kind, of_same = measure.grade((1.0, 1.0, 0.5))  # u = 3
+    assert of_kind == pytest.approx(1 / (1 + 2.718281828**-2))
+    assert of_same == pytest.approx(0.5)
+    for wrong in (
+        {"kind": 4.0},
+        {"coefficients": (-1.0, 0.0, 0.0)},
+        {"weights": (1.0, 1.0)},
+        {"same": float("nan")},
+    ):
+        values = {
+            "center": (0.0,),
+            "weights": (1.0,),
+            "coefficients": (1.0, 1.0, 1.0),
+            "kind": 1.0,
+            "same": 3.0,
+        }
+        with pytest.raises(InvalidArgumentError):
+            ReviewMeasure("", **{**values, **wrong})  # type: ignore[arg-type]
+
+
+def test_what_is_called_better() -> None:
+    assert judge_difference(0.01, 0.2) == "better"
+    assert judge_difference(0.0, 0.2) == judge_difference(-0.1, 0.2) == "no clear difference"
+    assert judge_difference(-0.2, -0.01) == "worse"
+
+
+def test_pairs_are_suggested_until_all_are_judged(path: Path) -> None:
+    with Index.open(path, read_only=True) as index:
+        first = suggest_pairs(index, Labels(), limit=12)
+        assert first == suggest_pairs(index, Labels(), limit=12)
+        names = [(pair.first.content_hash, pair.second.content_hash) for pair in first]
+        assert len(set(names)) == 12
+        assert {judge(*pair) for pair in names} == {"same", "same kind", "different"}
+        judge_pairs(path, names)
+        again = suggest_pairs(index, Labels.open(path), limit=12)
+        assert not set(names) & {(pair.first.content_hash, pair.second.content_hash) for pair in again}
+        judge_pairs(path, all_pairs(path))
+        assert suggest_pairs(index, Labels.open(path)) == []
