@@ -390,9 +390,7 @@ class Index:
         self.close()
 
     def __repr__(self) -> str:
-        return (
-            f"Index({str(self.path)!r}, extractor={self.manifest.extractor!r}, videos={self.store.count()})"
-        )
+        return f"Index({str(self.path)!r}, extractor={self.manifest.extractor!r}, videos={len(self)})"
 
     def _check_writable(self) -> None:
         if self._read_only:

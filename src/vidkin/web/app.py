@@ -26,14 +26,40 @@ from vidkin.errors import (
 from vidkin.rendering.text import printable
 from vidkin.web.guard import Guard
 from vidkin.web.lanes import BusyError, StuckError
-from vidkin.web.pages import adding, api, jobs, library, match, media, search, video
+from vidkin.web.pages import (
+    adding,
+    api,
+    duplicates,
+    experiments,
+    jobs,
+    library,
+    match,
+    media,
+    review,
+    search,
+    shots,
+    video,
+)
 from vidkin.web.settings import Settings
 from vidkin.web.site import Site
 
 __all__ = ["create_app"]
 
 # In the order of the navigation.
-_PAGES = (library.page, adding.page, search.page, video.page, match.page, media.page, jobs.page, api.page)
+_PAGES = (
+    library.page,
+    adding.page,
+    search.page,
+    duplicates.page,
+    shots.page,
+    review.page,
+    experiments.page,
+    video.page,
+    match.page,
+    media.page,
+    jobs.page,
+    api.page,
+)
 # Seconds between looks for dropped files that nobody uses any more.
 _CLEAN_EVERY = 30.0
 _STATUS: tuple[tuple[type[Exception], int], ...] = (

@@ -85,6 +85,11 @@ class Collection:
             raise NotIndexedError(f"video {video} is not in the index (any more); reload the library")
         return record
 
+    def reopen(self) -> None:
+        """Open the handles again that are idle: how the index scores has changed."""
+        while not self._idle.empty():
+            self._idle.get_nowait().close()
+
     def forget(self) -> None:
         """Look at the store again for the next listing; called after this process wrote."""
         with self._lock:
@@ -114,5 +119,4 @@ class Collection:
     def close(self) -> None:
         """Release memory and files."""
         self._lister.close()
-        while not self._idle.empty():
-            self._idle.get_nowait().close()
+        self.reopen()

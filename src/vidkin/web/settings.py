@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from vidkin._base.checks import check_at_least, check_positive
 
@@ -24,6 +25,8 @@ class Settings:
         request_seconds: Seconds after which a request is given up, a conversion or a search included.
         preview_seconds: Length of a converted piece of a video that the browser cannot play.
         preview_side: Pixels at the shorter side of such a piece.
+        groups_a_page: Groups of duplicates on a page.
+        experiments: Folders below which trainings and benchmarks are shown.
     """
 
     token: str | None = None
@@ -36,6 +39,8 @@ class Settings:
     request_seconds: float = 300.0
     preview_seconds: float = 10.0
     preview_side: int = 360
+    groups_a_page: int = 30
+    experiments: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
         check_at_least(
@@ -44,6 +49,7 @@ class Settings:
             upload_bytes=self.upload_bytes,
             uploads=self.uploads,
             preview_side=self.preview_side,
+            groups_a_page=self.groups_a_page,
         )
         check_positive(
             upload_seconds=self.upload_seconds,

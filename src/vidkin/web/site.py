@@ -60,6 +60,8 @@ class Site:
         searches: Lane for searches and comparisons.
         conversions: Lane for previews.
         streams: Lane for reading pieces of files.
+        verdicts: Number of verdicts on duplicates that were given here.
+        found_groups: Of the duplicates page: the groups found last, with the verdicts given when it began.
     """
 
     def __init__(self, index: Path, settings: Settings, pages: Sequence[Page]) -> None:
@@ -68,6 +70,8 @@ class Site:
         self.cache = DiskCache(self.collection.path / CACHE_FOLDER, most=settings.cache_bytes)
         self.jobs = Jobs()
         self.uploads = Uploads(settings)
+        self.verdicts = 0
+        self.found_groups: tuple[int, Any] | None = None
         lane = partial(Lane, seconds=settings.request_seconds)
         self.lists = lane("lists", workers=4, waiting=64)
         self.pictures = lane("pictures", workers=4, waiting=256)

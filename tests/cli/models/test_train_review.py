@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import combinations
 from pathlib import Path
 
@@ -29,10 +28,10 @@ def test_verdicts_are_trained_on_and_used_on_request(index: Path) -> None:
         pairs = list(combinations(sorted(record.content_hash for record in opened.videos()), 2))
     judge_pairs(index, [pair for pair in pairs if judge(*pair) != "different"] + pairs[::6])
     shown = run("train", "review", "--index", index)
-    assert "measure" in shown.stdout
-    assert "--use" in shown.stderr
+    assert "measure" in shown.out
+    assert "--use" in shown.err
     assert not is_in_use(index)
-    document = json.loads(run("train", "review", "--index", index, "--use", "--json").stdout)
+    document = run("train", "review", "--index", index, "--use", "--json").json
     assert document["runs"]["measure"]["after"] > document["runs"]["measure"]["before"]
     assert document["problems"] == {}
     assert is_in_use(index)
@@ -42,4 +41,4 @@ def test_verdicts_are_trained_on_and_used_on_request(index: Path) -> None:
 
 def test_without_verdicts_it_says_where_to_give_them(index: Path) -> None:
     refused = run("train", "review", "--index", index, status=2)
-    assert "judge pairs on the page Review of `vidkin serve" in refused.stderr
+    assert "judge pairs on the page Review of `vidkin serve" in refused.err

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vidkin.cli.console import meter, note, say, table
 from vidkin.cli.paths import open_index
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import number
+
+if TYPE_CHECKING:
+    from vidkin.review import CutReview, MeasureReview
 
 __all__ = ["train_on_review"]
 
@@ -39,7 +44,8 @@ def train_on_review(index: Path, *, use: bool | None, json: bool) -> None:
             raise InvalidArgumentError(
                 f"{index} has no verdicts; judge pairs on the page Review of `vidkin serve {index}`"
             )
-        runs, problems = {}, {}
+        runs: dict[str, CutReview | MeasureReview] = {}
+        problems: dict[str, str] = {}
         with meter("training on verdicts") as bar:
             for name, given, train in (
                 ("measure", labels.pairs, train_measure),
@@ -59,6 +65,15 @@ def train_on_review(index: Path, *, use: bool | None, json: bool) -> None:
     if json:
         print_json({"index": index, "use": bool(use), "runs": runs, "problems": problems})
         return
+    _print(runs)
+    for problem in problems.values():
+        note(problem, style="yellow")
+    if use is None:
+        note("`vidkin train review --use` makes searches and shots use it, --no-use goes back.")
+
+
+def _print(runs: Mapping[str, CutReview | MeasureReview]) -> None:
+    """A table, what its figures are of, and how many verdicts were left out."""
     columns = [("trained", "left"), *((name, "right") for name in ("on", "held back", "before", "after"))]
     rows = [
         [
@@ -71,8 +86,6 @@ def train_on_review(index: Path, *, use: bool | None, json: bool) -> None:
         for name, run in runs.items()
     ]
     table(None, [*columns, ("is it better?", "left")], rows)
-    for problem in problems.values():
-        note(problem, style="yellow")
     note(
         "Figures are of verdicts that the training did not see: of a measure the share of pairs of verdicts in the "
         "right order, of cuts F1."
@@ -82,5 +95,3 @@ def train_on_review(index: Path, *, use: bool | None, json: bool) -> None:
         note(
             f"{number(missing, 'verdict')} left out: the videos are not in the index, or their files are gone."
         )
-    if use is None:
-        note("`vidkin train review --use` makes searches and shots use it, --no-use goes back.")

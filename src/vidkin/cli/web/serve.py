@@ -58,6 +58,16 @@ def serve(
         ),
     ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Only show; change nothing.")] = False,
+    experiments: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--experiments",
+            metavar="FOLDER",
+            help="Show trainings and benchmarks below this folder; repeat for more.",
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
     create: Annotated[
         bool, typer.Option("--create", help="Make the index if there is none; add folders in the browser.")
     ] = False,
@@ -77,7 +87,12 @@ def serve(
             ) from error
     if create and not read_only:
         open_index_for_writing(index, create=True).close()
-    settings = web.Settings(token=token, hosts=frozenset(host_name or ()), read_only=read_only)
+    settings = web.Settings(
+        token=token,
+        hosts=frozenset(host_name or ()),
+        read_only=read_only,
+        experiments=tuple(folder.absolute() for folder in experiments or ()),
+    )
 
     def tell(address: str) -> None:
         say(f"Open {address}", style="bold")

@@ -1,0 +1,209 @@
+"""Runs that lie in folders: trainings with their curves, also ones at work, and figures of benchmarks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from vidkin._base.plain_values import Result
+
+__all__ = ["Curves", "FigureTable", "StoredRun", "find_runs", "read_curves", "read_tables"]
+
+_LOG, _REPORT = "run.jsonl", "report.json"
+_MOST_RUNS, _MOST_FOLDERS, _DEPTH = 300, 5000, 4
+_MOST_BYTES = 64_000_000
+_MOST_POINTS = 1000
+# A training that wrote nothing for so many seconds and left no report was interrupted.
+_SILENT = 600.0
+_NOT_TERMS = frozenset({"step", "kind"})
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun(Result):
+    """A training or a benchmark.
+
+    Attributes:
+        id: Short name for addresses; the same as long as the path is.
+        name: Folder or file, below the one that was searched.
+        path: Absolute.
+        kind: ``training`` or ``benchmark``.
+        state: ``running``, ``done`` or ``interrupted``.
+        changed: When it was written last, seconds since the epoch.
+        figures: Last values of a training by name; none of a benchmark.
+        pictures: Names of the pictures in its folder: of a training the retrieval rows it drew.
+    """
+
+    id: str
+    name: str
+    path: str
+    kind: Literal["training", "benchmark"]
+    state: Literal["running", "done", "interrupted"]
+    changed: float
+    figures: Mapping[str, float]
+    pictures: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Curves(Result):
+    """What a training logged.
+
+    Attributes:
+        series: Name -> (step, value); at most a thousand points each, evenly drawn, the last one always.
+        warnings: Lines that it logged.
+    """
+
+    series: Mapping[str, tuple[tuple[int, float], ...]]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FigureTable(Result):
+    """Rows of a benchmark's figures.
+
+    Attributes:
+        title: Where in the file they are.
+        columns: Names of the figures.
+        rows: Cells as text; numbers with four places.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def find_runs(folders: Sequence[Path]) -> list[StoredRun]:
+    """Trainings (folders with ``run.jsonl``) and benchmarks (JSON files with tables of figures), newest first.
+
+    Looks four folders deep, follows no links to folders, and lists 300 runs at most; what cannot be read is left out.
+    """
+    found: list[StoredRun] = []
+    for folder in folders:
+        for seen, (place, names, files) in enumerate(os.walk(folder)):
+            depth = len(Path(place).relative_to(folder).parts)
+            names[:] = sorted(name for name in names if not name.startswith(".")) if depth < _DEPTH else []
+            if seen > _MOST_FOLDERS or len(found) >= _MOST_RUNS:
+                break
+            if _LOG in files:
+                found.append(_training(Path(place), folder, files))
+                names[:] = []
+                continue
+            for name in sorted(files):
+                path = Path(place, name)
+                if name.endswith(".json") and read_tables(path):
+                    found.append(_run(path, folder, "benchmark", "done", {}, ()))
+    return sorted(found, key=lambda run: -run.changed)
+
+
+def read_curves(path: Path) -> Curves:
+    """The log of a training in a folder; a line that is being written is left out."""
+    series: dict[str, list[tuple[int, float]]] = {}
+    warnings = []
+    for line in _lines(path / _LOG):
+        if line.get("kind") == "warning":
+            warnings.append(str(line.get("text", "")))
+            continue
+        prefix = "" if line.get("kind") == "step" else f"{line.get('kind')} "
+        for name, value in line.items():
+            if name not in _NOT_TERMS and isinstance(value, int | float) and not isinstance(value, bool):
+                series.setdefault(prefix + name, []).append((int(line["step"]), float(value)))
+    return Curves({name: _thin(points) for name, points in series.items()}, tuple(warnings))
+
+
+def read_tables(path: Path) -> tuple[FigureTable, ...]:
+    """Lists of entries with numbers in a JSON file, each as a table; none if it is no file of figures."""
+    try:
+        state = path.stat()
+        return _read_tables(path, state.st_mtime_ns) if state.st_size <= _MOST_BYTES else ()
+    except (OSError, ValueError, RecursionError):
+        return ()
+
+
+@lru_cache(maxsize=_MOST_RUNS)
+def _read_tables(path: Path, _changed: int) -> tuple[FigureTable, ...]:
+    """Read again only where the file changed: a page that follows a training asks every other second."""
+    value = json.loads(path.read_text(encoding="utf-8"))
+    return tuple(_tables(value, "")) if isinstance(value, dict) else ()
+
+
+def _training(path: Path, root: Path, files: Sequence[str]) -> StoredRun:
+    curves = read_curves(path)
+    figures = {name: points[-1][1] for name, points in curves.series.items() if points}
+    silent = time.time() - (path / _LOG).stat().st_mtime
+    state: Literal["running", "done", "interrupted"] = "running" if silent < _SILENT else "interrupted"
+    if _REPORT in files and (path / _REPORT).stat().st_mtime >= (path / _LOG).stat().st_mtime:
+        state = "done"
+    pictures = tuple(sorted(name for name in files if name.endswith(".png")))
+    return _run(path, root, "training", state, figures, pictures)
+
+
+def _run(
+    path: Path,
+    root: Path,
+    kind: Literal["training", "benchmark"],
+    state: Literal["running", "done", "interrupted"],
+    figures: Mapping[str, float],
+    pictures: tuple[str, ...],
+) -> StoredRun:
+    written = path / _LOG if kind == "training" else path
+    name = path.relative_to(root).as_posix()
+    short = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
+    name = root.name if name == "." else name
+    return StoredRun(short, name, os.fspath(path), kind, state, written.stat().st_mtime, figures, pictures)
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for line in file:
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, dict) and isinstance(value.get("step"), int):
+                yield value
+
+
+def _thin(points: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
+    step = max(1, -(-len(points) // _MOST_POINTS))
+    return tuple(points[(len(points) - 1) % step :: step])
+
+
+def _tables(value: object, title: str) -> Iterator[FigureTable]:
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _tables(part, f"{title} / {name}" if title else str(name))
+    elif isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+        flat = [_flatten(row) for row in value[:200]]
+        columns = tuple(flat[0])
+        if any(isinstance(cell, float) for cell in flat[0].values()):
+            rows = tuple(tuple(_cell(row.get(name)) for name in columns) for row in flat)
+            yield FigureTable(title, columns, rows)
+        for row in value[:20]:
+            nested = {name: part for name, part in row.items() if isinstance(part, dict | list)}
+            label = next((str(row[name]) for name in ("set", "name", "method") if name in row), "")
+            yield from _tables(nested, f"{title} / {label}" if label else title)
+
+
+def _flatten(row: Mapping[str, Any]) -> dict[str, str | int | float]:
+    """The texts and numbers of an entry, and those one level below, named after both levels."""
+    cells: dict[str, str | int | float] = {}
+    for name, value in row.items():
+        inner = (
+            {f"{name} {key}": part for key, part in value.items()}
+            if isinstance(value, dict)
+            else {name: value}
+        )
+        cells |= {key: part for key, part in inner.items() if isinstance(part, str | int | float)}
+    return cells
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,356 @@
+"""Duplicates: groups of copies side by side, verdicts on them, and what may be put away as a plan."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse, Response
+from pydantic import Field
+
+from vidkin.errors import CollectionMismatchError
+from vidkin.index import DuplicateGroup, DuplicateMember, plan_removal, write_plan
+from vidkin.rendering.duplicate_rows import describe_member, duplicate_cells
+from vidkin.rendering.text import clock, printable
+from vidkin.web.jobs import Job, JobState
+from vidkin.web.site import CurrentSite, Page, Site, base_name, thumbnail_address
+
+__all__ = ["page"]
+
+router = APIRouter(tags=["duplicates"])
+page = Page(router, "Duplicates", "/duplicates")
+
+Rule = Literal["best", "oldest", "newest", "largest", "longest"]
+_KIND = "duplicates"
+# Shares of a video at which its pictures are from.
+_MOMENTS = (0.15, 0.5, 0.85)
+_OUTDATED = "verdicts changed since the groups were found; find them again"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to look for.
+
+    Attributes:
+        threshold: Score from which on two videos belong together, above 0 and at most 1.
+        parts: Also group excerpts with the video that they are from.
+        rule: Which copy to keep.
+    """
+
+    threshold: Annotated[float, Field(gt=0, le=1)] = 0.7
+    parts: bool = False
+    rule: Rule = "best"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundGroups:
+    """What the last search for duplicates of this server found.
+
+    Attributes:
+        wish: What was looked for.
+        groups: In the order of the paths of their best copies.
+    """
+
+    wish: Wish
+    groups: tuple[DuplicateGroup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberItem:
+    """One file of a group.
+
+    Attributes:
+        id: Its number; None where it left the index since.
+        name, path: As they can be shown.
+        words: What it is: to keep and why, a copy, an excerpt, doubtful.
+        score: With the file that it was compared with.
+        width, height, duration, size: Of the file: pixels, seconds, bytes.
+        best: The one to keep.
+        spare: A plan would put it away.
+        doubtful: It may be no copy.
+        mirrored: It is flipped left to right.
+        compared_with: Number of the file that it was compared with; None for the best one.
+        pictures: Addresses of pictures of it, at the same shares of each file.
+        moments: Their times, as text.
+    """
+
+    id: int | None
+    name: str
+    path: str
+    words: str
+    score: float
+    width: int
+    height: int
+    duration: float
+    size: int
+    best: bool
+    spare: bool
+    doubtful: bool
+    mirrored: bool
+    compared_with: int | None
+    pictures: tuple[str, ...]
+    moments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupItem:
+    """Copies of the same material.
+
+    Attributes:
+        reason: Why the best one is the best.
+        savings: Bytes that can be freed.
+        members: The best first.
+    """
+
+    reason: str
+    savings: int
+    members: tuple[MemberItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateList:
+    """Some groups of the last search.
+
+    Attributes:
+        searched: There was a search since the server began.
+        outdated: Verdicts changed since.
+        wish: What was looked for.
+        total: Number of groups.
+        copies: Number of files besides the best ones.
+        spare: Number of files that a plan puts away.
+        savings: Their bytes.
+        groups: Those from ``offset`` on.
+    """
+
+    searched: bool
+    outdated: bool
+    wish: Wish
+    total: int
+    copies: int
+    spare: int
+    savings: int
+    groups: tuple[GroupItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """On two videos of the index.
+
+    Attributes:
+        first, second: Their numbers.
+        verdict: ``forget`` takes an earlier one back.
+    """
+
+    first: int
+    second: int
+    verdict: Literal["match", "not a match", "forget"]
+
+
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """Which copy of a group to keep.
+
+    Attributes:
+        video: Its number.
+        instead_of: Numbers of the other ones.
+    """
+
+    video: int
+    instead_of: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """How many verdicts on pairs the index remembers."""
+
+    count: int
+
+
+@router.get("/duplicates", response_class=HTMLResponse, include_in_schema=False)
+async def show_duplicates(
+    request: Request, site: CurrentSite, number: Annotated[int, Query(alias="page", ge=1)] = 1
+) -> HTMLResponse:
+    """The page."""
+    size = site.settings.groups_a_page
+    found = await site.lists.run(lambda: _list(site, (number - 1) * size, size))
+    values = {
+        "found": found,
+        "page": number,
+        "pages": max(-(-found.total // size), 1),
+        "able": site.collection.has_segments,
+        "first": (number - 1) * size,
+    }
+    return site.page("duplicates.html", request, values)
+
+
+@router.get("/api/duplicates")
+async def list_duplicates(
+    site: CurrentSite,
+    offset: Annotated[int, Query(ge=0)] = 0,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> DuplicateList:
+    """Groups that the last search of this server found."""
+    return await site.lists.run(lambda: _list(site, offset, limit))
+
+
+@router.post("/api/duplicates")
+async def find_duplicates(site: CurrentSite, wish: Wish) -> JobState:
+    """Look for duplicates, as a job; what is found replaces what was. What was compared is kept for the next time."""
+    if not site.collection.has_segments:
+        raise CollectionMismatchError(
+            "the scores of this index order kinds of videos and do not tell copies; serve another index"
+        )
+
+    def work(job: Job) -> dict[str, int]:
+        began = site.verdicts
+        with site.collection.reader() as index:
+            groups = index.duplicates(
+                threshold=wish.threshold,
+                parts=wish.parts,
+                keep=wish.rule,
+                on_progress=lambda done, total: job.report(done, total, "comparing"),
+            )
+        site.found_groups = (began, FoundGroups(wish, tuple(groups)))
+        return {"groups": len(groups)}
+
+    job = site.jobs.start(_KIND, "Find duplicates", work)
+    if job is None:
+        raise HTTPException(409, "duplicates are being looked for already; wait until that is done")
+    return job.state()
+
+
+@router.post("/api/duplicates/verdict")
+async def decide(site: CurrentSite, verdict: Verdict) -> Verdicts:
+    """Remember that two videos are duplicates, or not; the groups follow when they are found again."""
+    site.check_writable()
+
+    def work() -> Verdicts:
+        first, second = (site.collection.record(video).path for video in (verdict.first, verdict.second))
+        with site.collection.writer() as index:
+            change = {
+                "match": index.confirm,
+                "not a match": index.reject,
+                "forget": index.forget_decision,
+            }[verdict.verdict]
+            change(first, second)
+            site.verdicts += 1
+            return Verdicts(len(index.decisions()))
+
+    return await site.lists.run(work)
+
+
+@router.post("/api/duplicates/keep")
+async def keep_another(site: CurrentSite, keeper: Keeper) -> Verdicts:
+    """Remember which copy is to be kept; the groups follow when they are found again."""
+    site.check_writable()
+
+    def work() -> Verdicts:
+        path = site.collection.record(keeper.video).path
+        others = [site.collection.record(video).path for video in keeper.instead_of]
+        with site.collection.writer() as index:
+            index.prefer(path, instead_of=others)
+            site.verdicts += 1
+            return Verdicts(len(index.decisions()))
+
+    return await site.lists.run(work)
+
+
+@router.get("/api/duplicates.csv", responses={200: {"content": {"text/csv": {}}}})
+async def export_groups(site: CurrentSite) -> Response:
+    """The groups as a table, one line a file, as ``vidkin duplicates --csv`` writes it."""
+
+    def work() -> bytes:
+        text = io.StringIO()
+        csv.writer(text).writerows(duplicate_cells(_current(site)))
+        return text.getvalue().encode("utf-8", "surrogateescape")
+
+    return _download(await site.lists.run(work), "duplicates.csv", "text/csv")
+
+
+@router.get("/api/duplicates/plan.json", responses={200: {"content": {"application/json": {}}}})
+async def export_plan(site: CurrentSite) -> Response:
+    """What can be put away, for ``vidkin apply plan.json``; nothing happens until that command is run."""
+
+    def work() -> bytes:
+        plan = plan_removal(_current(site))
+        with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
+            path = Path(folder, "plan.json")
+            write_plan(plan, path)
+            return path.read_bytes()
+
+    return _download(await site.searches.run(work), "plan.json", "application/json")
+
+
+def _download(content: bytes, name: str, kind: str) -> Response:
+    return Response(
+        content, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'}
+    )
+
+
+def _current(site: Site) -> tuple[DuplicateGroup, ...]:
+    """The groups, if they are those of the verdicts."""
+    if site.found_groups is None:
+        raise HTTPException(409, "no duplicates were looked for since the server began; find them first")
+    began: int
+    found: FoundGroups
+    began, found = site.found_groups
+    if began != site.verdicts:
+        raise HTTPException(409, _OUTDATED)
+    return found.groups
+
+
+def _list(site: Site, offset: int, limit: int) -> DuplicateList:
+    began, found = site.found_groups or (0, FoundGroups(Wish(), ()))
+    numbers = {record.path: record.id for record in site.collection.listing().records}
+    members = [member for group in found.groups for member in group.members]
+    return DuplicateList(
+        searched=site.found_groups is not None,
+        outdated=site.found_groups is not None and began != site.verdicts,
+        wish=found.wish,
+        total=len(found.groups),
+        copies=len(members) - len(found.groups),
+        spare=sum(member.is_spare for member in members),
+        savings=sum(group.savings for group in found.groups),
+        groups=tuple(
+            GroupItem(
+                group.reason,
+                group.savings,
+                tuple(_member(site, member, group, numbers.get) for member in group.members),
+            )
+            for group in found.groups[offset : offset + limit]
+        ),
+    )
+
+
+def _member(
+    site: Site, member: DuplicateMember, group: DuplicateGroup, number_of: Callable[[str], int | None]
+) -> MemberItem:
+    number = number_of(member.path)
+    times = [share * member.duration for share in _MOMENTS]
+    return MemberItem(
+        id=number,
+        name=base_name(member.path),
+        path=printable(os.path.dirname(member.path)),
+        words=describe_member(member, group),
+        score=member.score,
+        width=member.width,
+        height=member.height,
+        duration=member.duration,
+        size=member.size,
+        best=member.best,
+        spare=member.is_spare,
+        doubtful=bool(member.doubt),
+        mirrored=member.mirrored,
+        compared_with=None if member.compared_with is None else number_of(member.compared_with),
+        pictures=()
+        if number is None
+        else tuple(thumbnail_address(site.collection.record(number), time) for time in times),
+        moments=tuple(clock(time) for time in times),
+    )

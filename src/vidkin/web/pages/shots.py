@@ -1,0 +1,358 @@
+"""Shots: a timeline with typed transitions, critical clips and the curve; cuts are corrected and exported."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse, Response
+from pydantic import Field
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import VideoRecord
+from vidkin.review import forget_corrected, read_corrected, read_detector, write_corrected
+from vidkin.shots import (
+    Curve,
+    DetectedCut,
+    DetectedCuts,
+    ShotDetection,
+    Transition,
+    build_detection,
+    detect,
+    write_edl,
+    write_otio,
+    write_shots_csv,
+)
+from vidkin.web.jobs import Job, JobState
+from vidkin.web.pages.library import VideoItem, video_item
+from vidkin.web.site import CurrentSite, Page, Site, thumbnail_address
+
+__all__ = ["page"]
+
+router = APIRouter(tags=["shots"])
+page = Page(router, "Shots", "/shots")
+
+Format = Literal["edl", "otio", "csv"]
+_TYPES: dict[Format, str] = {"edl": "text/plain", "otio": "application/json", "csv": "text/csv"}
+_MOST_POINTS = 2000
+_A_PAGE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class CutItem:
+    """A transition.
+
+    Attributes:
+        frame: First frame of the new shot; of a gradual transition the middle one.
+        time: Its second.
+        kind: ``hard``, ``gradual``, ``dissolve``, ``fade`` or ``wipe``.
+        confidence: In [0, 1].
+        start, end: Seconds of the transition.
+    """
+
+    frame: int
+    time: float
+    kind: Transition
+    confidence: float
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShotItem:
+    """A shot.
+
+    Attributes:
+        start, end: Seconds.
+        kind: The transition that opens it; ``start`` for the first.
+        critical: How surely something happens at its end; None if that is not judged.
+        is_critical: It is called a critical clip.
+        thumbnail: Address of a picture from its middle.
+    """
+
+    start: float
+    end: float
+    kind: str
+    critical: float | None
+    is_critical: bool
+    thumbnail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShotList:
+    """Shots of a video.
+
+    Attributes:
+        detector: What found them.
+        corrected: A person corrected them.
+        frame_rate: Frames a second in the mean.
+        frames: Number of frames.
+        duration: Seconds.
+        cuts, shots: In order of time.
+        curve: (second, value), of which cuts are read; at most some thousand points, the highest of each stretch.
+    """
+
+    detector: str
+    corrected: bool
+    frame_rate: float
+    frames: int
+    duration: float
+    cuts: tuple[CutItem, ...]
+    shots: tuple[ShotItem, ...]
+    curve: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WantedCut:
+    """A cut as a person wants it.
+
+    Attributes:
+        time: Second of the first frame of the new shot; the nearest frame is taken.
+        kind: Of the transition; a gradual one that was detected there keeps its length.
+    """
+
+    time: Annotated[float, Field(ge=0)]
+    kind: Transition = "hard"
+
+
+@dataclass(frozen=True, slots=True)
+class WantedCuts:
+    """All cuts of a video."""
+
+    cuts: Annotated[tuple[WantedCut, ...], Field(max_length=100_000)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A detection as it is cached, and what a person made of it."""
+
+    detection: ShotDetection
+    detected: tuple[DetectedCut, ...]
+    corrected: bool
+
+
+class _NotDetectedError(HTTPException):
+    """Answered as 404 where shots are needed."""
+
+    def __init__(self) -> None:
+        super().__init__(404, "nobody looked for the shots of this video yet")
+
+
+@router.get("/shots", response_class=HTMLResponse, include_in_schema=False)
+async def choose_video(
+    request: Request,
+    site: CurrentSite,
+    q: str = "",
+    number: Annotated[int, Query(alias="page", ge=1)] = 1,
+) -> HTMLResponse:
+    """The page that lists videos to cut."""
+
+    def prepare() -> dict[str, Any]:
+        words = q.casefold().split()
+        records = [
+            record
+            for record in site.collection.listing().records
+            if record.status == "ok"
+            and record.frames > 1
+            and all(word in record.path.casefold() for word in words)
+        ]
+        videos = [video_item(record) for record in records[(number - 1) * _A_PAGE : number * _A_PAGE]]
+        return {
+            "videos": [video for video in videos if not video.still],
+            "query": q,
+            "page": number,
+            "pages": max(-(-len(records) // _A_PAGE), 1),
+        }
+
+    return site.page("shots.html", request, await site.lists.run(prepare))
+
+
+@router.get("/videos/{video}/shots", response_class=HTMLResponse, include_in_schema=False)
+async def show_shots(request: Request, site: CurrentSite, video: int) -> HTMLResponse:
+    """The page."""
+    item: VideoItem = await site.lists.run(lambda: video_item(site.collection.record(video)))
+    return site.page("video_shots.html", request, {"video": item})
+
+
+@router.post("/api/videos/{video}/shots")
+async def detect_shots(site: CurrentSite, video: int) -> JobState:
+    """Find the shots of a video, as a job; they are kept until the file or the detector changes."""
+    record = await site.lists.run(lambda: site.collection.record(video))
+
+    def work(job: Job) -> dict[str, int]:
+        name = read_detector(site.collection.path)
+
+        def make(path: Path) -> None:
+            found = detect(
+                record.path,
+                name,
+                on_progress=lambda done, total: job.report(int(done), int(total or 0), "frames"),
+            )
+            path.write_text(json.dumps(_as_json(found)), encoding="utf-8")
+
+        site.cache.get(_name(record, name), ".json", make)
+        return {"video": video}
+
+    job = site.jobs.start("shots", f"Shots of {os.path.basename(record.path)}", work)
+    if job is None:
+        raise HTTPException(409, "shots of another video are being looked for; wait until that is done")
+    return job.state()
+
+
+@router.get("/api/videos/{video}/shots")
+async def get_shots(site: CurrentSite, video: int) -> ShotList | None:
+    """The shots of a video, as they were corrected if they were; null as long as nobody looked for them."""
+
+    def work() -> ShotList | None:
+        record = site.collection.record(video)
+        try:
+            return _list(site, record)
+        except _NotDetectedError:
+            return None
+
+    return await site.lists.run(work)
+
+
+@router.put("/api/videos/{video}/shots")
+async def correct_shots(site: CurrentSite, video: int, wanted: WantedCuts) -> ShotList:
+    """Store corrected cuts. Each cut in the list is a label ``cut``, each detected one that is missing ``no cut``."""
+    site.check_writable()
+
+    def work() -> ShotList:
+        record = site.collection.record(video)
+        stored = _open(site, record)
+        times = stored.detection.frame_times
+        nearest: dict[int, DetectedCut] = {}
+        for cut in wanted.cuts:
+            frame = int(np.abs(times - cut.time).argmin())
+            if frame < 1:
+                raise InvalidArgumentError(f"a cut must be after the first frame, got {cut.time:g} s")
+            old = next((one for one in stored.detected if one.frame == frame and one.kind == cut.kind), None)
+            nearest[frame] = old or DetectedCut(frame, cut.kind)
+        cuts = [nearest[frame] for frame in sorted(nearest)]
+        write_corrected(
+            site.collection.path, record.content_hash, cuts, detected=stored.detected, source="shots page"
+        )
+        return _list(site, record)
+
+    return await site.lists.run(work)
+
+
+@router.delete("/api/videos/{video}/shots")
+async def forget_shots(site: CurrentSite, video: int) -> ShotList:
+    """Take corrections back: the shots are those of the detector again; labels that were given stay."""
+    site.check_writable()
+
+    def work() -> ShotList:
+        record = site.collection.record(video)
+        forget_corrected(site.collection.path, record.content_hash)
+        return _list(site, record)
+
+    return await site.lists.run(work)
+
+
+@router.get("/api/videos/{video}/shots/{form}", response_class=Response)
+async def export_shots(site: CurrentSite, video: int, form: Format) -> Response:
+    """The shots as a file, corrected ones if there are any: ``edl``, ``otio`` or ``csv``."""
+
+    def work() -> tuple[bytes, str]:
+        record = site.collection.record(video)
+        detection = _open(site, record).detection
+        with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
+            path = Path(folder, f"shots.{form}")
+            if form == "csv":
+                write_shots_csv([detection], path)
+            else:
+                (write_edl if form == "edl" else write_otio)(detection, path)
+            return path.read_bytes(), Path(record.path).stem
+
+    content, stem = await site.lists.run(work)
+    name = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in stem)
+    headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
+    return Response(content, media_type=_TYPES[form], headers=headers)
+
+
+def _name(record: VideoRecord, detector: str) -> str:
+    return f"shots\0{detector}\0{record.path}\0{record.size}\0{record.mtime_ns}"
+
+
+def _as_json(found: ShotDetection) -> dict[str, Any]:
+    """What :func:`_open` needs to build the detection again."""
+    return {
+        "detector": found.detector,
+        "cuts": [
+            asdict(DetectedCut(cut.frame, cut.kind, cut.confidence, cut.start_frame, cut.end_frame))
+            for cut in found.cuts
+        ],
+        "critical": [shot.critical for shot in found.shots],
+        "times": np.asarray(found.frame_times).round(6).tolist(),
+        "end": found.shots[-1].end,
+        "curve": None
+        if found.curve is None
+        else [found.curve.times.round(4).tolist(), found.curve.values.round(4).tolist(), found.curve.name],
+    }
+
+
+def _open(site: Site, record: VideoRecord) -> _Stored:
+    """The shots that are kept; _NotDetectedError where there are none."""
+
+    def refuse(_: Path) -> None:
+        raise _NotDetectedError
+
+    path = site.cache.get(_name(record, read_detector(site.collection.path)), ".json", refuse)
+    table = json.loads(path.read_text(encoding="utf-8"))
+    detected = tuple(DetectedCut(**row) for row in table["cuts"])
+    corrected = read_corrected(site.collection.path, record.content_hash) if record.content_hash else None
+    cuts = detected if corrected is None else corrected
+    critical = table["critical"]
+    scores = None
+    if all(score is not None for score in critical):
+        # Something happens at the end of a shot: a corrected one is as critical as the detected one with its end.
+        ends = [cut.frame for cut in detected]
+        lasts = [cut.frame - 1 for cut in cuts] + [len(table["times"]) - 1]
+        scores = tuple(critical[sum(end <= last for end in ends)] for last in lasts)
+    curve = None
+    if table["curve"] is not None:
+        curve = Curve(np.array(table["curve"][0]), np.array(table["curve"][1]), table["curve"][2])
+    times = np.array(table["times"])
+    found = DetectedCuts(cuts, curve, scores)
+    detection = build_detection(record.path, table["detector"], found, times, end=table["end"])
+    return _Stored(detection, detected, corrected is not None)
+
+
+def _list(site: Site, record: VideoRecord) -> ShotList:
+    stored = _open(site, record)
+    found = stored.detection
+    duration = found.shots[-1].end
+    points: tuple[tuple[float, float], ...] = ()
+    if found.curve is not None and len(found.curve.times):
+        edges = np.linspace(0, len(found.curve.times), min(_MOST_POINTS, len(found.curve.times)) + 1).astype(
+            int
+        )
+        tops = [start + int(found.curve.values[start:end].argmax()) for start, end in pairwise(edges)]
+        points = tuple((float(found.curve.times[top]), float(found.curve.values[top])) for top in tops)
+    return ShotList(
+        detector=found.detector,
+        corrected=stored.corrected,
+        frame_rate=len(found.frame_times) / max(duration, 1e-6),
+        frames=len(found.frame_times),
+        duration=duration,
+        cuts=tuple(
+            CutItem(cut.frame, cut.time, cut.kind, cut.confidence, cut.start, cut.end) for cut in found.cuts
+        ),
+        shots=tuple(
+            ShotItem(
+                *(shot.start, shot.end, shot.kind, shot.critical, shot.is_critical),
+                thumbnail_address(record, (shot.start + shot.end) / 2),
+            )
+            for shot in found.shots
+        ),
+        curve=points,
+    )

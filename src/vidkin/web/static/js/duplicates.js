@@ -1,0 +1,96 @@
+// Duplicates: look for groups, and verdicts on them by mouse and by key.
+import { api, say, watchJob } from "./base.js";
+
+const form = document.getElementById("wish");
+const progress = document.getElementById("progress");
+let running = null;
+
+function wish() {
+  const values = form.elements;
+  return { threshold: Number(values.threshold.value), parts: values.parts.checked, rule: values.rule.value };
+}
+
+/** Replace the groups by what the server has now, and stay at the copy that had the focus. */
+async function reload(focus) {
+  const answer = await fetch(location.pathname + location.search, { headers: { Accept: "text/html" } });
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  document.getElementById("groups").replaceWith(page.getElementById("groups"));
+  if (focus) document.querySelector(`.member[data-id="${focus}"]`)?.focus();
+}
+
+async function find(focus) {
+  if (running !== null) return;
+  try {
+    running = await api("/api/duplicates", { method: "POST", body: wish() });
+    progress.hidden = false;
+    const bar = progress.querySelector("progress");
+    const ended = await watchJob(running.id, (state) => {
+      if (state.total) {
+        bar.max = state.total;
+        bar.value = state.done;
+      } else bar.removeAttribute("value");
+      progress.querySelector(".facts").textContent = state.detail || "starting";
+    });
+    if (ended.state === "failed") say(ended.error);
+    if (ended.state === "stopped") say("Stopped; what was compared is kept.");
+    await reload(focus);
+  } catch (error) {
+    say(error.message);
+  } finally {
+    running = null;
+    progress.hidden = true;
+  }
+}
+
+async function decide(member, verdict) {
+  const first = Number(member.dataset.id);
+  try {
+    if (verdict === "keep") {
+      const others = [...member.closest(".members").querySelectorAll(".member")].map((other) => other.dataset.id);
+      const instead = others.filter((id) => id !== "" && Number(id) !== first).map(Number);
+      await api("/api/duplicates/keep", { method: "POST", body: { video: first, instead_of: instead } });
+      say("Remembered: this copy is kept.");
+    } else {
+      const body = { first, second: Number(member.dataset.other), verdict };
+      await api("/api/duplicates/verdict", { method: "POST", body });
+      say(verdict === "match" ? "Remembered: these match." : "Remembered: not a match.");
+    }
+    await find(first);
+  } catch (error) {
+    say(error.message);
+  }
+}
+
+form?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  find();
+});
+form?.elements.threshold.addEventListener("input", (event) => {
+  event.target.parentElement.firstChild.textContent = `Score of ${Number(event.target.value).toFixed(2)} or more `;
+});
+document.getElementById("stop")?.addEventListener("click", () => {
+  if (running !== null) api(`/api/jobs/${running.id}/stop`, { method: "POST" }).catch((error) => say(error.message));
+});
+document.addEventListener("click", (event) => {
+  const button = event.target.closest(".member button, .again");
+  if (button === null) return;
+  if (button.classList.contains("again")) find();
+  else decide(button.closest(".member"), button.dataset.verdict ?? "keep");
+});
+document.addEventListener("keydown", (event) => {
+  const member = event.target.closest?.(".member");
+  if (!member || event.altKey || event.ctrlKey || event.metaKey) return;
+  const all = [...document.querySelectorAll(".member")];
+  const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+  if (step !== undefined) {
+    event.preventDefault();
+    all[all.indexOf(member) + step]?.focus();
+    return;
+  }
+  const wanted = { c: '[data-verdict="match"]', n: '[data-verdict="not a match"]', k: "[data-keep]" }[event.key.toLowerCase()];
+  const button = wanted && member.querySelector(wanted);
+  if (button) {
+    event.preventDefault();
+    button.click();
+  }
+});

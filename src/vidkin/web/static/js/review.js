@@ -1,0 +1,106 @@
+// Review: one pair after another, judged by mouse or key; a training, and the switch to what it made.
+import { api, clock, make, say, watchJob } from "./base.js";
+
+const place = document.getElementById("pair");
+const progress = document.getElementById("progress");
+const moments = [0.1, 0.37, 0.63, 0.9];
+let waiting = [];
+let busy = false;
+
+function side(video) {
+  const frames = moments.map((share) =>
+    make("img", {
+      src: `${video.thumbnail}&time=${(share * video.duration).toFixed(1)}`,
+      alt: `at ${clock(share * video.duration)}`,
+    }),
+  );
+  const link = make("a", { href: `/videos/${video.id}` }, video.name);
+  const facts = make("span", { class: "facts" }, ` ${clock(video.duration)}`);
+  return make("figure", {}, make("div", { class: "frames" }, ...frames), make("figcaption", {}, link, facts));
+}
+
+async function show() {
+  if (waiting.length === 0) {
+    try {
+      waiting = await api("/api/review/pairs?limit=12");
+    } catch (error) {
+      place.replaceChildren(make("p", { class: "error" }, error.message));
+      return;
+    }
+  }
+  if (waiting.length === 0) place.replaceChildren(make("p", { class: "empty" }, "Every pair of this index that was drawn is judged."));
+  else place.replaceChildren(side(waiting[0].first), side(waiting[0].second));
+}
+
+async function refresh() {
+  const answer = await fetch("/review", { headers: { Accept: "text/html" } });
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  document.getElementById("state").replaceWith(page.getElementById("state"));
+}
+
+async function judge(verdict) {
+  const pair = waiting[0];
+  if (pair === undefined || busy) return;
+  busy = true;
+  try {
+    if (verdict !== null) {
+      const body = { first: pair.first.id, second: pair.second.id, verdict };
+      await api("/api/review/pairs", { method: "POST", body });
+      refresh().catch((error) => say(error.message));
+    }
+    waiting.shift();
+    await show();
+  } catch (error) {
+    say(error.message);
+  } finally {
+    busy = false;
+  }
+}
+
+async function train(what) {
+  try {
+    const job = await api("/api/review/train", { method: "POST", body: { what } });
+    progress.hidden = false;
+    const bar = progress.querySelector("progress");
+    const ended = await watchJob(job.id, (state) => {
+      if (state.total) {
+        bar.max = state.total;
+        bar.value = state.done;
+      } else bar.removeAttribute("value");
+      progress.querySelector(".facts").textContent = state.detail || "starting";
+    });
+    say(ended.state === "done" ? `On held-back verdicts: ${ended.result.judgment}.` : ended.error || "Stopped.", 10);
+    await refresh();
+  } catch (error) {
+    say(error.message);
+  } finally {
+    progress.hidden = true;
+  }
+}
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("button");
+  if (button === null) return;
+  const { verdict, train: what, use, value } = button.dataset;
+  if (verdict !== undefined) judge(verdict);
+  else if ("skip" in button.dataset) judge(null);
+  else if (what !== undefined) train(what);
+  else if (use !== undefined) {
+    try {
+      await api("/api/review/use", { method: "POST", body: { what: use, use: value === "yes" } });
+      await refresh();
+    } catch (error) {
+      say(error.message);
+    }
+  }
+});
+document.addEventListener("keydown", (event) => {
+  if (event.altKey || event.ctrlKey || event.metaKey || event.repeat || event.target.closest("input, select, textarea")) return;
+  const index = ["1", "2", "3", "s"].indexOf(event.key.toLowerCase());
+  const button = document.querySelectorAll("#verdicts button")[index];
+  if (button) {
+    event.preventDefault();
+    button.click();
+  }
+});
+show();

@@ -1,0 +1,255 @@
+// Shots: a timeline whose cuts are dragged, added and removed, beside a player.
+import { api, clock, make, say, watchJob } from "./base.js";
+
+const root = document.getElementById("shots");
+const video = root.dataset.video;
+const editable = root.dataset.editable !== "";
+const player = document.getElementById("player");
+const timeline = document.getElementById("timeline");
+const address = `/api/videos/${video}/shots`;
+const byId = (name) => document.getElementById(name);
+let shown = null;
+let cuts = [];
+let chosen = null;
+let changed = false;
+
+const percent = (time) => `${(100 * time) / shown.duration}%`;
+const frame = () => 1 / shown.frame_rate;
+
+async function load() {
+  try {
+    const list = await api(address);
+    if (list === null) byId("find").hidden = false;
+    else accept(list);
+  } catch (error) {
+    say(error.message);
+  }
+}
+
+function accept(list) {
+  shown = list;
+  cuts = list.cuts.map((cut) => ({ ...cut }));
+  changed = false;
+  chosen = null;
+  byId("find").hidden = true;
+  byId("editor").hidden = false;
+  draw();
+}
+
+function draw() {
+  const whose = changed ? "not saved yet" : shown.corrected ? "as you corrected them" : `found by detector ${shown.detector}`;
+  byId("facts").textContent = `${cuts.length} ${cuts.length === 1 ? "cut" : "cuts"} (${whose}), ${clock(shown.duration)}, ${shown.frame_rate.toFixed(3)} frames a second`;
+  const edges = [0, ...cuts.map((cut) => cut.time), shown.duration];
+  byId("bands").replaceChildren(
+    ...edges.slice(1).map((end, index) => {
+      const band = make("span", { class: isCritical(edges[index], end) && "critical" });
+      band.style.left = percent(edges[index]);
+      band.style.width = percent(end - edges[index]);
+      return band;
+    }),
+  );
+  byId("cuts").replaceChildren(...cuts.map(handle));
+  byId("list").replaceChildren(...edges.slice(1).map((end, index) => item(index, edges[index], end)));
+  if (editable) {
+    byId("save").disabled = !changed;
+    byId("reset").disabled = !changed && !shown.corrected;
+    byId("remove").disabled = chosen === null;
+  }
+  for (const form of ["edl", "otio", "csv"]) byId(form).href = `${address}/${form}`;
+  drawCurve();
+}
+
+function isCritical(start, end) {
+  return shown.shots.some((shot) => shot.is_critical && shot.end > start + 1e-6 && shot.end <= end + frame());
+}
+
+function handle(cut) {
+  const name = `${cut.kind} cut at ${clock(cut.time)}`;
+  const button = make("button", {
+    type: "button", class: cut.kind, title: name, "aria-label": name, "aria-current": cut === chosen && "true",
+    onclick: () => choose(cut, true),
+    onfocus: () => chosen !== cut && choose(cut, false),
+    onpointerdown: (event) => editable && drag(event, cut),
+  });
+  button.style.left = percent(cut.time);
+  return button;
+}
+
+function item(index, start, end) {
+  const shot = shown.shots.find((one) => Math.abs(one.start - start) < 1e-6);
+  const picture = make("img", { alt: "", loading: "lazy", width: 240, height: 135, src: (shot ?? shown.shots[0]).thumbnail.replace(/time=[\d.]+/, `time=${((start + end) / 2).toFixed(2)}`) });
+  const kind = index === 0 ? "start" : cuts[index - 1].kind;
+  const words = isCritical(start, end) ? `${kind}, critical` : kind;
+  const card = make("button", { type: "button", onclick: () => seek(start) },
+    make("span", { class: "picture" }, picture),
+    make("span", { class: "name" }, `${index + 1}: ${clock(start)} - ${clock(end)}`),
+    make("span", { class: "facts" }, words));
+  return make("li", { class: words === kind ? "card" : "card critical" }, card);
+}
+
+function drawCurve() {
+  const canvas = byId("curve");
+  const pen = canvas.getContext("2d");
+  pen.clearRect(0, 0, canvas.width, canvas.height);
+  // Probabilities keep their scale, so that a curve without a cut looks like one.
+  const highest = Math.max(...shown.curve.map((point) => point[1]), 1);
+  pen.strokeStyle = getComputedStyle(root).getPropertyValue("--quiet");
+  pen.lineWidth = 2;
+  pen.beginPath();
+  for (const [time, value] of shown.curve) pen.lineTo((time / shown.duration) * canvas.width, 78 - (value / highest) * 74);
+  pen.stroke();
+}
+
+function seek(time) {
+  // Half a frame further in, so that the player shows the frame that begins then.
+  player.currentTime = time + frame() / 2;
+}
+
+function choose(cut, seeks) {
+  chosen = cut;
+  for (const [index, button] of [...byId("cuts").children].entries()) {
+    if (cuts[index] === cut) button.setAttribute("aria-current", "true");
+    else button.removeAttribute("aria-current");
+  }
+  if (editable) byId("remove").disabled = cut === null;
+  if (cut !== null && seeks) seek(cut.time);
+}
+
+function focusChosen() {
+  byId("cuts").children[cuts.indexOf(chosen)]?.focus();
+}
+
+function place(cut, time) {
+  const wanted = Math.round(time / frame()) * frame();
+  cut.time = Math.min(Math.max(wanted, frame()), shown.duration - frame());
+  cuts.sort((one, other) => one.time - other.time);
+  changed = true;
+}
+
+function drag(event, cut) {
+  if (event.button !== 0) return;
+  const box = timeline.getBoundingClientRect();
+  const from = event.clientX;
+  const button = event.target;
+  button.setPointerCapture(event.pointerId);
+  let moved = false;
+  button.onpointermove = (move) => {
+    if (!moved && Math.abs(move.clientX - from) < 3) return;
+    moved = true;
+    const time = ((move.clientX - box.left) / box.width) * shown.duration;
+    button.style.left = percent(Math.min(Math.max(time, frame()), shown.duration - frame()));
+    seek(time);
+  };
+  button.onpointerup = (up) => {
+    button.onpointermove = button.onpointerup = null;
+    if (!moved) return;
+    place(cut, ((up.clientX - box.left) / box.width) * shown.duration);
+    chosen = cut;
+    draw();
+    focusChosen();
+  };
+}
+
+function add() {
+  const cut = { time: 0, kind: byId("kind").value, confidence: 1 };
+  const time = Math.floor(player.currentTime / frame() + 1e-6) * frame();
+  if (cuts.some((other) => Math.abs(other.time - time) < frame() / 2)) return say("There is a cut here already.");
+  cuts.push(cut);
+  place(cut, time);
+  chosen = cut;
+  draw();
+  focusChosen();
+}
+
+function remove() {
+  if (chosen === null) return;
+  const index = cuts.indexOf(chosen);
+  cuts.splice(index, 1);
+  changed = true;
+  chosen = cuts[Math.min(index, cuts.length - 1)] ?? null;
+  draw();
+  focusChosen();
+}
+
+async function store(method) {
+  try {
+    const body = method === "PUT" ? { cuts: cuts.map(({ time, kind }) => ({ time, kind })) } : undefined;
+    accept(await api(address, { method, body }));
+    say(method === "PUT" ? "Saved." : "These are the cuts that were detected.");
+  } catch (error) {
+    say(error.message);
+  }
+}
+
+async function find() {
+  const [button, progress] = [byId("find").querySelector("button"), byId("find").querySelector("div")];
+  button.disabled = true;
+  progress.hidden = false;
+  try {
+    const job = await api(address, { method: "POST" });
+    const ended = await watchJob(job.id, (state) => {
+      const bar = progress.querySelector("progress");
+      if (state.total) [bar.max, bar.value] = [state.total, state.done];
+      progress.querySelector("p").textContent = state.total ? `${state.done} of ${state.total} frames` : "starting";
+    });
+    if (ended.state === "done") await load();
+    else say(ended.error || "Stopped.");
+  } catch (error) {
+    say(error.message);
+  }
+  button.disabled = false;
+  progress.hidden = true;
+}
+
+byId("find").querySelector("button").addEventListener("click", find);
+timeline.addEventListener("click", (event) => {
+  if (event.target.closest("#cuts button")) return;
+  const box = timeline.getBoundingClientRect();
+  seek(((event.clientX - box.left) / box.width) * shown.duration);
+});
+player.addEventListener("timeupdate", () => {
+  if (shown !== null) byId("now").style.left = percent(Math.min(player.currentTime, shown.duration));
+});
+byId("zoom").addEventListener("input", (event) => {
+  timeline.style.width = `${100 * 2 ** Number(event.target.value)}%`;
+  byId("now").scrollIntoView({ inline: "center", block: "nearest" });
+});
+if (editable) {
+  byId("add").addEventListener("click", add);
+  byId("remove").addEventListener("click", remove);
+  byId("save").addEventListener("click", () => store("PUT"));
+  byId("reset").addEventListener("click", () => (shown.corrected ? store("DELETE") : accept(shown)));
+}
+for (const form of ["edl", "otio", "csv"]) {
+  byId(form).addEventListener("click", (event) => {
+    if (!changed) return;
+    event.preventDefault();
+    say("Save first: the file has what is saved.");
+  });
+}
+window.addEventListener("beforeunload", (event) => {
+  if (changed) event.preventDefault();
+});
+document.addEventListener("keydown", (event) => {
+  if (shown === null || event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea")) return;
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const onCut = event.target.closest("#cuts button") !== null;
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[key];
+  const next = { n: 1, p: -1 }[key];
+  if (next !== undefined && cuts.length) {
+    const from = cuts.indexOf(chosen);
+    choose(cuts[from < 0 ? (next > 0 ? 0 : cuts.length - 1) : Math.min(Math.max(from + next, 0), cuts.length - 1)], true);
+    focusChosen();
+  } else if (key === "Enter" && onCut) seek(chosen.time);
+  else if (editable && step !== undefined && onCut) {
+    place(chosen, chosen.time + step * frame() * (event.shiftKey ? 10 : 1));
+    draw();
+    focusChosen();
+    seek(chosen.time);
+  } else if (editable && (key === "Delete" || key === "Backspace") && onCut) remove();
+  else if (editable && key === "a") add();
+  else if (editable && key === "s" && changed) store("PUT");
+  else return;
+  event.preventDefault();
+});
+load();

@@ -1,0 +1,102 @@
+"""The shots page over HTTP: detection, correction, and files for editing systems."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.support.videos import encode, pan
+from tests.web.conftest import Connect, number_of
+from vidkin.index import Index, SerialExecutor
+from vidkin.review import Labels
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of ``film & co.mp4`` at 10 frames a second, cut at 2 s and 4 s."""
+    root = tmp_path_factory.mktemp("shots")
+    frames = [frame for name in ("coffee", "rocket", "astronaut") for frame in pan(name, 20)]
+    encode(root / "film & co.mp4", frames)
+    with Index.open(root / "i.vidkin", extractor="classical", create=True) as opened:
+        opened.add(root / "film & co.mp4", executor=SerialExecutor(opened.worker_spec))
+    return root / "i.vidkin"
+
+
+def detect(client: TestClient, address: str) -> None:
+    job = client.post(address).json()
+    for _ in range(600):
+        state = client.get(f"/api/jobs/{job['id']}").json()
+        if state["state"] != "running":
+            assert state["state"] == "done", state["error"]
+            return
+        time.sleep(0.05)
+    raise AssertionError("the job does not end")
+
+
+def test_shots_are_found_corrected_exported_and_taken_back(index: Path, connect: Connect) -> None:
+    client = connect(index)
+    number = number_of(client, "film & co.mp4")
+    address = f"/api/videos/{number}/shots"
+    assert f'href="/videos/{number}/shots"' in client.get("/shots?q=film").text
+    assert "No video fits" in client.get("/shots?q=nothing").text
+    assert "Shots of film &amp; co.mp4" in client.get(f"/videos/{number}/shots").text
+    assert client.get(address).json() is None
+    answer = client.get(f"{address}/edl")
+    assert (answer.status_code, "nobody looked" in answer.json()["detail"]) == (404, True)
+
+    detect(client, address)
+    found = client.get(address).json()
+    assert [cut["time"] for cut in found["cuts"]] == pytest.approx([2.0, 4.0])
+    assert [cut["kind"] for cut in found["cuts"]] == ["hard", "hard"]
+    assert (found["corrected"], found["frames"], found["frame_rate"]) == (False, 60, pytest.approx(10.0))
+    assert [shot["kind"] for shot in found["shots"]] == ["start", "hard", "hard"]
+    assert len(found["curve"]) == 60
+    assert client.get(found["shots"][0]["thumbnail"]).status_code == 200
+
+    # One cut moved to the nearest frame, one removed, one added.
+    wanted = {"cuts": [{"time": 2.13, "kind": "hard"}, {"time": 5.0, "kind": "dissolve"}]}
+    corrected = client.put(address, json=wanted).json()
+    assert [cut["time"] for cut in corrected["cuts"]] == pytest.approx([2.1, 5.0])
+    assert corrected["corrected"] is True
+    assert client.get(address).json() == corrected
+    labels = {label.frame: (label.verdict, label.source) for label in Labels.open(index).cuts}
+    assert labels == {
+        21: ("cut", "shots page"),
+        50: ("cut", "shots page"),
+        20: ("no cut", "shots page"),
+        40: ("no cut", "shots page"),
+    }
+    # The files have the corrected list.
+    rows = list(csv.DictReader(io.StringIO(client.get(f"{address}/csv").text)))
+    assert [float(row["start"]) for row in rows] == pytest.approx([0.0, 2.1, 5.0])
+    edl = client.get(f"{address}/edl")
+    assert edl.headers["content-disposition"] == 'attachment; filename="film___co.edl"'
+    assert "00:00:02:01 00:00:05:00" in edl.text
+    assert "* VIDKIN: dissolve transition" in edl.text
+    assert json.loads(client.get(f"{address}/otio").text)["OTIO_SCHEMA"].startswith("Timeline")
+
+    back = client.delete(address).json()
+    assert back == found
+    assert len(Labels.open(index).cuts) == 4
+
+
+def test_what_is_not_possible_is_said(index: Path, connect: Connect) -> None:
+    client = connect(index)
+    number = number_of(client, "film & co.mp4")
+    address = f"/api/videos/{number}/shots"
+    detect(client, address)
+    first = client.put(address, json={"cuts": [{"time": 0.02}]})
+    assert (first.status_code, "after the first frame" in first.json()["detail"]) == (422, True)
+    for wrong in ({"time": -1}, {"time": 1, "kind": "odd"}):
+        assert client.put(address, json={"cuts": [wrong]}).status_code == 422
+    assert client.get(f"{address}/pdf").status_code == 422
+    assert client.get("/api/videos/9999/shots").status_code == 404
+    closed = connect(index, read_only=True)
+    assert "--read-only" in closed.put(address, json={"cuts": []}).json()["detail"]
+    assert 'id="add"' not in closed.get(f"/videos/{number}/shots").text

@@ -1,0 +1,118 @@
+"""Duplicates, shots and review in a real browser, by mouse and by keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.experiments.test_stored import write_training
+from tests.support.videos import encode, pan
+from tests.web.browser import new_page, open_browser, served
+from tests.web.conftest import make_library
+from vidkin.index import Index, SerialExecutor
+from vidkin.review import Labels
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with open_browser() as opened:
+        yield opened
+
+
+def test_duplicates_are_found_judged_and_planned(browser: Browser, tmp_path: Path) -> None:
+    library = make_library(tmp_path)
+    with served(library.index) as address, new_page(browser, width=360, height=800) as page:
+        page.goto(f"{address}duplicates")
+        page.get_by_role("button", name="Find duplicates").click()
+        members = page.locator(".member")
+        expect(members).to_have_count(2, timeout=60_000)
+        expect(members.nth(0)).to_contain_text("keep (")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        # By key: to the copy, keep it; the groups follow, and the focus stays with the file.
+        members.nth(0).focus()
+        page.keyboard.press("ArrowRight")
+        expect(members.nth(1)).to_be_focused()
+        page.keyboard.press("k")
+        expect(members.nth(0)).to_contain_text("keep (your choice)")
+        expect(members.nth(0)).to_contain_text("copy.mp4")
+        expect(members.nth(0)).to_be_focused()
+        with page.expect_download() as download:
+            page.get_by_role("link", name="Plan of what to put away").click()
+        assert download.value.suggested_filename == "plan.json"
+        page.get_by_role("button", name="Not a match").click()
+        expect(page.get_by_text("No duplicates found.")).to_be_visible()
+
+
+def test_cuts_are_corrected_and_pairs_are_judged(browser: Browser, tmp_path: Path) -> None:
+    encode(
+        tmp_path / "film.mp4",
+        [frame for name in ("coffee", "rocket", "astronaut") for frame in pan(name, 20)],
+    )
+    encode(tmp_path / "other.mp4", pan("rocket", 20))
+    with Index.open(tmp_path / "i.vidkin", extractor="classical", create=True) as index:
+        index.add([tmp_path / "film.mp4", tmp_path / "other.mp4"], executor=SerialExecutor(index.worker_spec))
+    with served(tmp_path / "i.vidkin") as address, new_page(browser, width=360, height=800) as page:
+        page.goto(f"{address}shots?q=film")
+        page.locator(".card a").click()
+        page.get_by_role("button", name="Find shots").click()
+        cuts = page.locator("#cuts button")
+        expect(cuts).to_have_count(2, timeout=60_000)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        # The first cut a frame later, the second one away, and back; by key.
+        page.keyboard.press("n")
+        expect(cuts.nth(0)).to_be_focused()
+        page.keyboard.press("ArrowRight")
+        expect(cuts.nth(0)).to_have_attribute("aria-label", "hard cut at 0:02.1")
+        page.keyboard.press("n")
+        page.keyboard.press("Delete")
+        expect(cuts).to_have_count(1)
+        # A drag with the mouse: half of the timeline further.
+        box, line = cuts.nth(0).bounding_box(), page.locator("#timeline").bounding_box()
+        assert box is not None
+        assert line is not None
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
+        page.mouse.down()
+        page.mouse.move(line["x"] + 0.9 * line["width"], box["y"] + 20, steps=4)
+        page.mouse.up()
+        expect(cuts.nth(0)).to_have_attribute("aria-label", "hard cut at 0:05.4")
+        page.keyboard.press("s")
+        expect(page.locator("#facts")).to_contain_text("1 cut (as you corrected them)")
+        with page.expect_download() as download:
+            page.get_by_role("link", name="EDL").click()
+        assert download.value.suggested_filename == "film.edl"
+        verdicts = {label.frame: label.verdict for label in Labels.open(tmp_path / "i.vidkin").cuts}
+        assert verdicts == {54: "cut", 20: "no cut", 40: "no cut"}
+
+        page.goto(f"{address}review")
+        expect(page.locator("#pair figure")).to_have_count(2)
+        page.keyboard.press("2")
+        expect(page.get_by_text("1 verdict: 0 same, 1 same kind, 0 different.")).to_be_visible()
+        expect(page.get_by_text("Every pair of this index that was drawn is judged.")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_runs_are_compared_while_one_is_at_work(browser: Browser, tmp_path: Path) -> None:
+    with Index.open(tmp_path / "i.vidkin", extractor="classical", create=True):
+        pass
+    write_training(tmp_path / "runs" / "first", [2.0, 1.0], report=True)
+    write_training(tmp_path / "runs" / "second", [3.0], report=False)
+    options = ("--experiments", str(tmp_path / "runs"))
+    with served(tmp_path / "i.vidkin", *options) as address, new_page(browser, width=360, height=800) as page:
+        page.goto(f"{address}experiments")
+        for name in ("first", "second"):
+            page.get_by_role("checkbox", name=name).focus()
+            page.keyboard.press("Space")
+        expect(page.locator("#legend li")).to_have_count(2)
+        row = page.locator("#figures tr", has=page.get_by_text("loss", exact=True))
+        expect(row).to_contain_text("1.000")
+        expect(row).to_contain_text("3.000")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        # What the running one logs appears by itself.
+        with (tmp_path / "runs" / "second" / "run.jsonl").open("a", encoding="utf-8") as log:
+            log.write('{"step": 2, "kind": "step", "loss": 0.5}\n')
+        expect(row).to_contain_text("0.5000")
