@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from starlette.requests import ClientDisconnect
 
 from tests.web.conftest import Connect, Library
 from vidkin.errors import InvalidArgumentError, MediaError
@@ -91,6 +92,18 @@ def test_a_slow_sender_is_given_up_and_only_so_many_send_at_a_time(library: Libr
     asyncio.run(send())
     assert stored(uploads) == []
     receive(uploads, content)
+    uploads.close()
+
+
+def test_a_sender_that_goes_away_leaves_nothing() -> None:
+    async def half() -> AsyncIterator[bytes]:
+        yield b"half a file"
+        raise ClientDisconnect
+
+    uploads, lane = Uploads(Settings()), Lane("test", workers=1, waiting=8, seconds=10)
+    with pytest.raises(InvalidArgumentError, match="the sender went away"):
+        asyncio.run(uploads.receive("a.mp4", None, half(), lane))
+    assert stored(uploads) == []
     uploads.close()
 
 

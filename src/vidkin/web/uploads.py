@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from starlette.requests import ClientDisconnect
+
 from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import VideoInfo, probe
@@ -94,6 +96,8 @@ class Uploads:
             is_kept = True
         except TimeoutError as error:
             raise InvalidArgumentError("the file did not arrive in time; try again") from error
+        except ClientDisconnect as error:
+            raise InvalidArgumentError("the file did not arrive: the sender went away") from error
         finally:
             self._arriving -= 1
             if not is_kept:
