@@ -33,6 +33,7 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
         "metric_losses": [script("metric_losses", "--output", RESULTS / "metric_losses.json")],
         "metric_scores": [script("metric_scores", "--output", RESULTS / "metric_scores.json")],
         "scale": [script("scale", "--work", work / "scale", "--output", RESULTS / "scale.json")],
+        "web_load": [script("web_load", "--output", RESULTS / "web.md")],
     }
     if data is None:
         print("the measurement data is not there (VIDKIN_DATA): measurements on real videos are left out")
