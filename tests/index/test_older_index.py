@@ -40,8 +40,8 @@ def index(folder: Path) -> Iterator[Index]:
 def near(answer: Any, off: float = 1e-6) -> Any:
     """The answer with every time allowed to be off by a millionth, and every score by .06.
 
-    Version 0.2 judges changes more strictly (docs/scoring.md, 5) and counts the frame that shows the first moment of the
-    target, which moves scores and nothing else.
+    Version 0.2 judges changes more strictly (docs/scoring.md, 5) and counts the frame that shows the first moment of
+    the target, which moves scores and nothing else.
     """
     if isinstance(answer, float):
         return pytest.approx(answer, abs=off)
