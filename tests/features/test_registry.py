@@ -53,7 +53,8 @@ def open_brightness(name: str, *, weights: object, whitening: object, device: st
 
 def test_available_extractors() -> None:
     networks = ("timm:<model>", "torchvision:<model>")
-    assert available_extractors() == ("classical[:<feature>]", "model:<folder>", *networks, "vidkin")
+    paths = ("model:<folder>", "onnx:<file>")
+    assert available_extractors() == ("classical[:<feature>]", *paths, *networks, "vidkin")
 
 
 def test_the_default_is_vidkin_and_works_offline() -> None:
@@ -78,7 +79,8 @@ def test_an_extension_answers_to_its_prefix() -> None:
 
 def test_a_prefix_must_be_free_and_well_formed() -> None:
     with pytest.raises(
-        InvalidArgumentError, match=r"the prefix 'timm' is in use; choose one other than classical, timm"
+        InvalidArgumentError,
+        match=r"the prefix 'timm' is in use; choose one other than classical, onnx, timm",
     ):
         register_extractor("timm", open_brightness)
     for prefix in ("", "a:b", "a b"):
@@ -90,8 +92,8 @@ def test_a_prefix_must_be_free_and_well_formed() -> None:
 def test_unknown_names_get_the_list_of_known_ones(name: str) -> None:
     with pytest.raises(
         UnknownExtractorError,
-        match=rf"'{name}' is not an extractor; choose from classical\[:<feature>\], model:<folder>, timm:<model>, "
-        "torchvision:<model>",
+        match=rf"'{name}' is not an extractor; choose from classical\[:<feature>\], model:<folder>, onnx:<file>, "
+        "timm:<model>, torchvision:<model>",
     ):
         open_extractor(name)
 

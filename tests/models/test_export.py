@@ -7,13 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from tests.conftest import missing_part
 from tests.models.conftest import clips, pictures, small
 from vidkin.errors import InvalidArgumentError, MissingPartError
-from vidkin.models import export_model
+from vidkin.features import open_extractor
+from vidkin.media import Frames
+from vidkin.models import export_model, save_model
 from vidkin.models.networks.encoder import Encoder
 
 KINDS = ["clip", "image", "c3d"]
@@ -100,3 +103,42 @@ def test_what_cannot_be_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         match=r"exporting to ONNX needs onnxscript; install with: pip install 'vidkin\[export\]'",
     ):
         export_model(model, tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("fit", ["letterbox", "crop"])
+def test_an_exported_model_is_the_same_extractor(fit: str, tmp_path: Path) -> None:
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        missing_part(f"{error.name} is not installed")
+    model = small("image", fit=fit)
+    save_model(model, tmp_path / "model")
+    path = export_model(model, tmp_path / "model.onnx")
+    images = np.random.default_rng(0).integers(0, 256, (5, 48, 80, 3), dtype=np.uint8)
+    frames = Frames(images, np.arange(5.0))
+    ours = open_extractor(f"model:{tmp_path / 'model'}", device="cpu")
+    exported = open_extractor(f"onnx:{path}", device="cpu")
+    assert (exported.scorer, exported.short_side, exported.views) == (
+        ours.scorer,
+        ours.short_side,
+        ours.views,
+    )
+    for mirror in (False, True):
+        expected, found = (one.extract(frames, mirror=mirror) for one in (ours, exported))
+        torch.testing.assert_close(found.values, expected.values, atol=2e-6, rtol=0)
+
+
+def test_an_exported_model_of_clips_is_no_encoder_of_images(tmp_path: Path) -> None:
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        missing_part(f"{error.name} is not installed")
+    path = export_model(small("c3d", frames=8), tmp_path / "clips.onnx")
+    with pytest.raises(
+        InvalidArgumentError, match=r"takes clips \[.*; use the folder of the model with --model"
+    ):
+        open_extractor(f"onnx:{path}")

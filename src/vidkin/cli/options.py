@@ -88,7 +88,7 @@ ExtractorOption = Annotated[
     typer.Option(
         "--extractor",
         "-e",
-        help="What makes the features: vidkin, classical, timm:<model>, torchvision:<model>.",
+        help="What makes the features: vidkin, classical, timm:<model>, torchvision:<model>, onnx:<file>.",
         show_default="vidkin",
     ),
 ]

@@ -8,6 +8,8 @@ from vidkin.features.describe import Phase, describe_file
 from vidkin.features.fitting import FITTING_EDITS, DescribesImages, fit_edit_whitening, pictures_of
 from vidkin.features.information import bar_boxes, frame_information
 from vidkin.features.networks.backbone import BackboneExtractor, resolve_device
+from vidkin.features.networks.onnx import OnnxExtractor
+from vidkin.features.networks.onnx_network import import_onnxruntime
 from vidkin.features.networks.pooled import PooledNetwork, open_pooled_network
 from vidkin.features.networks.pooling import region_max_pool
 from vidkin.features.networks.pretrained import torchvision_stages
@@ -43,6 +45,7 @@ __all__ = [
     "DescribesImages",
     "ExtractorFactory",
     "FrameExtractor",
+    "OnnxExtractor",
     "Phase",
     "PooledNetwork",
     "ViewPlan",
@@ -60,6 +63,7 @@ __all__ = [
     "fit_edit_whitening",
     "fit_whitening",
     "frame_information",
+    "import_onnxruntime",
     "import_timm",
     "import_torchvision",
     "mirror_boxes",

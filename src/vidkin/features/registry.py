@@ -40,6 +40,7 @@ _EXTRACTORS: Registry[ExtractorFactory] = Registry(
     # Named, not imported, so that this module stays light. Trained models come in through an entry point.
     {
         "classical": "vidkin.features.classical:open_classical",
+        "onnx": "vidkin.features.networks.onnx:open_onnx",
         "timm": "vidkin.features.networks.backbone:open_backbone",
         "torchvision": "vidkin.features.networks.backbone:open_backbone",
         # Of the floor above, opened by name alone: the default of search must not hang on an installed entry point.
@@ -49,6 +50,7 @@ _EXTRACTORS: Registry[ExtractorFactory] = Registry(
         "classical": "classical[:<feature>]",
         "vidkin": "vidkin",
         "model": "model:<folder>",
+        "onnx": "onnx:<file>",
         "timm": "timm:<model>",
         "torchvision": "torchvision:<model>",
     },
@@ -57,6 +59,8 @@ _EXTRACTORS: Registry[ExtractorFactory] = Registry(
     error=UnknownExtractorError,
 )
 _MODEL_PREFIX = "model"
+# A path follows these.
+_PATH_PREFIXES = (_MODEL_PREFIX, "onnx")
 # A folder with this file is a trained model.
 _MODEL_FILE = "config.toml"
 
@@ -83,12 +87,13 @@ def open_extractor(
         name: ``vidkin`` (the default: vidkin's own small encoder, over views of every frame), ``classical`` (color,
             gradients and texture of the whole frame), ``classical:<feature>`` (one classical description of a whole
             picture, see :func:`vidkin.features.images.available_features`), ``timm:<model>``, ``torchvision:<model>``,
+            ``onnx:<file>`` (any image encoder, see :class:`~vidkin.features.networks.onnx.OnnxExtractor`),
             the folder of a trained model (``path/to/model`` or ``model:path/to/model``), a registered prefix or
             that of an installed plugin (entry point group ``vidkin.extractors``). Settings follow a question mark:
             ``timm:mobilenetv2_100?pad_type=same&size=256``
             (see :class:`~vidkin.features.networks.backbone.BackboneExtractor`).
         weights: A safetensors file of the network's weights; without one they come from the hub's cache or
-            the hub. Of ``classical:<feature>`` what was fitted; not for ``classical``.
+            the hub. Of ``classical:<feature>`` what was fitted; not for ``classical`` and ``onnx:<file>``.
         whitening: A safetensors file made by :meth:`vidkin.features.Whitening.save`.
         device: ``auto`` (CUDA where there is one), ``cpu``, ``cuda``, ``cuda:1``.
 
@@ -110,12 +115,13 @@ def available_extractors() -> tuple[str, ...]:
 
 
 def absolute_name(name: str) -> str:
-    """The name in the form that is stored: the folder of a model made absolute, any other name unchanged."""
+    """The name in the form that is stored: paths of models and ONNX files made absolute, other names unchanged."""
     parsed = parse_name(name)
-    if _prefix(parsed) != _MODEL_PREFIX:
+    prefix = _prefix(parsed)
+    if prefix not in _PATH_PREFIXES:
         return name
-    folder = Path(parsed.path.removeprefix(f"{_MODEL_PREFIX}:")).expanduser().absolute()
-    return f"{_MODEL_PREFIX}:{folder}{name[len(parsed.path) :]}"
+    path = Path(parsed.path.removeprefix(f"{prefix}:")).expanduser().absolute()
+    return f"{prefix}:{path}{name[len(parsed.path) :]}"
 
 
 def register_extractor(prefix: str, factory: ExtractorFactory, *, usage: str | None = None) -> None:

@@ -116,11 +116,12 @@ def open_index_extractor(folder: Path, manifest: Manifest, spec: WorkerSpec) -> 
         extractor = spec.open()
     except UnknownExtractorError as error:
         # Named by the index and not by the caller, who may not even know that there is a model.
-        if spec.extractor != manifest.extractor or not spec.extractor.startswith("model:"):
+        if spec.extractor != manifest.extractor or not spec.extractor.startswith(("model:", "onnx:")):
             raise
         raise UnknownExtractorError(
-            f"{error}; {folder} was made with the model there: if it has moved, name its folder "
-            "(--model FOLDER, in Python extractor='FOLDER')"
+            f"{error}; {folder} was made with the model there: if it has moved, name its new place "
+            "(--model FOLDER, or once `vidkin index PATH... --extractor onnx:FILE`, in Python extractor='FOLDER' or "
+            "'onnx:FILE')"
         ) from error
     manifest.check(folder, extractor.fingerprint)
     return extractor

@@ -73,6 +73,7 @@ def inspect_machine() -> tuple[Finding, ...]:
         _try("classical extractor", lambda: _extractor("classical"), needed=True),
         _try("torchvision", _torchvision, needed=False),
         _try("timm", _timm, needed=False),
+        _try("onnxruntime", _onnxruntime, needed=False),
         _try("sample photographs", _photographs, needed=False),
         _try("web app", _web, needed=False),
     )
@@ -163,6 +164,14 @@ def _timm() -> str:
     if not models:
         return f"{version}; no weights cached; without a network connection use --weights FILE"
     return f"{version}; weights cached: " + ", ".join(name.removeprefix("models--timm--") for name in models)
+
+
+def _onnxruntime() -> str:
+    from vidkin.features import import_onnxruntime
+
+    runtime = import_onnxruntime()
+    providers = [name.removesuffix("ExecutionProvider") for name in runtime.get_available_providers()]
+    return f"{runtime.__version__}, {', '.join(providers)}"
 
 
 def _photographs() -> str:

@@ -40,7 +40,11 @@ def whiten(
     seed: Annotated[int, typer.Option("--seed", help="Seed of the choice of images and edits.")] = 0,
     extractor: Annotated[
         str,
-        typer.Option("--extractor", "-e", help="What to fit: classical, timm:<model>, torchvision:<model>."),
+        typer.Option(
+            "--extractor",
+            "-e",
+            help="What to fit: classical, timm:<model>, torchvision:<model>, onnx:<file>.",
+        ),
     ] = "classical",
     weights: WeightsOption = None,
 ) -> None:

@@ -1,1 +1,1 @@
-"""Networks of timm and torchvision as extractors."""
+"""Networks of timm, torchvision and ONNX files as extractors."""

@@ -1,0 +1,71 @@
+"""Small ONNX files whose output can be worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.conftest import missing_part
+
+Shape = Sequence[int | str | None]
+
+
+def require_onnx() -> None:
+    """Skip where the files cannot be written or run."""
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+    except ImportError as error:
+        missing_part(f"{error.name} is not installed")
+
+
+def write_onnx(
+    path: Path, steps: Sequence[tuple[str, str, str, dict[str, Any]]], shape: Shape, **options: Any
+) -> Path:
+    """Write a file.
+
+    Args:
+        path: The file.
+        steps: Operator, input, output and attributes of each; the input of the file is ``images``.
+        shape: Of the input.
+        options: ``outputs``, names (default that of the last step); ``type``, of the input, ``FLOAT`` by default;
+            ``inputs``, names (default ``images``); ``constants``, name to array.
+    """
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    kind = getattr(TensorProto, options.get("type", "FLOAT"))
+    outputs = options.get("outputs", [steps[-1][2]])
+    graph = helper.make_graph(
+        [
+            helper.make_node(operator, [*source.split()], [target], **given)
+            for operator, source, target, given in steps
+        ],
+        "network",
+        [helper.make_tensor_value_info(name, kind, shape) for name in options.get("inputs", ["images"])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+        [numpy_helper.from_array(value, name) for name, value in options.get("constants", {}).items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, path, **options.get("saving", {}))
+    return path
+
+
+def mean_colors(path: Path, shape: Shape = ("batch", 3, 32, 32)) -> Path:
+    """The mean of each channel, [B, 3]."""
+    return write_onnx(path, [("ReduceMean", "images", "colors", {"axes": [2, 3], "keepdims": 0})], shape)
+
+
+def colors_in_a_file(path: Path, factor: float) -> Path:
+    """Mean colors times a factor that is in ``weights.bin`` beside the file."""
+    steps = [
+        ("ReduceMean", "images", "colors", {"axes": [2, 3], "keepdims": 0}),
+        ("MatMul", "colors factors", "scaled", {}),
+    ]
+    factors = np.eye(3, dtype=np.float32) * [1, 1, factor]
+    saving = {"save_as_external_data": True, "location": "weights.bin", "size_threshold": 0}
+    constants = {"factors": factors.astype(np.float32)}
+    return write_onnx(path, steps, ("batch", 3, 32, 32), constants=constants, saving=saving)
