@@ -26,6 +26,22 @@ def test_every_part_is_tried() -> None:
     assert findings["classical extractor"][1].endswith(" values")
 
 
+def test_extras_are_listed_from_the_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_extractor", lambda name: name)
+    requirements = [
+        "numpy>=2.0",
+        "numpy>=1; extra == 'arrays'",
+        "pillow>=11; extra == 'pictures'",
+        "betamax-player>=2; extra == 'pictures'",
+        "betamax-player>=2; extra == 'all'",
+        "pytest; extra == 'dev'",
+    ]
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: requirements)
+    assert states()["extras"] == ("ok", "arrays (without pictures: pip install 'vidkin[pictures]')")
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: requirements[:1])
+    assert states()["extras"] == ("ok", "none")
+
+
 def test_a_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     version = importlib.metadata.version
 

@@ -6,6 +6,7 @@ import datetime
 import importlib.metadata
 import os
 import platform
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,8 @@ _PACKAGES = (
 )
 _WEB_PACKAGES = ("fastapi", "uvicorn", "jinja2")
 _MEASURED_WITH = ("vidkin", "torch", "av", "pylance")
+# The extra that gathers the others, and those for work on vidkin itself.
+_NOT_FOR_USERS = {"all", "bench", "dev"}
 _DECODERS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif", "mjpeg")
 _ENCODERS = ("libx264", "libx265", "libvpx-vp9")
 
@@ -66,6 +69,7 @@ def inspect_machine() -> tuple[Finding, ...]:
     return (
         Finding("vidkin", "ok", f"{__version__}, Python {platform.python_version()}, {platform.platform()}"),
         packages,
+        Finding("extras", "ok", _extras()),
         _try("torch", _torch, needed=True),
         _try("video decoders", lambda: _codecs(_DECODERS, "r"), needed=True),
         _try("video encoders", lambda: _codecs(_ENCODERS, "w"), needed=True),
@@ -105,6 +109,25 @@ def _try(name: str, use: Callable[[], str], *, needed: bool) -> Finding:
     except (ImportError, OSError, RuntimeError, VidkinError) as error:
         cause = str(error).strip().splitlines() or [type(error).__name__]
         return Finding(name, "broken" if needed else "missing", cause[0])
+
+
+def _extras() -> str:
+    """Which extras of vidkin are installed, from its own metadata."""
+    packages: dict[str, list[str]] = {}
+    for requirement in importlib.metadata.requires("vidkin") or ():
+        found = re.match(r"([\w.-]+)[^;]*;.*extra == ['\"]([\w-]+)['\"]", requirement)
+        if found:
+            packages.setdefault(found[2], []).append(found[1])
+    there, absent = [], []
+    for extra in sorted(packages.keys() - _NOT_FOR_USERS):
+        try:
+            for package in packages[extra]:
+                importlib.metadata.version(package)
+            there.append(extra)
+        except importlib.metadata.PackageNotFoundError:
+            absent.append(extra)
+    advice = f" (without {', '.join(absent)}: pip install 'vidkin[{','.join(absent)}]')" if absent else ""
+    return (", ".join(there) or "none") + advice
 
 
 def _torch() -> str:

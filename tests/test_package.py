@@ -1,0 +1,65 @@
+"""What is published: one wheel without compiled parts that holds everything, and a source archive that builds it."""
+
+from __future__ import annotations
+
+import email
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    return folder
+
+
+def test_the_wheel_needs_no_compiler_and_holds_every_file(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    assert wheel.name.endswith("-py3-none-any.whl")
+    source = ROOT / "src"
+    files = {
+        path.relative_to(source).as_posix()
+        for path in (source / "vidkin").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        entries = archive.read(next(name for name in names if name.endswith("/entry_points.txt"))).decode()
+    inside = {name for name in names if not name.partition("/")[0].endswith(".dist-info")}
+    assert inside == files
+    for kind in ("py.typed", ".toml", ".safetensors", ".html", ".css", ".js"):
+        assert any(name.endswith(kind) for name in inside), kind
+    assert "vidkin = vidkin.cli:main" in entries
+    assert any(name.endswith("/licenses/LICENSE") for name in names)
+
+
+def test_the_extra_all_gathers_those_for_users(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = email.message_from_bytes(archive.read(name))
+    packages: dict[str, set[str]] = {}
+    for line in metadata.get_all("Requires-Dist") or ():
+        requirement, _, marker = line.partition(";")
+        if "extra ==" in marker:
+            packages.setdefault(marker.split("extra ==")[1].strip(" '\""), set()).add(requirement.strip())
+    users = packages.keys() - {"all", "bench", "dev"}
+    assert {"export", "onnx", "otio", "tensorboard", "transnet", "web"} <= users
+    assert packages["all"] == set().union(*(packages[extra] for extra in users))
+
+
+def test_the_source_archive_builds_and_tests_itself(built: Path) -> None:
+    (archive,) = built.glob("*.tar.gz")
+    with tarfile.open(archive) as content:
+        names = {name.partition("/")[2] for name in content.getnames()}
+    assert names >= {"pyproject.toml", "README.md", "LICENSE", "Makefile", "constraints.txt", "CHANGELOG.md"}
+    assert names >= {"src/vidkin/py.typed", "tests/conftest.py", "docs/guide.md", "benchmarks/run_all.py"}
