@@ -79,7 +79,7 @@ def measure(port: int, number: int, count: int) -> list[tuple[str, float, float,
         for name, address in asked.items():
             times[name] += load(port, address, count // _TURNS)
         with stuck(port, number):
-            name = f"library page, {2 * _STUCK} connections stuck"
+            name = f"library page, {2 * _STUCK} connections left open"
             times.setdefault(name, []).extend(load(port, "/", count // _TURNS))
     rows = []
     for name, each in times.items():
@@ -153,7 +153,8 @@ def page(rows: list[tuple[str, float, float, float]], videos: int) -> str:
             "|---|---|---|---|",
             *lines,
             "",
-            f"Stuck are {_STUCK} uploads that never send a byte and {_STUCK} downloads that nobody reads.",
+            f"Left open are {_STUCK} uploads that never send a byte, of which the server takes eight at a time,",
+            f"and {_STUCK} downloads that nobody reads.",
             "",
             f"Measured on {describe_machine()}, by `python benchmarks/web_load.py --output docs/results/web.md`.",
             "",
