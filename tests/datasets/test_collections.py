@@ -14,10 +14,17 @@ from vidkin.errors import DatasetError, InvalidArgumentError
 def test_all_readers_are_there() -> None:
     assert available_readers() == (
         "aerial",
+        "aircraft",
+        "cars",
+        "classes",
+        "dogs",
+        "events",
+        "flowers102",
         "fruit",
         "grocery",
         "head_pose",
         "manifest",
+        "nabirds",
         "omniglot",
         "pet",
         "photographs",
@@ -29,7 +36,7 @@ def test_all_readers_are_there() -> None:
         assert getattr(room, name) is not None
 
 
-@pytest.mark.parametrize("reader", sorted(set(available_readers()) - {"manifest", "photographs"}))
+@pytest.mark.parametrize("reader", sorted(set(available_readers()) - {"events", "manifest", "photographs"}))
 def test_every_reader_says_what_is_missing(reader: str, tmp_path: Path) -> None:
     with pytest.raises(
         DatasetError,
@@ -43,7 +50,7 @@ def test_every_reader_says_what_is_missing(reader: str, tmp_path: Path) -> None:
 def test_unknown_readers_and_options_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         InvalidArgumentError,
-        match="'cifar' is not a reader; choose from aerial, fruit, grocery, head_pose, manifest, omniglot,",
+        match="'cifar' is not a reader; choose from aerial, aircraft, cars, classes, dogs, events, flowers102, fruit",
     ):
         open_labelled(tmp_path, reader="cifar")
     with pytest.raises(

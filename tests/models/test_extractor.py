@@ -62,7 +62,8 @@ def test_a_folder_is_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert absolute_name(name) == f"model:{folder}"
     assert absolute_name("classical") == "classical"
     with pytest.raises(
-        UnknownExtractorError, match=r"'model2' is not an extractor; choose from classical, model:"
+        UnknownExtractorError,
+        match=r"'model2' is not an extractor; choose from classical\[:<feature>\], model:",
     ):
         open_extractor("model2")
     with pytest.raises(UnknownExtractorError, match=r"model2: holds no model, as config.toml cannot be read"):

@@ -103,7 +103,7 @@ def test_the_best_matches_can_be_left_out(library: Library) -> None:
     assert rest == every[1:]
     assert rest[0]["rank"] == 2
     outcome = run(*words[:-1], "--offset", "50")
-    assert "no more matches with a score of at least 0" in outcome.out
+    assert outcome.out.strip().endswith("no more matches")
 
 
 def test_a_picture_is_shown_without_times_of_its_own(library: Library, tmp_path: Path) -> None:
