@@ -37,7 +37,7 @@ def test_time_does_not_run_backwards() -> None:
     [
         ("START\n1,2\n", r"c1, line 2: '1,2' is not x,y,milliseconds, START or BREAK"),
         ("1,2,x", r"c1, line 1: '1,2,x' is not x,y,milliseconds"),
-        ("START\nBREAK\n", r"c1: must hold lines x,y,milliseconds, and holds no pen movement"),
+        ("START\nBREAK\n", r"c1 holds no pen movement; it must have lines x,y,milliseconds"),
         ("1,nan,3", r"c1 holds numbers that are not finite"),
     ],
 )

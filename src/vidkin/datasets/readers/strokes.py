@@ -71,7 +71,7 @@ def parse_strokes(text: str, *, name: str = "strokes") -> Drawing:
             fresh = False
         rows.append((x, y, time))
     if not rows:
-        raise DatasetError(f"{name}: must hold lines x,y,milliseconds, and holds no pen movement")
+        raise DatasetError(f"{name} holds no pen movement; it must have lines x,y,milliseconds")
     table = np.array(rows, dtype=np.float64)
     if not np.isfinite(table).all():
         raise DatasetError(f"{name} holds numbers that are not finite")
