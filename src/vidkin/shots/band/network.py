@@ -16,7 +16,7 @@ from torch import nn
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.band.features import BAND_CHANNELS
 
-__all__ = ["TransitionNetwork", "TransitionThresholds"]
+__all__ = ["TransitionNetwork", "TransitionThresholds", "one_thread"]
 
 PathLike = str | os.PathLike[str]
 
@@ -81,7 +81,7 @@ class TransitionNetwork(nn.Module):
         """[T, 48] to probabilities [T, 2], in blocks so that memory stays bounded; blocks do not change the result."""
         self.eval()
         parts = []
-        with _one_thread():
+        with one_thread():
             for start in range(0, len(features), _BLOCK):
                 before = min(start, _CONTEXT)
                 block = features[start - before : start + _BLOCK + _CONTEXT]
@@ -125,7 +125,7 @@ class TransitionNetwork(nn.Module):
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """One thread for steps so small that more would wait for each other: hundreds of times longer on a busy machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)

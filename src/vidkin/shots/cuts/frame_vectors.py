@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from vidkin.media import FramePlanes
+from vidkin.shots.band.network import one_thread
 
 __all__ = ["GRID", "BandGrid", "FrameVectors", "VectorNetwork", "squares_of_planes"]
 
@@ -87,7 +88,7 @@ class FrameVectors:
             part = wanted[start : start + _BATCH]
             places = np.array(part) % self._room
             squares = torch.from_numpy(squares_of_planes(self._luma[places], self._chroma[places]))
-            with torch.inference_mode():
+            with one_thread(), torch.inference_mode():
                 vectors = self._network(squares.contiguous(memory_format=torch.channels_last)).numpy()
             self._vectors.update(zip(part, vectors, strict=True))
             self.encoded += len(part)

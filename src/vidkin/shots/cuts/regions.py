@@ -59,7 +59,9 @@ def measure_rectangle(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float
 
 def _blocks(luma: NDArray[np.uint8]) -> NDArray[np.float32]:
     """[64 blocks, 64 pixels]."""
-    small = luma.reshape(_BLOCKS * _SIDE, 2, _BLOCKS * _SIDE, 2).astype(np.float32).mean((1, 3))
+    # Sums of slices: a mean over two axes that are not next to each other takes many times longer.
+    rows = luma[::2].astype(np.uint16) + luma[1::2]
+    small = (rows[:, ::2] + rows[:, 1::2]).astype(np.float32) / np.float32(4)
     cut = small.reshape(_BLOCKS, _SIDE, _BLOCKS, _SIDE).swapaxes(1, 2)
     blocks: NDArray[np.float32] = np.ascontiguousarray(cut).reshape(_BLOCKS * _BLOCKS, _SIDE * _SIDE)
     return blocks
