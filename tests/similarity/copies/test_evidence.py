@@ -33,10 +33,10 @@ def test_a_segment_is_summed_by_seconds() -> None:
 
 
 def test_similarity_that_nothing_confirms_is_doubted() -> None:
-    """Full detail: a doubt of .35 leaves (.5 - .35) / .65 of a similarity of .5; confirmed by changes it stays."""
+    """Full detail: a doubt of .4 leaves (.5 - .4) / .6 of a similarity of .5; confirmed by changes it stays."""
     part = evidence(video(10), video(20), range(2, 7), range(5))
     left = part.doubted(0.0, ScoreSettings())
-    assert left.similarity / left.seconds == pytest.approx(0.15 / 0.65)
+    assert left.similarity / left.seconds == pytest.approx(0.1 / 0.6)
     assert (left.seconds, left.news) == (part.seconds, part.news)
     assert part.doubted(1.0, ScoreSettings()).similarity == pytest.approx(part.similarity)
     # Equal pictures need no confirmation.
@@ -47,13 +47,13 @@ def test_similarity_that_nothing_confirms_is_doubted() -> None:
 
 
 def test_pictures_of_little_detail_are_doubted_more() -> None:
-    """Half of the weight: a doubt of .35 + .35 / 2 = .525 is above the similarity of .5."""
+    """Half of the weight: a doubt of .4 + .4 / 2 = .6 is above the similarity of .5."""
     query = replace(video(10), information=torch.full((10,), 0.5))
     part = evidence(query, video(20), range(2, 7), range(5))
     assert part.doubted(0.0, ScoreSettings()).similarity == 0.0
-    # Half confirmed, the doubt is .2625.
+    # Half confirmed, the doubt is .3.
     half = part.doubted(0.5, ScoreSettings())
-    assert half.similarity / half.seconds == pytest.approx((0.5 - 0.2625) / (1 - 0.2625))
+    assert half.similarity / half.seconds == pytest.approx((0.5 - 0.3) / (1 - 0.3))
 
 
 def test_what_repeats_a_stretch_adds_nothing() -> None:

@@ -40,7 +40,7 @@ class ScoreSettings:
     change_least: float = 0.25
     change_full: float = 0.6
     change_chance: float = 0.2
-    doubt: float = 0.35
-    doubt_of_plain: float = 0.35
+    doubt: float = 0.4
+    doubt_of_plain: float = 0.4
     spatial_share: float | None = None
     maximum_segments: int = 8
