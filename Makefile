@@ -1,4 +1,4 @@
-# Six words: demo, test, test-all, bench, lint, clean. Everything installs into .venv.
+# Seven words: demo, test, test-all, bench, docs, lint, clean. Everything installs into .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +9,7 @@ VIDEOS ?=
 # of the test that does everything at random
 SOAK_MINUTES ?= 60
 
-.PHONY: demo test test-all bench lint clean
+.PHONY: demo test test-all bench docs lint clean
 
 demo: $(STAMP)
 	$(BIN)/vidkin demo $(if $(VIDEOS),--videos "$(VIDEOS)")
@@ -23,6 +23,10 @@ test-all: lint
 
 bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/run_all.py
+
+# The mkdocs-material of this series announces its successor at every call.
+docs: $(DEV_STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check .
@@ -44,4 +48,4 @@ $(DEV_STAMP): $(STAMP)
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -52,7 +52,7 @@ def test_the_extra_all_gathers_those_for_users(built: Path) -> None:
         requirement, _, marker = line.partition(";")
         if "extra ==" in marker:
             packages.setdefault(marker.split("extra ==")[1].strip(" '\""), set()).add(requirement.strip())
-    users = packages.keys() - {"all", "bench", "dev"}
+    users = packages.keys() - {"all", "bench", "dev", "docs"}
     assert {"export", "onnx", "otio", "tensorboard", "transnet", "web"} <= users
     assert packages["all"] == set().union(*(packages[extra] for extra in users))
 
@@ -62,4 +62,5 @@ def test_the_source_archive_builds_and_tests_itself(built: Path) -> None:
     with tarfile.open(archive) as content:
         names = {name.partition("/")[2] for name in content.getnames()}
     assert names >= {"pyproject.toml", "README.md", "LICENSE", "Makefile", "constraints.txt", "CHANGELOG.md"}
+    assert names >= {"mkdocs.yml", "docs/site/pages.py"}
     assert names >= {"src/vidkin/py.typed", "tests/conftest.py", "docs/guide.md", "benchmarks/run_all.py"}

@@ -1,0 +1,93 @@
+"""The site of `make docs`: every page and every public room is in it, and it asks no other computer for anything."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import vidkin
+from tests.web.browser import new_page, open_browser
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built strictly: a warning, such as a link that leads nowhere, fails."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    built = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=site)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class _Resources(HTMLParser):
+    """Collects what a browser loads without a click."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        name = {"link": "href", "script": "src", "img": "src", "iframe": "src", "source": "src"}.get(tag)
+        self.addresses += [value for key, value in attrs if key == name and value]
+
+
+def test_every_document_and_every_public_name_is_there(site: Path) -> None:
+    documents = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
+    pages = {path.relative_to(site) for path in site.rglob("*.html")}
+    index = {path.with_name("index") if path.stem == "README" else path.with_suffix("") for path in documents}
+    assert index <= {page.with_suffix("") for page in pages}
+    surface = (site / "api" / "index.html").read_text(encoding="utf-8")
+    for name in set(vidkin.__all__) - {"__version__"}:
+        assert f"vidkin.{name}</code></a>" in surface, name
+    search = (site / "api" / "vidkin.index.html").read_text(encoding="utf-8")
+    for phrase in (
+        'id="vidkin.index.Index.search"',
+        "At most this many matches.",
+        "0.2 leaves out nearly all",
+    ):
+        assert phrase in search
+
+
+def test_no_page_names_another_host_as_a_source(site: Path) -> None:
+    foreign = set()
+    for page in site.rglob("*.html"):
+        resources = _Resources()
+        resources.feed(page.read_text(encoding="utf-8"))
+        foreign |= {found for found in resources.addresses if "//" in found}
+    for style in site.rglob("*.css"):
+        foreign |= {style.name for scheme in ("url(http", "url(//", "@import") if scheme in style.read_text()}
+    assert foreign == set()
+
+
+def test_a_browser_asks_no_other_host_and_finds_a_name(address: str) -> None:
+    with open_browser() as browser, new_page(browser) as page:
+        asked: set[str] = set()
+        page.on("request", lambda request: asked.add(request.url))
+        for name in ("index", "guide", "results/index", "api/vidkin.metric.losses"):
+            page.goto(f"{address}/{name}.html", wait_until="networkidle")
+        page.get_by_role("textbox", name="Search").fill("detect_shots")
+        page.locator(".md-search-result__link").first.wait_for()
+        assert {url for url in asked if not url.startswith((address, "data:", "blob:"))} == set()
