@@ -8,6 +8,8 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+from filelock import FileLock
+
 from vidkin.experiments.stored import find_runs, read_curves, read_tables
 from vidkin.training.run.log import RunLog
 
@@ -52,6 +54,41 @@ def test_trainings_and_benchmarks_are_found_with_their_state(tmp_path: Path) -> 
     assert find_runs([tmp_path])[-1].name == "left"  # the oldest one is last
     assert [run.name for run in find_runs([tmp_path / "left"])] == ["left"]
     assert find_runs([tmp_path / "nothing"]) == []
+
+
+def test_a_training_runs_as_long_as_its_process_holds_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    write_training(folder, [2.0, 1.0], report=False)
+    lock = FileLock(folder / ".training.lock")
+    with lock:
+        assert state_of(folder) == "running"
+        # A resumed one, whose folder has the report of the run before.
+        (folder / "report.json").write_text('{"steps": 1}', encoding="utf-8")
+        assert state_of(folder) == "running"
+    # Killed: the system let go of the lock, seconds after the last line.
+    later = (folder / "run.jsonl").stat().st_mtime - 5
+    os.utime(folder / "report.json", (later, later))
+    assert state_of(folder) == "interrupted"
+    (folder / "report.json").write_text("damaged", encoding="utf-8")
+    os.utime(folder / "report.json", (later, later))
+    assert state_of(folder) == "interrupted"
+    with lock:
+        assert state_of(folder) == "running"
+
+
+def test_a_complete_training_that_was_called_again_is_done(tmp_path: Path) -> None:
+    """The log is written again, the report of the call that trained stays."""
+    folder = tmp_path / "run"
+    write_training(folder, [2.0, 1.0], report=False)
+    (folder / "report.json").write_text('{"steps": 2}', encoding="utf-8")
+    earlier = (folder / "run.jsonl").stat().st_mtime - 3600
+    os.utime(folder / "report.json", (earlier, earlier))
+    assert state_of(folder) == "done"
+
+
+def state_of(folder: Path) -> str:
+    (run,) = find_runs([folder])
+    return run.state
 
 
 def test_curves_are_thinned_and_a_half_written_line_is_left_out(tmp_path: Path) -> None:

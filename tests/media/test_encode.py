@@ -135,6 +135,20 @@ def test_a_clip_keeps_uneven_times_and_scales(tmp_path: Path) -> None:
     assert clip.images.shape[1:3] == (24, 32)
 
 
+def test_a_clip_from_the_screen_shows_what_the_video_shows(tmp_path: Path) -> None:
+    source = tmp_path / "a.mp4"
+    times = [0, 0.1, 0.4, 1.0, 1.05, 1.9, 2.0, 2.6]
+    write_video(source, (flat(30 * i) for i in range(8)), rate=30, times=times)
+    assert write_clip(source, tmp_path / "clip.mp4", start=0.3, end=2.0, from_screen=True) == 5
+    clip = read_frames(tmp_path / "clip.mp4", rate=None)
+    np.testing.assert_allclose(clip.timestamps, [0, 0.1, 0.7, 0.75, 1.6], atol=1e-4)
+    np.testing.assert_allclose(clip.images.mean(axis=(1, 2, 3)), [30, 60, 90, 120, 150], atol=3)
+    # A frame that begins exactly there is the first, and the one before is not shown.
+    assert write_clip(source, tmp_path / "clip.mp4", start=1.0, end=2.0, from_screen=True) == 3
+    clip = read_frames(tmp_path / "clip.mp4", rate=None)
+    np.testing.assert_allclose(clip.timestamps, [0, 0.05, 0.9], atol=1e-4)
+
+
 def test_a_clip_over_itself(tmp_path: Path) -> None:
     source = tmp_path / "a.mp4"
     write_video(source, (flat(10 * i) for i in range(20)), rate=10)

@@ -126,6 +126,9 @@ def test_a_dropped_file_and_a_rectangle_are_searched_with(page: Page, address: s
     page.get_by_role("button", name="Search", exact=True).click()
     page.wait_for_url("**box=0.0*")
     expect(page.locator("#summary")).to_contain_text("best first")
+    # The box around what matches leaves the picture in it to be seen.
+    page.locator(".match button.picture").first.click()
+    expect(page.locator("#query .box.match")).to_have_css("background-color", "rgba(0, 0, 0, 0)")
 
 
 def test_what_the_browser_cannot_play_is_converted(page: Page, address: str, library: Library) -> None:

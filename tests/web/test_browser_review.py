@@ -96,6 +96,37 @@ def test_cuts_are_corrected_and_pairs_are_judged(browser: Browser, tmp_path: Pat
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+def test_shots_of_what_the_browser_cannot_play_are_shown_converted(browser: Browser, tmp_path: Path) -> None:
+    """MPEG-2 at 25 frames a second, cut at 10.4 s: in the second converted piece."""
+    frames = [*pan("coffee", 260, width=96, height=64), *pan("rocket", 60, width=96, height=64)]
+    encode(tmp_path / "film.mpg", frames, rate=25, codec="mpeg2video", options={"b": "2000000"})
+    with Index.open(tmp_path / "i.vidkin", extractor="classical", create=True) as index:
+        index.add(tmp_path / "film.mpg", executor=SerialExecutor(index.worker_spec))
+        (record,) = index.videos()
+    with served(tmp_path / "i.vidkin") as address, new_page(browser) as page:
+        page.goto(f"{address}videos/{record.id}/shots")
+        expect(page.locator(".player")).to_contain_text("Converted for this browser")
+        page.get_by_role("button", name="Find shots").click()
+        expect(page.locator("#cuts button")).to_have_count(1, timeout=60_000)
+        page.keyboard.press("n")
+        # The player shows the frame that begins there, half of its length further in.
+        video = "document.querySelector('video')"
+        moment = f"`${{{video}.src.slice(-1)}} ${{{video}.currentTime.toFixed(2)}}`"
+        page.wait_for_function(f"() => {moment} === '1 0.42'")
+        # To the other piece and back before either has arrived: the last wish counts.
+        page.locator(".play").focus()
+        for key in ("ArrowLeft", "ArrowRight", "Shift+ArrowLeft"):
+            page.keyboard.press(key)
+        page.wait_for_function(f"() => {moment} === '0 5.42'")
+        expect(page.locator(".clock")).to_contain_text("0:05.4 / 0:12.")
+        # It plays on over the border of the pieces.
+        page.keyboard.press("Enter")
+        for _ in range(4):
+            page.keyboard.press("ArrowRight")
+        page.wait_for_function(f"() => {video}.src.endsWith('1') && {video}.currentTime > 0.3")
+        expect(page.get_by_role("button", name="Pause")).to_be_visible()
+
+
 def test_runs_are_compared_while_one_is_at_work(browser: Browser, tmp_path: Path) -> None:
     with Index.open(tmp_path / "i.vidkin", extractor="classical", create=True):
         pass

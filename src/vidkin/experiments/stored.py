@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,11 +17,11 @@ from vidkin._base.plain_values import Result
 
 __all__ = ["Curves", "FigureTable", "StoredRun", "find_runs", "read_curves", "read_tables"]
 
-_LOG, _REPORT = "run.jsonl", "report.json"
+_LOG, _REPORT, _LOCK = "run.jsonl", "report.json", ".training.lock"
 _MOST_RUNS, _MOST_FOLDERS, _DEPTH = 300, 5000, 4
 _MOST_BYTES = 64_000_000
 _MOST_POINTS = 1000
-# A training that wrote nothing for so many seconds and left no report was interrupted.
+# Where no lock tells whether a process trains: after so many seconds without a line it was interrupted.
 _SILENT = 600.0
 _NOT_TERMS = frozenset({"step", "kind"})
 
@@ -134,13 +135,43 @@ def _read_tables(path: Path, _changed: int) -> tuple[FigureTable, ...]:
 
 def _training(path: Path, root: Path, files: Sequence[str]) -> StoredRun:
     curves = read_curves(path)
-    figures = {name: points[-1][1] for name, points in curves.series.items() if points}
-    silent = time.time() - (path / _LOG).stat().st_mtime
-    state: Literal["running", "done", "interrupted"] = "running" if silent < _SILENT else "interrupted"
-    if _REPORT in files and (path / _REPORT).stat().st_mtime >= (path / _LOG).stat().st_mtime:
+    ends = {name: points[-1] for name, points in curves.series.items()}
+    figures = {name: value for name, (_, value) in ends.items()}
+    state: Literal["running", "done", "interrupted"] = "interrupted"
+    if _is_running(path):
+        state = "running"
+    elif _REPORT in files and _is_report_of(path, last=max((step for step, _ in ends.values()), default=0)):
         state = "done"
     pictures = tuple(sorted(name for name in files if name.endswith(".png")))
     return _run(path, root, "training", state, figures, pictures)
+
+
+def _is_running(path: Path) -> bool:
+    """Whether a process trains in the folder: it holds the lock there, which a killed one lets go of."""
+    from filelock import FileLock, Timeout  # loads asyncio, which readers do not need
+
+    if (path / _LOCK).is_file():
+        with suppress(OSError):  # the folder is not ours; then the time of the last line must do
+            lock = FileLock(path / _LOCK, thread_local=False)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                return True
+            lock.release()
+            return False
+    report = path / _REPORT
+    return not report.is_file() and time.time() - (path / _LOG).stat().st_mtime < _SILENT
+
+
+def _is_report_of(path: Path, *, last: int) -> bool:
+    """Whether the report is of this log: written after it, or of as many steps (a run that had nothing left to do)."""
+    if (path / _REPORT).stat().st_mtime >= (path / _LOG).stat().st_mtime:
+        return True
+    try:
+        steps: object = json.loads((path / _REPORT).read_text(encoding="utf-8"))["steps"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return steps == last
 
 
 def _run(

@@ -35,6 +35,7 @@ _WITH_PRESET = ("libx264", "libx265")
 
 # Unit of times that are passed in: a 90,000th of a second, as in MPEG, fits every usual frame rate.
 _CLOCK = 90_000
+_SAMPLES = 1000.0
 
 
 def write_video(
@@ -123,6 +124,7 @@ def write_clip(
     end: float,
     crf: int = 20,
     short_side: int | None = None,
+    from_screen: bool = False,
     threads: int = 0,
 ) -> int:
     """Cut a piece out of a video, exact to the frame: it is encoded again, and its frames keep their distances in time.
@@ -136,6 +138,8 @@ def write_clip(
         end: Frames before this time, in seconds.
         crf: Constant quality, from 0 (best) to 51.
         short_side: Scale down to this many pixels at the shorter side; None keeps the size.
+        from_screen: Begin with the frame that is on screen at ``start``, so that every moment of the piece shows what
+            the video shows ``start`` seconds later; of frames within a millisecond one is left.
         threads: Threads of the decoder and the encoder, 0 lets them choose.
 
     Returns:
@@ -147,15 +151,17 @@ def write_clip(
     """
     rate = min(probe(source).frame_rate, 240.0)
     times: list[float] = []
+    # Samples are what is on screen; so many a second leave out no frame.
+    samples = _SAMPLES if from_screen else None
 
     def frames() -> Iterator[Image]:
-        first: float | None = None
+        first = start if from_screen else None
         for piece in iter_frames(
-            source, rate=None, start=start, end=end, short_side=short_side, batch=8, threads=threads
+            source, rate=samples, start=start, end=end, short_side=short_side, batch=8, threads=threads
         ):
             for image, time in zip(piece.images, piece.timestamps, strict=True):
                 first = float(time) if first is None else first
-                times.append(float(time) - first)
+                times.append(max(float(time) - first, 0.0))
                 yield image
 
     def clock() -> Iterator[float]:

@@ -159,4 +159,4 @@ def make_preview(site: Site, source: Source, piece: int) -> Path:
 
 
 def _write(path: str, partial: Path, start: float, end: float, side: int) -> None:
-    write_clip(path, partial, start=start, end=end, crf=_CRF, short_side=side, threads=1)
+    write_clip(path, partial, start=start, end=end, crf=_CRF, short_side=side, from_screen=True, threads=1)

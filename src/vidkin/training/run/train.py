@@ -37,6 +37,8 @@ RECIPE_FILE = "recipe.toml"
 REPORT_FILE = "report.json"
 LOCK_FILE = ".training.lock"
 
+# Seconds to wait for the folder's lock: who looks whether it is held (the page of experiments) has it for an instant.
+_WAIT = 0.5
 # The report's terms are means over this many steps.
 _LAST = 20
 
@@ -187,7 +189,7 @@ def _lock(folder: Path) -> Iterator[None]:
     """One training at a time in a folder; the system's lock is gone the moment its process is, however that ended."""
     lock = FileLock(folder / LOCK_FILE, thread_local=False)
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=_WAIT)
     except Timeout:
         raise InvalidArgumentError(
             f"{folder}: another training is writing here; wait until it has finished, or choose another output folder"

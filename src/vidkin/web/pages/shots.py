@@ -31,8 +31,9 @@ from vidkin.shots import (
     write_shots_csv,
 )
 from vidkin.web.jobs import Job, JobState
-from vidkin.web.pages.library import VideoItem, video_item
+from vidkin.web.pages.library import video_item
 from vidkin.web.site import CurrentSite, Page, Site, thumbnail_address
+from vidkin.web.sources import source_item
 
 __all__ = ["page"]
 
@@ -177,8 +178,14 @@ async def choose_video(
 @router.get("/videos/{video}/shots", response_class=HTMLResponse, include_in_schema=False)
 async def show_shots(request: Request, site: CurrentSite, video: int) -> HTMLResponse:
     """The page."""
-    item: VideoItem = await site.lists.run(lambda: video_item(site.collection.record(video)))
-    return site.page("video_shots.html", request, {"video": item})
+
+    def find() -> dict[str, Any]:
+        return {
+            "video": video_item(site.collection.record(video)),
+            "source": source_item(site, video=video),
+        }
+
+    return site.page("video_shots.html", request, await site.lists.run(find))
 
 
 @router.post("/api/videos/{video}/shots")

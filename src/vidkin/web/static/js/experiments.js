@@ -131,4 +131,5 @@ function table({ title, columns, rows }) {
 }
 
 byId("series")?.addEventListener("change", show);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
 if (list !== null) refresh();

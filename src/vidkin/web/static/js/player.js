@@ -2,16 +2,23 @@
 import { clock, make } from "./base.js";
 
 const PIECE_SECONDS = 10;
+const CONVERTED = "Converted for this browser, without sound.";
 
 /**
  * Shows a source {address, name, duration, width, height, still}; address is "/videos/12" or "/uploads/ab".
  * Events: "time" whenever another moment is shown, "mode" when pieces are used instead of the file.
  */
 export class Player extends EventTarget {
+  #plays = false; // somebody wants it to play, also while a piece is on its way
+  #failed = false; // the piece could not be had; the next seek asks again
+  #loading = 0;
+  #loaded = -Infinity;
+
   constructor(source, { muted = false, flipped = false } = {}) {
     super();
     this.source = source;
     this.piece = null;
+    this.offset = this.wanted = null;
     this.rate = 1;
     this.overlay = make("div", { class: "overlay" });
     this.screen = make("div", { class: "screen" });
@@ -42,15 +49,29 @@ export class Player extends EventTarget {
   #listen() {
     const video = this.video;
     const tell = () => this.dispatchEvent(new Event("time"));
-    const fail = () => {
+    video.addEventListener("error", () => {
       if (this.piece === null) this.#usePieces();
-      else this.#say("This part cannot be shown.");
-    };
-    video.addEventListener("error", fail);
+      else {
+        this.#failed = true;
+        this.#say("This part cannot be shown.");
+      }
+    });
     video.addEventListener("loadedmetadata", () => {
-      if (this.piece === null && this.wanted) video.currentTime = this.wanted;
-      // A browser that knows the sound but not the pictures plays a black screen.
-      if (video.videoWidth === 0 && this.piece === null) this.#usePieces();
+      if (this.piece === null) {
+        if (this.wanted !== null) video.currentTime = this.wanted;
+        this.wanted = null;
+        // A browser that knows the sound but not the pictures plays a black screen.
+        if (video.videoWidth === 0) this.#usePieces();
+        return;
+      }
+      video.playbackRate = this.rate;
+      if (this.offset !== null) video.currentTime = this.offset;
+      this.offset = null;
+      this.#say(CONVERTED);
+      if (!this.#plays) return;
+      this.play();
+      // It is converted while this one plays; if that fails, it is asked for again when its turn comes.
+      if (this.#hasNext()) fetch(this.#address(this.piece + 1), { headers: { Range: "bytes=0-0" } }).catch(() => {});
     });
     for (const name of ["timeupdate", "seeked", "loadeddata"]) video.addEventListener(name, tell);
     const step = () => {
@@ -63,8 +84,8 @@ export class Player extends EventTarget {
     });
     video.addEventListener("pause", () => this.#showState());
     video.addEventListener("ended", () => {
-      const next = this.piece + 1;
-      if (this.piece !== null && next * PIECE_SECONDS < this.source.duration - 0.1) this.#load(next, 0, true);
+      if (this.#hasNext() && this.offset === null) this.#load(this.piece + 1, 0);
+      else this.#plays = false;
     });
     this.addEventListener("time", () => {
       this.clock.textContent = `${clock(this.time)} / ${clock(this.source.duration)}`;
@@ -83,33 +104,38 @@ export class Player extends EventTarget {
 
   #usePieces() {
     const time = this.wanted ?? this.video.currentTime;
-    this.#say("Converted for this browser, without sound.");
+    this.#say(CONVERTED);
     this.dispatchEvent(new Event("mode"));
     this.piece = -1;
     this.seek(time);
   }
 
-  #load(piece, offset, play) {
+  #hasNext() {
+    return this.piece !== null && (this.piece + 1) * PIECE_SECONDS < this.source.duration - 0.1;
+  }
+
+  #address(piece) {
+    return `${this.source.address}/preview?piece=${piece}`;
+  }
+
+  #load(piece, offset) {
     this.piece = piece;
     this.offset = offset;
-    this.video.src = `${this.source.address}/preview?piece=${piece}`;
-    this.video.playbackRate = this.rate;
-    this.video.addEventListener(
-      "loadedmetadata",
-      () => {
-        this.video.playbackRate = this.rate;
-        this.video.currentTime = this.offset;
-        this.offset = null;
-        if (play) this.video.play().catch(() => {});
-      },
-      { once: true },
-    );
+    this.#failed = false;
+    clearTimeout(this.#loading);
+    // Who drags over a timeline passes pieces that need not be converted.
+    const pause = performance.now() - this.#loaded < 500 ? 250 : 0;
+    this.#loading = setTimeout(() => {
+      this.#loaded = performance.now();
+      this.video.src = this.#address(piece);
+    }, pause);
+    this.dispatchEvent(new Event("time"));
   }
 
   /** Seconds of what is shown. */
   get time() {
     if (this.video === null) return 0;
-    if (this.piece === null) return this.video.currentTime;
+    if (this.piece === null) return this.wanted ?? this.video.currentTime;
     return Math.max(this.piece, 0) * PIECE_SECONDS + (this.offset ?? this.video.currentTime);
   }
 
@@ -121,17 +147,18 @@ export class Player extends EventTarget {
     if (this.video === null) return;
     const time = Math.min(Math.max(seconds, 0), Math.max(this.source.duration - 0.05, 0));
     if (this.piece === null) {
-      this.wanted = time;
-      this.video.currentTime = time;
+      if (this.video.readyState === 0) this.wanted = time;
+      else this.video.currentTime = time;
       return;
     }
     const piece = Math.floor(time / PIECE_SECONDS);
-    if (piece !== this.piece) this.#load(piece, time - piece * PIECE_SECONDS, !this.video.paused);
-    else if (this.offset != null) this.offset = time - piece * PIECE_SECONDS;
+    if (piece !== this.piece || this.#failed) this.#load(piece, time - piece * PIECE_SECONDS);
+    else if (this.offset !== null) this.offset = time - piece * PIECE_SECONDS;
     else this.video.currentTime = time - piece * PIECE_SECONDS;
   }
 
   async play() {
+    this.#plays = true;
     try {
       await this.video?.play();
     } catch {
@@ -140,6 +167,7 @@ export class Player extends EventTarget {
   }
 
   pause() {
+    this.#plays = false;
     this.video?.pause();
   }
 

@@ -29,7 +29,7 @@ export class QueryPanel extends EventTarget {
       "Rectangle",
     );
     this.rectangle.addEventListener("click", () => this.toggleRectangle());
-    this.player.tools.append(this.rectangle);
+    this.player.note.before(this.rectangle);
     playerKeys(this.element, this.player);
     this.element.addEventListener("keydown", (event) => this.#key(event));
     this.player.overlay.addEventListener("pointerdown", (event) => this.#draw(event));

@@ -1,13 +1,16 @@
 // Shots: a timeline whose cuts are dragged, added and removed, beside a player.
 import { api, clock, make, say, watchJob } from "./base.js";
+import { Player, playerKeys } from "./player.js";
 
 const root = document.getElementById("shots");
 const video = root.dataset.video;
 const editable = root.dataset.editable !== "";
-const player = document.getElementById("player");
 const timeline = document.getElementById("timeline");
 const address = `/api/videos/${video}/shots`;
 const byId = (name) => document.getElementById(name);
+const player = new Player(JSON.parse(byId("player").dataset.source));
+byId("player").append(player.element);
+playerKeys(player.element, player);
 let shown = null;
 let cuts = [];
 let chosen = null;
@@ -102,7 +105,7 @@ function drawCurve() {
 
 function seek(time) {
   // Half a frame further in, so that the player shows the frame that begins then.
-  player.currentTime = time + frame() / 2;
+  player.seek(time + frame() / 2);
 }
 
 function choose(cut, seeks) {
@@ -152,7 +155,7 @@ function drag(event, cut) {
 
 function add() {
   const cut = { time: 0, kind: byId("kind").value, confidence: 1 };
-  const time = Math.floor(player.currentTime / frame() + 1e-6) * frame();
+  const time = Math.floor(player.time / frame() + 1e-6) * frame();
   if (cuts.some((other) => Math.abs(other.time - time) < frame() / 2)) return say("There is a cut here already.");
   cuts.push(cut);
   place(cut, time);
@@ -207,8 +210,8 @@ timeline.addEventListener("click", (event) => {
   const box = timeline.getBoundingClientRect();
   seek(((event.clientX - box.left) / box.width) * shown.duration);
 });
-player.addEventListener("timeupdate", () => {
-  if (shown !== null) byId("now").style.left = percent(Math.min(player.currentTime, shown.duration));
+player.addEventListener("time", () => {
+  if (shown !== null) byId("now").style.left = percent(Math.min(player.time, shown.duration));
 });
 byId("zoom").addEventListener("input", (event) => {
   timeline.style.width = `${100 * 2 ** Number(event.target.value)}%`;
@@ -227,6 +230,7 @@ for (const form of ["edl", "otio", "csv"]) {
     say("Save first: the file has what is saved.");
   });
 }
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown !== null && drawCurve());
 window.addEventListener("beforeunload", (event) => {
   if (changed) event.preventDefault();
 });
