@@ -30,6 +30,9 @@ MOST_BOXES = 4
 _SMALLEST_SIDE = 0.18
 # An inset that shows a room has lines inside; the rectangles that they make with its sides are smaller than it is.
 _OF_LARGE = 0.3
+# Deviation of gray levels from which on a pixel changes, and the share of those within a box that does.
+_CHANGES = 3.0
+_LEAST_CHANGING = 0.6
 _SAME = 0.8
 
 
@@ -40,7 +43,8 @@ def find_content_boxes(images: NDArray[np.uint8], *, between_bars: bool = False)
     largest among its neighbors and at least 5 gray levels; its persistence is the share of frames in which it is one.
     Boxes are made of the lines with the most persistent pixels and of the frame's borders; the coverage of a side is
     the mean persistence along it (1 for a border of the frame). A box counts if every side has a coverage of at least
-    .5 and is at least 18 % of the picture's long.
+    .5 and is at least 18 % of the picture's long. Where all that changes lies in one such rectangle and fills 60 % of it,
+    it counts, too: the sides of a screen in a photograph are not upright.
 
     Args:
         images: [T, H, W, 3] uint8, frames of one video.
@@ -68,6 +72,7 @@ def find_content_boxes(images: NDArray[np.uint8], *, between_bars: bool = False)
         if inner[column, row] == 4:
             certainty += _OF_LARGE * math.sqrt((right - left) * (bottom - top)) / _SIDE
         boxes.append((certainty, (left, top, right, bottom)))
+    boxes += _changing_boxes(small)
     distinct = [(0, 0, _SIDE, _SIDE)]
     for _, box in sorted(boxes, reverse=True):
         if len(distinct) <= MOST_BOXES and all(overlap(box, other) < _SAME for other in distinct):
@@ -85,6 +90,20 @@ def _small_luma(images: NDArray[np.uint8], between_bars: bool) -> torch.Tensor:
         for frame, (top, bottom, left, right) in zip(luma, bar_boxes(images).tolist(), strict=True)
     ]
     return torch.cat(pictures)
+
+
+def _changing_boxes(luma: torch.Tensor) -> list[tuple[float, tuple[int, int, int, int]]]:
+    """The rectangle around all that changes in frames [T, S, S] while the rest stands still, with its certainty."""
+    changes = (luma.std(0) > _CHANGES).float()[None]
+    changing = functional.avg_pool2d(changes, 5, 1, 2)[0] > 0.5
+    rows, columns = changing.any(1).nonzero()[:, 0].tolist(), changing.any(0).nonzero()[:, 0].tolist()
+    if not rows or min(rows[-1] - rows[0], columns[-1] - columns[0]) + 1 < _SMALLEST_SIDE * _SIDE:
+        return []
+    box = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
+    inside = changing[box[1] : box[3], box[0] : box[2]]
+    if float(inside.float().mean()) < _LEAST_CHANGING:
+        return []
+    return [(1.4 + _OF_LARGE * math.sqrt(inside.numel()) / _SIDE, box)]
 
 
 def _persistence(luma: torch.Tensor) -> torch.Tensor:
