@@ -48,6 +48,32 @@ def test_both_halves_of_a_split_screen() -> None:
     assert best(images, (0.5, 0, 1, 1)) > 0.9
 
 
+def test_a_slanted_screen_in_a_still_photograph() -> None:
+    """Its sides are no upright lines; all that changes lies between them."""
+    picture = moving(60, 80, 6)
+    images = np.repeat(moving(120, 160, 3)[:1], FRAMES, axis=0)
+    for row in range(60):  # each row is 1 pixel further to the right every 10 rows
+        left = 40 + row // 10
+        images[:, 30 + row, left : left + 80] = picture[:, row]
+    assert best(images, (40 / 160, 30 / 120, 126 / 160, 90 / 120)) > 0.9
+
+
+def test_a_still_picture_with_a_small_moving_thing_has_no_box() -> None:
+    images = np.full((FRAMES, 128, 128, 3), 120, np.uint8)
+    for place in range(FRAMES):
+        images[place, 60:70, 40 + place : 50 + place] = 250
+    assert find_content_boxes(images).shape == (0, 4)
+
+
+def test_what_changes_here_and_there_makes_no_rectangle() -> None:
+    """Two corners that change fill less than 60 % of the rectangle around them."""
+    images = np.full((FRAMES, 128, 128, 3), 120, np.uint8)
+    noise = np.random.default_rng(0).integers(0, 255, (FRAMES, 40, 40, 3), np.uint8)
+    images[:, 10:50, 10:50] = noise
+    images[:, 80:120, 80:120] = noise
+    assert best(images, (10 / 128, 10 / 128, 120 / 128, 120 / 128)) < 0.8
+
+
 def test_nothing_to_find() -> None:
     assert find_content_boxes(np.zeros((FRAMES, 64, 64, 3), np.uint8)).shape == (0, 4)
     assert find_content_boxes(moving(64, 64, 7)[:1]).shape == (
