@@ -351,7 +351,7 @@ def draw_page(result: dict[str, Any]) -> str:
     lines = [
         "# Edits that the project's own do not know",
         "",
-        f"{result['queries']} pieces of 8 seconds, each searched for among {first['videos']} edited ones that OpenCV made",
+        f"{result['queries']} pieces of 8 seconds, each searched for among {first['videos']} edits that OpenCV made",
         "(`benchmarks/other_edits.py`): copies found with a score of at least .2, and the median score of all of them.",
         "",
         f"| edit | {' | '.join(f'`{name}`' for name in extractors)} |",

@@ -43,8 +43,8 @@ def find_content_boxes(images: NDArray[np.uint8], *, between_bars: bool = False)
     largest among its neighbors and at least 5 gray levels; its persistence is the share of frames in which it is one.
     Boxes are made of the lines with the most persistent pixels and of the frame's borders; the coverage of a side is
     the mean persistence along it (1 for a border of the frame). A box counts if every side has a coverage of at least
-    .5 and is at least 18 % of the picture's long. Where all that changes lies in one such rectangle and fills 60 % of it,
-    it counts, too: the sides of a screen in a photograph are not upright.
+    .5 and is at least 18 % of the picture's long. Where all that changes lies in one such rectangle and fills 60 % of
+    it, it counts, too: the sides of a screen in a photograph are not upright.
 
     Args:
         images: [T, H, W, 3] uint8, frames of one video.
