@@ -192,6 +192,15 @@ def test_flat_frames_have_no_bars() -> None:
 
 
 @pytest.mark.data
+def test_frames_with_and_without_bars_in_one_batch() -> None:
+    """Frames whose outermost lines are of many colors are passed over; that changes nothing for their neighbors."""
+    noise = np.random.default_rng(3).integers(0, 255, (3, 96, 128, 3), dtype=np.uint8)
+    noise[1, :20] = noise[1, -20:] = 0
+    noise[2, :, :16] = noise[2, :, -16:] = 200
+    assert bar_boxes(noise).tolist() == [[0, 96, 0, 128], [20, 76, 0, 128], [0, 96, 16, 112]]
+    assert bar_boxes(noise[:0]).shape == (0, 4)
+
+
 def test_real_bars(shared_data: Path) -> None:
     images = decoded(shared_data / "videos" / "tmk" / "chair-22-sd-grey-bar.mp4", every=60)
     assert np.unique(bar_boxes(images), axis=0).tolist() == [[0, 720, 32, 448]]
