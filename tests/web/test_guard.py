@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+
 import pytest
 from starlette.testclient import TestClient
+from starlette.types import Message
 
 from tests.web.conftest import Connect, Library
+from vidkin.web import create_app
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8800", "localhost:1234", "LOCALHOST", "[::1]:8800"])
@@ -55,6 +60,38 @@ def test_every_answer_says_what_a_browser_may_do_with_it(client: TestClient) -> 
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
         assert headers["cross-origin-resource-policy"] == "same-origin"
     assert client.get("/").headers["cache-control"] == "no-store"
+
+
+def test_bodies_are_bounded_in_size(client: TestClient) -> None:
+    def pieces() -> Iterator[bytes]:
+        for _ in range(9):
+            yield b" " * 1_000_000
+
+    for content in (b" " * 8_000_001, pieces()):  # said in advance, and not
+        answer = client.post("/api/search", content=content, headers={"Content-Type": "application/json"})
+        assert (answer.status_code, answer.json()["detail"]) == (
+            413,
+            "a request must have at most 8000000 bytes",
+        )
+    plain = {"Content-Type": "application/json"}
+    assert client.post("/api/search", content=b" " * 7_000_000 + b"{}", headers=plain).status_code == 422
+
+
+def test_a_body_that_does_not_arrive_is_given_up(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vidkin.web.guard._BODY_SECONDS", 0.2)
+    app, sent = create_app(library.index), []
+    scope = {"type": "http", "method": "POST", "path": "/api/search", "query_string": b"", "scheme": "http"}
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+
+    async def receive() -> Message:
+        await asyncio.sleep(0.05)  # drop by drop
+        return {"type": "http.request", "body": b" ", "more_body": True}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    asyncio.run(app({**scope, "headers": headers}, receive, send))
+    assert sent[0]["status"] == 408
 
 
 def test_a_token_is_needed_where_there_is_one(library: Library, connect: Connect) -> None:

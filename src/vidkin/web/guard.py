@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import re
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -16,6 +18,9 @@ __all__ = ["Guard"]
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(?::\d{1,5})?")
+# Bytes and seconds of a body; files that are dropped have bounds of their own.
+_BODY_BYTES, _BODY_SECONDS = 8_000_000, 60.0
+_UPLOADS = "/api/uploads"
 _QUERY, _COOKIE = "token", "vidkin_token"
 _HEADERS = {
     "Content-Security-Policy": (
@@ -54,6 +59,8 @@ class Guard:
             await self.inner(scope, receive, send)
         elif scope["type"] == "http":
             refusal = self._refusal(scope)
+            if scope["path"] != _UPLOADS:
+                receive = _with_bounds(receive)
             await (self.inner if refusal is None else refusal)(scope, receive, _with_headers(send))
         # Nothing here speaks any other protocol; returning without an answer closes the connection.
 
@@ -102,6 +109,29 @@ class Guard:
         if morsel is not None and _equal(morsel.value, token):
             return None
         return _refuse(401, "the token is missing or wrong; open the address that `vidkin serve` printed")
+
+
+def _with_bounds(receive: Receive) -> Receive:
+    """The same request, whose body ends with an error when it is too large or does not arrive."""
+    left, ended = _BODY_BYTES, asyncio.get_running_loop().time() + _BODY_SECONDS
+    is_complete = False
+
+    async def receive_bounded() -> Message:
+        nonlocal left, is_complete
+        if is_complete:  # what comes now is the end of the connection, whenever that is
+            return await receive()
+        try:
+            async with asyncio.timeout_at(ended):
+                message = await receive()
+        except TimeoutError as error:
+            raise HTTPException(408, f"the request did not arrive in {_BODY_SECONDS:g} s") from error
+        is_complete = not message.get("more_body", False)
+        left -= len(message.get("body", b""))
+        if left < 0:
+            raise HTTPException(413, f"a request must have at most {_BODY_BYTES} bytes")
+        return message
+
+    return receive_bounded
 
 
 def _with_headers(send: Send) -> Send:

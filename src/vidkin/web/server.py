@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import os
 import secrets
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.web.app import create_app
@@ -21,6 +23,8 @@ __all__ = ["serve"]
 _MOST_CONNECTIONS = 200
 _WAITING_CONNECTIONS = 128
 _SECONDS_TO_END = 3
+# A connection without a whole head of a request in so many seconds is closed: it must not take a place from others.
+_SECONDS_FOR_HEAD = 20.0
 
 
 def serve(
@@ -59,6 +63,7 @@ def serve(
     address = f"http://{place}:{port}/" + (f"?token={settings.token}" if settings.token else "")
     config = uvicorn.Config(
         app,
+        http=_Protocol,
         log_level="warning",
         access_log=False,
         limit_concurrency=_MOST_CONNECTIONS,
@@ -80,6 +85,39 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._on_ready()
+
+
+class _Protocol(H11Protocol):
+    """Closes a connection on which no request arrives in time, whole or in drops; uvicorn waits for it without end."""
+
+    _waiting: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._follow()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._follow()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._forget()
+
+    def _follow(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._forget()
+        elif self._waiting is None:
+            self._waiting = self.loop.call_later(_SECONDS_FOR_HEAD, self._give_up)
+
+    def _give_up(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+
+    def _forget(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
 
 
 def _is_loopback(host: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -103,6 +104,14 @@ def test_a_link_that_took_the_place_of_a_file_is_refused(tmp_path: Path, connect
         answer = client.get(address)
         assert answer.status_code == 422
         assert "symbolic link to another file" in answer.json()["detail"]
+    # Nor is it looked at for what can be told of it.
+    other = number_of(client, "rocket & <b>.mp4")
+    answer = client.post("/api/match", json={"video": other, "target": number})
+    assert "symbolic link to another file" in answer.json()["detail"]
+    job = client.post(f"/api/videos/{number}/shots").json()["id"]
+    while (state := client.get(f"/api/jobs/{job}").json())["state"] == "running":
+        time.sleep(0.02)
+    assert (state["state"], "symbolic link to another file" in state["error"]) == ("failed", True)
     # The same behind a link in the place of a folder.
     moved = tmp_path / "moved"
     library.folder.rename(moved)

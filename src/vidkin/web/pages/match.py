@@ -84,8 +84,9 @@ async def match(site: CurrentSite, wanted: Pair) -> MatchResult:
 
 def _match(site: Site, wanted: Pair) -> MatchResult:
     query = open_source(site, video=wanted.video, upload=wanted.upload)
-    query.open().close()
-    target = site.collection.record(wanted.target)
+    target = open_source(site, video=wanted.target)
+    for source in (query, target):
+        source.open().close()  # what is not the file that was indexed is not looked at
     with site.collection.reader() as index:
         comparison = index.match(
             query.path, target.path, start=wanted.start, end=wanted.end, mirrored=wanted.mirrored

@@ -30,6 +30,7 @@ from vidkin.shots import (
     write_otio,
     write_shots_csv,
 )
+from vidkin.web.files import open_record
 from vidkin.web.jobs import Job, JobState
 from vidkin.web.pages.library import video_item
 from vidkin.web.site import CurrentSite, Page, Site, thumbnail_address
@@ -197,6 +198,7 @@ async def detect_shots(site: CurrentSite, video: int) -> JobState:
         name = read_detector(site.collection.path)
 
         def make(path: Path) -> None:
+            open_record(record).close()  # what is not the file that was indexed is not looked at
             found = detect(
                 record.path,
                 name,

@@ -1,5 +1,5 @@
 // Adding a folder to the index: live progress, what cannot be read and why, and a way to stop.
-import { api, make, say, watchJob } from "./base.js";
+import { api, make, runningJob, say, watchJob } from "./base.js";
 
 const form = document.getElementById("add");
 const panel = document.getElementById("progress");
@@ -67,7 +67,6 @@ if (form !== null) {
     }
   });
   // A page that is loaded while a folder is being added shows how far it is.
-  const jobs = await api("/api/jobs");
-  const running = jobs.find((job) => job.kind === "index" && job.state === "running");
-  if (running) follow(running);
+  const running = await runningJob("index");
+  if (running !== undefined) follow(running);
 }

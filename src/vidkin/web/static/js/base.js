@@ -51,6 +51,20 @@ export function watchJob(id, onState = () => {}) {
   });
 }
 
+/** The job of a kind that is at work, for a page that is opened meanwhile; undefined if there is none. */
+export async function runningJob(kind) {
+  const jobs = await api("/api/jobs");
+  return jobs.find((job) => job.kind === kind && job.state === "running");
+}
+
+/** Show how far a job is in a panel with a progress bar and a line of words. */
+export function showProgress(panel, { done, total, detail }) {
+  const bar = panel.querySelector("progress");
+  if (total) [bar.max, bar.value] = [total, done];
+  else bar.removeAttribute("value");
+  panel.querySelector("p").textContent = [detail || "starting", total ? `${done} of ${total}` : ""].filter(Boolean).join(", ");
+}
+
 /** Seconds as m:ss.s or h:mm:ss.s, as the server writes them. */
 export function clock(seconds) {
   const tenths = Math.floor(Math.max(seconds, 0) * 10 + 0.5 + 1e-9);

@@ -1,5 +1,5 @@
 // Duplicates: look for groups, and verdicts on them by mouse and by key.
-import { api, say, watchJob } from "./base.js";
+import { api, runningJob, say, showProgress, watchJob } from "./base.js";
 
 const form = document.getElementById("wish");
 const progress = document.getElementById("progress");
@@ -21,16 +21,17 @@ async function reload(focus) {
 async function find(focus) {
   if (running !== null) return;
   try {
-    running = await api("/api/duplicates", { method: "POST", body: wish() });
-    progress.hidden = false;
-    const bar = progress.querySelector("progress");
-    const ended = await watchJob(running.id, (state) => {
-      if (state.total) {
-        bar.max = state.total;
-        bar.value = state.done;
-      } else bar.removeAttribute("value");
-      progress.querySelector(".facts").textContent = state.detail || "starting";
-    });
+    await follow(await api("/api/duplicates", { method: "POST", body: wish() }), focus);
+  } catch (error) {
+    say(error.message);
+  }
+}
+
+async function follow(job, focus) {
+  running = job;
+  progress.hidden = false;
+  try {
+    const ended = await watchJob(job.id, (state) => showProgress(progress, state));
     if (ended.state === "failed") say(ended.error);
     if (ended.state === "stopped") say("Stopped; what was compared is kept.");
     await reload(focus);
@@ -94,3 +95,8 @@ document.addEventListener("keydown", (event) => {
     button.click();
   }
 });
+// A page that is opened while duplicates are being looked for shows how far that is.
+if (form !== null) {
+  const job = await runningJob("duplicates");
+  if (job !== undefined && running === null) follow(job);
+}

@@ -76,17 +76,21 @@ function plot(trainings) {
   const canvas = byId("plot");
   const pen = canvas.getContext("2d");
   const style = getComputedStyle(document.documentElement);
-  pen.clearRect(0, 0, canvas.width, canvas.height);
+  // As many pixels as the screen has there, so that its words are as large as those of the page.
+  const width = canvas.clientWidth;
+  const height = Math.max(220, 0.35 * width);
+  [canvas.width, canvas.height] = [width, height].map((side) => Math.round(side * devicePixelRatio));
+  pen.scale(devicePixelRatio, devicePixelRatio);
   const lines = trainings.map((run) => curves.get(run.id).series[byId("series").value] ?? []);
   const points = lines.flat();
   if (points.length === 0) return;
-  const [left, top, right, bottom] = [80, 15, canvas.width - 15, canvas.height - 40];
+  const [left, top, right, bottom] = [60, 12, width - 12, height - 28];
   const last = Math.max(...points.map((point) => point[0]), 1);
   const low = Math.min(...points.map((point) => point[1]));
   const high = Math.max(...points.map((point) => point[1]), low + 1e-9);
   const x = (step) => left + (step / last) * (right - left);
   const y = (value) => bottom - ((value - low) / (high - low)) * (bottom - top);
-  pen.font = "20px system-ui, sans-serif";
+  pen.font = "14px system-ui, sans-serif";
   pen.fillStyle = style.getPropertyValue("--quiet");
   pen.strokeStyle = style.getPropertyValue("--line");
   for (let part = 0; part <= 4; part += 1) {
@@ -95,11 +99,11 @@ function plot(trainings) {
     pen.moveTo(left, y(value));
     pen.lineTo(right, y(value));
     pen.stroke();
-    pen.fillText(value.toPrecision(3), 4, y(value) + 7);
+    pen.fillText(value.toPrecision(3), 4, y(value) + 5);
   }
-  pen.fillText("step 0", left, canvas.height - 10);
-  pen.fillText(String(last), right - 60, canvas.height - 10);
-  pen.lineWidth = 3;
+  pen.fillText("step 0", left, height - 8);
+  pen.fillText(String(last), right - pen.measureText(String(last)).width, height - 8);
+  pen.lineWidth = 2;
   for (const [index, line] of lines.entries()) {
     pen.strokeStyle = pen.fillStyle = style.getPropertyValue(`--run${index % 6}`);
     pen.beginPath();
@@ -132,4 +136,5 @@ function table({ title, columns, rows }) {
 
 byId("series")?.addEventListener("change", show);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
+window.addEventListener("resize", show);
 if (list !== null) refresh();

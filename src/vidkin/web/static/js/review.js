@@ -1,5 +1,5 @@
 // Review: one pair after another, judged by mouse or key; a training, and the switch to what it made.
-import { api, clock, make, say, watchJob } from "./base.js";
+import { api, clock, make, runningJob, say, showProgress, watchJob } from "./base.js";
 
 const place = document.getElementById("pair");
 const progress = document.getElementById("progress");
@@ -59,16 +59,16 @@ async function judge(verdict) {
 
 async function train(what) {
   try {
-    const job = await api("/api/review/train", { method: "POST", body: { what } });
-    progress.hidden = false;
-    const bar = progress.querySelector("progress");
-    const ended = await watchJob(job.id, (state) => {
-      if (state.total) {
-        bar.max = state.total;
-        bar.value = state.done;
-      } else bar.removeAttribute("value");
-      progress.querySelector(".facts").textContent = state.detail || "starting";
-    });
+    await follow(await api("/api/review/train", { method: "POST", body: { what } }));
+  } catch (error) {
+    say(error.message);
+  }
+}
+
+async function follow(job) {
+  progress.hidden = false;
+  try {
+    const ended = await watchJob(job.id, (state) => showProgress(progress, state));
     say(ended.state === "done" ? `On held-back verdicts: ${ended.result.judgment}.` : ended.error || "Stopped.", 10);
     await refresh();
   } catch (error) {
@@ -104,3 +104,5 @@ document.addEventListener("keydown", (event) => {
   }
 });
 show();
+const training = await runningJob("review");
+if (training !== undefined) follow(training);

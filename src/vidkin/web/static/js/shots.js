@@ -1,5 +1,5 @@
 // Shots: a timeline whose cuts are dragged, added and removed, beside a player.
-import { api, clock, make, say, watchJob } from "./base.js";
+import { api, clock, make, say, showProgress, watchJob } from "./base.js";
 import { Player, playerKeys } from "./player.js";
 
 const root = document.getElementById("shots");
@@ -190,11 +190,7 @@ async function find() {
   progress.hidden = false;
   try {
     const job = await api(address, { method: "POST" });
-    const ended = await watchJob(job.id, (state) => {
-      const bar = progress.querySelector("progress");
-      if (state.total) [bar.max, bar.value] = [state.total, state.done];
-      progress.querySelector("p").textContent = state.total ? `${state.done} of ${state.total} frames` : "starting";
-    });
+    const ended = await watchJob(job.id, (state) => showProgress(progress, state));
     if (ended.state === "done") await load();
     else say(ended.error || "Stopped.");
   } catch (error) {

@@ -1,0 +1,56 @@
+"""Connections on which nothing arrives make room for others."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import uvicorn
+
+from vidkin.web.server import _Protocol
+
+
+async def answer(scope: dict[str, object], receive: object, send: object) -> None:
+    """An app that says hello."""
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"5")]})  # type: ignore[operator]
+    await asyncio.sleep(0.4)  # longer than a head may take
+    await send({"type": "http.response.body", "body": b"hello"})  # type: ignore[operator]
+
+
+def test_connections_without_a_whole_request_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vidkin.web.server._SECONDS_FOR_HEAD", 0.25)
+    head = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+
+    async def ask() -> None:
+        config = uvicorn.Config(answer, port=0, http=_Protocol, log_level="error", lifespan="off")
+        server = uvicorn.Server(config)
+        running = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        # Nothing at all, half a head in one piece, and one that comes in drops.
+        for sent in (b"", head):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent)
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for byte in head:
+            writer.write(bytes([byte]))
+            await asyncio.sleep(0.02)
+            if reader.at_eof():
+                break
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+        writer.close()
+        # Whoever asks is answered, however long that takes, and may ask again on the same connection, but not half.
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(2):
+            writer.write(head + b"\r\n")
+            assert await asyncio.wait_for(reader.readuntil(b"hello"), 5)
+        writer.write(head)
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+        writer.close()
+        server.should_exit = True
+        await running
+
+    asyncio.run(ask())
