@@ -36,7 +36,9 @@ _LEAST_CHANGING = 0.6
 _SAME = 0.8
 
 
-def find_content_boxes(images: NDArray[np.uint8], *, between_bars: bool = False) -> torch.Tensor:
+def find_content_boxes(
+    images: NDArray[np.uint8], *, between_bars: bool = False, only_lines: bool = False
+) -> torch.Tensor:
     """Boxes [N, 4] (left, top, right, bottom; shares of the picture) that may hold a video of their own, best first.
 
     Luma at 128 x 128; in each of up to 24 frames a pixel is an edge of a column where the difference across it is the
@@ -49,6 +51,7 @@ def find_content_boxes(images: NDArray[np.uint8], *, between_bars: bool = False)
     Args:
         images: [T, H, W, 3] uint8, frames of one video.
         between_bars: Look at what is between the black bars of each frame; boxes are shares of that.
+        only_lines: Leave out the rectangle in which all that changes lies.
 
     Returns:
         At most 4 boxes, none of them nearly the whole picture or nearly another one (intersection over union .8).
@@ -72,7 +75,8 @@ def find_content_boxes(images: NDArray[np.uint8], *, between_bars: bool = False)
         if inner[column, row] == 4:
             certainty += _OF_LARGE * math.sqrt((right - left) * (bottom - top)) / _SIDE
         boxes.append((certainty, (left, top, right, bottom)))
-    boxes += _changing_boxes(small)
+    if not only_lines:
+        boxes += _changing_boxes(small)
     distinct = [(0, 0, _SIDE, _SIDE)]
     for _, box in sorted(boxes, reverse=True):
         if len(distinct) <= MOST_BOXES and all(overlap(box, other) < _SAME for other in distinct):

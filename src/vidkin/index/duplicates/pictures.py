@@ -98,7 +98,7 @@ def _without_blurred_borders(images: NDArray[np.uint8]) -> tuple[float, float, f
     """The box of shares inside borders that are only a blurred copy of the picture."""
     edges = np.mean([measure_edges(image.astype(np.float32).mean(axis=-1)) for image in images], axis=0)
     height, width = edges.shape
-    for left, top, right, bottom in find_content_boxes(images).tolist():
+    for left, top, right, bottom in find_content_boxes(images, only_lines=True).tolist():
         rows = slice(round(top * height), round(bottom * height))
         columns = slice(round(left * width), round(right * width))
         inside = edges[rows, columns]
