@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -232,3 +235,85 @@ def test_another_file_in_the_old_place_is_not_overwritten(
     (action,) = undo(journal)
     assert (action.outcome, action.cause) == ("skipped", "there is another file in its place")
     assert (folder / "spare.mp4").read_bytes() == b"new"
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Path]:
+    """A folder on another disk."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK) or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("this machine has no second disk to write to")
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        yield Path(folder)
+
+
+def test_a_hard_link_cannot_reach_another_disk(
+    folder: Path, plan: DuplicatePlan, tmp_path: Path, elsewhere: Path
+) -> None:
+    spare = shutil.copy2(folder / "spare.mp4", elsewhere / "spare.mp4")
+    (group,) = plan.groups
+    far = DuplicatePlan((replace(group, remove=(replace(group.remove[0], path=str(spare)),)),))
+    for dry_run in (True, False):
+        (action,) = apply_plan(far, Journal(tmp_path / "log"), link="hard", dry_run=dry_run)
+        assert (action.outcome, action.cause) == (
+            "skipped",
+            f"a hard link cannot reach another disk, that of {folder / 'best.mp4'}; use --symlink",
+        )
+    assert state(elsewhere) == {"spare.mp4": state(folder)["spare.mp4"]}
+
+
+def test_another_disk_takes_a_copy_and_gives_it_back(
+    folder: Path, plan: DuplicatePlan, tmp_path: Path, elsewhere: Path
+) -> None:
+    before = state(folder)
+    journal = Journal(tmp_path / "log")
+    (action,) = apply_plan(plan, journal, folder=elsewhere)
+    assert Path(action.place).read_bytes() == b"a copy" * 7
+    assert not (folder / "spare.mp4").exists()
+    assert [action.outcome for action in undo(journal)] == ["restored"]
+    assert state(folder) == before
+
+
+def test_a_link_that_cannot_be_made_leaves_the_file(
+    folder: Path, plan: DuplicatePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")  # as a FAT disk does
+
+    monkeypatch.setattr(os, "link", refuse)
+    before = state(folder)
+    journal = Journal(tmp_path / "log")
+    (action,) = apply_plan(plan, journal, folder=tmp_path / "away", link="hard")
+    assert action.outcome == "skipped"
+    assert action.cause == f"a link to {folder / 'best.mp4'} cannot be made: Operation not permitted"
+    assert state(folder) == before
+    assert undo(journal) == []
+
+
+def test_one_file_that_cannot_be_moved_costs_only_itself(folder: Path, tmp_path: Path) -> None:
+    """In the way of the first one is a folder of its name."""
+    copies = [member(folder / name) for name in ("other.mp4", "spare.mp4")]
+    plan = plan_removal([DuplicateGroup((member(folder / "best.mp4", best=True), *copies), "")])
+    before = state(folder)
+    away = tmp_path / "away"
+    in_the_way = away / str(folder / "other.mp4").lstrip("/")
+    in_the_way.mkdir(parents=True)
+    journal = Journal(tmp_path / "log")
+    first, second = apply_plan(plan, journal, folder=away)
+    assert (first.outcome, second.outcome) == ("skipped", "removed")
+    assert first.cause == f"it cannot be moved: there is a file {in_the_way} already; choose another folder"
+    assert [(Path(action.path).name, action.outcome) for action in undo(journal)] == [
+        ("spare.mp4", "restored")
+    ]
+    assert state(folder) == before
+
+
+def test_a_file_that_cannot_come_back_stays_where_it_is(
+    folder: Path, plan: DuplicatePlan, tmp_path: Path
+) -> None:
+    journal = moved(folder, plan, tmp_path)
+    folder.rename(tmp_path / "renamed")
+    folder.write_bytes(b"a file where the folder was")
+    (action,) = undo(journal)
+    assert (action.outcome, action.cause) == ("skipped", "it cannot be moved: File exists")
+    assert Path(action.place).read_bytes() == b"a copy" * 7

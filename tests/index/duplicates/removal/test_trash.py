@@ -44,3 +44,16 @@ def test_a_note_without_its_file_or_sense_is_passed_over(trash: Path) -> None:
 def test_without_a_trash_nothing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "nowhere"))
     assert find_in_trash(str(tmp_path / "a.mp4")) is None
+
+
+def test_a_file_is_found_by_any_name_of_its_folder(trash: Path, tmp_path: Path) -> None:
+    """Its note names it without the links to folders through which it was reached."""
+    (tmp_path / "films").mkdir()
+    (tmp_path / "link").symlink_to("films")
+    held = put(trash, "a.mp4", str(tmp_path / "films" / "a.mp4"))
+    assert find_in_trash(str(tmp_path / "link" / "a.mp4")) == str(held)
+
+
+def test_files_beside_the_trash_are_named_from_there(trash: Path, tmp_path: Path) -> None:
+    held = put(trash, "a.mp4", "films/a.mp4")
+    assert find_in_trash(str(tmp_path / "data" / "films" / "a.mp4")) == str(held)

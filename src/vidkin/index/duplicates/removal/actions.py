@@ -53,7 +53,7 @@ def apply_plan(
     """Put the files that a plan removes into a folder or the trash; nothing is deleted.
 
     A file is skipped, with the cause, if it or the one to be kept changed since the plan was made, if both are the same
-    file, or if it is protected.
+    file, if it is protected, or if it cannot be moved or its link cannot be made; it is where it was then.
 
     Args:
         plan: What to do.
@@ -64,7 +64,7 @@ def apply_plan(
         dry_run: Only say what would be done.
 
     Raises:
-        MediaError: A file cannot be moved, or the log cannot be written; what was done is in the log.
+        MediaError: The log cannot be written; what was done is in it.
         InvalidArgumentError: The folder is one of the files' own folders.
     """
     target = None if folder is None else os.path.abspath(os.path.expanduser(folder))
@@ -73,16 +73,15 @@ def apply_plan(
     actions = []
     for group in plan.groups:
         for file in group.remove:
-            cause = _why_not(file, group.keep, kept, folders)
-            if cause is None:
-                place = "" if target is None else _place_in(target, file.path)
-                if not dry_run:
-                    place = _put_away(RemovalStep(file.path, place, link, group.keep.path), journal)
-                actions.append(
-                    FileAction(file.path, "planned" if dry_run else "removed", place, size=file.size)
-                )
+            cause = _why_not(file, group.keep, kept, folders, link)
+            if cause is not None:
+                action = FileAction(file.path, "skipped", cause=cause)
             else:
-                actions.append(FileAction(file.path, "skipped", cause=cause, size=file.size))
+                place = "" if target is None else _place_in(target, file.path)
+                action = FileAction(file.path, "planned", place)
+                if not dry_run:
+                    action = _put_away(RemovalStep(file.path, place, link, group.keep.path), journal)
+            actions.append(replace(action, size=file.size))
     return actions
 
 
@@ -94,7 +93,7 @@ def undo(journal: Journal, *, dry_run: bool = False) -> list[FileAction]:
         dry_run: Only say what would be done.
 
     Raises:
-        MediaError: The log cannot be read, or a file cannot be moved back.
+        MediaError: The log cannot be read or written.
     """
     actions = []
     for step in reversed(journal.steps()):
@@ -110,19 +109,21 @@ def undo(journal: Journal, *, dry_run: bool = False) -> list[FileAction]:
         if os.path.lexists(step.source) and not _is_link_of(step):
             actions.append(FileAction(step.source, "skipped", place, "there is another file in its place"))
             continue
-        if not dry_run:
-            if os.path.lexists(step.source):
-                os.unlink(step.source)  # our own link; the file that it shows stays
-            _move(place, step.source)
-            held = Path(place)
-            if held.parent.name == "files":
-                (held.parent.parent / "info" / f"{held.name}.trashinfo").unlink(missing_ok=True)
-            journal.write(replace(step, place=place, state="undone"))
-        actions.append(FileAction(step.source, "planned" if dry_run else "restored", place))
+        if dry_run:
+            actions.append(FileAction(step.source, "planned", place))
+            continue
+        try:
+            _take_back(replace(step, place=place), journal)
+        except OSError as error:
+            actions.append(FileAction(step.source, "skipped", place, _cause(error)))
+        else:
+            actions.append(FileAction(step.source, "restored", place))
     return actions
 
 
-def _why_not(file: FileState, keep: FileState, kept: set[str], protected: Sequence[str]) -> str | None:
+def _why_not(
+    file: FileState, keep: FileState, kept: set[str], protected: Sequence[str], link: Link
+) -> str | None:
     real = os.path.realpath(file.path)
     for folder in protected:
         if real.startswith(os.path.join(folder, "")):
@@ -140,27 +141,52 @@ def _why_not(file: FileState, keep: FileState, kept: set[str], protected: Sequen
             return f"{name} changed since the plan was made"
     if os.path.samefile(file.path, keep.path):
         return "it is the file to keep under another name"
+    if link == "hard" and os.stat(keep.path).st_dev != os.stat(os.path.dirname(real)).st_dev:
+        return f"a hard link cannot reach another disk, that of {keep.path}; use --symlink"
     return None
 
 
-def _put_away(step: RemovalStep, journal: Journal) -> str:
-    """Do one step; where the file is now."""
+def _put_away(step: RemovalStep, journal: Journal) -> FileAction:
+    """Do one step whole, or leave the file where it was."""
     journal.write(step)
-    place = step.place
-    if place:
-        _move(step.source, place)
-    else:
-        place = put_in_trash(step.source) or ""
-    journal.write(replace(step, place=place, state="done"))
-    if step.link:
-        try:
-            if step.link == "hard":
-                os.link(step.kept, step.source)
-            else:
-                os.symlink(step.kept, step.source)
-        except OSError as error:
-            raise MediaError(step.source, f"a link cannot be made here: {error.strerror or error}") from error
-    return place
+    try:
+        if step.place:
+            _move(step.source, step.place)
+            place = step.place
+        else:
+            place = put_in_trash(step.source) or ""
+    except OSError as error:
+        journal.write(replace(step, state="undone"))
+        return FileAction(step.source, "skipped", cause=_cause(error))
+    done = replace(step, place=place, state="done")
+    journal.write(done)
+    try:
+        if step.link == "hard":
+            os.link(step.kept, step.source)
+        elif step.link:
+            os.symlink(step.kept, step.source)
+    except OSError as error:
+        cause = f"a link to {step.kept} cannot be made: {error.strerror or error}"
+        if not place:  # The trash does not tell where it is.
+            raise MediaError(step.source, f"it is in the trash, but {cause}") from error
+        _take_back(done, journal)
+        return FileAction(step.source, "skipped", cause=cause)
+    return FileAction(step.source, "removed", place)
+
+
+def _take_back(step: RemovalStep, journal: Journal) -> None:
+    """Put a file back where it was.
+
+    Raises:
+        OSError: It cannot be moved there.
+    """
+    if os.path.lexists(step.source):
+        os.unlink(step.source)  # our own link; the file that it shows stays
+    _move(step.place, step.source)
+    held = Path(step.place)
+    if held.parent.name == "files":
+        (held.parent.parent / "info" / f"{held.name}.trashinfo").unlink(missing_ok=True)
+    journal.write(replace(step, state="undone"))
 
 
 def _place_in(folder: str, path: str) -> str:
@@ -174,22 +200,31 @@ def _place_in(folder: str, path: str) -> str:
 
 
 def _move(source: str, target: str) -> None:
-    """Rename; between two disks copy, compare all bytes and only then remove the source."""
+    """Rename; between two disks copy, compare all bytes and only then remove the source.
+
+    Raises:
+        OSError: It cannot be done; the source is as it was.
+    """
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    if os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, f"there is a file {target} already; choose another folder")
     try:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        if os.path.lexists(target):
-            raise MediaError(target, "there is a file of this name already; choose another folder")
+        os.rename(source, target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
         try:
-            os.rename(source, target)
-        except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise
             shutil.copy2(source, target)
             if not has_same_bytes(source, target):
-                raise MediaError(target, "the copy differs from its source; both are left") from error
-            os.unlink(source)
-    except OSError as error:
-        raise MediaError(source, f"cannot be moved to {target}: {error.strerror or error}") from error
+                raise OSError(errno.EIO, f"the copy {target} differed from it")
+        except BaseException:
+            Path(target).unlink(missing_ok=True)
+            raise
+        os.unlink(source)
+
+
+def _cause(error: OSError) -> str:
+    return f"it cannot be moved: {error.strerror or error}"
 
 
 def _is_link_of(step: RemovalStep) -> bool:

@@ -69,6 +69,8 @@ class Journal:
         """
         try:
             lines = self.path.read_text(encoding="ascii").splitlines()
+        except FileNotFoundError as error:
+            raise MediaError(self.path, "there is no such log: nothing was done with this plan") from error
         except (OSError, ValueError) as error:
             raise MediaError(self.path, f"the log cannot be read: {error}") from error
         newest: dict[str, RemovalStep] = {}

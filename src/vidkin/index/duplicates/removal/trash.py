@@ -7,8 +7,6 @@ import os
 from pathlib import Path
 from urllib.parse import unquote
 
-from vidkin.errors import MediaError
-
 __all__ = ["find_in_trash", "put_in_trash"]
 
 
@@ -16,14 +14,11 @@ def put_in_trash(path: str) -> str | None:
     """Move a file to the trash; where it is now, None if the system does not tell.
 
     Raises:
-        MediaError: The system refuses.
+        OSError: The system refuses.
     """
     from send2trash import send2trash
 
-    try:
-        send2trash(path)
-    except OSError as error:
-        raise MediaError(path, f"cannot be moved to the trash: {error.strerror or error}") from error
+    send2trash(path)
     return find_in_trash(path)
 
 
@@ -35,7 +30,7 @@ def find_in_trash(path: str) -> str | None:
     newest: tuple[str, str] | None = None
     home = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
     # Folders of the trash that a file may be in, and what paths in their notes are relative to.
-    folders = [(Path(home) / "Trash", "/")]
+    folders = [(Path(home) / "Trash", home)]
     volume = os.path.dirname(os.path.realpath(path))
     while not os.path.ismount(volume):
         volume = os.path.dirname(volume)
@@ -52,6 +47,12 @@ def find_in_trash(path: str) -> str | None:
             except (OSError, configparser.Error, KeyError):
                 continue  # a note of another program that cannot be read is about another file
             held = folder / "files" / note.stem
-            if os.path.join(root, named) == path and os.path.lexists(held):
+            if _real(os.path.join(root, named)) == _real(path) and os.path.lexists(held):
                 newest = max(newest or ("", ""), (deleted, os.fspath(held)))
     return newest[1] if newest else None
+
+
+def _real(path: str) -> str:
+    """The path without links to folders in it: the trash of a volume names files from the root of that volume."""
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.realpath(folder), name)
