@@ -19,6 +19,7 @@ from vidkin.errors import CollectionError
 from vidkin.index import (
     Event,
     Executor,
+    FolderRules,
     IngestInterrupted,
     IngestReport,
     LanceStore,
@@ -354,6 +355,18 @@ def test_gone_files_leave_only_when_asked(collection: Collection, tmp_path: Path
     assert short(named.removed) == ["d.mp4"]
     assert named.broken == ()
     assert collection.names() == ["b.mp4", "c.mp4"]
+
+
+def test_files_that_are_excluded_later_are_told_and_leave_when_asked(collection: Collection) -> None:
+    collection.add()
+    rules = FolderRules(exclude=("b*",))
+    given = scan([collection.folder], rules)
+    report = ingest(collection.store, given, Counting(), rules=rules)
+    assert (short(report.excluded), short(report.removed)) == (["b.mp4"], [])
+    assert len(collection.names()) == 3
+    report = ingest(collection.store, given, Counting(), rules=rules, prune=True)
+    assert (short(report.excluded), short(report.removed)) == ([], ["b.mp4"])
+    assert collection.names() == ["a.mp4", "c.mp4"]
 
 
 def test_a_folder_that_is_not_there_prunes_nothing(collection: Collection) -> None:

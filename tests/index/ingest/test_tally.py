@@ -31,10 +31,12 @@ def test_the_report_sorts_outcomes_by_kind_and_path() -> None:
     tally.settle(FileOutcome("/b.mp4", "changed"))
     tally.settle(FileOutcome("/a.mp4", "added"))
     tally.settle(FileOutcome("/c.mp4", "broken", "permission denied"))
-    tally.miss(["/z.mp4", "/y.mp4"])
+    tally.miss("missing", ["/z.mp4", "/y.mp4"])
+    tally.miss("excluded", ["/w.mp4"])
     report = tally.report()
     assert [outcome.path for outcome in report.added] == ["/a.mp4", "/b.mp4"]
     assert [outcome.path for outcome in report.missing] == ["/y.mp4", "/z.mp4"]
+    assert report.excluded == (FileOutcome("/w.mp4", "excluded"),)
     assert [(outcome.path, outcome.cause) for outcome in report.skipped] == [("/x.txt", "its name")]
     assert (report.total, report.usable) == (3, 2)
     assert str(report) == "2 added, 0 unchanged, 0 moved, 1 broken, 0 removed, 2 missing"

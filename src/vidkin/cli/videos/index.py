@@ -205,6 +205,10 @@ def _print_left_out(report: IngestReport, *, list_skipped: bool) -> None:
         verb, them = ("is", "it") if len(report.missing) == 1 else ("are", "them")
         files = number(len(report.missing), "file")
         note(f"{files} of the index {verb} gone from these folders; --prune removes {them} from the index.")
+    if report.excluded:
+        verb, them = ("is", "it") if len(report.excluded) == 1 else ("are", "them")
+        files = number(len(report.excluded), "file")
+        note(f"{files} of the index {verb} excluded now; --prune removes {them} from the index.")
     if list_skipped:
         columns = [("skipped", "left"), ("reason", "left")]
         table(None, columns, [[path_text(item.path), printable(item.cause)] for item in report.skipped])

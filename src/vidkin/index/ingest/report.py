@@ -19,7 +19,9 @@ __all__ = [
     "describe_cut_off",
 ]
 
-OutcomeKind = Literal["added", "changed", "unchanged", "moved", "broken", "removed", "missing", "skipped"]
+OutcomeKind = Literal[
+    "added", "changed", "unchanged", "moved", "broken", "removed", "missing", "excluded", "skipped"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,8 @@ class FileOutcome(Result):
     Attributes:
         path: Absolute.
         kind: "added"; "changed" (indexed again since its content changed); "unchanged"; "moved" (recognized by its
-            content at a new path); "broken"; "removed"; "missing" (in the index, but the file is gone); "skipped".
+            content at a new path); "broken"; "removed"; "missing" (in the index, but the file is gone); "excluded" (in
+            the index, but left out of its folder now); "skipped".
         cause: Why it is broken or skipped; where a moved file was; whose features a copy shares; what could not be read
             of an added file; else "".
     """
@@ -50,6 +53,7 @@ class IngestReport(Result):
         broken: Files that cannot be read, with causes; also those known to be broken from an earlier call.
         removed: Files that are gone, or excluded now, and were removed from the index.
         missing: Files of the index that are gone from the folders and are still in the index.
+        excluded: Files of the index that are excluded now and are still in the index.
         skipped: Files and folders in the folders that were left out, with reasons.
         seconds: Wall-clock time.
         seconds_of_video: Duration of the videos that were decoded.
@@ -61,6 +65,7 @@ class IngestReport(Result):
     broken: tuple[FileOutcome, ...] = ()
     removed: tuple[FileOutcome, ...] = ()
     missing: tuple[FileOutcome, ...] = ()
+    excluded: tuple[FileOutcome, ...] = ()
     skipped: tuple[FileOutcome, ...] = ()
     seconds: float = 0.0
     seconds_of_video: float = 0.0

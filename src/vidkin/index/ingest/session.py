@@ -93,22 +93,23 @@ def ingest(
             if record.path not in seen and (record.path.startswith(folders) or record.path in named)
         ]
         gone = [record for record in unseen if is_gone(record.path)]
+        gone_ids = {record.id for record in gone}
+        excluded = [
+            record
+            for record in unseen
+            if record.id not in gone_ids
+            and any(
+                record.path.startswith(os.path.join(folder, ""))
+                and (rules or FolderRules()).excludes_below(record.path, folder)
+                for folder in scan.folders
+            )
+        ]
         if prune:
-            gone += [
-                record
-                for record in unseen
-                if not is_gone(record.path)
-                and any(
-                    record.path.startswith(os.path.join(folder, ""))
-                    and (rules or FolderRules()).excludes_below(record.path, folder)
-                    for folder in scan.folders
-                )
-            ]
-            store.remove([record.id for record in gone])
-            tally.remove([record.path for record in gone])
+            store.remove([record.id for record in gone + excluded])
+            tally.remove([record.path for record in gone + excluded])
         else:
-            problems = {path for path, _ in scan.problems}
-            tally.miss(record.path for record in gone if record.path not in problems)
+            tally.miss("missing", (record.path for record in gone if record.path not in named))
+            tally.miss("excluded", (record.path for record in excluded))
     except KeyboardInterrupt:
         raise IngestInterrupted(tally.report()) from None
     return tally.report()

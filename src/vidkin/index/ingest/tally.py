@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from typing import Literal
 
 from vidkin.index.ingest.files.scan import Scan
 from vidkin.index.ingest.report import FileOutcome, IngestReport, OnProgress, OutcomeKind, Progress
@@ -22,7 +23,7 @@ class Tally:
     def __init__(self, scan: Scan, on_progress: OnProgress | None) -> None:
         self._on_progress = on_progress
         self._outcomes: dict[str, FileOutcome] = {}
-        self._missing: list[str] = []
+        self._missed: list[FileOutcome] = []
         self._skipped = scan.skipped
         self._sizes = {file.path: file.size for file in scan.files}
         self._total = len(scan.files) + len(scan.problems)
@@ -58,9 +59,9 @@ class Tally:
         for path in removed:
             self.settle(FileOutcome(path, "removed"))
 
-    def miss(self, paths: Iterable[str]) -> None:
-        """Note files of the index that are gone and stay in it."""
-        self._missing += paths
+    def miss(self, kind: Literal["missing", "excluded"], paths: Iterable[str]) -> None:
+        """Note files of the index that were not come upon, and stay in it."""
+        self._missed += [FileOutcome(path, kind) for path in sorted(paths)]
 
     def report(self) -> IngestReport:
         """What is settled so far."""
@@ -75,7 +76,8 @@ class Tally:
             moved=of("moved"),
             broken=of("broken"),
             removed=of("removed"),
-            missing=tuple(FileOutcome(path, "missing") for path in sorted(self._missing)),
+            missing=tuple(outcome for outcome in self._missed if outcome.kind == "missing"),
+            excluded=tuple(outcome for outcome in self._missed if outcome.kind == "excluded"),
             skipped=tuple(FileOutcome(path, "skipped", reason) for path, reason in self._skipped),
             seconds=time.monotonic() - self._started,
             seconds_of_video=self._seconds_of_video,

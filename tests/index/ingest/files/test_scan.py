@@ -165,6 +165,21 @@ def test_what_is_left_out_has_a_reason(tmp_path: Path) -> None:
     }
 
 
+def test_an_index_is_not_looked_through(tmp_path: Path) -> None:
+    """Its own files are no videos of anybody's, and previews in it may be."""
+    touch(tmp_path / "films/a.mp4")
+    touch(tmp_path / "films/collection.vidkin/collection.json")
+    touch(tmp_path / "films/collection.vidkin/previews/b.mp4")
+    found = scan([tmp_path / "films"])
+    assert [os.path.basename(file.path) for file in found.files] == ["a.mp4"]
+    assert found.skipped == ((str(tmp_path / "films/collection.vidkin"), "an index"),)
+
+
+def test_a_pipe_in_a_folder_is_left_out(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.mp4")
+    assert scan([tmp_path]).skipped == ((str(tmp_path / "a.mp4"), "neither a file nor a folder"),)
+
+
 def test_what_is_named_is_taken_whatever_is_excluded(tmp_path: Path) -> None:
     path = touch(tmp_path / "Trash/b.mp4")
     rules = FolderRules(exclude=("Trash", "*.mp4"))
@@ -194,5 +209,5 @@ def test_patterns_of_names_and_paths(pattern: str, path: str, is_folder: bool, m
 
 def test_patterns_that_match_nothing_or_all_are_refused() -> None:
     for pattern in ("", "/"):
-        with pytest.raises(InvalidArgumentError, match="exclude must be patterns of names"):
+        with pytest.raises(InvalidArgumentError, match=f"for example .*, got '{pattern}'"):
             FolderRules(exclude=(pattern,))

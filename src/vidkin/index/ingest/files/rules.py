@@ -32,7 +32,8 @@ class FolderRules:
     def __post_init__(self) -> None:
         if not all(pattern.strip("/") for pattern in self.exclude):
             raise InvalidArgumentError(
-                f"exclude must be patterns of names, for example ('*proxy*',), got {self.exclude!r}"
+                "an exclude pattern must name files or folders, for example *proxy* or Trash/, got "
+                + repr(next(pattern for pattern in self.exclude if not pattern.strip("/")))
             )
 
     def changed(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin._base.regular_files import open_regular_file
 from vidkin.index.ingest.files.rules import FolderRules
+from vidkin.index.manifest import MANIFEST_FILE
 
 __all__ = ["LINK_TO_FOLDER", "Scan", "VideoFile", "is_gone", "scan"]
 
@@ -57,10 +58,10 @@ class Scan:
 def scan(paths: Iterable[str | os.PathLike[str]], rules: FolderRules | None = None) -> Scan:
     """The videos in folders (and all folders below), and the files named.
 
-    Folders are searched for the extensions of videos; hidden files and folders in them are left out. Of a file and
-    links to it in the same scan only the file itself counts. Where links to folders are followed, each folder is looked
-    through once, by its own path if that is in the scan, so that loops end. What cannot be read is a problem in the
-    result, never an exception.
+    Folders are searched for the extensions of videos; hidden files and folders in them, and indexes, are left out. Of a
+    file and links to it in the same scan only the file itself counts. Where links to folders are followed, each folder
+    is looked through once, by its own path if that is in the scan, so that loops end. What cannot be read is a problem
+    in the result, never an exception.
 
     Args:
         paths: Folders, files, or patterns (``~/Videos/**/*.mkv``); ``~`` is the home folder.
@@ -179,14 +180,18 @@ class _Walk:
         pattern = self._rules.excluded_by(entry.path, is_folder=is_folder)
         if pattern is not None:
             self._skipped[entry.path] = f"excluded by {pattern}"
+        elif is_folder and os.path.lexists(os.path.join(entry.path, MANIFEST_FILE)):
+            self._skipped[entry.path] = "an index"
         elif is_folder and not entry.is_symlink():
             waiting.append((entry.path, state))
         elif is_folder and self._rules.follow_links:
             self._linked_folders.append((entry.path, state))
         elif is_folder:
             self._skipped[entry.path] = LINK_TO_FOLDER
-        elif not named_as_video or not stat.S_ISREG(state.st_mode):
+        elif not named_as_video:
             self._skipped[entry.path] = "its name is not that of a video"
+        elif not stat.S_ISREG(state.st_mode):
+            self._skipped[entry.path] = "neither a file nor a folder"
         elif _is_typescript(entry.path, state.st_size):
             self._skipped[entry.path] = "TypeScript"
         elif entry.is_symlink():
