@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tests.support.videos import encode, pan
-from vidkin.index import Index, SerialExecutor
+from vidkin.index import Index, SerialExecutor, VideoRecord
+from vidkin.index.search.queries.readings import Readings
+from vidkin.similarity import FrameFeatures
 
 # A camera that moves so fast that frames a second apart have little in common: every 8th frame, ten a second.
 FAST = 8
@@ -91,3 +93,22 @@ def test_a_video_that_is_gone_is_compared_by_what_is_stored(tmp_path: Path) -> N
         video.unlink()
         first = index.search(still(tmp_path / "still.png", "coffee", 30))[0]
     assert first.segments[0].target_start <= 3.0 <= first.segments[0].target_end
+
+
+def test_the_best_place_is_read_even_where_a_stored_frame_is_the_picture(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before a camera that hardly moves, frames a second apart are both the picture; the moment is between them."""
+    read: list[tuple[str, float, float]] = []
+    stretch = Readings.stretch
+
+    def watched(self: Readings, record: VideoRecord, start: float, end: float) -> FrameFeatures | None:
+        read.append((Path(record.path).stem, start, end))
+        return stretch(self, record, start, end)
+
+    monkeypatch.setattr(Readings, "stretch", watched)
+    first = index.search(still(tmp_path / "still.png", "coffee", 20))[0]
+    assert first.score > 0.95
+    assert first.segments[0].target_start == pytest.approx(2.0, abs=0.06)
+    name, start, end = read[0]
+    assert (name, (start + end) / 2) == ("coffee", pytest.approx(2.0))

@@ -71,8 +71,8 @@ def find_moments(
     """Scores of candidates for a query of one frame, with the moments that show it.
 
     Around the stored frames that are most similar to the picture (at most eight, three of a video) the file is read
-    again, one and a half sampling periods to both sides, unless the stored frame is the picture already. What is found
-    there counts.
+    again, one and a half sampling periods to both sides; around those that are the picture already only if they are the
+    most similar of all. What is found there counts.
 
     Args:
         store: Of the index.
@@ -101,7 +101,8 @@ def find_moments(
         record = records[moment.target]
         if is_photograph(record):
             continue
-        if readings < _MOST_MOMENTS and least <= moment.similarity < _FOUND:
+        # Before a camera that hardly moves, stored frames are the picture, but not its moment: the best place is read.
+        if readings < _MOST_MOMENTS and (readings == 0 or least <= moment.similarity < _FOUND):
             readings += 1
             reach = _REACH / record.sampling_rate
             frames = read(record, max(0.0, moment.time - reach), moment.time + reach)
