@@ -172,12 +172,15 @@ def test_a_jump_of_months_in_the_times_costs_nothing(tmp_path: Path, ending: str
     [
         ("mp4", "libx264", {**X264, "g": "5", "bf": "0"}),
         ("mkv", "libx265", {**X265, "x265-params": "keyint=5:min-keyint=5:bframes=0:log-level=none"}),
+        ("webm", "libvpx-vp9", {**QUICK_VP9, "g": "5", "lag-in-frames": "0"}),
+        ("webm", "libvpx", {"cpu-used": "8", "deadline": "realtime", "g": "5", "lag-in-frames": "0"}),
+        ("mp4", "libsvtav1", {"g": "5", "preset": "12"}),
     ],
 )
 def test_damage_to_a_packet_that_is_never_decoded_is_told(
     tmp_path: Path, ending: str, codec: str, options: dict[str, str]
 ) -> None:
-    """Frames 6 and 7 of 72 at 24 a second: once a second, what is between two key frames is not decoded."""
+    """Two of frames 6 to 8 of 72 at 24 a second: once a second, what is between two key frames is not decoded."""
     path = encode(
         tmp_path / f"a.{ending}",
         pan("coffee", 72, width=96, height=64),
@@ -195,7 +198,8 @@ def test_damage_to_a_packet_that_is_never_decoded_is_told(
     with av.open(path) as container:
         contents = [bytes(packet) for packet in container.demux(video=0) if packet.size]
     data = path.read_bytes()
-    for content in contents[6:8]:
+    # AV1 shows a frame that was decoded before by a packet of three bytes.
+    for content in [content for content in contents[6:9] if len(content) > 4][:2]:
         assert data.count(content) == 1
         data = data.replace(content, b"\xff" * 4 + content[4:])
     path.write_bytes(data)

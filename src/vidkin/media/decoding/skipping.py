@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import av.error
 
-from vidkin.media.decoding.units import is_whole, length_size
+from vidkin.media.decoding.units import find_packet_check
 
 if TYPE_CHECKING:
     from av.packet import Packet
@@ -68,7 +68,7 @@ class SkippingDecoder:
         self._every = every
         self._decoder = reader.stream.codec_context
         self._can_skip = self._decoder.codec.canonical_name in CAN_SKIP
-        self._length_size = length_size(self._decoder)
+        self._is_whole = find_packet_check(self._decoder)
         # Packets that are damaged and were not needed.
         self._dropped_failures = 0
         self._packets = reader.packets()
@@ -172,10 +172,9 @@ class SkippingDecoder:
                 and all(time < packet.pts for time, _ in self._waiting)
             ):
                 # After a key frame that is on screen at the sample or before it, waiting packets are not needed.
-                if self._length_size is not None:
+                if self._is_whole is not None:
                     self._dropped_failures += sum(
-                        not (waiting.is_corrupt or is_whole(waiting, self._length_size))
-                        for _, waiting in self._waiting
+                        not (waiting.is_corrupt or self._is_whole(waiting)) for _, waiting in self._waiting
                     )
                 self._waiting.clear()
                 self._bytes = 0
