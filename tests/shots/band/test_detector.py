@@ -103,6 +103,18 @@ def test_other_files_are_no_networks(tmp_path: Path) -> None:
         open_detector(f"band?weights={path}")
 
 
+def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+    """They would find no cut in anything, and say nothing."""
+    network = TransitionNetwork(width=8)
+    with torch.no_grad():
+        next(network.parameters()).view(-1)[0] = float("nan")
+    network.save(tmp_path / "network.safetensors")
+    with pytest.raises(
+        InvalidArgumentError, match=r"network\.safetensors: .* has values that are not finite"
+    ):
+        open_detector(f"band?weights={tmp_path / 'network.safetensors'}")
+
+
 def sequences(count: int, length: int = 64) -> list[LabeledSequence]:
     """Noise that changes once: learnable in seconds."""
     made = []

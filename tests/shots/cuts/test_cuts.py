@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from tests.support.videos import pan
 from vidkin.errors import InvalidArgumentError
@@ -243,3 +244,11 @@ def test_a_model_is_saved_and_loaded(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("x")
     with pytest.raises(InvalidArgumentError, match="must be a model of the detector 'cuts'"):
         CutModel.load(tmp_path / "other")
+    damaged = CutModel.load()
+    with torch.no_grad():
+        next(damaged.network.parameters()).view(-1)[0] = float("inf")
+    damaged.save(tmp_path / "damaged.safetensors")
+    with pytest.raises(
+        InvalidArgumentError, match=r"damaged\.safetensors: .* has values that are not finite"
+    ):
+        CutModel.load(tmp_path / "damaged.safetensors")

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.models.weights import fit_state
 from vidkin.shots.band.features import BAND_CHANNELS
 
 __all__ = ["TransitionNetwork", "TransitionThresholds", "one_thread"]
@@ -117,9 +118,9 @@ class TransitionNetwork(nn.Module):
                 state = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118
                 thresholds = TransitionThresholds(**json.loads((tensors.metadata() or {})["thresholds"]))
             network = cls(width=state["enter.weight"].shape[0], outputs=state["leave.weight"].shape[0])
-            network.load_state_dict(state)
         except (OSError, SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError(f"{file}: not a network of transitions: {error}") from error
+        fit_state(network, state, source=str(file), label="a network of transitions")
         network.thresholds = thresholds
         return network.eval()
 

@@ -10,6 +10,7 @@ from importlib import resources
 from typing import Any
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.models.weights import fit_state
 from vidkin.shots.band.network import TransitionNetwork
 from vidkin.shots.cuts.rules import CutRules
 from vidkin.shots.cuts.scoring import ProposalScore
@@ -63,11 +64,12 @@ class CutModel:
             rules = json.loads(metadata["rules"])
             scores = {name: ProposalScore.from_table(rules[name]) for name in ("hard", "gradual")}
             network = TransitionNetwork(width=state["enter.weight"].shape[0], outputs=_OUTPUTS)
-            network.load_state_dict(state)
-            return cls(
+            model = cls(
                 network.eval(), CutRules(**{**rules, **scores}), json.loads(metadata.get("provenance", "{}"))
             )
         except (OSError, SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError(
                 f"{os.fspath(path)} must be a model of the detector 'cuts': {str(error).splitlines()[0]}"
             ) from error
+        fit_state(network, state, source=path, label="the detector 'cuts'")
+        return model

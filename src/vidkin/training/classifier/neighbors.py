@@ -55,6 +55,8 @@ class TrainingItems:
             raise InvalidArgumentError(f"{path}: cannot be read: {error}; train the model again") from error
         if len(embeddings) != len(labels) or len(labels) != len(keys):
             raise InvalidArgumentError(f"{path}: damaged: lists of different lengths; train the model again")
+        if not bool(embeddings.isfinite().all()):
+            raise InvalidArgumentError(f"{path}: damaged: values that are not finite; train the model again")
         return cls(embeddings, labels, tuple(map(str, keys)))
 
 
