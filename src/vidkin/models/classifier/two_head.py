@@ -38,7 +38,8 @@ class TwoHeadNetwork(Encoder):
 
     With h the last map of the backbone, [F, h, w]: ``logits = W pool(h) + b`` and ``embedding = g / ||g||`` with
     ``g = V flatten(h) + c``. The embedding sees where things are; with ``embedding_from = "pooled"`` it sees pool(h),
-    and with ``"none"`` it is pool(h) itself, as of a plain classifier. Weights of the heads are Xavier's, biases zero.
+    and with ``"none"`` it is pool(h) itself, as of a plain classifier. Weights of the embedding are Xavier's; the classifier
+    and all biases begin at zero.
 
     Args:
         config: Of kind ``two_head``, with mean and std; D is ``embedding``, 256 if that is 0.
@@ -59,7 +60,10 @@ class TwoHeadNetwork(Encoder):
         self._shape = tuple(shape)
         features = int(shape[0])
         self.dropout = nn.Dropout(config.dropout)
+        # All classes are equally likely at first. Xavier's weights on pooled maps without normalization give a loss far
+        # above log C, whose first gradients ruin what the backbone has learned.
         self.classifier = linear(features, config.classes)
+        nn.init.zeros_(self.classifier.weight)
         self.dimension = config.embedding or _DIMENSION
         self.projection: nn.Module
         if config.embedding_from == "none":
