@@ -38,8 +38,8 @@ class TwoHeadNetwork(Encoder):
 
     With h the last map of the backbone, [F, h, w]: ``logits = W pool(h) + b`` and ``embedding = g / ||g||`` with
     ``g = V flatten(h) + c``. The embedding sees where things are; with ``embedding_from = "pooled"`` it sees pool(h),
-    and with ``"none"`` it is pool(h) itself, as of a plain classifier. Weights of the embedding are Xavier's; the classifier
-    and all biases begin at zero.
+    and with ``"none"`` it is pool(h) itself, as of a plain classifier. Weights of the embedding are Xavier's; the
+    classifier and all biases begin at zero.
 
     Args:
         config: Of kind ``two_head``, with mean and std; D is ``embedding``, 256 if that is 0.
