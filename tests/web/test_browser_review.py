@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,21 @@ def browser() -> Iterator[Browser]:
 def test_duplicates_are_found_judged_and_planned(browser: Browser, tmp_path: Path) -> None:
     library = make_library(tmp_path)
     with served(library.index) as address, new_page(browser, width=360, height=800) as page:
+        # Somebody looks for them already, from another page.
+        state = {
+            "id": 7,
+            "kind": "duplicates",
+            "state": "running",
+            "done": 3,
+            "total": 10,
+            "detail": "comparing",
+        }
+        events = f"data: {json.dumps(state)}\n\n"
+        page.route("**/api/jobs", lambda route: route.fulfill(json=[state]))
+        page.route("**/events", lambda route: route.fulfill(content_type="text/event-stream", body=events))
+        page.goto(f"{address}duplicates")
+        expect(page.locator("#progress")).to_contain_text("comparing, 3 of 10")
+        page.unroute_all()
         page.goto(f"{address}duplicates")
         page.get_by_role("button", name="Find duplicates").click()
         members = page.locator(".member")

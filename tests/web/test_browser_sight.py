@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 from tests.experiments.test_stored import write_benchmark, write_training
+from tests.support.videos import pan
 from tests.web.browser import new_page, open_browser, served
 from tests.web.conftest import make_library
-from vidkin.index import Index
+from vidkin.index import Index, SerialExecutor
 from vidkin.review import Labels
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -31,6 +34,10 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dic
     """The address of a server whose pages have all there is to see, and its videos' numbers by name."""
     root = tmp_path_factory.mktemp("sight")
     library = make_library(root)
+    with Index.open(library.index) as index:
+        for name in ("photo.png", "same photo.png"):
+            Image.fromarray(next(pan("chelsea", 1))).save(library.folder / name)
+        index.add(library.folder, images=True, executor=SerialExecutor(index.worker_spec))
     write_training(root / "runs" / "first", [2.0, 1.0], report=True)
     write_training(root / "runs" / "second", [3.0], report=False)
     write_benchmark(root / "runs" / "figures.json")
@@ -62,6 +69,14 @@ def draw_a_rectangle(page: Page) -> None:
 def play_a_match(page: Page) -> None:
     page.locator(".match button.picture").first.click()
     expect(page.locator("#target .segment")).to_be_visible()
+
+
+def show_a_photograph(page: Page) -> None:
+    """Neither has a length, so nothing is said of times."""
+    expect(page.locator(".match p.facts").first).to_have_text(re.compile(r"^score [01]\.\d\d$"))
+    assert page.locator(".match .line").count() == 0
+    page.locator(".match button.picture").first.click()
+    expect(page.locator("#target img")).to_be_visible()
 
 
 def point_at_the_map(page: Page) -> None:
@@ -106,6 +121,7 @@ STATES: dict[str, tuple[str, Callable[[Page], None]]] = {
     "broken video": ("videos/{broken.mp4}", nothing),
     "search": ("search", nothing),
     "matches": ("search?video={coffee.mp4}", play_a_match),
+    "photographs": ("search?video={photo.png}", show_a_photograph),
     "match": ("match?video={coffee.mp4}&target={copy.mp4}", point_at_the_map),
     "duplicates": ("duplicates", find_duplicates),
     "shots": ("shots", nothing),

@@ -47,8 +47,8 @@ def test_too_large_files_are_refused_by_their_word_and_by_their_bytes(library: L
 def test_what_is_no_video_is_not_kept(library: Library) -> None:
     uploads = Uploads(Settings())
     for content in (b"", b"#!/bin/sh\nrm -rf /", b"<html><script>alert(1)</script>" * 100):
-        with pytest.raises(MediaError):
-            receive(uploads, content)
+        with pytest.raises(MediaError, match=r"^notes.mp4: "):  # as the sender calls it
+            receive(uploads, content, name="C/notes.mp4")
     assert stored(uploads) == []
     # The name gives an extension and nothing else.
     number = receive(uploads, library.clip.read_bytes(), name="../../x\x00/evil\x1b.MP4")

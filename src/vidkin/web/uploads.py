@@ -16,7 +16,7 @@ from pathlib import Path
 from starlette.requests import ClientDisconnect
 
 from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import VideoInfo, probe
 from vidkin.rendering.text import file_size, printable
 from vidkin.web.lanes import Lane
@@ -84,16 +84,19 @@ class Uploads:
         number = secrets.token_urlsafe(12)
         ending = os.path.splitext(name)[1].lower()
         path = self._folder / f"{number}{ending if ending in VIDEO_EXTENSIONS | IMAGE_EXTENSIONS else ''}"
+        shown = printable(os.path.basename(name)) or "dropped file"
         self._arriving += 1
         is_kept = False
         try:
             async with asyncio.timeout(self._settings.upload_seconds):
                 await self._write(path, body, lane)
             info = await lane.run(lambda: probe(path))
-            upload = Upload(number, printable(os.path.basename(name)) or "dropped file", path, info)
+            upload = Upload(number, shown, path, info)
             with self._lock:
                 self._files[number] = upload
             is_kept = True
+        except MediaError as error:  # by the name that the sender knows, not by ours
+            raise MediaError(shown, error.cause, error.temporary) from error
         except TimeoutError as error:
             raise InvalidArgumentError("the file did not arrive in time; try again") from error
         except ClientDisconnect as error:

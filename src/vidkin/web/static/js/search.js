@@ -53,11 +53,11 @@ async function search({ push = true } = {}) {
 function showMatch(match, query) {
   const { video, segments } = match;
   const still = panel.source.still || query.box;
+  const stretch = (segment, side) => `${clock(segment[`${side}_start`])} - ${clock(segment[`${side}_end`])}`;
   const label = (segment) => {
-    const target = `${clock(segment.target_start)} - ${clock(segment.target_end)}`;
-    const from = still ? "" : `${clock(segment.query_start)} - ${clock(segment.query_end)} at `;
-    const words = [segment.part, segment.mirrored ? "mirrored" : ""].filter(Boolean).join(", ");
-    return `${from}${target}, score ${segment.score.toFixed(2)}${words ? `, ${words}` : ""}`;
+    const target = video.still ? "" : stretch(segment, "target");
+    const where = still || video.still ? target : `${stretch(segment, "query")} at ${target}`;
+    return [where, `score ${segment.score.toFixed(2)}`, segment.part, segment.mirrored && "mirrored"].filter(Boolean).join(", ");
   };
   const play = (index) => showStep(match, segments[index], query);
   const first = segments[0];
@@ -76,7 +76,7 @@ function showMatch(match, query) {
   const meter = make("span", { class: "meter" });
   meter.style.setProperty("--share", match.score);
   const lines = make("div", { class: "lines" });
-  for (const side of segments.length ? ["query", "target"] : []) {
+  for (const side of segments.length && !video.still ? ["query", "target"] : []) {
     const duration = side === "query" ? panel.source.duration : video.duration;
     if (side === "query" && still) continue;
     const line = make("div", { class: "line" });
