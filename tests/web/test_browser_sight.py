@@ -86,7 +86,7 @@ def point_at_the_map(page: Page) -> None:
 
 def find_duplicates(page: Page) -> None:
     page.get_by_role("button", name="Find duplicates").click()
-    expect(page.locator(".member.best")).to_be_visible(timeout=60_000)
+    expect(page.locator(".member.best").first).to_be_visible(timeout=60_000)
 
 
 def find_shots(page: Page) -> None:
