@@ -53,6 +53,7 @@ def take_steps(
     clip: float = 0.0,
     precision: Precision = "float32",
     first: int = 0,
+    on_gradients: Callable[[Sequence[Tensor]], None] | None = None,
 ) -> Iterator[Step]:
     """Train a model by one optimizer step per batch and yield each step.
 
@@ -69,6 +70,7 @@ def take_steps(
         clip: Largest norm of the gradient; 0 does not clip.
         precision: ``bfloat16`` runs the objective under automatic mixed precision.
         first: Steps that an earlier call has taken: numbering and schedule go on from there.
+        on_gradients: Called with all weights after each backward pass, before their gradients are clipped.
 
     Yields:
         The steps, numbered from ``first + 1``.
@@ -91,6 +93,8 @@ def take_steps(
             terms = objective(model, batch)
         optimizer.zero_grad()
         torch.autograd.backward(terms["loss"])
+        if on_gradients is not None:
+            on_gradients(weights)
         norm = nn.utils.clip_grad_norm_(weights, clip or math.inf)
         optimizer.step()
         detached = {name: term.detach() for name, term in terms.items()}

@@ -45,7 +45,7 @@ class Classification(nn.Module):
     def of_network(self, model: Encoder, items: DrawnItems) -> tuple[Tensor, Tensor, Tensor]:
         """(loss, share of items classified correctly, unit vectors of the logits) of a network's own classes."""
         assert isinstance(model, VideoNetwork | DeepSBDNetwork)
-        logits = model.classify(items.inputs, items.lengths).float()
+        logits = items.computed_by(model.classify)
         # One pass for logits and embeddings would need the network's inner layer; a collapse shows in logits, too.
         return *self.of_logits(logits, items.labels), nn.functional.normalize(logits.detach(), dim=1)
 

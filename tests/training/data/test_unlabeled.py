@@ -29,8 +29,12 @@ EDITS = ("gamma", "tint", "gray", "compress", "blur", "bar", "caption", "block",
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twenty images, each of its own blobs."""
-    root = tmp_path_factory.mktemp("images")
+    return make_blobs(tmp_path_factory.mktemp("images"))
+
+
+def make_blobs(root: Path) -> Path:
+    """Twenty images, each of its own blobs, and a broken one."""
+    root.mkdir(exist_ok=True)
     random = np.random.default_rng(3)
     for number in range(20):
         blobs = random.integers(0, 256, (5, 5, 3), dtype=np.uint8)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -107,6 +109,14 @@ def train(
         say(show_recipe(chosen).rstrip("\n"))
         return
     folder = (output or Path(f"{chosen.name}-model")).expanduser()
+    if _is_helper():
+        if not check:
+            from vidkin.training import TrainingInterrupted
+            from vidkin.training import train as train_silently
+
+            with suppress(TrainingInterrupted):
+                train_silently(chosen, output=folder, resume=resume)
+        return
     if check:
         from vidkin.cli.models.check_recipe import check_recipe
 
@@ -133,6 +143,11 @@ def train(
         _print(report, drawn, labeled=labeled)
     if report.broken:
         raise typer.Exit(Status.SOME_FAILED)
+
+
+def _is_helper() -> bool:
+    """Whether `torchrun` started this process beside a first one, which does the talking."""
+    return "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("RANK", "0") != "0"
 
 
 def _chosen(source: str, data: Sequence[str], settings: Sequence[str]) -> Recipe:

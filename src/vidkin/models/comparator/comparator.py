@@ -29,7 +29,7 @@ _CELLS_A_PASS = 1 << 15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClipComparison:
-    """A batch of N videos, each compared with each.
+    """A batch of N videos, each compared with each; of a part of the rows, that part.
 
     Attributes:
         scores: [N, N] in [0, 1], differentiable.
@@ -96,7 +96,9 @@ class Comparator(nn.Module):
         """Frames for each row of the learned map."""
         return 1 if self.visil_head is None else REDUCTION
 
-    def forward(self, videos: torch.Tensor, lengths: torch.Tensor | None = None) -> ClipComparison:
+    def forward(
+        self, videos: torch.Tensor, lengths: torch.Tensor | None = None, rows: slice | None = None
+    ) -> ClipComparison:
         """Compare each video of a batch with each, as training does.
 
         The activations of the network are computed again in the backward pass, a few pairs at a time, so that memory
@@ -105,16 +107,19 @@ class Comparator(nn.Module):
         Args:
             videos: [N, T, R, D] floating point.
             lengths: [N] int64, valid frames of each; None: all.
+            rows: The videos that are compared with all; None: all. The results then have only these rows.
         """
+        rows = rows or slice(None)
         count, frames = videos.shape[:2]
         lengths = torch.full((count,), frames, device=videos.device) if lengths is None else lengths
-        rows = self.weigh(videos).flatten(0, 1)
-        joined = self.frame_map(rows, rows).view(count, frames, count, frames).transpose(1, 2)
+        weighed = self.weigh(videos)
+        joined = self.frame_map(weighed[rows].flatten(0, 1), weighed.flatten(0, 1))
+        joined = joined.view(-1, frames, count, frames).transpose(1, 2)
         inside = length_mask(lengths, frames)
-        pairs = inside[:, None, :, None] & inside[None, :, None, :]
+        pairs = inside[rows, None, :, None] & inside[None, :, None, :]
         frame_maps = joined.masked_fill(~pairs, 0.0)
-        first = lengths[:, None].expand(count, count).flatten()
-        second = lengths[None, :].expand(count, count).flatten()
+        first = lengths[rows, None].expand(-1, count).flatten()
+        second = lengths[None, :].expand(len(joined), -1).flatten()
         learned = self._learned_maps(frame_maps.flatten(0, 1), first, second)
         step = self.reduction
         masks = [length_mask((side + step - 1) // step, learned.shape[1]) for side in (first, second)]
@@ -127,7 +132,7 @@ class Comparator(nn.Module):
             longest=self.config.temporal_span or None,
         )
         return ClipComparison(
-            scores.view(count, count) / 2 + 0.5, frame_maps, learned.view(count, count, *learned.shape[1:])
+            scores.view(-1, count) / 2 + 0.5, frame_maps, learned.view(-1, count, *learned.shape[1:])
         )
 
     def _learned_maps(self, maps: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:

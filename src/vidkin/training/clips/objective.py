@@ -11,6 +11,8 @@ from vidkin.models.comparator.comparator import ClipComparison, Comparator
 from vidkin.training.clips.batch import ClipBatch
 from vidkin.training.data.batch import Draw
 from vidkin.training.loss_table import LossCall, find_loss, make_loss
+from vidkin.training.processes.group import process_count
+from vidkin.training.processes.shares import compute_in_shares
 from vidkin.training.recipe import ObjectiveRecipe
 
 __all__ = ["COMPARATOR_CALLS", "ComparatorObjective"]
@@ -48,7 +50,7 @@ class ComparatorObjective(nn.Module):
     def forward(self, model: Comparator, batch: ClipBatch) -> dict[str, Tensor]:
         """Terms of one step by the names of their objectives, before their weights; ``loss`` is minimized, and the mean
         scores of ``positives`` and ``negatives`` are told."""
-        comparison = model(batch.values, batch.lengths)
+        comparison = _compare(model, batch)
         terms: dict[str, Tensor] = {}
         total: Tensor | None = None
         with torch.autocast(comparison.scores.device.type, enabled=False):
@@ -63,6 +65,24 @@ class ComparatorObjective(nn.Module):
         for name, relevance in (("positives", 1), ("negatives", 0)):
             terms[name] = scores[(batch.relevance == relevance) & others].mean()
         return {**terms, "loss": total}
+
+
+def _compare(model: Comparator, batch: ClipBatch) -> ClipComparison:
+    """All clips with all; of several processes each compares its share of them with all."""
+    if process_count() == 1:
+        comparison: ClipComparison = model(batch.values, batch.lengths)
+        return comparison
+    shapes: list[torch.Size] = []
+
+    def compute(rows: slice) -> Tensor:
+        own: ClipComparison = model(batch.values, batch.lengths, rows)
+        parts = (own.scores, own.frame_maps, own.learned_maps)
+        shapes.extend(part.shape[1:] for part in parts)
+        return torch.cat([part.float().flatten(1) for part in parts], dim=1)
+
+    joined = compute_in_shares(compute, len(batch.values))
+    parts = torch.split(joined, [shape.numel() for shape in shapes], dim=1)
+    return ClipComparison(*(part.view(-1, *shape) for part, shape in zip(parts, shapes, strict=True)))
 
 
 def _compute(loss: nn.Module, call: LossCall, comparison: ClipComparison, batch: ClipBatch) -> Tensor:

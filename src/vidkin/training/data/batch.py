@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from vidkin.models import Encoder, HeadOutputs, TwoHeadNetwork
+from vidkin.training.processes.shares import compute_in_shares
 
 __all__ = ["Batch", "Draw", "DrawnItems"]
 
@@ -50,16 +52,30 @@ class DrawnItems:
 
     def outputs(self, model: TwoHeadNetwork) -> HeadOutputs:
         """Logits and unit vectors in one pass, float32, with gradients."""
-        found: HeadOutputs = model.outputs(self.inputs) if self.are_features else model(self.inputs)
-        return HeadOutputs(found.logits.float(), found.embeddings.float(), found.pooled.float())
+        sizes: list[int] = []
+
+        def compute(rows: slice) -> Tensor:
+            inputs = self.inputs[rows]
+            found: HeadOutputs = model.outputs(inputs) if self.are_features else model(inputs)
+            parts = [part.float() for part in (found.logits, found.embeddings, found.pooled)]
+            sizes.extend(part.shape[1] for part in parts)
+            return torch.cat(parts, dim=1)
+
+        return HeadOutputs(*torch.split(compute_in_shares(compute, len(self.inputs)), sizes, dim=1))
 
     def embeddings(self, model: Encoder) -> Tensor:
         """Unit vectors [N, D] float32, with gradients."""
-        if self.are_features:
-            vectors: Tensor = model.head(self.inputs, self.lengths)  # type: ignore[operator]
-        else:
-            vectors = model.embed(self.inputs, self.lengths)
-        return vectors.float()
+        network: Callable[..., Tensor] = model.head if self.are_features else model.embed  # type: ignore[assignment]
+        return self.computed_by(network)
+
+    def computed_by(self, network: Callable[..., Tensor]) -> Tensor:
+        """Rows [N, ...] float32 of a network that takes inputs and lengths; each process computes its share of them."""
+
+        def compute(rows: slice) -> Tensor:
+            lengths = None if self.lengths is None else self.lengths[rows]
+            return network(self.inputs[rows], lengths).float()
+
+        return compute_in_shares(compute, len(self.inputs))
 
 
 @dataclass(frozen=True, slots=True)

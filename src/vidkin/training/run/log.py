@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ class RunLog:
     """``run.jsonl`` in the folder of a run: one object per line, with the step and its values.
 
     Args:
-        folder: Folder of the run.
+        folder: Folder of the run; None writes nothing, as in all processes but the first.
         resume_after: Keep the lines up to this step, drop what a killed run wrote after its last checkpoint; None
             starts over.
         tensorboard: Also write events into ``tensorboard/``.
@@ -28,11 +29,13 @@ class RunLog:
         MissingPartError: TensorBoard is requested and not installed.
     """
 
-    def __init__(self, folder: Path, *, resume_after: int | None = None, tensorboard: bool = False) -> None:
-        self.path = folder / LOG_FILE
+    def __init__(
+        self, folder: Path | None, *, resume_after: int | None = None, tensorboard: bool = False
+    ) -> None:
+        self.path = Path(os.devnull) if folder is None else folder / LOG_FILE
         kept = "" if resume_after is None else _lines_up_to(self.path, resume_after)
         self._writer: Any = None
-        if tensorboard:
+        if tensorboard and folder is not None:
             try:
                 from torch.utils.tensorboard import SummaryWriter
             except ImportError as error:

@@ -25,6 +25,8 @@ from vidkin.models.resume.checkpoint import (
 from vidkin.models.schedules import Schedule
 from vidkin.training.data.batch import Draw
 from vidkin.training.data.source import TrainingData
+from vidkin.training.processes.group import first_value, is_first
+from vidkin.training.processes.shares import average_gradients, global_batch_norm, seed_step
 from vidkin.training.recipe import Recipe
 
 __all__ = ["SPLIT_FILE", "StoreModel", "TrainingRun"]
@@ -95,21 +97,28 @@ class TrainingRun:
         """Take the steps that are left; the same ones whether the run was interrupted or not."""
         for step in take_steps(
             self.model,
-            self.objective,
+            self._compute_terms,
             self.optimizer,
             self.data.batches(self.draws, first=self.step),
             schedule=self.schedule,
             clip=self.recipe.schedule.clip,
             precision=self.recipe.schedule.precision,
             first=self.step,
+            on_gradients=average_gradients,
         ):
             self.step = step.number
             yield step
 
+    def _compute_terms(self, model: nn.Module, batch: Any) -> Mapping[str, Tensor]:
+        seed_step(self.recipe.schedule.seed, self.step)
+        with global_batch_norm():
+            terms: Mapping[str, Tensor] = self.objective(model, batch)
+        return terms
+
     def validate(self) -> float:
         """Measure the validation items, remember the best weights, and count the patience down."""
         rules = self.recipe.validation
-        value = self.data.measure(self.model, rules.figure)
+        value = first_value(self.data.measure(self.model, rules.figure) if is_first() else 0.0)
         if self.best is None or value > self.best:
             self.best, self.best_step, self.waited = value, self.step, 0
             if rules.keep == "best":
@@ -127,7 +136,9 @@ class TrainingRun:
             write_split(self.split, self.folder / SPLIT_FILE)
 
     def checkpoint(self) -> None:
-        """Store everything that the run needs to continue exactly."""
+        """Store everything that the run needs to continue exactly; of several processes the first does it."""
+        if not is_first():
+            return
         generators, values = random_state()
         tensors = {
             **{f"model.{name}": tensor for name, tensor in self._trained().items()},

@@ -8,7 +8,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from vidkin.models.engine import Step, check_finite, read_terms
 from vidkin.models.randomness import seeded
 from vidkin.models.resume.checkpoint import CHECKPOINT_FILE
 from vidkin.models.resume.interrupt import Interrupt, deferred_interrupt
+from vidkin.training.processes.group import any_process, is_first, join_processes, read_in_turn
 from vidkin.training.recipe import Recipe
 from vidkin.training.recipe_file import load_recipe, show_recipe
 from vidkin.training.report import OnProgress, TrainingInterrupted, TrainingProgress, TrainingReport
@@ -57,6 +58,10 @@ def train(
     made here, ``split.json``. Deterministic: on one machine with one number of threads, the same recipe and data give
     the same weights, bit for bit, also when the run was killed in between and called again.
 
+    Called in several processes that `torchrun` has started, it trains on all of them with one step for all: each
+    computes its share of every batch, the losses see the whole one. Only the first process writes and tells; all
+    return the report. The folder must be one that every process sees.
+
     Args:
         recipe: A recipe, its TOML file, its content, or the name of one that comes with the package.
         output: Folder of the run, made if missing; None: ``<name of the recipe>-model`` in the current folder.
@@ -74,10 +79,16 @@ def train(
     """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     folder = create_output_folder(Path(output or f"{recipe.name}-model").expanduser())
-    tell = on_progress or (lambda progress: None)
     began = time.monotonic()
 
-    with _lock(folder), deferred_interrupt() as interrupt, seeded(recipe.schedule.seed):
+    with (
+        join_processes(recipe.schedule.device),
+        _lock(folder) if is_first() else nullcontext(),
+        deferred_interrupt() as interrupt,
+        seeded(recipe.schedule.seed),
+    ):
+        writes = is_first()
+        tell = on_progress if on_progress and writes else (lambda progress: None)
 
         def on_item(done: int, total: int) -> None:
             if interrupt:
@@ -86,24 +97,33 @@ def train(
                 )
             tell(TrainingProgress(phase="reading", done=done, total=total))
 
-        run = prepare_run(recipe, folder, on_item=on_item)
+        with read_in_turn():
+            run = prepare_run(recipe, folder, on_item=on_item)
         # Only now is anything of an earlier run replaced: a refusal or a wrong setting costs nothing.
         resumed = resume and run.restore()
-        _write_start(run, resumed=resumed)
+        # All processes have read the checkpoint before the first one replaces it.
+        any_process(resumed)
+        if writes:
+            _write_start(run, resumed=resumed)
         first = run.step
-        log = RunLog(folder, resume_after=first if resumed else None, tensorboard=recipe.schedule.tensorboard)
+        log = RunLog(
+            folder if writes else None,
+            resume_after=first if resumed else None,
+            tensorboard=recipe.schedule.tensorboard,
+        )
         recorder = _Recorder(run, log, tell)
         try:
             _follow(run, recorder, interrupt)
             run.checkpoint()
-            if interrupt:
+            if any_process(bool(interrupt)):
                 raise TrainingInterrupted(_report(run, recorder, first, began))
-            run.save()
+            if writes:
+                run.save()
         finally:
             log.close()
         report = _report(run, recorder, first, began)
         # A call that found nothing left to do knows less than the one that did it.
-        if run.step > first or not (folder / REPORT_FILE).is_file():
+        if writes and (run.step > first or not (folder / REPORT_FILE).is_file()):
             values = {**asdict(report), "output": os.fspath(folder), "collapsed": report.collapsed}
             try:
                 write_text(folder / REPORT_FILE, json.dumps(values, indent=2) + "\n")
@@ -178,7 +198,8 @@ def _follow(run: TrainingRun, recorder: _Recorder, interrupt: Interrupt) -> None
             unread = []
         if validate:
             recorder.validate()
-        if interrupt or run.stopped_early:
+        if any_process(bool(interrupt)) or run.stopped_early:
+            recorder.record(unread)
             return
         if checkpoint:
             run.checkpoint()

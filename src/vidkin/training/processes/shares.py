@@ -1,0 +1,150 @@
+"""A process's share of a batch: its rows, all rows with gradients, batch norms over all rows, one gradient for all.
+
+Every process computes the loss of the whole batch from the rows of all. The gradient that reaches a row comes from the
+process that made it alone, so the sum over the processes is the gradient of one process with the whole batch. It is
+taken as a mean, with rows that count as often as there are processes: so weights that every process uses as a whole,
+such as directions of classes, need no rule of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.overrides import TorchFunctionMode
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.training.processes.group import process_count
+
+__all__ = ["average_gradients", "compute_in_shares", "global_batch_norm", "seed_step"]
+
+
+def compute_in_shares(compute: Callable[[slice], Tensor], count: int) -> Tensor:
+    """What ``compute`` gives for all rows [count, ...], of which this process computes only its own.
+
+    Args:
+        compute: Called with a range of rows, returns one row for each.
+        count: Number of rows, the same in every process.
+
+    Raises:
+        InvalidArgumentError: There are fewer rows than processes.
+    """
+    processes = process_count()
+    if processes == 1:
+        return compute(slice(None))
+    if count < processes:
+        raise InvalidArgumentError(
+            f"a step must have at least one item for each of the {processes} processes, got {count}"
+        )
+    bounds = [count * place // processes for place in range(processes + 1)]
+    place = distributed.get_rank()
+    own = compute(slice(bounds[place], bounds[place + 1]))
+    gathered: Tensor = _Gather.apply(own, bounds, place)  # type: ignore[no-untyped-call]
+    return gathered
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, bounds: Sequence[int], place: int) -> Tensor:
+        ctx.bounds, ctx.place = bounds, place
+        sizes = [stop - start for start, stop in pairwise(bounds)]
+        # All parts have one size on the way: shares differ by a row at most.
+        padded = own.new_zeros(max(sizes), *own.shape[1:])
+        padded[: len(own)] = own
+        parts = [torch.empty_like(padded) for _ in sizes]
+        distributed.all_gather(parts, padded)
+        return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        start, stop = ctx.bounds[ctx.place : ctx.place + 2]
+        return gradients[0][start:stop] * (len(ctx.bounds) - 1), None, None
+
+
+def average_gradients(weights: Sequence[Tensor]) -> None:
+    """Replace the gradients by their mean over all processes."""
+    processes = process_count()
+    gradients = [weight.grad for weight in weights if weight.grad is not None]
+    if processes == 1 or not gradients:
+        return
+    joined = torch.cat([gradient.flatten() for gradient in gradients])
+    distributed.all_reduce(joined)
+    joined /= processes
+    parts = torch.split(joined, [gradient.numel() for gradient in gradients])
+    for gradient, part in zip(gradients, parts, strict=True):
+        gradient.copy_(part.view_as(gradient))
+
+
+def seed_step(seed: int, step: int) -> None:
+    """Give dropout numbers of its own in every process and step; one process goes on with those of its generator."""
+    if process_count() > 1:
+        torch.manual_seed((seed * 1_000_003 + step) * process_count() + distributed.get_rank())
+
+
+def global_batch_norm() -> AbstractContextManager[object]:
+    """Inside, batch norms in training mode take mean and variance of the rows of all processes, whoever's they are.
+
+    Unlike ``nn.SyncBatchNorm`` it works on the CPU, and with layers that call ``batch_norm`` themselves.
+    """
+    return _GlobalBatchNorm() if process_count() > 1 else nullcontext()
+
+
+class _GlobalBatchNorm(TorchFunctionMode):
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        return (_batch_norm if func is nn.functional.batch_norm else func)(*args, **kwargs)
+
+
+class _Sum(torch.autograd.Function):
+    """The sum over the processes; what one of them does with it concerns the rows of all."""
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor) -> Tensor:
+        total = own.clone()
+        distributed.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        total = gradients[0].contiguous().clone()
+        distributed.all_reduce(total)
+        return total
+
+
+def _batch_norm(
+    values: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    if not training:
+        return nn.functional.batch_norm(values, running_mean, running_var, weight, bias, False, momentum, eps)
+    others = [axis for axis in range(values.ndim) if axis != 1]
+    shape = [1, -1, *[1] * (values.ndim - 2)]
+    numbers = values.float()
+    own = numbers.new_full((1,), values.numel() / values.shape[1])
+    total: Tensor = _Sum.apply(torch.cat([numbers.sum(others), own]))  # type: ignore[no-untyped-call]
+    count = total[-1].detach()
+    mean = total[:-1] / count
+    centered = numbers - mean.view(shape)
+    squares: Tensor = _Sum.apply(centered.square().sum(others))  # type: ignore[no-untyped-call]
+    variance = squares / count
+    if running_mean is not None and running_var is not None:
+        running_mean.lerp_(mean.detach().to(running_mean.dtype), momentum)
+        running_var.lerp_((variance.detach() * count / (count - 1)).to(running_var.dtype), momentum)
+    normalized = centered * (variance + eps).rsqrt().view(shape)
+    if weight is not None:
+        normalized = normalized * weight.view(shape)
+    if bias is not None:
+        normalized = normalized + bias.view(shape)
+    return normalized.to(values.dtype)
