@@ -23,8 +23,9 @@ __all__ = ["PairSearch"]
 
 # By what is stored, true copies may score as little as this: they were sampled at other moments.
 _DOUBTFUL = 0.3
-# From this on a finer reading changes nothing that anybody would see.
+# From this score on, and this share of the shorter one, a finer reading changes nothing that anybody would see.
 _SURE = 0.97
+_SHOWN_WHOLE = 0.95
 # A video whose neighbors are removed meanwhile is compared again so many times.
 _MOST_READINGS = 5
 
@@ -151,7 +152,9 @@ class PairSearch:
                 continue
             one, other = others[first], others[second]
             stored = self.readings.is_stored_as_finely(one) and self.readings.is_stored_as_finely(other)
-            if result.mirrored or not (stored or result.score >= _SURE):
+            # Frames of an excerpt fall between those of the film: what is stored shows only some of it there.
+            is_sure = result.score >= _SURE and max(result.covered) >= _SHOWN_WHOLE
+            if result.mirrored or not (stored or is_sure):
                 doubtful.append((one, other, result.mirrored))
         return doubtful
 
