@@ -15,7 +15,7 @@ import pytest
 
 from vidkin.errors import CollectionError, CollectionLockedError
 from vidkin.index.lock import writer_lock
-from vidkin.index.writer_queue import has_waiting_writer, stand_in_queue
+from vidkin.index.storage.places.writer_queue import has_waiting_writer, stand_in_queue
 
 HOLD = """
 import sys, time
@@ -105,7 +105,7 @@ def test_nobody_slips_in_before_those_who_wait(tmp_path: Path) -> None:
 
 def test_one_who_was_killed_in_the_queue_holds_nobody_up(tmp_path: Path) -> None:
     code = HOLD.replace("writer_lock", "stand_in_queue").replace(
-        "vidkin.index.lock", "vidkin.index.writer_queue"
+        "vidkin.index.lock", "vidkin.index.storage.places.writer_queue"
     )
     command = [sys.executable, "-c", code, str(tmp_path), "60"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -103,7 +102,7 @@ def doctor(
 
 
 def _measure(
-    index: Path, *, recall: bool, queries: int, candidates: int
+    index: str, *, recall: bool, queries: int, candidates: int
 ) -> tuple[IndexInfo | None, RecallReport | None]:
     if not recall:
         try:

@@ -24,7 +24,7 @@ __all__ = [
     "parse_time",
 ]
 
-DEFAULT_INDEX = Path("collection.vidkin")
+DEFAULT_INDEX = "collection.vidkin"
 
 
 def parse_time(text: str | float) -> float:
@@ -92,10 +92,16 @@ ExtractorOption = Annotated[
         show_default="vidkin",
     ),
 ]
+# Text, because a path would merge the slashes of an address.
 IndexOption = Annotated[
-    Path,
+    str,
     typer.Option(
-        "--index", "-i", envvar="VIDKIN_INDEX", help="Folder of the index.", show_default=str(DEFAULT_INDEX)
+        "--index",
+        "-i",
+        envvar="VIDKIN_INDEX",
+        metavar="INDEX",
+        help="Folder of the index, or its address: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX.",
+        show_default=DEFAULT_INDEX,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

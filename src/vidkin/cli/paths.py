@@ -1,4 +1,4 @@
-"""What a command opens and writes: an index by its folder, and a check of output files before any work."""
+"""What a command opens and writes: an index by its name, and a check of output files before any work."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ __all__ = [
     "STANDARD_OUTPUT",
     "check_output_path",
     "goes_to_output",
+    "has_index",
     "open_csv",
     "open_index",
     "open_index_for_writing",
 ]
 
+PathLike = str | os.PathLike[str]
 STANDARD_OUTPUT = Path("-")
 """What stands for it where a file is named."""
 
 
-def open_index(folder: Path, *, extractor: str | None = None, weights: Path | None = None) -> Index:
-    """The index in this folder, read-only, with the extractor that made it. Use it in a ``with`` block.
+def open_index(index: PathLike, *, extractor: str | None = None, weights: Path | None = None) -> Index:
+    """The index at this place, read-only, with the extractor that made it. Use it in a ``with`` block.
 
     Args:
-        folder: Folder of the index.
+        index: Its folder, or its address on object storage.
         extractor: New place of the model that made the index, if it has moved.
         weights: New place of its weights, if they have moved.
 
     Raises:
-        CollectionNotFoundError: There is no index in the folder.
+        CollectionNotFoundError: There is no index.
         CollectionMismatchError: Another extractor made the index.
     """
     with meter("opening the index"):
         from vidkin.index import Index
 
-        return Index.open(
-            folder.expanduser(), extractor=extractor, weights=weights, create=False, read_only=True
-        )
+        return Index.open(index, extractor=extractor, weights=weights, create=False, read_only=True)
 
 
 def open_index_for_writing(
-    folder: Path,
+    index: PathLike,
     *,
     extractor: str | None = None,
     weights: Path | None = None,
@@ -62,23 +62,30 @@ def open_index_for_writing(
     rate: float | None = None,
     create: bool = False,
 ) -> Index:
-    """The index in this folder, writable; a new one if ``create`` is set and there is none.
+    """The index at this place, writable; a new one if ``create`` is set and there is none.
 
     Raises:
-        CollectionNotFoundError: There is no index in the folder and ``create`` is not set.
+        CollectionNotFoundError: There is no index and ``create`` is not set.
         CollectionMismatchError: The index was made with another extractor or another rate.
     """
     with meter("opening the index"):
         from vidkin.index import Index
 
         return Index.open(
-            folder.expanduser(),
+            index,
             extractor=extractor,
             weights=weights,
             whitening=whitening,
             rate=rate,
             create=create,
         )
+
+
+def has_index(index: PathLike) -> bool:
+    """Whether there is anything at the place of an index."""
+    from vidkin.index.storage.places.opening import open_place
+
+    return open_place(index).has_folder()
 
 
 def goes_to_output(csv: Path | None, form: OutputFormat) -> bool:

@@ -1,4 +1,4 @@
-"""Videos on disk that can be searched: the class that most programs use."""
+"""Videos that can be searched: the class that most programs use."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ from vidkin.index.search.stage_recall import RecallReport
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.lookup import has_record
+from vidkin.index.storage.places.contract import Location, Place
+from vidkin.index.storage.places.opening import folder_of, open_place
 from vidkin.similarity import Scorer
 
 __all__ = ["Index"]
@@ -45,28 +47,26 @@ class Index:
     searched or last called :meth:`refresh`.
 
     Attributes:
-        path: The folder.
+        place: Where it is: a folder, or a prefix on object storage.
         manifest: What the index was made with.
         store: Records, features and windows.
         worker_spec: What an executor needs to make features for this index.
     """
 
     def __init__(
-        self, path: Path, manifest: Manifest, store: VectorStore, worker_spec: WorkerSpec, *, read_only: bool
+        self, place: Place, manifest: Manifest, store: VectorStore, spec: WorkerSpec, *, read_only: bool
     ) -> None:
-        self.path = path
+        self.place = place
         self.manifest = manifest
         self.store = store
-        self.worker_spec = worker_spec
+        self.worker_spec = spec
         self._read_only = read_only
-        self._searcher = Searcher(
-            path, manifest, store, lambda: open_index_extractor(path, manifest, worker_spec)
-        )
+        self._searcher = Searcher(place, manifest, store, lambda: open_index_extractor(place, manifest, spec))
 
     @classmethod
     def open(
         cls,
-        path: PathLike,
+        path: Location,
         *,
         extractor: str | None = None,
         weights: PathLike | None = None,
@@ -76,10 +76,11 @@ class Index:
         read_only: bool = False,
         store: VectorStore | None = None,
     ) -> Index:
-        """Open the index in a folder, or make one with ``create=True``.
+        """Open an index, or make one with ``create=True``.
 
         Args:
-            path: The folder.
+            path: Its folder, or an address on object storage as text, for example ``s3://bucket/films``, which needs
+                ``vidkin[cloud]`` and credentials in the environment.
             extractor: Name of what makes the features, see :func:`vidkin.features.open_extractor`; default
                 that of the index, ``vidkin`` for a new one (``classical`` with a whitening). Naming another one than
                 the index has is an error.
@@ -89,9 +90,8 @@ class Index:
             rate: Frames per second that a new index has of ordinary videos, default 1.
             create: Make the index if there is none; without it a missing index is an error.
             read_only: Refuse to write; never makes an index.
-            store: Keeps records, features and windows; default a :class:`LanceStore` in the folder. Settings,
-                calibration and decisions are in the folder whatever the store, so an index must always be opened with
-                the store that it was filled with.
+            store: Keeps records, features and windows; default a :class:`LanceStore` there. Settings, calibration and
+                decisions are at ``path`` in any case: always open an index with the store that it was filled with.
 
         Raises:
             CollectionNotFoundError: There is no index and none is to be made.
@@ -99,20 +99,23 @@ class Index:
             CollectionError: It is damaged or made by a newer vidkin, or the folder holds other files.
             ExtractorError: The extractor cannot be opened.
         """
-        folder = Path(path).expanduser().absolute()
-        if create and not read_only and not Manifest.exists(folder):
-            create_index(folder, resolve_spec(None, extractor, weights, whitening, rate))
-        manifest = Manifest.read(folder)
+        place = open_place(path)
+        if create and not read_only and not Manifest.exists(place):
+            create_index(place, resolve_spec(None, extractor, weights, whitening, rate))
+        manifest = Manifest.read(place)
         spec = resolve_spec(manifest, extractor, weights, whitening, rate)
-        index = cls(
-            folder, manifest, LanceStore(folder) if store is None else store, spec, read_only=read_only
-        )
+        index = cls(place, manifest, LanceStore(place) if store is None else store, spec, read_only=read_only)
         if extractor is not None or weights is not None or whitening is not None:
-            # Opened now, so that a wrong extractor is an error here and not in the first search.
-            _logger.debug("%s: features by %s", folder, index.extractor.fingerprint)
+            # A wrong extractor is an error here and not in the first search.
+            _logger.debug("%s: features by %s", place.uri, index.extractor.fingerprint)
             if not read_only:
-                index.manifest = remember_places(folder, manifest, spec)
+                index.manifest = remember_places(place, manifest, spec)
         return index
+
+    @property
+    def path(self) -> Path:
+        """Its folder; :class:`CollectionError` where it is on object storage."""
+        return folder_of(self.place)
 
     @property
     def extractor_name(self) -> str:
@@ -171,10 +174,10 @@ class Index:
             executor = ProcessExecutor(self.worker_spec, workers=workers)
         rules = self.manifest.rules.changed(exclude, follow_links, images)
         files = scan([paths] if isinstance(paths, str | os.PathLike) else paths, rules)
-        with writer_lock(self.path, wait=wait):
-            self.manifest = self.manifest.with_rules(self.path, rules)
+        with writer_lock(self.place, wait=wait):
+            self.manifest = self.manifest.with_rules(self.place, rules)
             return update_index(
-                self.path,
+                self.place,
                 self.manifest,
                 self.store,
                 files,
@@ -189,14 +192,12 @@ class Index:
     def remove(self, paths: PathLike | Iterable[PathLike], *, wait: float = 0.0) -> int:
         """Forget files, and all files of folders, until :meth:`add` names them again.
 
-        A file that is in a folder which is added stays removed.
+        A file that is in a folder which is added stays removed. Returns the number of records removed, those of broken
+        files included.
 
         Args:
             paths: Files and folders.
             wait: Seconds to wait for another writer.
-
-        Returns:
-            The number of records removed, those of broken files included.
 
         Raises:
             NotIndexedError: One of the paths is not in the index; then nothing is removed.
@@ -204,8 +205,8 @@ class Index:
         """
         self._check_writable()
         names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-        with writer_lock(self.path, wait=wait):
-            return remove_records(self.path, self.store, names)
+        with writer_lock(self.place, wait=wait):
+            return remove_records(self.place, self.store, names)
 
     def search(
         self,
@@ -335,26 +336,26 @@ class Index:
     def confirm(self, first: PathLike, second: PathLike, *, wait: float = 5.0) -> None:
         """Remember that two videos of the index match, whatever their score."""
         self._check_writable()
-        decide_pair(self.path, self.store, first, second, "match", wait=wait)
+        decide_pair(self.place, self.store, first, second, "match", wait=wait)
 
     def reject(self, first: PathLike, second: PathLike, *, wait: float = 5.0) -> None:
         """Remember that two videos of the index are not duplicates, whatever their score."""
         self._check_writable()
-        decide_pair(self.path, self.store, first, second, "not a match", wait=wait)
+        decide_pair(self.place, self.store, first, second, "not a match", wait=wait)
 
     def forget_decision(self, first: PathLike, second: PathLike, *, wait: float = 5.0) -> None:
         """Undo :meth:`confirm` or :meth:`reject` of two videos."""
         self._check_writable()
-        forget_pair(self.path, self.store, first, second, wait=wait)
+        forget_pair(self.place, self.store, first, second, wait=wait)
 
     def prefer(self, path: PathLike, *, instead_of: Iterable[PathLike] = (), wait: float = 5.0) -> None:
         """Remember that a video is the one to keep of its copies, whatever the rule, and these others are not."""
         self._check_writable()
-        prefer_copy(self.path, self.store, path, instead_of, wait=wait)
+        prefer_copy(self.place, self.store, path, instead_of, wait=wait)
 
     def decisions(self) -> list[Decision]:
         """What was confirmed and rejected, with the files."""
-        return list_decisions(self.path, self.store)
+        return list_decisions(self.place, self.store)
 
     def videos(self) -> list[VideoRecord]:
         """All records, broken and stale ones too, sorted by path."""
@@ -362,7 +363,7 @@ class Index:
 
     def info(self) -> IndexInfo:
         """Numbers about the index."""
-        return collect_info(self.path, self.manifest, self.store)
+        return collect_info(self.place, self.manifest, self.store)
 
     def refresh(self) -> bool:
         """See what other processes wrote since; True if there is something new."""
@@ -390,10 +391,10 @@ class Index:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Index({str(self.path)!r}, extractor={self.manifest.extractor!r}, videos={len(self)})"
+        return f"Index({self.place.uri!r}, extractor={self.manifest.extractor!r}, videos={len(self)})"
 
     def _check_writable(self) -> None:
         if self._read_only:
             raise CollectionError(
-                f"{self.path} was opened read-only; open it with read_only=False to change it"
+                f"{self.place.uri} was opened read-only; open it with read_only=False to change it"
             )

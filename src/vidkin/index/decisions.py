@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal, get_args
 
 from vidkin._base.plain_values import Result
@@ -16,6 +15,8 @@ from vidkin.index.records import VideoRecord
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.lookup import find_records
+from vidkin.index.storage.places.contract import Location
+from vidkin.index.storage.places.opening import open_place
 
 __all__ = [
     "Decision",
@@ -93,17 +94,18 @@ class Decisions:
         return self.preferred.get(record.content_hash) == record.path
 
     @classmethod
-    def open(cls, folder: Path) -> Decisions:
-        """Those of the index in this folder.
+    def open(cls, location: Location) -> Decisions:
+        """Those of an index.
 
         Raises:
             CollectionDamagedError: The file is damaged; the message says where it is, nothing is deleted.
         """
-        path = folder / cls.FILE
-        if not path.is_file():
+        place = open_place(location)
+        content = place.read(cls.FILE)
+        if content is None:
             return cls()
         try:
-            decisions, table = cls(), json.loads(path.read_text(encoding="utf-8"))
+            decisions, table = cls(), json.loads(content.decode())
             for row in table["decisions"]:
                 first, second, verdict = row["first"], row["second"], row["verdict"]
                 if (
@@ -121,11 +123,11 @@ class Decisions:
             return decisions
         except (ValueError, KeyError, TypeError, RecursionError, InvalidArgumentError) as error:
             raise CollectionDamagedError(
-                f"{path} is damaged ({error}); correct it, restore it from a copy or move it away"
+                f"{place.address(cls.FILE)} is damaged ({error}); correct it, restore it from a copy or move it away"
             ) from error
 
-    def save(self, folder: Path) -> None:
-        """Write to the folder of the index, whole or not at all."""
+    def save(self, location: Location) -> None:
+        """Write beside the store of the index, whole or not at all."""
         rows: list[dict[str, str]] = [
             {"first": min(pair), "second": max(pair), "verdict": verdict}
             for pair, verdict in sorted(self.verdicts.items(), key=lambda item: sorted(item[0]))
@@ -135,16 +137,22 @@ class Decisions:
             table["preferred"] = [
                 {"content": content, "path": path} for content, path in sorted(self.preferred.items())
             ]
-        write_whole(folder / self.FILE, json.dumps(table, indent=1).encode())
+        write_whole(open_place(location), self.FILE, json.dumps(table, indent=1).encode())
 
 
 def decide_pair(
-    folder: Path, store: VectorStore, first: PathLike, second: PathLike, verdict: Verdict, *, wait: float
+    location: Location,
+    store: VectorStore,
+    first: PathLike,
+    second: PathLike,
+    verdict: Verdict,
+    *,
+    wait: float,
 ) -> None:
-    """Remember a verdict on two videos of the index in this folder.
+    """Remember a verdict on two videos of an index.
 
     Args:
-        folder: Of the index.
+        location: Of the index.
         store: Knows the videos.
         first, second: Two files of the index.
         verdict: Holds whatever their score.
@@ -155,32 +163,34 @@ def decide_pair(
         CollectionLockedError: Another process is writing.
     """
     hashes = _content_hash(store, first), _content_hash(store, second)
-    with writer_lock(folder, wait=wait):
-        decisions = Decisions.open(folder)
+    with writer_lock(location, wait=wait):
+        decisions = Decisions.open(location)
         decisions.decide(*hashes, verdict)
-        decisions.save(folder)
+        decisions.save(location)
 
 
-def forget_pair(folder: Path, store: VectorStore, first: PathLike, second: PathLike, *, wait: float) -> None:
-    """Drop the verdict on two videos of the index in this folder; see :func:`decide_pair`.
+def forget_pair(
+    location: Location, store: VectorStore, first: PathLike, second: PathLike, *, wait: float
+) -> None:
+    """Drop the verdict on two videos of an index; see :func:`decide_pair`.
 
     Raises:
         InvalidArgumentError: There is none.
     """
     hashes = _content_hash(store, first), _content_hash(store, second)
-    with writer_lock(folder, wait=wait):
-        decisions = Decisions.open(folder)
+    with writer_lock(location, wait=wait):
+        decisions = Decisions.open(location)
         decisions.forget(*hashes)
-        decisions.save(folder)
+        decisions.save(location)
 
 
 def prefer_copy(
-    folder: Path, store: VectorStore, path: PathLike, instead_of: Iterable[PathLike], *, wait: float
+    location: Location, store: VectorStore, path: PathLike, instead_of: Iterable[PathLike], *, wait: float
 ) -> None:
     """Remember which of several copies is to be kept; of the others none is preferred any more.
 
     Args:
-        folder: Of the index.
+        location: Of the index.
         store: Knows the videos.
         path: The file to keep, one of the index.
         instead_of: Files of the index.
@@ -192,21 +202,21 @@ def prefer_copy(
     """
     others = {_content_hash(store, other) for other in instead_of}
     content, record = _content_hash(store, path), find_records(store, path)[0]
-    with writer_lock(folder, wait=wait):
-        decisions = Decisions.open(folder)
+    with writer_lock(location, wait=wait):
+        decisions = Decisions.open(location)
         for other in others:
             decisions.preferred.pop(other, None)
         decisions.preferred[content] = record.path
-        decisions.save(folder)
+        decisions.save(location)
 
 
-def list_decisions(folder: Path, store: VectorStore) -> list[Decision]:
-    """All verdicts of the index in this folder, in the order of their files."""
+def list_decisions(location: Location, store: VectorStore) -> list[Decision]:
+    """All verdicts of an index, in the order of their files."""
     paths: dict[str, list[str]] = {}
     for record in store.videos():
         paths.setdefault(record.content_hash, []).append(record.path)
     decisions = []
-    for pair, verdict in Decisions.open(folder).verdicts.items():
+    for pair, verdict in Decisions.open(location).verdicts.items():
         first, second = sorted(tuple(paths.get(content, ())) for content in pair)
         decisions.append(Decision(first, second, verdict))
     return sorted(decisions, key=lambda decision: (decision.first, decision.second))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from vidkin._base.plain_values import Result
 from vidkin.index.ingest.files.scan import is_gone
 from vidkin.index.manifest import Manifest
 from vidkin.index.storage.contract import VectorStore
+from vidkin.index.storage.places.contract import Location
+from vidkin.index.storage.places.opening import open_place
 
 __all__ = ["IndexInfo", "collect_info"]
 
@@ -18,7 +19,7 @@ class IndexInfo(Result):
     """What an index holds.
 
     Attributes:
-        path: Its folder.
+        path: Its folder, or its address on object storage.
         extractor: Name of what makes its features.
         whitening: File of the whitening that its features had when it was made; None without one.
         fingerprint: Of the extractor with settings, weights and whitening.
@@ -31,7 +32,7 @@ class IndexInfo(Result):
         frames: Number of frames with features.
         windows: Number of windows that the first stage of search looks at.
         seconds: Duration of all videos.
-        bytes: Size on disk.
+        bytes: Size of all its files.
         created: ISO 8601 time.
     """
 
@@ -52,17 +53,11 @@ class IndexInfo(Result):
     created: str
 
 
-def collect_info(folder: Path, manifest: Manifest, store: VectorStore) -> IndexInfo:
-    """The numbers of the index in this folder."""
-    records = store.videos()
-    total = 0
-    for file in folder.rglob("*"):
-        try:
-            total += file.stat().st_size if file.is_file() else 0
-        except FileNotFoundError:
-            continue  # a writer has just replaced it
+def collect_info(location: Location, manifest: Manifest, store: VectorStore) -> IndexInfo:
+    """The numbers of an index."""
+    place, records = open_place(location), store.videos()
     return IndexInfo(
-        path=str(folder),
+        path=place.uri,
         extractor=manifest.extractor,
         whitening=manifest.whitening,
         fingerprint=manifest.fingerprint,
@@ -75,6 +70,6 @@ def collect_info(folder: Path, manifest: Manifest, store: VectorStore) -> IndexI
         frames=sum(record.frames for record in records),
         windows=sum(record.windows for record in records),
         seconds=sum(record.duration for record in records),
-        bytes=total,
+        bytes=sum(place.sizes().values()),
         created=manifest.created,
     )

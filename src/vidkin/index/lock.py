@@ -2,105 +2,27 @@
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
 
-from vidkin._base.atomic import write_text
-from vidkin.errors import CollectionError, CollectionLockedError
-from vidkin.index.storage.files import writing
-from vidkin.index.writer_queue import has_waiting_writer, stand_in_queue
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
+from vidkin.index.storage.places.contract import Location
+from vidkin.index.storage.places.opening import open_place
 
 __all__ = ["writer_lock"]
 
-LOCK_FILE = "writer.lock"
-HOLDER_FILE = "writer.json"
-_PAUSE = 0.05
 
+def writer_lock(location: Location, *, wait: float = 0.0) -> AbstractContextManager[None]:
+    """Hold the right to write to an index.
 
-@contextmanager
-def writer_lock(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
-    """Hold the right to write to the index in ``folder``.
-
-    The operating system's lock on a file: it is released the moment its process ends, for whatever reason.
+    In a folder it is a lock of the operating system, released the moment its process ends. On object storage it is a
+    lease, renewed while the writer lives: that of a killed writer ends by itself
+    (:mod:`vidkin.index.storage.places.lease`).
 
     Args:
-        folder: Of the index.
-        wait: Seconds to wait for other writers, those who came first before this one; 0 fails at once.
+        location: Of the index.
+        wait: Seconds to wait for other writers; 0 fails at once.
 
     Raises:
         CollectionLockedError: Another process (or another part of this one) still holds it; says which.
-        CollectionError: The system refuses to write there, or a part of the index is a symbolic link.
+        CollectionError: The system refuses to write there, or a part of an index in a folder is a symbolic link.
     """
-    from filelock import FileLock  # loads asyncio, which readers do not need
-
-    lock = FileLock(folder / LOCK_FILE, thread_local=False)
-    with writing(folder):
-        if not _acquire(lock, folder, wait):
-            holder = "another process"
-            # Its note is written a moment after it has the lock, so it may be missing.
-            with suppress(OSError, ValueError, KeyError, TypeError):
-                note = json.loads((folder / HOLDER_FILE).read_text(encoding="utf-8"))
-                holder = f"process {note['pid']} on {note['host']} since {note['since']}"
-            waited = f" still after {wait:g} s" if wait > 0 else ""
-            raise CollectionLockedError(
-                f"{folder} is being written to{waited} by {holder}; "
-                "try again later, or wait for it (--wait SECONDS, in Python wait=SECONDS)"
-            )
-    try:
-        with writing(folder):
-            # Through a part of the index that is a symbolic link we would write elsewhere.
-            waiting = [os.fspath(folder)]
-            while waiting:
-                with os.scandir(waiting.pop()) as entries:
-                    for entry in entries:
-                        if entry.is_symlink():
-                            raise CollectionError(
-                                f"{entry.path} is a symbolic link; an index must not contain any: replace it by "
-                                "what it points to, or remove it"
-                            )
-                        if entry.is_dir(follow_symlinks=False):
-                            waiting.append(entry.path)
-            note = {
-                "pid": os.getpid(),
-                "host": socket.gethostname(),
-                "since": datetime.now().astimezone().isoformat(timespec="seconds"),
-            }
-            write_text(folder / HOLDER_FILE, json.dumps(note))
-        yield
-    finally:
-        # While the lock is still held, so that this cannot delete the next holder's note.
-        with suppress(OSError):
-            (folder / HOLDER_FILE).unlink(missing_ok=True)
-        lock.release()
-
-
-def _acquire(lock: BaseFileLock, folder: Path, wait: float) -> bool:
-    """Get the lock, behind those who have waited for longer; False if that takes too long."""
-    from filelock import Timeout
-
-    try:
-        if wait <= 0:
-            if has_waiting_writer(folder):
-                return False
-            lock.acquire(timeout=0)
-            return True
-        deadline = time.monotonic() + wait
-        with stand_in_queue(folder) as is_next:
-            while not is_next():
-                if time.monotonic() >= deadline:
-                    return False
-                time.sleep(_PAUSE)
-            lock.acquire(timeout=max(deadline - time.monotonic(), 0.0), poll_interval=_PAUSE)
-            return True
-    except Timeout:
-        return False
+    return open_place(location).exclusive(wait)

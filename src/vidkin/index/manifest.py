@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
-from pathlib import Path
 from types import NoneType
 from typing import Any
 
@@ -20,9 +18,14 @@ from vidkin.errors import (
     CollectionNotFoundError,
 )
 from vidkin.index.ingest.files.rules import FolderRules
-from vidkin.index.lock import HOLDER_FILE, LOCK_FILE, writer_lock
+from vidkin.index.lock import writer_lock
 from vidkin.index.storage.files import write_whole
-from vidkin.index.writer_queue import QUEUE_FOLDER
+from vidkin.index.storage.lance import VIDEOS_TABLE
+from vidkin.index.storage.places.contract import Location, Place
+from vidkin.index.storage.places.file_lock import HOLDER_FILE, LOCK_FILE
+from vidkin.index.storage.places.lease import CLOCK_FILE, LEASE_FILE
+from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.places.writer_queue import QUEUE_FOLDER
 from vidkin.similarity import available_scorers, finds_segments
 
 __all__ = ["FORMAT_VERSION", "MANIFEST_FILE", "Manifest", "create_manifest"]
@@ -30,7 +33,16 @@ __all__ = ["FORMAT_VERSION", "MANIFEST_FILE", "Manifest", "create_manifest"]
 FORMAT_VERSION = 1
 MANIFEST_FILE = "collection.json"
 # What may lie in a folder while an index is made there, or where that was interrupted.
-_OWN_FILES = {MANIFEST_FILE, LOCK_FILE, HOLDER_FILE, QUEUE_FOLDER, "collection.partial", "config.toml"}
+_OWN_FILES = {
+    MANIFEST_FILE,
+    LOCK_FILE,
+    HOLDER_FILE,
+    QUEUE_FOLDER,
+    LEASE_FILE,
+    CLOCK_FILE,
+    "collection.partial",
+    "config.toml",
+}
 _REMEDY = "restore it from a copy, or make a new index in another folder (decisions.json can be copied there)"
 _TYPES: dict[str, tuple[type, ...]] = {
     "extractor": (str,),
@@ -75,27 +87,29 @@ class Manifest:
     format_version: int = FORMAT_VERSION
 
     @classmethod
-    def exists(cls, folder: Path) -> bool:
-        """There is an index in this folder."""
-        return (folder / MANIFEST_FILE).is_file()
+    def exists(cls, location: Location) -> bool:
+        """There is an index at this place."""
+        return open_place(location).has_file(MANIFEST_FILE)
 
     @classmethod
-    def read(cls, folder: Path) -> Manifest:
-        """That of the index in this folder.
+    def read(cls, location: Location) -> Manifest:
+        """That of the index at this place.
 
         Raises:
             CollectionNotFoundError: There is no index.
             CollectionError: It is damaged, or a newer vidkin made it.
         """
-        path = folder / MANIFEST_FILE
-        try:
-            values = json.loads(path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, NotADirectoryError):
-            _check_not_lost(folder)
+        place = open_place(location)
+        path = place.address(MANIFEST_FILE)
+        content = place.read(MANIFEST_FILE)
+        if content is None:
+            _check_not_lost(place)
             raise CollectionNotFoundError(
-                f"there is no index at {folder}; make one with `vidkin index FOLDER --index {folder}`, in Python "
+                f"there is no index at {place.uri}; make one with `vidkin index FOLDER --index {place.uri}`, in Python "
                 "Index.open(..., create=True)"
-            ) from None
+            )
+        try:
+            values = json.loads(content.decode())
         except (ValueError, RecursionError) as error:
             raise CollectionDamagedError(f"{path} is damaged ({error}); {_REMEDY}") from error
         version = values.get("format_version") if isinstance(values, dict) else None
@@ -103,14 +117,14 @@ class Manifest:
             raise CollectionDamagedError(f"{path} is damaged (no format version); {_REMEDY}")
         if version > FORMAT_VERSION:
             raise CollectionError(
-                f"{folder} has format {version}, made by vidkin {values.get('vidkin_version', '?')}; "
+                f"{place.uri} has format {version}, made by vidkin {values.get('vidkin_version', '?')}; "
                 f"this vidkin reads formats up to {FORMAT_VERSION}: upgrade vidkin, or make a new index in another "
                 "folder"
             )
         return cls._from_json(path, values)
 
     @classmethod
-    def _from_json(cls, path: Path, values: dict[str, Any]) -> Manifest:
+    def _from_json(cls, path: str, values: dict[str, Any]) -> Manifest:
         problem = None
         for name in ("extractor", "fingerprint"):
             if name not in values:
@@ -152,31 +166,31 @@ class Manifest:
         """Whether matches tell which segments match; otherwise scores only order videos, on a scale of the model."""
         return finds_segments(self.measure)
 
-    def with_rules(self, folder: Path, rules: FolderRules) -> Manifest:
+    def with_rules(self, location: Location, rules: FolderRules) -> Manifest:
         """The manifest that remembers these rules, written if they are new; the caller holds the writer's lock."""
         if rules == self.rules:
             return self
         changed = replace(self, **asdict(rules))
-        changed.write(folder)
+        changed.write(location)
         return changed
 
-    def write(self, folder: Path) -> None:
+    def write(self, location: Location) -> None:
         """Write it whole or not at all."""
-        write_whole(folder / MANIFEST_FILE, json.dumps(asdict(self), indent=2).encode())
+        write_whole(open_place(location), MANIFEST_FILE, json.dumps(asdict(self), indent=2).encode())
 
-    def check(self, folder: Path, fingerprint: str) -> None:
+    def check(self, location: Location, fingerprint: str) -> None:
         """:class:`CollectionMismatchError` unless the index was made with this fingerprint."""
         if fingerprint != self.fingerprint:
             raise CollectionMismatchError(
-                f"{folder} was made with extractor {self.fingerprint}, got {fingerprint}: another extractor, or one "
-                "whose weights or settings have changed. Their features cannot be compared: name no extractor, to open "
-                "the index with its own, or make a new index in another folder (also after an update of vidkin that "
-                "changed its features)"
+                f"{open_place(location).uri} was made with extractor {self.fingerprint}, got {fingerprint}: another "
+                "extractor, or one whose weights or settings have changed. Their features cannot be compared: name no "
+                "extractor, to open the index with its own, or make a new index in another folder (also after an "
+                "update of vidkin that changed its features)"
             )
 
 
 def create_manifest(
-    folder: Path,
+    location: Location,
     *,
     extractor: str,
     fingerprint: str,
@@ -185,29 +199,30 @@ def create_manifest(
     weights: str | None = None,
     whitening: str | None = None,
 ) -> None:
-    """Make an empty index in a folder, unless another process has just made one there.
+    """Make an empty index, unless another process has just made one there.
 
     Args:
-        folder: New or empty.
+        location: A folder or a prefix on object storage, new or empty.
         extractor, fingerprint, measure, sampling_rate, weights, whitening: As in :class:`Manifest`.
 
     Raises:
-        CollectionError: The folder holds other files, or cannot be made.
+        CollectionError: There are other files, or it cannot be made.
     """
+    place = open_place(location)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        foreign = sorted(set(os.listdir(folder)) - _OWN_FILES)
+        place.prepare()
+        foreign = sorted(place.names() - _OWN_FILES)
     except OSError as error:
         raise CollectionError(
-            f"{folder}: an index cannot be made there ({(error.strerror or str(error)).lower()})"
+            f"{place.uri}: an index cannot be made there ({(error.strerror or str(error)).lower()})"
         ) from error
-    _check_not_lost(folder)
+    _check_not_lost(place)
     if foreign:
         raise CollectionError(
-            f"{folder} is not an index and is not empty (it holds {foreign[0]!r}); choose another folder"
+            f"{place.uri} is not an index and is not empty (it holds {foreign[0]!r}); choose another folder"
         )
-    with writer_lock(folder, wait=10.0):
-        if not Manifest.exists(folder):
+    with writer_lock(place, wait=10.0):
+        if not Manifest.exists(place):
             Manifest(
                 extractor=extractor,
                 fingerprint=fingerprint,
@@ -217,10 +232,10 @@ def create_manifest(
                 measure=measure,
                 created=datetime.now().astimezone().isoformat(timespec="seconds"),
                 vidkin_version=__version__,
-            ).write(folder)
+            ).write(place)
 
 
-def _check_not_lost(folder: Path) -> None:
+def _check_not_lost(place: Place) -> None:
     """:class:`CollectionDamagedError` if there are tables: the manifest, which is written first, was lost."""
-    if (folder / "videos.lance").is_dir():
-        raise CollectionDamagedError(f"{folder / MANIFEST_FILE} is missing; {_REMEDY}")
+    if place.has_folder(VIDEOS_TABLE):
+        raise CollectionDamagedError(f"{place.address(MANIFEST_FILE)} is missing; {_REMEDY}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 
 from vidkin.errors import (
     CollectionError,
@@ -16,6 +15,8 @@ from vidkin.features import FrameExtractor, absolute_name, default_extractor
 from vidkin.index.ingest.workers.executor import WorkerSpec
 from vidkin.index.lock import writer_lock
 from vidkin.index.manifest import Manifest, create_manifest
+from vidkin.index.storage.places.contract import Location
+from vidkin.index.storage.places.opening import open_place
 
 __all__ = ["create_index", "open_index_extractor", "remember_places", "resolve_spec"]
 
@@ -23,20 +24,20 @@ PathLike = str | os.PathLike[str]
 _HIGHEST_RATE = 30.0
 
 
-def create_index(folder: Path, spec: WorkerSpec) -> None:
+def create_index(location: Location, spec: WorkerSpec) -> None:
     """Make an empty index for the features of an extractor.
 
     Args:
-        folder: New or empty.
+        location: A folder or a prefix on object storage, new or empty.
         spec: Of the extractor.
 
     Raises:
-        CollectionError: The folder holds other files, or cannot be made.
+        CollectionError: There are other files, or it cannot be made.
         ExtractorError: The extractor cannot be opened.
     """
     extractor = spec.open()
     create_manifest(
-        folder,
+        location,
         extractor=spec.extractor,
         fingerprint=extractor.fingerprint,
         measure=extractor.scorer,
@@ -89,12 +90,11 @@ def resolve_spec(
     return replace(made, weights=named.weights or made.weights, whitening=named.whitening or made.whitening)
 
 
-def open_index_extractor(folder: Path, manifest: Manifest, spec: WorkerSpec) -> FrameExtractor:
+def open_index_extractor(location: Location, manifest: Manifest, spec: WorkerSpec) -> FrameExtractor:
     """The extractor, if its features can be compared with those of the index.
 
     Args:
-        folder: Of the index.
-        manifest: Of the index.
+        location, manifest: Of the index.
         spec: From :func:`resolve_spec`.
 
     Raises:
@@ -102,13 +102,14 @@ def open_index_extractor(folder: Path, manifest: Manifest, spec: WorkerSpec) -> 
         CollectionError: The weights or the whitening have moved.
         ExtractorError: The extractor cannot be opened.
     """
+    place = open_place(location)
     for option, file, made in (
         ("weights", spec.weights, manifest.weights),
         ("whitening", spec.whitening, manifest.whitening),
     ):
         if file is not None and file == made and not os.path.exists(file):
             raise CollectionError(
-                f"{folder} was made with the {option} {file}, which do not exist any more; name the new place once "
+                f"{place.uri} was made with the {option} {file}, which do not exist any more; name the new place once "
                 f"(`vidkin index PATH... --{option} FILE`, in Python Index.open(..., {option}=FILE)) and the index "
                 "remembers it"
             )
@@ -119,25 +120,25 @@ def open_index_extractor(folder: Path, manifest: Manifest, spec: WorkerSpec) -> 
         if spec.extractor != manifest.extractor or not spec.extractor.startswith(("model:", "onnx:")):
             raise
         raise UnknownExtractorError(
-            f"{error}; {folder} was made with the model there: if it has moved, name its new place "
+            f"{error}; {place.uri} was made with the model there: if it has moved, name its new place "
             "(--model FOLDER, or once `vidkin index PATH... --extractor onnx:FILE`, in Python extractor='FOLDER' or "
             "'onnx:FILE')"
         ) from error
-    manifest.check(folder, extractor.fingerprint)
+    manifest.check(place, extractor.fingerprint)
     return extractor
 
 
-def remember_places(folder: Path, manifest: Manifest, spec: WorkerSpec) -> Manifest:
+def remember_places(location: Location, manifest: Manifest, spec: WorkerSpec) -> Manifest:
     """Note where the model, the weights and the whitening of an index are now; they are known to be the same.
 
     Args:
-        folder, manifest: Of the index.
+        location, manifest: Of the index.
         spec: From :func:`resolve_spec`.
     """
     changed = replace(manifest, extractor=spec.extractor, weights=spec.weights, whitening=spec.whitening)
     if changed != manifest:
-        with writer_lock(folder, wait=10.0):
-            changed.write(folder)
+        with writer_lock(location, wait=10.0):
+            changed.write(location)
     return changed
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from vidkin._base.plain_values import Result
 from vidkin.errors import CollectionDamagedError, CollectionError
@@ -18,7 +15,9 @@ from vidkin.index.records import VideoRecord
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames, find_common
 from vidkin.index.storage.files import writing
-from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, LanceStore, windows_address
+from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, VIDEOS_TABLE, WINDOWS_TABLE, LanceStore
+from vidkin.index.storage.places.contract import Location
+from vidkin.index.storage.places.opening import open_place
 from vidkin.index.storage.table import LanceTable, new_session
 
 __all__ = ["DamagedPart", "check_files", "repair"]
@@ -38,7 +37,7 @@ class DamagedPart(Result):
 
 
 def repair(
-    path: str | os.PathLike[str],
+    path: Location,
     *,
     wait: float = 0.0,
     on_progress: Callable[[int, int], None] | None = None,
@@ -49,7 +48,7 @@ def repair(
     the next :meth:`Index.add` of their files. What users decided on pairs of videos is never touched.
 
     Args:
-        path: The folder of the index.
+        path: Of the index: a folder, or an address on object storage.
         wait: Seconds to wait for another writer.
         on_progress: Called with (videos read, videos in all).
 
@@ -62,28 +61,27 @@ def repair(
         CollectionDamagedError: A part that cannot be rebuilt is damaged: the list of videos, or what users decided on
             pairs; the message says what to do. Nothing is removed then.
     """
-    folder = Path(path).expanduser().absolute()
-    Manifest.read(folder)
-    with writer_lock(folder, wait=wait):
-        Decisions.open(folder)
-        LanceTable(f"{folder}/videos.lance", session=new_session(), remedy=REMEDY_OF_VIDEOS).read_through()
+    place = open_place(path)
+    Manifest.read(place)
+    with writer_lock(place, wait=wait):
+        Decisions.open(place)
+        LanceTable(place, VIDEOS_TABLE, session=new_session(), remedy=REMEDY_OF_VIDEOS).read_through()
         damaged = []
         for name, read in ((Calibration.FILE, Calibration.read), (CommonFrames.FILE, CommonFrames.open)):
             try:
-                read(folder)
+                read(place)
             except CollectionDamagedError as error:
-                with writing(folder):
-                    (folder / name).unlink()
-                damaged.append(DamagedPart(str(folder / name), _cause(error)))
+                with writing(place.uri):
+                    place.delete([name])
+                damaged.append(DamagedPart(place.address(name), _cause(error)))
         # All windows can be rebuilt.
-        address = windows_address(folder)
         try:
-            LanceTable(address, session=new_session()).read_through()
+            LanceTable(place, WINDOWS_TABLE, session=new_session()).read_through()
         except CollectionDamagedError as error:
-            with writing(folder):
-                shutil.rmtree(address)
-            damaged.append(DamagedPart(address, _cause(error)))
-        store = LanceStore(folder)
+            with writing(place.uri):
+                place.delete_folder(WINDOWS_TABLE)
+            damaged.append(DamagedPart(place.address(WINDOWS_TABLE), _cause(error)))
+        store = LanceStore(place)
         try:
             readable = [record for record in store.videos() if record.status == "ok"]
             for done, record in enumerate(readable, start=1):
@@ -95,25 +93,23 @@ def repair(
                     on_progress(done, len(readable))
             store.recover()
             store.optimize()
-            if any(part.part == str(folder / CommonFrames.FILE) for part in damaged):
+            if any(part.part == place.address(CommonFrames.FILE) for part in damaged):
                 readable = [record for record in store.videos() if record.status == "ok"]
                 vectors = find_common(store, [record.id for record in readable])
-                CommonFrames(vectors).save(folder)
+                CommonFrames(vectors).save(place)
         finally:
             store.close()
     return tuple(damaged)
 
 
-def check_files(folder: Path) -> None:
+def check_files(location: Location) -> None:
     """Read the small files of an index, which lie beside its store.
 
     Raises:
         CollectionDamagedError: One of them is there and cannot be read.
     """
-    Calibration.read(folder)
-    CommonFrames.open(folder)
-    Decisions.open(folder)
-    RemovedPaths.open(folder)
+    for read in (Calibration.read, CommonFrames.open, Decisions.open, RemovedPaths.open):
+        read(location)
 
 
 def _damage_of(store: LanceStore, record: VideoRecord) -> str | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 from vidkin.errors import CollectionDamagedError, VidkinError
 from vidkin.index import Index, check_files
+from vidkin.index.storage.places.opening import open_place
 from vidkin.rendering.machine import Finding
 from vidkin.rendering.text import number
 
@@ -17,29 +18,30 @@ INDEX_FILES = "files of the index"
 _MODEL = "model of the index"
 
 
-def inspect_index(folder: Path) -> tuple[Finding, ...]:
-    """Findings about the index in a folder; none if the folder does not exist.
+def inspect_index(index: str | os.PathLike[str]) -> tuple[Finding, ...]:
+    """Findings about an index; none if there is nothing at its place.
 
     Raises:
-        CollectionNotFoundError: The folder is not an index.
+        CollectionNotFoundError: What is there is not an index.
     """
-    if not folder.expanduser().exists():
+    place = open_place(index)
+    if not place.has_folder():
         return ()
     try:
-        with Index.open(folder.expanduser(), create=False, read_only=True) as index:
-            check_files(index.path)
+        with Index.open(place, create=False, read_only=True) as opened:
+            check_files(place)
             findings = [Finding(INDEX_FILES, "ok", "complete; --repair also reads all of them")]
-            missing = index.store.missing()
+            missing = opened.store.missing()
             if missing:
                 first, cause = next(iter(missing.items()))
                 text = (
                     f"parts of {number(len(missing), 'video')} are missing, for example of "
-                    f"{index.store.get(first).path}: {cause}; run `vidkin index` with these videos to rebuild them"
+                    f"{opened.store.get(first).path}: {cause}; run `vidkin index` with these videos to rebuild them"
                 )
                 findings = [Finding(INDEX_FILES, "broken", text)]
-            if index.extractor_name.startswith("model:"):
+            if opened.extractor_name.startswith("model:"):
                 try:
-                    findings.append(Finding(_MODEL, "ok", index.extractor.fingerprint))
+                    findings.append(Finding(_MODEL, "ok", opened.extractor.fingerprint))
                 except VidkinError as error:
                     findings.append(Finding(_MODEL, "broken", str(error)))
             return tuple(findings)

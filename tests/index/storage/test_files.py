@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from vidkin.errors import CollectionDamagedError, CollectionError, CollectionLockedError
 from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.files import read_units, reading, write_whole, writing
+from vidkin.index.storage.places.local import LocalPlace
 from vidkin.similarity import FrameFeatures
 
 
@@ -74,8 +75,8 @@ def test_a_panic_of_the_store_is_damage() -> None:
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "a.json"
-    write_whole(path, b"one")
+    path, place = tmp_path / "a.json", LocalPlace(tmp_path)
+    write_whole(place, "a.json", b"one")
     assert path.read_bytes() == b"one"
 
     def full(descriptor: int) -> None:
@@ -83,30 +84,33 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CollectionError, match="no space left on the disk"):
-        write_whole(path, b"two")
+        write_whole(place, "a.json", b"two")
     assert path.read_bytes() == b"one"
     assert [item.name for item in tmp_path.iterdir()] == ["a.json"]
 
 
 def test_a_tensor_that_is_not_there_is_damage(tmp_path: Path) -> None:
-    path = tmp_path / "a.safetensors"
+    path, place = tmp_path / "a.safetensors", LocalPlace(tmp_path)
+    assert read_units(place, path.name, "vectors") is None
     save_file({"other": torch.zeros(2)}, path)
     with pytest.raises(CollectionDamagedError, match=r"a\.safetensors is damaged \('vectors'\)"):
-        read_units(path, "vectors")
+        read_units(place, path.name, "vectors")
     path.write_bytes(b"\xff" * 40)
     with pytest.raises(CollectionDamagedError, match="doctor --repair"):
-        read_units(path, "vectors")
+        read_units(place, path.name, "vectors")
     save_file({"vectors": torch.tensor([1.0, torch.nan])}, path)
     with pytest.raises(CollectionDamagedError, match="its values are not what was written"):
-        read_units(path, "vectors")
+        read_units(place, path.name, "vectors")
     save_file({"vectors": torch.ones(2)}, path)
-    assert read_units(path, "vectors").tolist() == [1.0, 1.0]
+    vectors = read_units(place, path.name, "vectors")
+    assert vectors is not None
+    assert vectors.tolist() == [1.0, 1.0]
 
 
 def test_features_are_not_written_through_a_link_and_leave_nothing_unfinished(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("mine")
-    files = FeatureFiles(str(tmp_path / "features"))
+    files = FeatureFiles(tmp_path)
     folder = tmp_path / "features" / "000000"
     folder.mkdir(parents=True)
     (folder / "000000001.safetensors").symlink_to(precious)

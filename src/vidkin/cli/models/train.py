@@ -95,7 +95,7 @@ def train(
     if recipe == "review":
         from vidkin.cli.models.train_review import train_on_review
 
-        train_on_review(index, use=use, json=json)
+        train_on_review(Path(index), use=use, json=json)
         return
     with meter("starting"):
         from vidkin.training import available_recipes, show_recipe

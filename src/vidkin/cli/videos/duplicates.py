@@ -205,7 +205,7 @@ def print_groups(groups: Sequence[DuplicateGroup]) -> None:
 
 
 def _decide(
-    index: Path, rejected: tuple[Path, Path] | None, confirmed: tuple[Path, Path] | None, *, json: bool
+    index: str, rejected: tuple[Path, Path] | None, confirmed: tuple[Path, Path] | None, *, json: bool
 ) -> None:
     with open_index_for_writing(index) as collection:
         if rejected is not None:

@@ -29,7 +29,7 @@ from vidkin.cli.options import (
     WhiteningOption,
     extractor_name,
 )
-from vidkin.cli.paths import check_output_path, open_index
+from vidkin.cli.paths import check_output_path, has_index, open_index
 from vidkin.cli.tables import print_segments
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.rendering.json_values import print_json
@@ -135,7 +135,7 @@ def _check_pictures(picture: Path | None, frames: Path | None, *, inputs: Sequen
 def _compare(
     first: Path,
     second: Path,
-    index: Path,
+    index: str,
     *,
     extractor: str | None = None,
     weights: Path | None = None,
@@ -145,7 +145,7 @@ def _compare(
     """Compare two files with the extractor of the index, or the one that is named."""
     from vidkin.index import compare
 
-    if extractor is None and whitening is None and index.expanduser().is_dir():
+    if extractor is None and whitening is None and has_index(index):
         with open_index(index, weights=weights) as collection:
             try:
                 return collection.match(os.fspath(first), os.fspath(second), mirrored=mirrored)

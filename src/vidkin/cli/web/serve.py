@@ -26,9 +26,9 @@ def serve(
             envvar="VIDKIN_INDEX",
             help="Folder of the index.",
             metavar="[INDEX]",
-            show_default=str(DEFAULT_INDEX),
+            show_default=DEFAULT_INDEX,
         ),
-    ] = DEFAULT_INDEX,
+    ] = Path(DEFAULT_INDEX),
     host: Annotated[
         str,
         typer.Option(

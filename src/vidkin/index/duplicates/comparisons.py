@@ -7,11 +7,12 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.index.storage.files import write_whole
+from vidkin.index.storage.places.contract import Location
+from vidkin.index.storage.places.opening import open_place
 from vidkin.similarity import Box, Segment
 
 __all__ = ["Comparisons", "PairResult"]
@@ -63,7 +64,7 @@ class Comparisons:
     """Results of pairs of contents; a content is named by the hash of its bytes.
 
     Attributes:
-        folder: Of the index; None keeps nothing on disk.
+        location: Of the index; None stores nothing.
         state: Names what the results depend on beside the two files. Those of another state are dropped.
         searched: Contents whose neighbors were looked up.
         flipped: Contents whose mirror images were looked up.
@@ -71,7 +72,7 @@ class Comparisons:
 
     FILE = "comparisons.json"
 
-    folder: Path | None = None
+    location: Location | None = None
     state: str = ""
     searched: set[str] = field(default_factory=set)
     flipped: set[str] = field(default_factory=set)
@@ -95,26 +96,27 @@ class Comparisons:
             yield first, second, self._pairs[first, second]
 
     @classmethod
-    def open(cls, folder: Path, state: str) -> Comparisons:
-        """Those of the index in this folder; none if they are of another state or cannot be read."""
-        path = folder / cls.FILE
+    def open(cls, location: Location, state: str) -> Comparisons:
+        """Those of an index; none if they are of another state or cannot be read."""
+        place = open_place(location)
         try:
-            table = json.loads(path.read_text(encoding="utf-8"))
+            content = place.read(cls.FILE)
+            if content is None:
+                return cls(place, state)
+            table = json.loads(content.decode())
             if table["state"] != state:
-                return cls(folder, state)
+                return cls(place, state)
             names: list[str] = [str(name) for name in table["contents"]]
             return cls(
-                folder,
+                place,
                 state,
                 {names[place] for place in table["searched"]},
                 {names[place] for place in table["flipped"]},
                 {(names[row[0]], names[row[1]]): _result(row) for row in table["pairs"]},
             )
-        except FileNotFoundError:
-            return cls(folder, state)
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-            _logger.info("%s: %s; all pairs are compared again", path, error)
-            return cls(folder, state)
+            _logger.info("%s: %s; all pairs are compared again", place.address(cls.FILE), error)
+            return cls(place, state)
 
     def save_now_and_then(self) -> None:
         """:meth:`save`, if the last time is some while ago."""
@@ -122,8 +124,8 @@ class Comparisons:
             self.save()
 
     def save(self) -> None:
-        """Write to the folder, whole or not at all; a folder that cannot be written costs only time later."""
-        if self.folder is None:
+        """Write whole or not at all; where nothing can be written that costs only time later."""
+        if self.location is None:
             return
         names = sorted({name for pair in self._pairs for name in pair} | self.searched | self.flipped)
         places = {name: place for place, name in enumerate(names)}
@@ -142,7 +144,9 @@ class Comparisons:
             ],
         }
         try:
-            write_whole(self.folder / self.FILE, json.dumps(table, separators=(",", ":")).encode())
+            write_whole(
+                open_place(self.location), self.FILE, json.dumps(table, separators=(",", ":")).encode()
+            )
         except CollectionError as error:
             _logger.info("%s", error)
         self._written = time.monotonic()

@@ -6,13 +6,14 @@ import json
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from vidkin.errors import CollectionDamagedError
 from vidkin.index.ingest.files.scan import Scan
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.lookup import find_records
+from vidkin.index.storage.places.contract import Location
+from vidkin.index.storage.places.opening import open_place
 
 __all__ = ["RemovedPaths", "leave_out_removed", "remove_records"]
 
@@ -30,29 +31,33 @@ class RemovedPaths:
     paths: frozenset[str] = frozenset()
 
     @classmethod
-    def open(cls, folder: Path) -> RemovedPaths:
-        """Those of the index in this folder; none if nothing was removed.
+    def open(cls, location: Location) -> RemovedPaths:
+        """Those of an index; none if nothing was removed.
 
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
         """
-        path = folder / cls.FILE
+        place = open_place(location)
+        content = place.read(cls.FILE)
+        if content is None:
+            return cls()
         try:
-            names = json.loads(path.read_text(encoding="utf-8"))["removed"]
+            names = json.loads(content.decode())["removed"]
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
                 raise TypeError("removed is not a list of paths")
-        except FileNotFoundError:
-            return cls()
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CollectionDamagedError(
-                f"{path} is damaged ({error}); delete it to let `vidkin index` take in again what was removed by name"
+                f"{place.address(cls.FILE)} is damaged ({error}); delete it to let `vidkin index` take in again what "
+                "was removed by name"
             ) from error
         return cls(frozenset(names))
 
-    def save(self, folder: Path) -> None:
+    def save(self, location: Location) -> None:
         """Write them whole or not at all."""
         # Only ASCII, so that names that are not valid UTF-8 survive.
-        write_whole(folder / self.FILE, json.dumps({"removed": sorted(self.paths)}, indent=2).encode())
+        write_whole(
+            open_place(location), self.FILE, json.dumps({"removed": sorted(self.paths)}, indent=2).encode()
+        )
 
     def with_paths(self, paths: Iterable[str]) -> RemovedPaths:
         """These as well."""
@@ -72,11 +77,11 @@ class RemovedPaths:
         return True
 
 
-def remove_records(folder: Path, store: VectorStore, names: Iterable[str | os.PathLike[str]]) -> int:
+def remove_records(location: Location, store: VectorStore, names: Iterable[str | os.PathLike[str]]) -> int:
     """Remove files, and all files of folders, and remember that; the caller holds the writer's lock.
 
     Args:
-        folder, store: Of the index.
+        location, store: Of the index.
         names: Files and folders.
 
     Returns:
@@ -96,7 +101,7 @@ def remove_records(folder: Path, store: VectorStore, names: Iterable[str | os.Pa
         # A name may spell its accents in another way than the file.
         is_spelled_so = any(record.path == path or record.path.startswith(inside) for record in found)
         paths |= {path} if is_spelled_so else {record.path for record in found}
-    RemovedPaths.open(folder).with_paths(paths).save(folder)
+    RemovedPaths.open(location).with_paths(paths).save(location)
     store.remove(records)
     return len(records)
 

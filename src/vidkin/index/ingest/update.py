@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from vidkin.index.ingest.failure_log import ERRORS_FILE
 from vidkin.index.ingest.files.scan import Scan
@@ -13,13 +12,14 @@ from vidkin.index.ingest.session import ingest
 from vidkin.index.ingest.workers.executor import Executor
 from vidkin.index.manifest import Manifest
 from vidkin.index.storage.contract import VectorStore
+from vidkin.index.storage.places.contract import Place
 from vidkin.similarity import FrameFeatures
 
 __all__ = ["update_index"]
 
 
 def update_index(
-    folder: Path,
+    place: Place,
     manifest: Manifest,
     store: VectorStore,
     scan: Scan,
@@ -36,7 +36,7 @@ def update_index(
     What was removed by name stays out, unless it is named in this scan; then it counts as removed no more.
 
     Args:
-        folder, manifest, store: Of the index.
+        place, manifest, store: Of the index.
         scan: By the rules of the manifest.
         executor: Makes the features.
         calibrate, prune, retry_broken, on_progress: As of :func:`vidkin.index.ingest.session.ingest`.
@@ -46,10 +46,10 @@ def update_index(
         IngestInterrupted: On Ctrl-C, with the report so far.
     """
     store.recover()
-    before = RemovedPaths.open(folder)
+    before = RemovedPaths.open(place)
     removed = before.without(scan.named)
     if removed != before:
-        removed.save(folder)
+        removed.save(place)
     report = ingest(
         store,
         leave_out_removed(scan, removed, lambda path: store.find(path) is not None),
@@ -60,7 +60,7 @@ def update_index(
         prune=prune,
         retry_broken=retry_broken,
         on_progress=on_progress,
-        errors_file=folder / ERRORS_FILE,
+        errors_file=None if place.folder is None else place.folder / ERRORS_FILE,
     )
     try:
         store.optimize()

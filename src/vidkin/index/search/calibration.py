@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from importlib.resources import as_file, files
-from pathlib import Path
 
 import torch
 
 from vidkin.errors import CollectionError
 from vidkin.features import DISTINCT_VIEWS, FrameExtractor, background_frames
 from vidkin.index.storage.files import read_units, write_whole
+from vidkin.index.storage.places.contract import Location
+from vidkin.index.storage.places.opening import open_place
 from vidkin.similarity import FrameFeatures, background_baseline, scorer_of
 
 __all__ = ["Calibration"]
@@ -56,7 +57,9 @@ class Calibration:
         shipped = files("vidkin.index") / "data" / f"{extractor.fingerprint}.safetensors"
         if shipped.is_file():
             with as_file(shipped) as path:
-                return cls(read_units(path, "background"), _share_of(extractor))
+                stored = cls._read(path.parent, path.name, _share_of(extractor))
+            if stored is not None:
+                return stored
         return cls.measure(extractor)
 
     @classmethod
@@ -70,38 +73,42 @@ class Calibration:
         return cls(views[views.abs().amax(dim=(1, 2)) > 0], _share_of(extractor))
 
     @classmethod
-    def read(cls, folder: Path, share: float = _SHARE) -> Calibration | None:
-        """That of the index in this folder; None if it has none yet.
+    def read(cls, location: Location, share: float = _SHARE) -> Calibration | None:
+        """That of an index; None if it has none yet.
 
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
         """
-        path = folder / cls.FILE
-        return cls(read_units(path, "background"), share) if path.is_file() else None
+        return cls._read(location, cls.FILE, share)
 
     @classmethod
-    def open(cls, folder: Path, extractor: FrameExtractor) -> Calibration:
-        """That of the index in this folder; made and kept on first use.
+    def _read(cls, location: Location, file: str, share: float) -> Calibration | None:
+        vectors = read_units(open_place(location), file, "background")
+        return None if vectors is None else cls(vectors, share)
+
+    @classmethod
+    def open(cls, location: Location, extractor: FrameExtractor) -> Calibration:
+        """That of an index; made and kept on first use.
 
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
         """
-        stored = cls.read(folder, _share_of(extractor))
+        stored = cls.read(location, _share_of(extractor))
         if stored is not None:
             return stored
         calibration = cls.of_extractor(extractor)
         try:
-            calibration.save(folder)
+            calibration.save(location)
         except CollectionError as error:
             # It comes out the same every time; keeping it only saves a second.
             _logger.info("%s", error)
         return calibration
 
-    def save(self, folder: Path, name: str = FILE) -> None:
-        """Write the background into a folder, whole or not at all."""
+    def save(self, location: Location, name: str = FILE) -> None:
+        """Write the background beside a store, whole or not at all."""
         from safetensors.torch import save
 
-        write_whole(folder / name, save({"background": self.background.half()}))
+        write_whole(open_place(location), name, save({"background": self.background.half()}))
 
 
 def _share_of(extractor: FrameExtractor) -> float:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from pathlib import Path
 
 import torch
 
 from vidkin.index.records import WindowVectors
 from vidkin.index.storage.contract import NO_WINDOW, VectorStore
 from vidkin.index.storage.files import read_units, write_whole
+from vidkin.index.storage.places.contract import Location
+from vidkin.index.storage.places.opening import open_place
 from vidkin.index.windows import frame_vectors
 
 __all__ = ["CommonFrames", "find_common"]
@@ -55,20 +56,19 @@ class CommonFrames:
         return CommonFrames(merged)
 
     @classmethod
-    def open(cls, folder: Path) -> CommonFrames:
-        """Those of the index in this folder; none if it has not looked for any yet.
+    def open(cls, location: Location) -> CommonFrames:
+        """Those of an index; none if it has not looked for any yet.
 
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
         """
-        path = folder / cls.FILE
-        return cls(read_units(path, "vectors")) if path.is_file() else cls()
+        return cls(read_units(open_place(location), cls.FILE, "vectors"))
 
-    def save(self, folder: Path) -> None:
+    def save(self, location: Location) -> None:
         """Write beside the store, whole or not at all."""
         from safetensors.torch import save
 
-        write_whole(folder / self.FILE, save({"vectors": self.vectors.half().contiguous()}))
+        write_whole(open_place(location), self.FILE, save({"vectors": self.vectors.half().contiguous()}))
 
 
 def find_common(

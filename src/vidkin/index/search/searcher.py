@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, NotIndexedError
 from vidkin.features import FrameExtractor
@@ -32,6 +31,7 @@ from vidkin.index.search.stage_recall import RecallReport, measure_recall
 from vidkin.index.search.stages import find_matches, put_identical_first
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.lookup import find_records
+from vidkin.index.storage.places.contract import Place
 from vidkin.similarity import LEARNED, Scorer, open_scorer, scorer_of
 from vidkin.similarity.reviewed import MEASURE_FILE, ReviewedScorer, ReviewMeasure
 
@@ -50,7 +50,7 @@ class Searcher:
     """Search, comparison, duplicates and recall; see the methods of the same names of :class:`vidkin.Index`.
 
     Args:
-        folder: Of the index.
+        place: Where the index is.
         manifest: Of the index.
         store: Records, features and windows.
         open_extractor: Opens what made the features; called on first use, as duplicates and recall need none.
@@ -58,19 +58,19 @@ class Searcher:
 
     def __init__(
         self,
-        folder: Path,
+        place: Place,
         manifest: Manifest,
         store: VectorStore,
         open_extractor: Callable[[], FrameExtractor],
     ) -> None:
-        self._folder = folder
+        self._place = place
         self._manifest = manifest
         self._store = store
         self._open_extractor = open_extractor
         self._extractor: FrameExtractor | None = None
         self._calibration: Calibration | None = None
         self._common = CommonFrames()
-        self._common_state: tuple[int, int] | None = None
+        self._common_state: Hashable | None = None
 
     @property
     def extractor(self) -> FrameExtractor:
@@ -83,7 +83,7 @@ class Searcher:
     def calibration(self) -> Calibration:
         """Baselines for the features of the extractor."""
         if self._calibration is None:
-            self._calibration = Calibration.open(self._folder, self.extractor)
+            self._calibration = Calibration.open(self._place, self.extractor)
         return self._calibration
 
     @property
@@ -94,17 +94,13 @@ class Searcher:
         scorer = scorer_of(self.extractor) if is_learned else open_scorer(self._manifest.measure)
         if not self._manifest.reviewed:
             return scorer
-        return ReviewedScorer(scorer, ReviewMeasure.read(self._folder / MEASURE_FILE))
+        return ReviewedScorer(scorer, ReviewMeasure.read(self._place.address(MEASURE_FILE)))
 
     def refresh(self) -> bool:
         """See what other processes wrote since; True if there is something new."""
-        try:
-            status = os.stat(self._folder / CommonFrames.FILE)
-            state = (status.st_ino, status.st_mtime_ns)
-        except FileNotFoundError:
-            state = None
+        state = self._place.version(CommonFrames.FILE)
         if state != self._common_state:
-            self._common = CommonFrames.open(self._folder)
+            self._common = CommonFrames.open(self._place)
             self._common_state = state
         return self._store.refresh()
 
@@ -196,8 +192,8 @@ class Searcher:
         """See :meth:`vidkin.Index.duplicates`."""
         if not self.scorer.has_segments:
             raise CollectionMismatchError(
-                f"{self._folder} was made with {self._manifest.extractor}, whose scores order kinds of videos and do "
-                "not tell copies from what is merely similar; make another index with --extractor classical"
+                f"{self._place.uri} was made with {self._manifest.extractor}, whose scores order kinds of videos and "
+                "do not tell copies from what is merely similar; make another index with --extractor classical"
             )
         self.refresh()
         records = self._store.videos()
@@ -222,11 +218,11 @@ class Searcher:
                 self._store,
                 self._common,
                 self.scorer,
-                Comparisons.open(self._folder, digest.hexdigest()[:16]),
+                Comparisons.open(self._place, digest.hexdigest()[:16]),
                 self._readings(),
                 mirrored=mirrored,
             ),
-            Decisions.open(self._folder),
+            Decisions.open(self._place),
             threshold=threshold,
             parts=parts,
             keep=keep,
@@ -255,7 +251,7 @@ class Searcher:
         ids = [record.id for path in paths if (record := self._store.find(path)) is not None]
         vectors = find_common(self._store, ids)
         if len(vectors):
-            CommonFrames.open(self._folder).merge(vectors).save(self._folder)
+            CommonFrames.open(self._place).merge(vectors).save(self._place)
 
     def _readings(self) -> Readings:
         rate = self._manifest.sampling_rate

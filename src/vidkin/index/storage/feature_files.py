@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vidkin._base.atomic import replace_file
 from vidkin.index.records import restore_parts, round_parts, to_stored
 from vidkin.index.storage.files import reading, writing
+from vidkin.index.storage.places.contract import Location
+from vidkin.index.storage.places.opening import open_place
 from vidkin.similarity import FrameFeatures
 
 __all__ = ["FeatureFiles"]
@@ -53,17 +52,13 @@ class FeatureFiles:
     rewritten. A file counts only once something else refers to its id, so half a file does no harm.
 
     Args:
-        location: A folder, or an address of object storage (``s3://bucket/folder``).
+        location: Of the store: a folder, or an address of object storage.
+        folder: In it.
     """
 
-    def __init__(self, location: str) -> None:
-        from pyarrow import fs
-
-        self._is_local = "://" not in location
-        if not self._is_local:
-            self._files, self._base = fs.FileSystem.from_uri(location)
-        else:
-            self._files, self._base = fs.LocalFileSystem(), os.path.abspath(location)
+    def __init__(self, location: Location, folder: str = "features") -> None:
+        self._place = open_place(location)
+        self._folder = folder
 
     def write(self, video_id: int, features: FrameFeatures) -> None:
         """Store features in place of those that this video had, rounded to half precision."""
@@ -71,16 +66,12 @@ class FeatureFiles:
 
         tensors = _tensors(features)
         content = save({name: tensor.contiguous() for name, tensor in tensors.items()})
-        path = self._path(video_id)
-        with writing(self._base):
-            self._files.create_dir(path.rpartition("/")[0], recursive=True)
-            if self._is_local:
-                # Never through a link that waits under a name that can be foreseen.
-                with replace_file(path, sync=False) as temporary:
-                    temporary.write_bytes(content)
-            else:
-                with self._files.open_output_stream(path) as file:
-                    file.write(content)
+        with writing(self._place.address(self._folder)):
+            self._place.write(self._name(video_id), content, sync=False)
+
+    def write_many(self, videos: Sequence[tuple[int, FrameFeatures]]) -> None:
+        """Store features of several videos by id, see :meth:`write`."""
+        self._place.map(lambda video: self.write(*video), videos)
 
     def read(self, video_id: int) -> FrameFeatures:
         """Those of one video.
@@ -88,11 +79,12 @@ class FeatureFiles:
         Raises:
             CollectionDamagedError: Its file is missing, cut off or not what was written.
         """
-        path = self._path(video_id)
-        with reading(path), self._files.open_input_file(path) as file:
-            content = np.empty(file.size(), np.uint8)
-            file.readinto(content)
-        with reading(path):
+        name = self._name(video_id)
+        with reading(self._place.address(name)):
+            stored = self._place.read(name)
+            if stored is None:
+                raise FileNotFoundError(name)
+            content = np.frombuffer(bytearray(stored), np.uint8)
             if len(content) < 8:
                 raise ValueError(f"it has {len(content)} bytes")
             start = 8 + int(content[:8].view("<u8")[0])
@@ -124,21 +116,19 @@ class FeatureFiles:
                 raise ValueError("its times or weights are not what was written")
             return features
 
+    def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
+        """Those of several videos, in this order; see :meth:`read`."""
+        return self._place.map(self.read, video_ids)
+
     def remove(self, video_ids: Iterable[int]) -> None:
         """Delete these; ids without a file are ignored."""
-        for video_id in video_ids:
-            with writing(self._base):
-                try:
-                    self._files.delete_file(self._path(video_id))
-                except FileNotFoundError:
-                    continue
+        with writing(self._place.address(self._folder)):
+            self._place.delete(map(self._name, video_ids))
 
     def remove_unfinished(self) -> None:
         """Delete what a killed writer was about to write; only a sole writer may call this."""
-        if self._is_local:
-            with writing(self._base):
-                for path in Path(self._base).glob("*/.*.part" + _SUFFIX):
-                    path.unlink()
+        with writing(self._place.address(self._folder)):
+            self._place.delete_unfinished(self._folder)
 
     def any(self) -> bool:
         """There is at least one file."""
@@ -146,18 +136,14 @@ class FeatureFiles:
 
     def sizes(self) -> dict[int, int]:
         """Bytes of the file of each video that has one, whole or not, by id."""
-        from pyarrow import fs
-
-        with reading(self._base):
-            listing = self._files.get_file_info(
-                fs.FileSelector(self._base, recursive=True, allow_not_found=True)
-            )
-        files = ((info.base_name, info.size) for info in listing if info.type == fs.FileType.File)
+        with reading(self._place.address(self._folder)):
+            listing = self._place.sizes(self._folder)
+        files = ((name.rpartition("/")[2], size) for name, size in listing.items())
         stems = ((name.removesuffix(_SUFFIX), size) for name, size in files if name.endswith(_SUFFIX))
         return {int(stem): size for stem, size in stems if stem.isdigit()}
 
-    def _path(self, video_id: int) -> str:
-        return f"{self._base}/{video_id // _FILES_A_FOLDER:06d}/{video_id:09d}{_SUFFIX}"
+    def _name(self, video_id: int) -> str:
+        return f"{self._folder}/{video_id // _FILES_A_FOLDER:06d}/{video_id:09d}{_SUFFIX}"
 
 
 def _tensors(features: FrameFeatures) -> dict[str, torch.Tensor]:

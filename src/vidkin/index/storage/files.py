@@ -7,16 +7,16 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vidkin._base.atomic import write_bytes
-from vidkin.errors import CollectionDamagedError, CollectionError
+from vidkin.errors import CollectionDamagedError, CollectionError, CollectionLockedError
+from vidkin.index.storage.places.contract import Place
+from vidkin.index.storage.places.refusals import describe_refusal
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["REMEDY", "read_units", "reading", "write_whole", "writing"]
+__all__ = ["CONFLICT", "REMEDY", "read_units", "reading", "write_whole", "writing"]
 
 REMEDY = "run `vidkin doctor --repair` with this index to remove the damaged part, then `vidkin index` to rebuild it"
 
@@ -37,6 +37,8 @@ _TEXTS = {
 
 
 _SOURCE = re.compile(r",? /\S+\.rs:\d+")
+# What Lance says of a commit that another writer has fenced.
+CONFLICT = "Incompatible transaction"
 # Lance panics on some damaged files: an exception outside of Python's tree whose class cannot be imported.
 _PANIC = "PanicException"
 
@@ -74,6 +76,11 @@ def writing(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[Non
         with _panics_as_errors():
             yield
     except OSError as error:
+        if CONFLICT in str(error):
+            raise CollectionLockedError(
+                f"{os.fspath(place)}: another process has taken over writing; finished work is saved: run the same "
+                "command again to resume"
+            ) from error
         cause = _refusal(error)
         if cause is None:
             with reading(place, remedy):
@@ -95,18 +102,21 @@ def _panics_as_errors() -> Iterator[None]:
         raise OSError(str(error)) from error
 
 
-def read_units(path: Path, name: str) -> torch.Tensor:
-    """One tensor of a safetensors file that holds unit vectors.
+def read_units(place: Place, file: str, name: str) -> torch.Tensor | None:
+    """One tensor of a safetensors file that holds unit vectors; None if there is no such file.
 
     Raises:
-        CollectionDamagedError: It is missing, or holds numbers that no unit vector has.
+        CollectionDamagedError: It is not what was written, or holds numbers that no unit vector has.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load
 
-    with reading(path):
+    with reading(place.address(file)):
+        content = place.read(file)
+        if content is None:
+            return None
         try:
-            vectors = load(path.read_bytes())[name]
+            vectors = load(content)[name]
         except SafetensorError as error:
             raise ValueError(str(error)) from error
         if not bool((vectors.float().abs() <= 1.01).all()):
@@ -114,19 +124,21 @@ def read_units(path: Path, name: str) -> torch.Tensor:
         return vectors
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(place: Place, name: str, content: bytes) -> None:
     """Write a small file of a collection whole or not at all.
 
     Raises:
         CollectionError: The system refuses to write there.
     """
-    with writing(path.parent):
-        write_bytes(path, content)
+    with writing(place.uri):
+        place.write(name, content)
 
 
 def _refusal(error: OSError) -> str | None:
     """Why the system refused, if it did."""
     text = str(error).lower()
+    if (cause := describe_refusal(text)) is not None:
+        return cause
     number = error.errno if error.errno in _CAUSES else None
     return _CAUSES.get(number or next((code for part, code in _TEXTS.items() if part in text), 0))
 

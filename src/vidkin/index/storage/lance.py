@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -24,6 +23,8 @@ from vidkin.index.storage.contract import (
 from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.files import REMEDY
 from vidkin.index.storage.nearest import WindowSearch, build_window_index
+from vidkin.index.storage.places.contract import Location
+from vidkin.index.storage.places.opening import open_place
 from vidkin.index.storage.rebuild import find_missing_parts, rebuild_parts
 from vidkin.index.storage.rows import (
     LATER_VIDEO_COLUMNS,
@@ -38,7 +39,7 @@ from vidkin.index.storage.rows import (
 from vidkin.index.storage.table import LanceTable, new_session
 from vidkin.similarity import FrameFeatures
 
-__all__ = ["REMEDY_OF_VIDEOS", "LanceStore", "windows_address"]
+__all__ = ["REMEDY_OF_VIDEOS", "VIDEOS_TABLE", "WINDOWS_TABLE", "LanceStore"]
 
 _Result = TypeVar("_Result")
 
@@ -47,6 +48,9 @@ _COMMITS_UNTIL_COMPACTION = 256
 # A reader that began before a compaction has so long to finish; later it starts again by itself.
 _KEEP_VERSIONS = timedelta(minutes=2)
 _NEXT_ID = "vidkin.next_id"
+# Ids that a writer which lost its right may still write a few files for; nobody else uses them.
+_IDS_TO_SKIP = 1000
+VIDEOS_TABLE, WINDOWS_TABLE = "videos.lance", "windows.lance"
 # A reader that a busy writer overtakes starts again so many times.
 _MOST_READINGS = 10
 # The list of videos cannot be rebuilt from anything else in the index.
@@ -54,11 +58,6 @@ REMEDY_OF_VIDEOS = (
     "restore it from a copy, or delete videos.lance, windows.lance and features there (not decisions.json) and run "
     "`vidkin index` to read all videos again"
 )
-
-
-def windows_address(location: str | os.PathLike[str]) -> str:
-    """Of the table of windows in a store's folder."""
-    return f"{os.fspath(location).rstrip('/')}/windows.lance"
 
 
 class LanceStore:
@@ -85,16 +84,16 @@ class LanceStore:
 
     def __init__(
         self,
-        location: str | os.PathLike[str],
+        location: Location,
         *,
         exact_below: int = 50_000,
         keep_versions: timedelta = _KEEP_VERSIONS,
     ) -> None:
-        base = os.fspath(location).rstrip("/")
-        session = new_session()
-        self._videos = LanceTable(f"{base}/videos.lance", session=session, remedy=REMEDY_OF_VIDEOS)
-        self._features = FeatureFiles(f"{base}/features")
-        self._windows = LanceTable(windows_address(base), session=session)
+        place, session = open_place(location), new_session()
+        self._place = place
+        self._videos = LanceTable(place, VIDEOS_TABLE, session=session, remedy=REMEDY_OF_VIDEOS)
+        self._features = FeatureFiles(place)
+        self._windows = LanceTable(place, WINDOWS_TABLE, session=session)
         self._exact_below = exact_below
         self._keep_versions = keep_versions
         self._lock = threading.RLock()
@@ -146,11 +145,13 @@ class LanceStore:
                 # Before anything else: features without a list of videos mean that it was lost.
                 self._videos.append(record_rows([]))
             records = [replace(entry.record, id=first + at) for at, entry in enumerate(entries)]
-            windows = []
-            for record, entry in zip(records, entries, strict=True):
-                if entry.features is not None and entry.windows is not None:
-                    self._features.write(record.id, entry.features)
-                    windows.append((record.id, entry.windows))
+            described = [
+                (record.id, entry.features, entry.windows)
+                for record, entry in zip(records, entries, strict=True)
+                if entry.features is not None and entry.windows is not None
+            ]
+            self._features.write_many([(video_id, features) for video_id, features, _ in described])
+            windows = [(video_id, windows) for video_id, _, windows in described]
             if (rows := window_rows(windows)) is not None:
                 self._windows.append(rows)
             replaced = [self._catalog.ids[r.path] for r in records if r.path in self._catalog.ids]
@@ -185,7 +186,7 @@ class LanceStore:
         def read() -> list[FrameFeatures]:
             for video_id in video_ids:
                 self._catalog.get_described(video_id, "features")
-            return [self._features.read(video_id) for video_id in video_ids]
+            return self._features.read_many(video_ids)
 
         return self._again_if_pruned(read)
 
@@ -215,6 +216,8 @@ class LanceStore:
     def recover(self) -> int:
         with self._lock:
             self.refresh()
+            if self._place.needs_fence():
+                self._fence()
             self._videos.add_columns(VIDEO_SCHEMA)
             self._features.remove_unfinished()
             self._next_id = None
@@ -250,6 +253,17 @@ class LanceStore:
             self._videos.dataset = self._windows.dataset = None
             self._catalog.clear()
             self._search = None
+
+    def _fence(self) -> None:
+        """Make sure that a writer which lost its right, and may not know it, changes nothing any more.
+
+        Its commits fail from now on, and files that it may still write or delete are of ids that are not used.
+        """
+        self._videos.fence()
+        self._windows.fence()
+        self._next_id = None
+        self._videos.note(_NEXT_ID, str(self._first_free_id() + _IDS_TO_SKIP))
+        self._place.note_fence()
 
     def _versions(self) -> tuple[int, int]:
         return self._videos.version, self._windows.version

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
 
 from vidkin.errors import CollectionError
-from vidkin.index.storage.files import REMEDY, reading, writing
+from vidkin.index.storage.files import CONFLICT, REMEDY, reading, writing
+from vidkin.index.storage.places.contract import Place
 
 __all__ = ["LanceTable", "new_session"]
 
@@ -39,20 +41,24 @@ def new_session() -> Any:
 
 
 class LanceTable:
-    """A table at a place (a folder, or an address such as ``s3://bucket/table.lance``).
+    """A table in a folder or on object storage.
 
-    Reading happens at one version, moved by :meth:`refresh` and by writes through this object. A commit is
-    one rename: it is there whole or not at all, and readers of older versions go on undisturbed. What cannot
-    be read is a :class:`CollectionDamagedError`, what the system does not let us write a :class:`CollectionError`.
+    Reading happens at one version, moved by :meth:`refresh` and by writes through this object. A commit is one rename,
+    or one conditional write: it is there whole or not at all, and readers of older versions go on undisturbed. What
+    cannot be read is a :class:`CollectionDamagedError`, what the system does not let us write a
+    :class:`CollectionError`.
 
     Args:
-        uri: Where it is, or will be after the first append.
+        place: Where the store is.
+        name: Of the table's folder, which the first append makes.
         session: From :func:`new_session`; tables of one store share one.
         remedy: What a user can do if the table is damaged.
     """
 
-    def __init__(self, uri: str, *, session: Any, remedy: str = REMEDY) -> None:
-        self.uri = uri
+    def __init__(self, place: Place, name: str, *, session: Any, remedy: str = REMEDY) -> None:
+        self.place = place
+        self.name = name
+        self.uri = place.address(name)
         self.session = session
         self.remedy = remedy
         self.dataset: Any = None
@@ -70,16 +76,17 @@ class LanceTable:
 
     def refresh(self) -> None:
         """Move to the newest version. Results of earlier reads stay valid."""
-        import lance
-
         with reading(self.uri, self.remedy):
             if self.dataset is not None and self.is_newest():
                 return
             try:
-                self.dataset = lance.dataset(self.uri, session=self.session)
+                self.dataset = self._open()
             except ValueError as error:
                 if self.dataset is not None or "not found" not in str(error).lower():
                     raise
+                return
+        # A writer that has lost its right must not see versions after the fence, or it could write on top of them.
+        self.place.check_writer(ask=True)
 
     def read(self, columns: Sequence[str], **options: Any) -> pa.Table | None:
         """These columns of all rows, in order of their addition; None if there is no table.
@@ -96,10 +103,10 @@ class LanceTable:
 
     def check_present(self) -> None:
         """:class:`CollectionError` if the folder of the table that was opened is gone."""
-        if self.dataset is not None and "://" not in self.uri and not os.path.isdir(self.uri):
+        if self.dataset is not None and not self.place.has_folder(self.name):
             raise CollectionError(
-                f"{os.path.dirname(self.uri)} was deleted while it was being written to; run the same command again to "
-                "make a new index"
+                f"{self.place.uri} was deleted while it was being written to; run the same command again to make a new "
+                "index"
             )
 
     def columns(self) -> set[str]:
@@ -135,8 +142,8 @@ class LanceTable:
 
         with writing(self.uri, self.remedy):
             if self.dataset is None:
-                lance.write_dataset(rows, self.uri, mode="create")
-                self.dataset = lance.dataset(self.uri, session=self.session)
+                lance.write_dataset(rows, self.uri, mode="create", storage_options=self._options())
+                self.dataset = self._open()
             else:
                 self.dataset = lance.write_dataset(rows, self.dataset, mode="append")
 
@@ -163,6 +170,8 @@ class LanceTable:
     def note(self, key: str, value: str) -> None:
         """Commit a note that stays with the table; does nothing if there is no table."""
         if self.dataset is not None:
+            # The one commit that a fence lets pass.
+            self.place.check_writer(ask=True)
             with writing(self.uri, self.remedy):
                 self.dataset.update_config({key: value})
 
@@ -171,10 +180,35 @@ class LanceTable:
         with reading(self.uri, self.remedy):
             return None if self.dataset is None else self.dataset.config().get(key)
 
+    def fence(self) -> None:
+        """Commit the version being read once more, so that commits of whoever began at an earlier one fail.
+
+        Lance merges most commits that are made at the same time, but none with this kind.
+        """
+        import lance
+
+        if self.dataset is None:
+            return
+        version = self.version
+
+        @contextmanager
+        def is_next(attempted: int) -> Iterator[None]:
+            # Any later, and this would undo what others have committed meanwhile.
+            if attempted != version + 1:
+                raise OSError(f"{CONFLICT}: version {attempted - 1} was written meanwhile")
+            self.place.check_writer(ask=True)
+            yield
+
+        with writing(self.uri, self.remedy):
+            lance.LanceDataset.commit(
+                self.dataset, lance.LanceOperation.Restore(version), read_version=version, commit_lock=is_next
+            )
+        self.refresh()
+
     def compact(self, *, keep: timedelta) -> None:
         """Merge small files and delete versions older than ``keep`` with all that only they use.
 
-        Only a sole writer may call this: it also deletes files of commits that never happened.
+        Only a sole writer may call this: where its lock allows, it also deletes files of commits that never happened.
         """
         if self.dataset is None:
             return
@@ -183,6 +217,17 @@ class LanceTable:
                 target_rows_per_fragment=_ROWS_A_FILE, batch_size=_ROWS_A_BATCH, num_threads=1
             )
             self.dataset.cleanup_old_versions(
-                older_than=keep, delete_unverified=True, error_if_tagged_old_versions=False
+                older_than=keep,
+                # Otherwise only those of commits that were begun a week ago and more.
+                delete_unverified=self.place.lock_ends_writing,
+                error_if_tagged_old_versions=False,
             )
         self.refresh()
+
+    def _open(self) -> Any:
+        import lance
+
+        return lance.dataset(self.uri, session=self.session, storage_options=self._options())
+
+    def _options(self) -> dict[str, str] | None:
+        return None if self.place.storage_options is None else dict(self.place.storage_options)

@@ -1,0 +1,130 @@
+"""The contract of a place with the files of an index."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+__all__ = ["Location", "Place"]
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+class Place(Protocol):
+    """Files by their names below one root; ``/`` divides folders in a name.
+
+    Whatever the system or the network refuse is a :class:`vidkin.errors.CollectionError` or an :class:`OSError` that
+    :mod:`vidkin.index.storage.files` turns into one.
+    """
+
+    @property
+    def uri(self) -> str:
+        """The root, as people write it: an absolute path, or an address such as ``s3://bucket/prefix``."""
+        ...
+
+    @property
+    def folder(self) -> Path | None:
+        """The root as a folder of this machine; None on object storage."""
+        ...
+
+    @property
+    def storage_options(self) -> Mapping[str, str] | None:
+        """What Lance needs to open tables here."""
+        ...
+
+    @property
+    def lock_ends_writing(self) -> bool:
+        """A process that no longer holds the lock cannot write any more.
+
+        Where this is false, a writer that was held up for long may still have a request on its way.
+        """
+        ...
+
+    def prepare(self) -> None:
+        """Make the root, if this kind of place needs that."""
+        ...
+
+    def address(self, name: str) -> str:
+        """Where a file or a folder is, for Lance and for messages."""
+        ...
+
+    def read(self, name: str) -> bytes | None:
+        """The content of a file; None if there is no such file."""
+        ...
+
+    def write(self, name: str, content: bytes, *, sync: bool = True) -> None:
+        """Write a file whole or not at all.
+
+        On object storage a file that was read or written here before is replaced only if it has not changed since, and
+        one that was missing only if it still is; :class:`vidkin.errors.CollectionLockedError` otherwise.
+
+        Args:
+            name: Of the file; its folder is made where there is none.
+            content: All of it.
+            sync: Wait until it would survive a power cut.
+        """
+        ...
+
+    def version(self, name: str) -> Hashable | None:
+        """Changes whenever the file changes; None if there is no such file."""
+        ...
+
+    def names(self) -> set[str]:
+        """Names of the files and folders directly below the root."""
+        ...
+
+    def sizes(self, folder: str = "") -> dict[str, int]:
+        """Bytes of every file in a folder and below, by its name from the root."""
+        ...
+
+    def has_file(self, name: str) -> bool:
+        """There is a file of this name."""
+        ...
+
+    def has_folder(self, name: str = "") -> bool:
+        """There is a folder of this name; on object storage, a file below it."""
+        ...
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete files; those that are gone already are ignored."""
+        ...
+
+    def delete_folder(self, name: str) -> None:
+        """Delete a folder with all that is in it."""
+        ...
+
+    def delete_unfinished(self, folder: str) -> None:
+        """Delete what writers that were killed have left of files they had not finished; for a sole writer."""
+        ...
+
+    def map(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+        """The results of a function that reads or writes one file, in order; several at a time over a network."""
+        ...
+
+    def exclusive(self, wait: float) -> AbstractContextManager[None]:
+        """Hold the right to write, see :func:`vidkin.index.lock.writer_lock`."""
+        ...
+
+    def check_writer(self, *, ask: bool = False) -> None:
+        """:class:`vidkin.errors.CollectionLockedError` if the right to write that was held here is lost.
+
+        Args:
+            ask: Ask the storage; without it the time alone decides.
+        """
+        ...
+
+    def needs_fence(self) -> bool:
+        """An earlier writer did not give up the right to write and may not know that it lost it."""
+        ...
+
+    def note_fence(self) -> None:
+        """Tables are fenced: commits of earlier writers fail from now on."""
+        ...
+
+
+Location = str | os.PathLike[str] | Place
+"""A folder, an address on object storage, or a place that is open already."""

@@ -1,0 +1,202 @@
+"""The right to write to an index on object storage: an object that its holder renews, and that ends if it does not."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import socket
+import threading
+import time
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any, Protocol
+
+from vidkin.errors import CollectionError, CollectionLockedError
+
+__all__ = ["CLOCK_FILE", "LEASE_FILE", "Lease", "LeasedPlace", "StoredObject", "Tag"]
+
+_logger = logging.getLogger(__name__)
+
+LEASE_FILE = "writer.json"
+CLOCK_FILE = "writer.clock"
+# How long a lease lasts that is not renewed, and how much later others may take it: clocks of storages show seconds.
+SECONDS = 30.0
+_GRACE = 2.0
+_RENEWALS_A_LEASE = 4
+# Between two looks at the lease of another writer.
+_PAUSE = 1.0
+
+
+Tag = tuple[tuple[str, str], ...]
+"""What tells one content of an object from another, as the storage names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object as it was found.
+
+    Attributes:
+        tag: Changes with the content.
+        modified: Time of the last change, seconds since the epoch by the clock of the storage.
+        content: All of it; empty where only the rest was asked for.
+    """
+
+    tag: Tag
+    modified: float
+    content: bytes = b""
+
+
+class LeasedPlace(Protocol):
+    """What a lease needs of the place that it is in, see :class:`vidkin.index.storage.places.objects.ObjectPlace`."""
+
+    @property
+    def uri(self) -> str: ...
+
+    def fetch(self, name: str) -> StoredObject | None: ...
+
+    def replace(self, name: str, content: bytes, tag: Tag | None) -> Tag | None: ...
+
+    def storage_time(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """What the object says."""
+
+    holder: str
+    seconds: float
+    count: int = 0
+    released: bool = False
+    needs_fence: bool = False
+
+    @classmethod
+    def parse(cls, content: bytes) -> _Note:
+        try:
+            table: dict[str, Any] = json.loads(content)
+            return cls(
+                str(table["holder"]),
+                float(table["seconds"]),
+                int(table["count"]),
+                bool(table["released"]),
+                bool(table["needs_fence"]),
+            )
+        except (ValueError, KeyError, TypeError, RecursionError):
+            # Of a folder that was copied here, or damaged: whoever wrote it has as long as anybody.
+            return cls("another process", SECONDS)
+
+    def content(self) -> bytes:
+        # The nonce makes every content, and so every entity tag, different.
+        return json.dumps({**asdict(self), "nonce": secrets.token_hex(8)}).encode()
+
+
+class Lease:
+    """The right to write, renewed by a thread of its own until :meth:`release`.
+
+    Whoever wants it replaces the object only if it is still as it was read (``If-Match``), so of several one gets it.
+    A lease that was not renewed for its time may be taken; how long ago that was, only the clock of the storage says.
+    A holder counts from before each renewal by its own clock, and so knows earlier than the others that its time is up.
+
+    Attributes:
+        needs_fence: The holder before, or one before that, did not release it; it may still believe that it writes.
+    """
+
+    def __init__(self, place: LeasedPlace, note: _Note, tag: Tag, began: float) -> None:
+        self.needs_fence = note.needs_fence
+        self._place = place
+        self._note = note
+        self._tag = tag
+        self._valid_until = began + note.seconds
+        self._is_lost = False
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._renew_until_release, name="vidkin-lease", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def acquire(cls, place: LeasedPlace, wait: float) -> Lease:
+        """Get the lease.
+
+        Args:
+            place: Where the object is.
+            wait: Seconds to wait for another holder.
+
+        Raises:
+            CollectionLockedError: Another process still holds it; says which, and when its lease ends by itself.
+        """
+        deadline = time.monotonic() + wait
+        since = datetime.now().astimezone().isoformat(timespec="seconds")
+        me = f"process {os.getpid()} on {socket.gethostname()} since {since}"
+        while True:
+            stored = place.fetch(LEASE_FILE)
+            before = _Note("", 0.0, released=True) if stored is None else _Note.parse(stored.content)
+            remaining = 0.0
+            if stored is not None and not before.released:
+                remaining = before.seconds + _GRACE - (place.storage_time() - stored.modified)
+            if remaining <= 0:
+                note = _Note(me, SECONDS, needs_fence=before.needs_fence or not before.released)
+                began = _clock()
+                tag = place.replace(LEASE_FILE, note.content(), None if stored is None else stored.tag)
+                if tag is not None:
+                    return cls(place, note, tag, began)
+                continue  # another one was faster
+            pause = min(remaining, _PAUSE)
+            if time.monotonic() + pause > deadline:
+                waited = f" still after {wait:g} s" if wait > 0 else ""
+                raise CollectionLockedError(
+                    f"{place.uri} is being written to{waited} by {before.holder}; try again later, or wait for it "
+                    "(--wait SECONDS, in Python wait=SECONDS); if that process was killed, its lock ends in "
+                    f"{remaining:.0f} s"
+                )
+            time.sleep(pause)
+
+    def check(self, *, ask: bool) -> None:
+        """:class:`CollectionLockedError` if the lease is lost, or may be.
+
+        Args:
+            ask: Renew it now, which fails if another process has it; without it the time alone decides.
+        """
+        if ask:
+            self._renew()
+        if self._is_lost or _clock() >= self._valid_until:
+            raise CollectionLockedError(
+                f"{self._place.uri}: the right to write was lost, because it could not be renewed for "
+                f"{self._note.seconds:g} s; finished work is saved: run the same command again to resume"
+            )
+
+    def release(self) -> None:
+        """Give it up, so that nobody has to wait until it ends."""
+        self._stop.set()
+        self._thread.join()
+        if self._is_lost:
+            return
+        note = replace(self._note, released=True, needs_fence=self.needs_fence)
+        try:
+            self._place.replace(LEASE_FILE, note.content(), self._tag)
+        except CollectionError as error:
+            _logger.info("%s; the lock ends by itself", error)
+
+    def _renew_until_release(self) -> None:
+        while not self._stop.wait(self._note.seconds / _RENEWALS_A_LEASE) and not self._is_lost:
+            try:
+                self._renew()
+            except CollectionError as error:
+                _logger.info("%s; the lock is renewed again soon", error)
+
+    def _renew(self) -> None:
+        with self._lock:
+            began = _clock()
+            note = replace(self._note, count=self._note.count + 1, needs_fence=self.needs_fence)
+            tag = self._place.replace(LEASE_FILE, note.content(), self._tag)
+            if tag is None:
+                self._is_lost = True
+            else:
+                self._note, self._tag, self._valid_until = note, tag, began + note.seconds
+
+
+def _clock() -> float:
+    """Seconds that also pass while the machine sleeps, where the system can tell."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()

@@ -1,0 +1,54 @@
+"""Opening a place by its name."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from vidkin.errors import CollectionError, InvalidArgumentError
+from vidkin.index.storage.places.contract import Location, Place
+from vidkin.index.storage.places.local import LocalPlace
+from vidkin.index.storage.places.objects import SCHEMES, ObjectPlace
+
+__all__ = ["folder_of", "open_place"]
+
+_ADDRESS = re.compile(r"(\w{2,})://(.*)")
+# pathlib.Path merges the two slashes.
+_ADDRESS_AS_PATH = re.compile(rf"({'|'.join(SCHEMES)}):/(?!/)(.*)")
+
+
+def open_place(location: Location) -> Place:
+    """The place that a path or an address names; one that is open stays as it is.
+
+    Nothing is read or written yet.
+
+    Raises:
+        InvalidArgumentError: It is an address of a kind that is not known, or one without a bucket.
+        MissingPartError: It is on object storage, and the package for that is not installed.
+    """
+    if not isinstance(location, str | os.PathLike):
+        return location
+    name = os.fspath(location)
+    if merged := _ADDRESS_AS_PATH.fullmatch(name):
+        raise InvalidArgumentError(
+            f"{name} must have two slashes, {merged[1]}://{merged[2]}: pass addresses of object storage as text, not "
+            "as pathlib.Path; `vidkin serve` and `vidkin train review` need an index in a folder"
+        )
+    address = _ADDRESS.fullmatch(name)
+    if address is None:
+        return LocalPlace(Path(name).expanduser().absolute())
+    scheme, root = address[1].lower(), address[2].strip("/")
+    if scheme not in SCHEMES or not root:
+        accepted = " or ".join(f"{known}://BUCKET/PREFIX" for known in SCHEMES)
+        raise InvalidArgumentError(f"index must be a folder or {accepted}, got {name}")
+    return ObjectPlace(scheme, *root.partition("/")[::2])
+
+
+def folder_of(place: Place) -> Path:
+    """The folder of this machine that a place is; :class:`CollectionError` where it is on object storage."""
+    if place.folder is None:
+        raise CollectionError(
+            f"{place.uri} is not a folder of this machine; copy the index into one for this"
+        )
+    return place.folder

@@ -1,0 +1,38 @@
+"""Commands on an index that is at an address instead of in a folder."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Library, run
+from tests.support.s3_server import serve_s3
+
+INDEX = "s3://bucket/films"
+
+
+def test_an_address_takes_the_place_of_the_folder(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve_s3("bucket") as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        for path in library.index.rglob("*"):
+            if path.is_file():
+                name = f"bucket/films/{path.relative_to(library.index).as_posix()}"
+                server.put(name, path.read_bytes(), None, None)
+        local = run("search", library.clip, "--index", library.index, "--json").json
+        remote = run("search", library.clip, f"--index={INDEX}", "--json").json
+        assert remote == {**local, "index": INDEX}
+        assert run("info", "--index", INDEX, "--json").json["path"] == INDEX
+        again = run("index", library.folder, "-i", INDEX)
+        assert f"{INDEX}: 4 videos" in again.out
+        assert "--index" not in again.err
+        assert "has no segments" not in run("match", library.clip, library.clip, "--index", INDEX).out
+        assert (
+            f"{INDEX}: 1 video removed, 3 left"
+            in run("remove", library.folder / "rocket.mp4", "--index", INDEX).out
+        )
+        refused = run("info", "--index", "s3://none/films", status=3)
+        assert "Error: s3://none/films" in refused.err
+        assert "there is no such bucket; create it or correct the address" in refused.err
+    wrong = run("info", "--index", "http://host/films", status=2)
+    assert "index must be a folder or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX" in wrong.err
+    assert "vidkin reads files; download it first" in run("search", "s3://bucket/a.mp4", status=2).err

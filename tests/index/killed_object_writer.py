@@ -1,0 +1,18 @@
+"""A writer to an index on object storage, to be killed; run as a process by test_object_storage.py."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.index.killed_writer import write
+from vidkin.index import LanceStore
+from vidkin.index.lock import writer_lock
+from vidkin.index.storage.places.opening import open_place
+
+if __name__ == "__main__":
+    place = open_place(sys.argv[1])
+    with writer_lock(place):
+        store = LanceStore(place)
+        sys.stdout.write("writing\n")
+        sys.stdout.flush()
+        write(store)

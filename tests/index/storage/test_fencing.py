@@ -1,0 +1,104 @@
+"""A writer that lost its right without noticing changes nothing any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tests.index.killed_writer import entry
+from tests.index.storage.places.test_lease import INDEX, expire
+from tests.index.test_kill import check, check_without_remains
+from tests.support.s3_server import S3Server
+from vidkin.errors import CollectionLockedError
+from vidkin.index import LanceStore
+from vidkin.index.storage.lance import VIDEOS_TABLE, WINDOWS_TABLE
+from vidkin.index.storage.places.opening import open_place
+
+ZOMBIE_WRITES: dict[str, Callable[[LanceStore], object]] = {
+    "append": lambda store: store.append_many([entry(5), entry(6)]),
+    "replace": lambda store: store.append_many([entry(0, version=1)]),
+    "update": lambda store: store.update([replace(store.videos()[0], path="/moved.mp4")]),
+    "remove": lambda store: store.remove([store.videos()[1].id]),
+    "optimize": lambda store: store.optimize(),
+    "recover": lambda store: store.recover(),
+    "refresh": lambda store: store.refresh(),
+}
+
+
+@pytest.mark.parametrize("name", ZOMBIE_WRITES)
+def test_what_a_zombie_does_fails(name: str, s3: S3Server) -> None:
+    slow, quick = open_place(INDEX), open_place(INDEX)
+    with slow.exclusive(0):
+        zombie = LanceStore(slow, keep_versions=timedelta(0))
+        for number in range(3):
+            zombie.append_many([entry(number)])
+        # It is held up, and another writer takes over; both believe that they may write.
+        expire(s3)
+        with quick.exclusive(0):
+            store = LanceStore(quick)
+            store.recover()
+            with pytest.raises(
+                CollectionLockedError, match="finished work is saved: run the same command again"
+            ):
+                ZOMBIE_WRITES[name](zombie)
+            store.append_many([entry(3), entry(4)])
+            store.remove([store.videos()[2].id])
+            # What it wrote before its commit failed is not in the way.
+            store.recover()
+            check_without_remains(store)
+    assert [record.size for record in LanceStore(INDEX).videos()] == [0, 1, 3, 4]
+    check_without_remains(LanceStore(INDEX))
+
+
+def test_ids_of_a_zombie_are_not_used_again(s3: S3Server) -> None:
+    slow, quick = open_place(INDEX), open_place(INDEX)
+    with slow.exclusive(0):
+        zombie = LanceStore(slow)
+        zombie.append_many([entry(0)])
+        (last,) = zombie.videos()
+        expire(s3)
+        with quick.exclusive(0):
+            store = LanceStore(quick)
+            store.recover()
+            (added,) = store.append_many([entry(1)])
+            assert added.id > last.id + 1000
+            # A request of the zombie was on its way since before it lost its right.
+            features = entry(9).features
+            assert features is not None
+            s3_files = LanceStore(INDEX)._features
+            s3_files.write(last.id + 1, features)
+            check(LanceStore(INDEX))
+            store.recover()
+            check_without_remains(store)
+
+
+def test_a_fence_that_comes_too_late_undoes_nothing(s3: S3Server) -> None:
+    """One who took over, and was then held up itself before it fenced the tables."""
+    slow = open_place(INDEX)
+    with slow.exclusive(0):
+        store = LanceStore(slow)
+        store.append_many([entry(0)])
+        other = LanceStore(INDEX)
+        other.append_many([entry(1)])
+        for table in (store._videos, store._windows):
+            assert table.name in (VIDEOS_TABLE, WINDOWS_TABLE)
+            with pytest.raises(CollectionLockedError, match="another process has taken over writing"):
+                table.fence()
+    assert LanceStore(INDEX).count() == 2
+    check_without_remains(LanceStore(INDEX))
+
+
+def test_after_a_writer_that_ended_in_order_nothing_is_fenced(s3: S3Server) -> None:
+    place = open_place(INDEX)
+    with place.exclusive(0):
+        LanceStore(place).append_many([entry(0)])
+    before = set(s3.files)
+    with place.exclusive(0):
+        store = LanceStore(place)
+        store.recover()
+        assert set(s3.files) == before
+        (added,) = store.append_many([entry(1)])
+        assert added.id == 2
