@@ -40,7 +40,7 @@ $(VENV)/bin/python:
 # instead of the newest one with its CUDA packages.
 $(STAMP): pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) torch torchvision
-	$(PIP) --editable ".[web]"
+	$(PIP) --editable ".[train,web]"
 	touch $@
 
 $(DEV_STAMP): $(STAMP)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import email
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -10,6 +12,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+import vidkin
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -64,3 +68,20 @@ def test_the_source_archive_builds_and_tests_itself(built: Path) -> None:
     assert names >= {"pyproject.toml", "README.md", "LICENSE", "Makefile", "constraints.txt", "CHANGELOG.md"}
     assert names >= {"mkdocs.yml", "docs/site/pages.py"}
     assert names >= {"src/vidkin/py.typed", "tests/conftest.py", "docs/guide.md", "benchmarks/run_all.py"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
+def test_the_wheel_of_the_archive_installs_into_an_empty_environment(version: str) -> None:
+    installed = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
+    python = shutil.which(f"python{version}") or (str(installed[-1]) if installed else None)
+    if python is None:
+        pytest.skip(f"there is no Python {version} on this machine")
+    command = [sys.executable, "benchmarks/install_size.py", "--python", python]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if "No matching distribution found for torch" in done.stderr:
+        pytest.skip(f"this machine reaches no package index with torch for Python {version}")
+    assert done.returncode == 0, done.stderr
+    assert f"vidkin {vidkin.__version__}" in done.stdout
+    assert re.search(r" MiB  in \d+ packages", done.stdout)

@@ -45,14 +45,14 @@ def test_extras_are_listed_from_the_metadata(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     version = importlib.metadata.version
 
-    def without_timm(name: str) -> str:
-        if name == "timm":
+    def without_matplotlib(name: str) -> str:
+        if name == "matplotlib":
             raise importlib.metadata.PackageNotFoundError(name)
         return version(name)
 
-    monkeypatch.setattr(importlib.metadata, "version", without_timm)
+    monkeypatch.setattr(importlib.metadata, "version", without_matplotlib)
     monkeypatch.setattr(machine, "_extractor", lambda name: name)
-    assert states()["packages"] == ("broken", "not installed: timm; run pip install vidkin")
+    assert states()["packages"] == ("broken", "not installed: matplotlib; run pip install vidkin")
 
 
 def test_a_part_that_fails_is_broken_if_it_is_needed_and_else_missing(

@@ -21,19 +21,16 @@ State = Literal["ok", "missing", "broken"]
 
 _PACKAGES = (
     "torch",
-    "torchvision",
-    "timm",
     "av",
     "pylance",
     "numpy",
     "scikit-image",
-    "scikit-learn",
     "matplotlib",
 )
 _WEB_PACKAGES = ("fastapi", "uvicorn", "jinja2")
 _MEASURED_WITH = ("vidkin", "torch", "av", "pylance")
 # The extra that gathers the others, and those for work on vidkin itself.
-_NOT_FOR_USERS = {"all", "bench", "dev"}
+_NOT_FOR_USERS = {"all", "bench", "dev", "docs"}
 _DECODERS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif", "mjpeg")
 _ENCODERS = ("libx264", "libx265", "libvpx-vp9")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from vidkin._base.parts import import_part
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["FittedRule", "fit_rule"]
@@ -114,11 +115,10 @@ def fit_rule(
         table = np.array([[float(example[name]) for name in names] for example in examples])
     except KeyError as error:
         raise InvalidArgumentError(f"every example must have the number {error}") from None
-    from sklearn.linear_model import LogisticRegression
-
+    linear = import_part("sklearn.linear_model", extra="train")
     mean, scale = table.mean(axis=0), table.std(axis=0)
     scale[scale == 0] = 1.0
-    model = LogisticRegression(C=strength, class_weight="balanced", max_iter=1000)
+    model = linear.LogisticRegression(C=strength, class_weight="balanced", max_iter=1000)
     model.fit((table - mean) / scale, positive)
     weights = model.coef_[0] / scale
     bias = float(model.intercept_[0] - (weights * mean).sum())

@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 import torch
 from torch.nn import functional
 
+from vidkin._base.parts import import_part
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.images.feature import Image, sample_rows
 from vidkin.features.images.gabor import PATCH_LENGTH, patches_of
@@ -71,22 +72,21 @@ class FisherVectors:
         Raises:
             InvalidArgumentError: There are fewer patches with texture than Gaussians or components.
         """
-        from sklearn.decomposition import PCA
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.mixture import GaussianMixture
-
+        decomposition = import_part("sklearn.decomposition", extra="train")
+        mixtures = import_part("sklearn.mixture", extra="train")
+        warning = import_part("sklearn.exceptions", extra="train").ConvergenceWarning
         patches = sample_rows(patches_of(images), each=_EACH, most=_MOST, seed=seed).double().numpy()
         if len(patches) < max(gaussians, length):
             raise InvalidArgumentError(
                 f"{gaussians} Gaussians of {length} components need as many patches with texture, got {len(patches)}; "
                 "use more pictures, or fewer of both"
             )
-        pca = PCA(length, random_state=seed)
+        pca = decomposition.PCA(length, random_state=seed)
         projected = pca.fit_transform(patches)
-        mixture = GaussianMixture(gaussians, covariance_type="diag", max_iter=40, random_state=seed)
+        mixture = mixtures.GaussianMixture(gaussians, covariance_type="diag", max_iter=40, random_state=seed)
         with warnings.catch_warnings():
             # Forty rounds are enough for a codebook, converged or not.
-            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", warning)
             mixture.fit(projected)
         fitted = (pca.mean_, pca.components_.T, mixture.weights_, mixture.means_, mixture.covariances_)
         return cls(*(torch.tensor(values, dtype=torch.float32) for values in fitted))

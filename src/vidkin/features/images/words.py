@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional
 
 from vidkin._base.checks import check_at_least
+from vidkin._base.parts import import_part
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.images.feature import Image, l1_distances, sample_rows
 from vidkin.features.images.gabor import PATCH_LENGTH, patches_of
@@ -73,8 +74,7 @@ def cluster(rows: torch.Tensor, count: int, *, seed: int) -> torch.Tensor:
     Raises:
         InvalidArgumentError: There are fewer rows than centers.
     """
-    from sklearn.cluster import MiniBatchKMeans
-
+    clustering = import_part("sklearn.cluster", extra="train")
     check_at_least(1, count=count)
     if len(rows) < count:
         raise InvalidArgumentError(
@@ -82,7 +82,7 @@ def cluster(rows: torch.Tensor, count: int, *, seed: int) -> torch.Tensor:
             "use more pictures or fewer centers"
         )
     # One batch must be able to fill all centers.
-    means = MiniBatchKMeans(count, batch_size=max(4096, 2 * count), n_init=1, random_state=seed)
+    means = clustering.MiniBatchKMeans(count, batch_size=max(4096, 2 * count), n_init=1, random_state=seed)
     return torch.from_numpy(means.fit(rows.numpy()).cluster_centers_).float()
 
 

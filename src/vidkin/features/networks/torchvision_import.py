@@ -8,7 +8,6 @@ the two are *declared*.
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import sys
 from functools import cache
@@ -17,7 +16,7 @@ from typing import Any
 
 import torch
 
-from vidkin.errors import MissingPartError
+from vidkin._base.parts import import_part
 
 __all__ = ["import_timm", "import_torchvision"]
 
@@ -40,7 +39,7 @@ def import_torchvision() -> Any:
     """
     if "torchvision" not in sys.modules:
         _declare_missing_operators()
-    return _import("torchvision")
+    return import_part("torchvision", extra="train")
 
 
 @cache
@@ -51,16 +50,7 @@ def import_timm() -> Any:
         MissingPartError: timm or torchvision is not installed.
     """
     import_torchvision()
-    return _import("timm")
-
-
-def _import(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        raise MissingPartError(f"{name} is not installed; install it with: pip install {name}") from error
+    return import_part("timm", extra="train")
 
 
 def _declare_missing_operators() -> None:

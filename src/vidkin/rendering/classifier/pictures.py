@@ -9,6 +9,7 @@ import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
+from vidkin._base.parts import import_part
 from vidkin.datasets import LabelledItem, LabelledSet, read_item
 from vidkin.rendering.figures import new_figure, set_text, short_name, write_figure
 from vidkin.training import DescribedParts, nearest
@@ -91,13 +92,14 @@ def _draw_wrong(parts: DescribedParts, path: Path) -> None:
 
 
 def _draw_map(parts: DescribedParts, path: Path, seed: int) -> None:
-    from sklearn.manifold import TSNE
-
+    manifold = import_part("sklearn.manifold", extra="train")
     step = -(-len(parts.test) // _MOST_POINTS)
     vectors = parts.test_outputs.embeddings[::step]
     labels: Tensor = parts.test.labels[::step, 1]
     perplexity = min(30.0, max(1.0, (len(vectors) - 1) / 3))
-    points = TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(vectors.numpy())
+    points = manifold.TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(
+        vectors.numpy()
+    )
     figure = new_figure(6.5, 5.0)
     axis = figure.subplots()
     names = parts.test.labelled.subcategories()

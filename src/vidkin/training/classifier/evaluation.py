@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from vidkin._base.parts import import_part
 from vidkin._base.plain_values import Result
 from vidkin.datasets import LabelledSet
 from vidkin.metric.losses.distances import squared_distances
@@ -167,8 +168,7 @@ def evaluate_classifier(parts: DescribedParts, *, seed: int = 0) -> ClassifierEv
 def _retrieval(
     vectors: Tensor, labels: Tensor, train: Tensor, train_labels: Tensor, seed: int
 ) -> RetrievalFigures:
-    from sklearn.cluster import KMeans
-
+    clustering = import_part("sklearn.cluster", extra="train")
     scores = -squared_distances(vectors, vectors)
     relevance = (labels[:, None] == labels[None, :]).long()
     valid = ~torch.eye(len(labels), dtype=torch.bool)
@@ -178,7 +178,7 @@ def _retrieval(
         assert not isinstance(found, Tensor)
         recalls[k] = float(found)
     count = min(len(labels), len(torch.unique(labels)))
-    clusters = KMeans(count, n_init=3, random_state=seed).fit_predict(vectors.numpy())
+    clusters = clustering.KMeans(count, n_init=3, random_state=seed).fit_predict(vectors.numpy())
     _, places = nearest(vectors, train, 1)
     return RetrievalFigures(
         recalls,

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from vidkin._base.parts import import_part
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses import magnet_loss
 from vidkin.metric.losses.distances import squared_distances
@@ -110,8 +111,7 @@ class ClusterDraws(nn.Module):
     @torch.no_grad()
     def refresh(self, embed: Embed, *, seed: int) -> None:
         """Embed all items, cluster every class, and measure each cluster's mean loss."""
-        from sklearn.cluster import KMeans
-
+        clustering = import_part("sklearn.cluster", extra="train")
         every = torch.arange(len(self._classes))
         vectors = torch.cat([embed(part) for part in torch.split(every, _CHUNK)]).float().cpu()
         for number in range(self._count):
@@ -119,7 +119,7 @@ class ClusterDraws(nn.Module):
             # Clusters of one item have nothing to be drawn to.
             count = max(1, min(_CLUSTERS, len(mine) // 2))
             found = (
-                KMeans(count, n_init=1, random_state=seed).fit_predict(vectors[mine].numpy())
+                clustering.KMeans(count, n_init=1, random_state=seed).fit_predict(vectors[mine].numpy())
                 if len(mine) > count > 1
                 else np.zeros(len(mine), dtype=np.int64)
             )

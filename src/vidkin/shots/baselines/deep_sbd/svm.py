@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vidkin._base.parts import import_part
 from vidkin.models import DeepSBDNetwork
 from vidkin.shots.baselines.deep_sbd.rules import CLASSES
 from vidkin.shots.baselines.deep_sbd.training import LabeledFrames, segments_by_class
@@ -46,8 +47,7 @@ def fit_svm(
     Raises:
         InvalidArgumentError: There are no segments without a cut, or none with one.
     """
-    from sklearn.svm import LinearSVC
-
+    support_vectors = import_part("sklearn.svm", extra="train")
     random = np.random.default_rng(seed)
     features: list[NDArray[np.float32]] = []
     labels: list[int] = []
@@ -61,7 +61,9 @@ def fit_svm(
     # On a common scale the solver converges; the primal one always does.
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
     scale[scale == 0] = 1.0
-    machine = LinearSVC(C=strength, class_weight="balanced", dual=False, random_state=seed, max_iter=5000)
+    machine = support_vectors.LinearSVC(
+        C=strength, class_weight="balanced", dual=False, random_state=seed, max_iter=5000
+    )
     machine.fit((rows - mean) / scale, labels)
     weights = machine.coef_ / scale
     biases = machine.intercept_ - weights @ mean

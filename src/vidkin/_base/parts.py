@@ -1,0 +1,35 @@
+"""Packages that an extra of vidkin brings, imported where they are used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from vidkin.errors import MissingPartError
+
+__all__ = ["import_part"]
+
+# Packages whose name is not that of their module.
+_PACKAGES = {"sklearn": "scikit-learn"}
+
+
+def import_part(module: str, *, extra: str) -> Any:
+    """A module of a package that only some need.
+
+    Args:
+        module: Such as ``sklearn.cluster``.
+        extra: The extra of vidkin that brings its package.
+
+    Raises:
+        MissingPartError: The package is not installed; the message names the extra.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        top = module.partition(".")[0]
+        if error.name != top:
+            raise
+        package = _PACKAGES.get(top, top)
+        raise MissingPartError(
+            f"{package} is not installed; install it with: pip install 'vidkin[{extra}]'"
+        ) from error
