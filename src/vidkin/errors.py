@@ -6,6 +6,7 @@
     ├── InvalidArgumentError (also ValueError)      a value that the caller gave is not allowed
     ├── MediaError                                  a file that cannot be read as video, with the cause
     ├── MissingPartError                            an optional package or program is not installed
+    ├── ClusterError                                a cluster does not answer, or cannot do the work
     ├── DatasetError                                a labeled collection lacks a part, or its split leaks
     ├── TrainingError                               a training run cannot go on
     ├── ExtractorError                              features cannot be made
@@ -26,6 +27,7 @@ from __future__ import annotations
 import os
 
 __all__ = [
+    "ClusterError",
     "CollectionDamagedError",
     "CollectionError",
     "CollectionLockedError",
@@ -75,6 +77,10 @@ class MediaError(VidkinError):
 
 class MissingPartError(VidkinError):
     """An optional package or program is not installed; the message holds the command that installs it."""
+
+
+class ClusterError(VidkinError):
+    """A cluster of machines does not answer, or its workers cannot do the work; the message says what to check."""
 
 
 class DatasetError(VidkinError):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import typer
 
-from vidkin.cli.options import parse_time
+from vidkin.cli.options import mark_optional_value, parse_time
 
 
 @pytest.mark.parametrize(
@@ -30,3 +32,18 @@ def test_times_are_seconds_or_minutes_and_seconds(text: str, seconds: float) -> 
 def test_anything_else_is_refused_with_what_is_allowed(text: str) -> None:
     with pytest.raises(typer.BadParameter, match=r"invalid time .*; use seconds \(90\.5\), M:SS"):
         parse_time(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "marked"),
+    [
+        ("index --ray", "index --ray="),
+        ("index --ray videos", "index --ray= videos"),
+        ("index --ray here:1 videos", "index --ray here:1 videos"),
+        ("index --ray --prune videos", "index --ray= --prune videos"),
+        ("index --ray=here:1", "index --ray=here:1"),
+        ("index -- --ray", "index -- --ray"),
+    ],
+)
+def test_an_option_may_be_used_without_its_value(words: str, marked: str) -> None:
+    assert mark_optional_value(words.split(), "--ray", re.compile(r"\w+:\d+")) == marked.split()

@@ -18,6 +18,7 @@ from vidkin._version import __version__
 from vidkin.cli.config import INDEX_CONFIG, config_path, option_defaults
 from vidkin.cli.exit import Status, status_of
 from vidkin.cli.lazy import LazyCommand, LazyGroup, new_app
+from vidkin.cli.options import mark_optional_value
 from vidkin.errors import VidkinError
 
 __all__ = ["app", "run"]
@@ -25,6 +26,7 @@ __all__ = ["app", "run"]
 _WANTS_JSON = "vidkin.json"
 _HELP = frozenset({"-h", "--help"})
 _ANYWHERE = ("-q", "--quiet", "-v", "--verbose")
+_RAY_ADDRESS = re.compile(r"auto|local|[^/]*:\d+|ray://.*")
 _ADDRESS = re.compile(r"(https?|ftps?|sftp|rtsp|rtmp|s3|gs|smb|file)://", re.IGNORECASE)
 # New objects after which cycles are looked for; 700 in an interpreter of its own accord.
 _OBJECTS_A_COLLECTION = 50_000
@@ -134,6 +136,7 @@ class _Commands(LazyGroup):
                 raise typer.BadParameter(
                     f"{word}: vidkin reads files; download it first, or mount the share that holds it"
                 )
+        args = mark_optional_value(args, "--ray", _RAY_ADDRESS)
         options = args[: args.index("--")] if "--" in args else args
         # They may stand anywhere, and belong to the program.
         own = [word for word in options if word in _ANYWHERE]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -20,11 +22,29 @@ __all__ = [
     "WeightsOption",
     "WhiteningOption",
     "extractor_name",
+    "mark_optional_value",
     "parse_setting",
     "parse_time",
 ]
 
 DEFAULT_INDEX = "collection.vidkin"
+
+
+def mark_optional_value(args: Sequence[str], option: str, value: re.Pattern[str]) -> list[str]:
+    """The words of a command line, an option without a value among them as ``--option=``.
+
+    Args:
+        args: The words.
+        option: An option that may be used without a value.
+        value: What its value looks like; another word after it is not its own.
+    """
+    marked = list(args)
+    for place, word in enumerate(marked):
+        if word == "--":
+            break
+        if word == option and not any(value.fullmatch(after) for after in marked[place + 1 : place + 2]):
+            marked[place] = f"{option}="
+    return marked
 
 
 def parse_time(text: str | float) -> float:

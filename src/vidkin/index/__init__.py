@@ -1,5 +1,6 @@
 """Room index: the embedded store, ingest, two-stage search, duplicates."""
 
+from vidkin.index.cluster.executor import RayExecutor
 from vidkin.index.collection import Index
 from vidkin.index.decisions import Decision
 from vidkin.index.duplicates.groups import DuplicateGroup, DuplicateMember
@@ -61,6 +62,7 @@ __all__ = [
     "NearestWindows",
     "ProcessExecutor",
     "Progress",
+    "RayExecutor",
     "RecallReport",
     "Scan",
     "SerialExecutor",

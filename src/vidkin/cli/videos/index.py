@@ -53,6 +53,16 @@ def index(
         int | None,
         typer.Option("--workers", "-w", min=1, help="Worker processes.", show_default="one per processor"),
     ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray",
+            metavar="[HOST:PORT|auto|local]",
+            help="Read the files on the machines of a Ray cluster, which must have them at the same paths. Without an "
+            "address: $RAY_ADDRESS, or else this machine alone.",
+            show_default="no",
+        ),
+    ] = None,
     exclude: Annotated[
         list[str] | None,
         typer.Option(
@@ -123,6 +133,7 @@ def index(
             collection,
             paths,
             workers=workers,
+            ray=ray,
             prune=prune,
             retry_broken=retry_broken,
             wait=wait,
@@ -155,6 +166,7 @@ def fill(
     paths: Sequence[Path],
     *,
     workers: int | None = None,
+    ray: str | None = None,
     prune: bool = False,
     retry_broken: bool = False,
     wait: float = 0.0,
@@ -162,7 +174,16 @@ def fill(
     follow_links: bool | None = None,
     images: bool | None = None,
 ) -> IngestReport:
-    """Add files and folders to an index, with a progress bar; options as of :meth:`vidkin.Index.add`."""
+    """Add files and folders to an index, with a progress bar; options as of :meth:`vidkin.Index.add`.
+
+    ``ray`` is the address of a cluster that reads the files, empty for the default one; None reads them in processes of
+    this machine.
+    """
+    executor = None
+    if ray is not None:
+        from vidkin.index import RayExecutor
+
+        executor = RayExecutor(collection.worker_spec, address=ray or None, workers=workers)
     with meter("indexing") as bar:
         began: float | None = None
 
@@ -183,6 +204,7 @@ def fill(
             exclude=exclude,
             follow_links=follow_links,
             images=images,
+            executor=executor,
             on_progress=show,
         )
 

@@ -49,6 +49,16 @@ class Failed:
     error: VidkinError
     trace: str
 
+    @classmethod
+    def of(cls, error: VidkinError) -> Failed:
+        """The exception that is being handled, in a form that can be sent."""
+        try:
+            pickle.loads(pickle.dumps(error))
+        except (pickle.PicklingError, TypeError, AttributeError):
+            # One with its text if the exception itself cannot be sent.
+            error = VidkinError(f"{type(error).__name__}: {error}")
+        return cls(error, traceback.format_exc())
+
 
 def run_worker(descriptor: int) -> None:
     """Receive a specification, then describe file after file until told to stop.
@@ -69,13 +79,7 @@ def run_worker(descriptor: int) -> None:
     try:
         extractor = spec.open()
     except VidkinError as error:
-        failure = Failed(error, traceback.format_exc())
-        try:
-            pickle.loads(pickle.dumps(error))
-        except (pickle.PicklingError, TypeError, AttributeError):
-            # One with its text if the exception itself cannot be sent.
-            failure = Failed(VidkinError(f"{type(error).__name__}: {error}"), failure.trace)
-        parent.send(failure)
+        parent.send(Failed.of(error))
         return
     parent.send(Alive())
     while (path := parent.receive()) is not None:

@@ -1,0 +1,105 @@
+"""What a Ray worker does: :class:`~vidkin.index.cluster.executor.RayExecutor` makes an actor of it."""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from vidkin._version import __version__
+from vidkin.errors import VidkinError
+from vidkin.features import FrameExtractor, Phase
+from vidkin.index.ingest.workers.executor import Described, Event, Unreadable, WorkerSpec
+from vidkin.index.ingest.workers.serial import describe_video
+from vidkin.index.ingest.workers.worker import Alive, Failed
+
+__all__ = ["Describer", "Opened"]
+
+# Seconds for which events are gathered before they are sent.
+_GATHER = 0.25
+# Events that wait to be sent; a worker that nobody listens to stops there.
+_MOST_EVENTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The worker is ready.
+
+    Attributes:
+        host: Name of its machine.
+        version: Of vidkin there.
+        fingerprint: Of the extractor there.
+    """
+
+    host: str
+    version: str
+    fingerprint: str
+
+
+class Describer:
+    """Describes one file at a time, on one thread. :meth:`open` comes first."""
+
+    def open(self, spec: WorkerSpec) -> Opened | Failed:
+        """Open the extractor."""
+        torch.set_num_threads(1)
+        self._rate = spec.base_rate
+        try:
+            self._extractor: FrameExtractor = spec.open()
+        except VidkinError as error:
+            return Failed.of(error)
+        return Opened(socket.gethostname(), __version__, self._extractor.fingerprint)
+
+    def describe(self, path: str, size: int) -> Iterator[list[Event | Alive]]:
+        """The events of one file, several at a time, the last of them ``Described`` or ``Unreadable``.
+
+        A sign of life is among them if the decoder or the extractor gave one; nothing is sent otherwise.
+
+        Args:
+            path: Of the file.
+            size: Of the file as the driver sees it, bytes; -1 for a file that it does not see.
+        """
+        try:
+            here = os.stat(path).st_size
+        except OSError:
+            here = -1
+        if here != size:
+            yield [Unreadable(path, _mismatch(size, here), temporary=True)]
+            return
+        events: queue.Queue[Event] = queue.Queue(_MOST_EVENTS)
+        beats: deque[Phase] = deque(maxlen=1)
+
+        def work() -> None:
+            for event in describe_video(path, self._extractor, self._rate, beat=beats.append):
+                events.put(event)
+
+        threading.Thread(target=work, daemon=True).start()
+        done = False
+        while not done:
+            gathered: list[Event | Alive] = []
+            until = time.monotonic() + _GATHER
+            while not done and len(gathered) < _MOST_EVENTS:
+                try:
+                    event = events.get(timeout=max(until - time.monotonic(), 0.0))
+                except queue.Empty:
+                    break
+                gathered.append(event)
+                done = isinstance(event, Described | Unreadable)
+            if beats:
+                gathered.insert(0, Alive(beats.pop()))
+            if gathered:
+                yield gathered
+
+
+def _mismatch(size: int, here: int) -> str:
+    found = f"it has {here:,} bytes there, {size:,} here" if here >= 0 else "it is not there"
+    return (
+        f"machine {socket.gethostname()} of the cluster does not see this file: {found}; mount the folder at the same "
+        "path on every machine"
+    )

@@ -1,0 +1,277 @@
+"""Files described on a Ray cluster: a worker or a machine that is lost costs time, not files."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from vidkin._version import __version__
+from vidkin.errors import ClusterError, InvalidArgumentError
+from vidkin.index.cluster.connection import check_address, connect, import_ray
+from vidkin.index.cluster.describer import Describer, Opened
+from vidkin.index.ingest.workers.executor import Described, Event, Idle, Unreadable, WorkerSpec
+from vidkin.index.ingest.workers.silence import HANG_TIMEOUT, Silence
+from vidkin.index.ingest.workers.worker import Alive, Failed
+
+__all__ = ["RayExecutor"]
+
+_logger = logging.getLogger(__name__)
+_TICK = 0.25
+# Messages of a worker that wait here; it stops where more would.
+_MOST_MESSAGES = 2
+# A file is tried so many times before it counts as what ends its workers.
+_MOST_TRIES = 3
+# Machines may come and go all the time; a file that so many of them took along is left for the next run.
+_MOST_LOSSES = 10
+# Workers that end one after the other before any is ready.
+_MOST_RESTARTS = 3
+# Seconds between two looks at the size of the cluster.
+_LOOK = 2.0
+# Seconds without any worker after which the log says what is waited for.
+_PATIENCE = 60.0
+
+
+class RayExecutor:
+    """An :class:`~vidkin.index.ingest.workers.executor.Executor` of actors on a Ray cluster.
+
+    This process alone writes the index. Every actor has one processor, opens the extractor once and describes one file
+    at a time on one thread; it needs the files, and those of the extractor, at the same paths as here. Its messages
+    wait until they are read here, so at most the features of one video an actor are held.
+
+    A file whose worker dies is tried again by another one; three deaths make it
+    :class:`~vidkin.index.ingest.workers.executor.Unreadable`. Deaths of whole machines do not count, up to ten of
+    them. A worker without any progress for ``hang_timeout`` is killed, and its file unreadable with that cause. Workers
+    end with this process, even when it is killed. The number of workers follows the processors of the cluster as
+    machines join and leave.
+
+    Args:
+        spec: The extractor and the sampling rate, :attr:`Index.worker_spec` for an index.
+        address: Of the cluster, see :func:`~vidkin.index.cluster.connection.connect`.
+        workers: How many at most, at least 1; default one for each processor of the cluster.
+        hang_timeout: Seconds without any progress (a packet read, a frame decoded) after which a worker counts as
+            hung; five times as long while the extractor describes frames.
+
+    Raises:
+        MissingPartError: Ray is not installed.
+        InvalidArgumentError: The address or the number of workers is not allowed.
+    """
+
+    def __init__(
+        self,
+        spec: WorkerSpec,
+        *,
+        address: str | None = None,
+        workers: int | None = None,
+        hang_timeout: float = HANG_TIMEOUT,
+    ) -> None:
+        if workers is not None and workers < 1:
+            raise InvalidArgumentError(f"workers must be at least 1, got {workers}")
+        if address:
+            check_address(address)
+        import_ray()
+        self._spec = spec
+        self._address = address
+        self._workers = workers
+        self._hang_timeout = hang_timeout
+
+    def run(self, paths: Iterable[str]) -> Iterator[Event]:
+        remaining = iter(paths)
+        first = next(remaining, None)
+        if first is None:
+            return
+        with connect(self._address) as ray:
+            pool = _Pool(ray, self._spec, self._workers, self._hang_timeout)
+            try:
+                yield from pool.run(chain([first], remaining))
+            finally:
+                pool.end()
+
+
+@dataclass(eq=False)
+class _Worker:
+    """The driver's view of one actor."""
+
+    actor: Any
+    awaited: Any
+    silence: Silence
+    path: str | None = None
+    ready: bool = False
+
+
+@dataclass
+class _Pool:
+    """The workers of one run, and the files that wait for one."""
+
+    ray: Any
+    spec: WorkerSpec
+    most: int | None
+    hang_timeout: float
+    workers: list[_Worker] = field(default_factory=list)
+    waiting: deque[str] = field(default_factory=deque)
+    deaths: Counter[str] = field(default_factory=Counter)
+    losses: Counter[str] = field(default_factory=Counter)
+    restarts: int = 0
+    first: Opened | None = None
+
+    def __post_init__(self) -> None:
+        self._actor_class = self.ray.remote(Describer)
+        self._looked = -_LOOK
+        self._without_worker = time.monotonic()
+        self._processors = 1
+
+    def run(self, paths: Iterator[str]) -> Iterator[Event]:
+        while True:
+            self._take(paths)
+            for worker in self.workers:
+                if worker.ready and worker.path is None and self.waiting:
+                    self._assign(worker, self.waiting.popleft())
+            busy = [worker for worker in self.workers if worker.awaited is not None]
+            if not self.waiting and not any(worker.path for worker in busy):
+                return
+            ready = self._wait(busy)
+            if not ready:
+                yield Idle()
+            for worker in busy:
+                if worker in ready:
+                    yield from self._receive(worker)
+                elif worker.path is not None and (cause := worker.silence.measure()) is not None:
+                    path = worker.path
+                    self._discard(worker)
+                    yield Unreadable(path, cause, temporary=True)
+
+    def end(self) -> None:
+        """Kill all workers, whatever they are doing."""
+        for worker in list(self.workers):
+            self._discard(worker)
+
+    def _take(self, paths: Iterator[str]) -> None:
+        """Take a file for every worker that could begin one, and start the workers that are missing for them."""
+        now = time.monotonic()
+        if now - self._looked >= _LOOK:
+            self._looked = now
+            self._processors = max(int(self.ray.cluster_resources().get("CPU", 0)), 1)
+        target = self._processors if self.most is None else self.most
+        busy = sum(worker.path is not None for worker in self.workers)
+        while busy + len(self.waiting) < target and (path := next(paths, None)) is not None:
+            self.waiting.append(path)
+        while len(self.workers) < min(target, busy + len(self.waiting)):
+            actor = self._actor_class.options(num_cpus=1).remote()
+            self.workers.append(_Worker(actor, actor.open.remote(self.spec), Silence(self.hang_timeout)))
+        if any(worker.ready for worker in self.workers):
+            self._without_worker = now
+        elif now - self._without_worker >= _PATIENCE:
+            self._without_worker = now
+            _logger.warning(
+                "waiting for a free processor in the Ray cluster (`ray status` shows what uses it)"
+            )
+
+    def _assign(self, worker: _Worker, path: str) -> None:
+        try:
+            size = os.stat(path).st_size
+        except OSError:
+            size = -1
+        worker.path = path
+        worker.silence.end("decoding")
+        describe = worker.actor.describe.options(
+            num_returns="streaming", _generator_backpressure_num_objects=_MOST_MESSAGES
+        )
+        worker.awaited = describe.remote(path, size)
+
+    def _wait(self, workers: list[_Worker]) -> list[_Worker]:
+        """Those that have something to say, after a moment at most."""
+        awaited = [worker.awaited for worker in workers]
+        ready, _ = self.ray.wait(awaited, timeout=_TICK)
+        if ready:
+            ready, _ = self.ray.wait(awaited, num_returns=len(awaited), timeout=0)
+        return [worker for worker in workers if any(worker.awaited is one for one in ready)]
+
+    def _receive(self, worker: _Worker) -> Iterator[Event]:
+        from ray.exceptions import RayError
+
+        worker.silence.end()
+        try:
+            content = self.ray.get(worker.awaited if not worker.ready else next(worker.awaited))
+        except (RayError, StopIteration) as error:
+            yield self._bury(worker, error)
+            return
+        if isinstance(content, Opened | Failed):
+            self._greet(worker, content)
+            return
+        messages: list[Event | Alive] = content
+        for message in messages:
+            if isinstance(message, Alive):
+                worker.silence.end(message.phase)
+                continue
+            if isinstance(message, Described | Unreadable):
+                worker.path = worker.awaited = None
+            yield message
+
+    def _greet(self, worker: _Worker, content: Opened | Failed) -> None:
+        """A worker is ready: all must make the same features."""
+        if isinstance(content, Failed):
+            content.error.add_note(f"in a Ray worker:\n{content.trace}")
+            raise content.error
+        if content.version != __version__:
+            raise ClusterError(
+                f"machine {content.host} of the cluster has vidkin {content.version}, this one {__version__}; install "
+                "the same version on every machine"
+            )
+        self.first = self.first or content
+        if content.fingerprint != self.first.fingerprint:
+            raise ClusterError(
+                f"machines {self.first.host} and {content.host} of the cluster have different extractors "
+                f"({self.first.fingerprint} and {content.fingerprint}); give every machine the same weights"
+            )
+        worker.ready = True
+        worker.awaited = None
+        self.restarts = 0
+
+    def _bury(self, worker: _Worker, error: Exception) -> Event:
+        """A worker died: its file is tried again, unless that was tried often enough."""
+        from ray.exceptions import ActorDiedError, OutOfMemoryError, RayTaskError
+
+        path, was_ready = worker.path, worker.ready
+        self._discard(worker)
+        cause = _cause_of(error)
+        # Of a machine that is lost often nothing is known but that it cannot be reached.
+        is_death = isinstance(error, ActorDiedError | OutOfMemoryError | RayTaskError | StopIteration)
+        lost = not is_death or "node" in cause
+        _logger.debug("a worker died while it read %s: %s", path, cause)
+        if path is None:
+            self.restarts += not lost
+            if not was_ready and self.restarts > _MOST_RESTARTS:
+                raise ClusterError(
+                    f"workers of the Ray cluster died {self.restarts} times before they could start: {cause}; finished "
+                    "work is saved; check that every machine has vidkin and enough memory"
+                ) from error
+            return Idle()
+        out_of_memory = isinstance(error, OutOfMemoryError) or "memory pressure" in cause
+        counted = self.losses if lost and not out_of_memory else self.deaths
+        counted[path] += 1
+        if self.deaths[path] >= _MOST_TRIES:
+            text = f"its worker died {_MOST_TRIES} times: {cause}"
+            return Unreadable(path, text, temporary=out_of_memory)
+        if self.losses[path] >= _MOST_LOSSES:
+            return Unreadable(path, f"{_MOST_LOSSES} machines were lost while they read it", temporary=True)
+        self.waiting.appendleft(path)
+        return Idle()
+
+    def _discard(self, worker: _Worker) -> None:
+        self.workers.remove(worker)
+        worker.awaited = None
+        self.ray.kill(worker.actor)
+
+
+def _cause_of(error: Exception) -> str:
+    """The sentence of Ray's report that says what happened, without its list of what might have."""
+    inner = getattr(error, "cause", None)
+    text = " ".join((str(error) if inner is None else f"{type(inner).__name__}: {inner}").split())
+    for start in ("Worker exit detail: ", "The actor is dead because "):
+        text = text.partition(start)[2] or text
+    return text.partition(". ")[0] or type(error).__name__

@@ -1,0 +1,55 @@
+"""Addresses of clusters, and clusters that are not there."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+
+import pytest
+
+from tests.index.helpers import PLAIN
+from vidkin.errors import ClusterError, InvalidArgumentError, MissingPartError
+from vidkin.index import RayExecutor
+from vidkin.index.cluster.connection import check_address, connect
+
+
+def test_addresses() -> None:
+    assert check_address("auto") is None
+    assert check_address("local") is None
+    assert check_address("10.0.0.5:6379") == ("10.0.0.5", 6379)
+    assert check_address("[::1]:6379") == ("::1", 6379)
+
+
+@pytest.mark.parametrize("address", ["head", "ray://head:10001", ":6379", "a b:1"])
+def test_what_is_no_address_is_refused_before_any_work(address: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"a Ray address must be HOST:PORT, auto .* or local"):
+        RayExecutor(PLAIN, address=address)
+
+
+def test_workers_must_be_positive() -> None:
+    with pytest.raises(InvalidArgumentError, match="workers must be at least 1, got 0"):
+        RayExecutor(PLAIN, workers=0)
+
+
+def test_without_ray_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingPartError, match=r'run pip install "vidkin\[ray\]"'):
+        RayExecutor(PLAIN)
+
+
+def test_nobody_at_the_address_is_said_at_once() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens
+        port = taken.getsockname()[1]
+        began = time.monotonic()
+        with (
+            pytest.raises(ClusterError, match=f"127.0.0.1:{port}: no Ray cluster answers there"),
+            connect(f"127.0.0.1:{port}"),
+        ):
+            pass
+        assert time.monotonic() - began < 10
+
+
+def test_nothing_to_do_connects_to_nothing() -> None:
+    assert list(RayExecutor(PLAIN, address="127.0.0.1:9").run([])) == []

@@ -1,0 +1,246 @@
+"""Files described on a Ray cluster of two nodes, on this machine's loopback."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.index.cluster.conftest import LOOPBACK
+from tests.index.helpers import FATAL, PLAIN, Plain, color_video, video
+from vidkin.errors import ClusterError, UnknownExtractorError
+from vidkin.index import (
+    Advanced,
+    Described,
+    Event,
+    Index,
+    RayExecutor,
+    Unreadable,
+    WorkerSpec,
+)
+from vidkin.index.cluster import executor as module
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("videos")
+    return [str(video(folder / f"{seed}.mp4", seed=seed)) for seed in range(4)]
+
+
+def ends(events: list[Event]) -> dict[str, Described | Unreadable]:
+    found = [event for event in events if isinstance(event, Described | Unreadable)]
+    assert len({event.path for event in found}) == len(found), "a file ended twice"
+    return {event.path: event for event in found}
+
+
+def test_an_index_made_on_a_cluster_is_the_local_one(cluster: Any, videos: list[str], tmp_path: Path) -> None:
+    text = tmp_path / "text.mp4"
+    text.write_text("hello")
+    contents = []
+    for name in ("here", "there"):
+        with Index.open(tmp_path / name, extractor="classical", create=True) as index:
+            executor = RayExecutor(index.worker_spec, workers=2) if name == "there" else None
+            report = index.add([*videos, text], executor=executor)
+            assert len(report.added) == 4
+            assert [item.path for item in report.broken] == [str(text)]
+            contents.append(_content(index.store))
+    here, there = contents
+    assert here.keys() == there.keys()
+    assert here == there
+
+
+def _content(store: Any) -> dict[str, list[Any]]:
+    """Records without ids and times, and the bytes of all features and windows."""
+    content = {}
+    for record in store.videos():
+        facts = {name: getattr(record, name) for name in record.__slots__ if name not in ("id", "added_at")}
+        parts = [facts]
+        if record.status == "ok":
+            for whole in (store.read(record.id), store.read_windows(record.id)):
+                for name in whole.__slots__:
+                    value = getattr(whole, name)
+                    parts.append(value.numpy().tobytes() if isinstance(value, torch.Tensor) else value)
+        content[record.path] = parts
+    return content
+
+
+def test_a_worker_that_is_killed_costs_time_and_no_file(cluster: Any, tmp_path: Path) -> None:
+    paths = [str(video(tmp_path / f"{seed}.mp4", frames=40, seed=seed)) for seed in range(2)]
+    spec = WorkerSpec(str(tmp_path), open_extractor=open_slow)
+    killed: list[int] = []
+    events: list[Event] = []
+    for event in RayExecutor(spec, workers=2).run(paths):
+        events.append(event)
+        if isinstance(event, Advanced) and not killed:
+            killed.append(_workers_in(tmp_path)[0])
+            os.kill(killed[0], signal.SIGKILL)
+    found = ends(events)
+    assert all(isinstance(found[path], Described) for path in paths)
+    assert len(killed) == 1
+
+
+class Slow(Plain):
+    """Plain, a third of a second for each batch; notes which processes describe."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+
+    def extract(self, frames: Any, *, mirror: bool = False, boxes: Any = None) -> Any:
+        (self._folder / f"{os.getpid()}.pid").touch()
+        time.sleep(0.3)
+        return super().extract(frames, mirror=mirror, boxes=boxes)
+
+
+def open_slow(name: str, **_: object) -> Slow:
+    return Slow(name)
+
+
+def _workers_in(folder: Path) -> list[int]:
+    return [int(path.stem) for path in folder.glob("*.pid")]
+
+
+def test_a_file_that_ends_its_workers_costs_that_file(
+    cluster: Any, videos: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MOST_TRIES", 2)
+    fatal = str(color_video(tmp_path / "segfault.mp4", "segfault"))
+    found = ends(list(RayExecutor(FATAL, workers=2).run([videos[0], fatal, videos[1], videos[2]])))
+    assert all(isinstance(found[path], Described) for path in videos[:3])
+    event = found[fatal]
+    assert isinstance(event, Unreadable)
+    assert event.cause.startswith("its worker died 2 times: Worker unexpectedly exits")
+    assert not event.temporary
+
+
+def test_a_hang_ends_the_file_and_its_worker(cluster: Any, tmp_path: Path) -> None:
+    hanging = str(color_video(tmp_path / "hang.mp4", "hang"))
+    (event,) = ends(list(RayExecutor(FATAL, workers=1, hang_timeout=0.5).run([hanging]))).values()
+    assert isinstance(event, Unreadable)
+    assert event.temporary
+    # Before its first sign of life the worker counts as decoding.
+    assert re.fullmatch(
+        r"the extractor hung: no progress for 2\.5 s|the decoder hung: .* 0\.5 s", event.cause
+    )
+
+
+def test_nodes_may_leave_and_join(cluster: Any, tmp_path: Path) -> None:
+    """The node that reads a file is killed; the file is read by another one, which joined meanwhile."""
+    paths = [str(video(tmp_path / f"{seed}.mp4", seed=seed)) for seed in range(3)]
+    spec = WorkerSpec(str(tmp_path), open_extractor=open_slow)
+    events: list[Event] = []
+    for event in RayExecutor(spec).run(paths):
+        if isinstance(event, Advanced) and not any(isinstance(earlier, Advanced) for earlier in events):
+            (leaving,) = cluster.worker_nodes
+            cluster.remove_node(leaving, allow_graceful=False)
+            cluster.add_node(num_cpus=2, **LOOPBACK)
+        events.append(event)
+    found = ends(events)
+    assert all(isinstance(found[path], Described) for path in paths)
+
+
+def test_workers_wait_while_nobody_reads(cluster: Any, tmp_path: Path) -> None:
+    """A worker gets its next video when the features of the last one were read here, so it holds those of one."""
+    spec = WorkerSpec(str(tmp_path), open_extractor=open_counting)
+    paths = [str(video(tmp_path / f"{seed}.mp4", frames=800, seed=seed)) for seed in range(3)]
+    run = RayExecutor(spec, workers=1).run(paths)
+    while not isinstance(event := next(run), Advanced):
+        pass
+    _wait_until_still(lambda: _count(tmp_path))
+    ahead = _count(tmp_path)
+    found = ends([event, *run])
+    frames = [len(end.features.timestamps) for end in found.values() if isinstance(end, Described)]
+    assert len(frames) == 3
+    assert ahead <= max(frames)
+    assert _count(tmp_path) == sum(frames)
+
+
+class Counting(Plain):
+    """Plain; the size of a file says how many frames were described."""
+
+    def __init__(self, folder: str) -> None:
+        self._count = Path(folder) / "count"
+
+    def extract(self, frames: Any, *, mirror: bool = False, boxes: Any = None) -> Any:
+        with self._count.open("ab") as file:
+            file.write(b"." * len(frames.images))
+        return super().extract(frames, mirror=mirror, boxes=boxes)
+
+
+def open_counting(name: str, **_: object) -> Counting:
+    return Counting(name)
+
+
+def _count(folder: Path) -> int:
+    return (folder / "count").stat().st_size
+
+
+def _wait_until_still(look: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30
+    before = None
+    while before is None or look() != before:
+        assert time.monotonic() < deadline
+        before = look()
+        time.sleep(1.0)
+
+
+def test_an_extractor_that_cannot_be_opened_says_why(cluster: Any, videos: list[str]) -> None:
+    with pytest.raises(UnknownExtractorError, match="'nonsense' is not an extractor"):
+        list(RayExecutor(WorkerSpec("nonsense"), workers=1).run(videos))
+
+
+def test_workers_that_die_before_they_are_ready_end_the_run(
+    cluster: Any, videos: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MOST_RESTARTS", 1)
+    spec = WorkerSpec("plain", open_extractor=_open_in_a_way_that_kills)
+    with pytest.raises(ClusterError, match=r"died 2 times before they could start: Worker unexpectedly"):
+        list(RayExecutor(spec, workers=1).run(videos))
+
+
+def _open_in_a_way_that_kills(name: str, **_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_machine_with_another_version_is_refused(
+    cluster: Any, videos: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "__version__", "0.0.0")
+    with pytest.raises(ClusterError, match=r"has vidkin .*, this one 0\.0\.0; install the same version"):
+        list(RayExecutor(PLAIN, workers=1).run(videos))
+
+
+def test_closing_early_ends_the_workers(cluster: Any, tmp_path: Path) -> None:
+    path = str(video(tmp_path / "0.mp4", frames=100))
+    run = RayExecutor(WorkerSpec(str(tmp_path), open_extractor=open_slow), workers=1).run([path])
+    while not isinstance(next(run), Advanced):
+        pass
+    (pid,) = _workers_in(tmp_path)
+    run.close()
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < deadline, "the worker is still there"
+        time.sleep(0.05)
+
+
+def test_what_ended_a_worker_is_one_sentence() -> None:
+    report = (
+        "The actor died unexpectedly before finishing this task.\n\tclass_name: Describer\n\tpid: 12\n"
+        "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: "
+        "Worker unexpectedly exits with a connection error code 2. End of file. Some common causes include: ..."
+    )
+    assert module._cause_of(RuntimeError(report)) == (
+        "Worker unexpectedly exits with a connection error code 2"
+    )
+    report = "The actor died unexpectedly. The actor is dead because its node has died. Node Id: 5"
+    assert module._cause_of(RuntimeError(report)) == "its node has died"
+    assert module._cause_of(StopIteration()) == "StopIteration"
+    error = RuntimeError("Traceback ...")
+    error.cause = ImportError("no vidkin")  # type: ignore[attr-defined]
+    assert module._cause_of(error) == "ImportError: no vidkin"
