@@ -11,7 +11,6 @@ from vidkin.index.decisions import Decisions
 from vidkin.index.ingest.removal import RemovedPaths
 from vidkin.index.lock import writer_lock
 from vidkin.index.manifest import Manifest
-from vidkin.index.records import VideoRecord
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames, find_common
 from vidkin.index.storage.files import writing
@@ -85,8 +84,14 @@ def repair(
         try:
             readable = [record for record in store.videos() if record.status == "ok"]
             for done, record in enumerate(readable, start=1):
-                cause = _damage_of(store, record)
-                if cause is not None:
+                cause = ""
+                try:
+                    frames = len(store.read(record.id))
+                    if frames != record.frames:
+                        cause = f"it has features of {frames} frames instead of {record.frames}"
+                except CollectionDamagedError as error:
+                    cause = _cause(error)
+                if cause:
                     store.discard_features([record.id])
                     damaged.append(DamagedPart(record.path, cause))
                 if on_progress is not None:
@@ -110,17 +115,6 @@ def check_files(location: Location) -> None:
     """
     for read in (Calibration.read, CommonFrames.open, Decisions.open, RemovedPaths.open):
         read(location)
-
-
-def _damage_of(store: LanceStore, record: VideoRecord) -> str | None:
-    """What is wrong with the features of a video."""
-    try:
-        features = store.read(record.id)
-    except CollectionDamagedError as error:
-        return _cause(error)
-    if len(features) != record.frames:
-        return f"it has features of {len(features)} frames instead of {record.frames}"
-    return None
 
 
 def _cause(error: CollectionError) -> str:

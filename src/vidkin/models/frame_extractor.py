@@ -109,8 +109,12 @@ class FrameEncoderExtractor:
         if mirror:
             canvas = canvas.flip(3)
             pictures = mirror_boxes(pictures)
-        squares = torch.stack([self._cut(canvas, box) for box in boxes.tolist()], dim=1).flatten(0, 1)
-        values = self.encode(squares).reshape(len(frames), len(boxes), 1, self._settings.dimension)
+        parts = [
+            _resize(canvas[:, :, top:bottom, left:right], self._settings.side)
+            for left, top, right, bottom in (boxes * _CANVAS).round().int().tolist()
+        ]
+        values = self.encode(torch.stack(parts, dim=1).flatten(0, 1))
+        values = values.reshape(len(frames), len(boxes), 1, self._settings.dimension)
         # A part without detail looks like any other: it shows nothing.
         values[:, 1:] *= (_view_information(canvas, boxes[1:]) >= _LEAST_INFORMATION)[:, :, None, None]
         return FrameFeatures(
@@ -151,10 +155,6 @@ class FrameEncoderExtractor:
         pictures = shares_of_edges(edges, frames.images.shape)
         self._prepared.append((frames, canvas, information, pictures))
         return canvas, information, pictures
-
-    def _cut(self, canvas: torch.Tensor, box: tuple[float, float, float, float]) -> torch.Tensor:
-        left, top, right, bottom = (round(share * _CANVAS) for share in box)
-        return _resize(canvas[:, :, top:bottom, left:right], self._settings.side)
 
 
 def load_frame_encoder(path: PathLike | None = None) -> FrameEncoder:

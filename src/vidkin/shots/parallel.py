@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 
@@ -59,7 +59,12 @@ def detect_many(
             try:
                 yield future.result()
             except BrokenProcessPool:
-                yield _detect_alone(name, one)
+                # One process died, and with it the pool: each video that is left gets a pool of one process.
+                with _pool(1) as alone:
+                    try:
+                        yield alone.submit(one, name).result()
+                    except BrokenProcessPool:
+                        yield MediaError(name, "the process that read it died")
 
 
 def _pool(count: int) -> ProcessPoolExecutor:
@@ -82,13 +87,3 @@ def _detect_one(
         return detect(name, detector, types=types, start=start, end=end)
     except MediaError as error:
         return error
-
-
-def _detect_alone(name: str, one: Callable[[str], ShotDetection | MediaError]) -> ShotDetection | MediaError:
-    """One process died, and with it the pool: each video that is left gets a pool of one process."""
-    with _pool(1) as pool:
-        future: Future[ShotDetection | MediaError] = pool.submit(one, name)
-        try:
-            return future.result()
-        except BrokenProcessPool:
-            return MediaError(name, "the process that read it died")

@@ -102,7 +102,17 @@ def _parse(document: Mapping[str, Any], name: str) -> Recipe:
     for table in ("data", "model"):
         if not isinstance(document.get(table, {}), Mapping):
             raise InvalidArgumentError(f"[{table}] must be a table of settings, got {document[table]!r}")
-    document = _spell_as_now(document)
+    # vidkin 0.1 spelled the key `optimizer` and the augmentation `color` otherwise.
+    changed = dict(document)
+    schedule, data = document.get("schedule"), document["data"]
+    if isinstance(schedule, Mapping):
+        changed["schedule"] = {
+            "optimizer" if name == "optimiser" else name: schedule[name] for name in schedule
+        }
+    if isinstance(data.get("augmentation"), list | tuple):
+        names = ["color" if name == "colour" else name for name in data["augmentation"]]
+        changed["data"] = {**data, "augmentation": names}
+    document = changed
     if "source" not in document["data"]:
         raise InvalidArgumentError("[data] needs a source, the folder or file of the collection")
     model = dict(document.get("model", {}))
@@ -172,20 +182,6 @@ def _settle_comparator(recipe: Recipe) -> Recipe:
         data=replace(recipe.data, options=clip_options(options)),
         validation=replace(recipe.validation, measure="map"),
     )
-
-
-def _spell_as_now(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with ``schedule.optimizer`` and the augmentation ``color``, which vidkin 0.1 spelled otherwise."""
-    changed = dict(document)
-    schedule, data = document.get("schedule"), document["data"]
-    if isinstance(schedule, Mapping):
-        changed["schedule"] = {
-            "optimizer" if name == "optimiser" else name: schedule[name] for name in schedule
-        }
-    if isinstance(data.get("augmentation"), list | tuple):
-        names = ["color" if name == "colour" else name for name in data["augmentation"]]
-        changed["data"] = {**data, "augmentation": names}
-    return changed
 
 
 def _objective(table: object) -> ObjectiveRecipe:

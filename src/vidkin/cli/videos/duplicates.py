@@ -124,7 +124,12 @@ def duplicates(
     if to_output or form in (OutputFormat.JSON, OutputFormat.TSV):
         return
     if form is OutputFormat.PLAIN:
-        _print_plain(groups)
+        from vidkin.rendering.duplicate_rows import describe_member
+
+        for place, group in enumerate(groups, start=1):
+            for member in group.members:
+                facts = f"{place}  {member.score:.2f}  {describe_member(member, group)}  "
+                say(Text(facts).append_text(path_text(member.path)))
     else:
         print_groups(groups)
     if csv_file is not None:
@@ -139,16 +144,6 @@ def duplicates(
         )
     if groups:
         note("A wrong pair? `vidkin duplicates --not-a-match A B` keeps it out of the groups.")
-
-
-def _print_plain(groups: Sequence[DuplicateGroup]) -> None:
-    """One line a file: group, score, what it is, name."""
-    from vidkin.rendering.duplicate_rows import describe_member
-
-    for place, group in enumerate(groups, start=1):
-        for member in group.members:
-            facts = f"{place}  {member.score:.2f}  {describe_member(member, group)}  "
-            say(Text(facts).append_text(path_text(member.path)))
 
 
 def find_groups(

@@ -193,23 +193,19 @@ def _clips(
         order = [cells[index] for index in generator.permutation(len(cells))]
         for number in range(count):
             row, column = order[number % len(order)]
-            look = _look(generator, (column / 4, row / 4, (column + 1) / 4, (row + 1) / 4))
+            look = _Look(
+                cell=(column / 4, row / 4, (column + 1) / 4, (row + 1) / 4),
+                phases=generator.uniform(0.0, 2 * np.pi, 3),
+                turns=generator.uniform(0.6, 1.6, 3),
+                zoom=generator.uniform(0.6, 0.8),
+                gain=generator.uniform(0.75, 1.25) * generator.uniform(0.85, 1.15, 3),
+                bias=generator.uniform(-25.0, 25.0),
+                saturation=generator.uniform(0.4, 1.2),
+                drift=generator.uniform(-0.12, 0.12),
+                noise=generator.uniform(0.0, 8.0),
+                mirrored=bool(generator.integers(2)),
+            )
             yield root / split / category / name / f"{number:02d}.mp4", (f"{row}-{column}", look)
-
-
-def _look(generator: np.random.Generator, cell: tuple[float, float, float, float]) -> _Look:
-    return _Look(
-        cell=cell,
-        phases=generator.uniform(0.0, 2 * np.pi, 3),
-        turns=generator.uniform(0.6, 1.6, 3),
-        zoom=generator.uniform(0.6, 0.8),
-        gain=generator.uniform(0.75, 1.25) * generator.uniform(0.85, 1.15, 3),
-        bias=generator.uniform(-25.0, 25.0),
-        saturation=generator.uniform(0.4, 1.2),
-        drift=generator.uniform(-0.12, 0.12),
-        noise=generator.uniform(0.0, 8.0),
-        mirrored=bool(generator.integers(2)),
-    )
 
 
 def _source(name: str) -> Image.Image:

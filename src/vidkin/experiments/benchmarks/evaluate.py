@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from vidkin.datasets.benchmarks.benchmark import RetrievalBenchmark, RetrievalTask, VideoPair
+from vidkin.datasets.benchmarks.benchmark import RetrievalBenchmark, VideoPair
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric import measures
 from vidkin.similarity import Segment
@@ -65,7 +65,19 @@ def evaluate_benchmark(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -
     """
     figures = []
     for task in benchmark.tasks:
-        relevance, valid = _truth(task, scores)
+        columns = {video: column for column, video in enumerate(scores.database)}
+        relevance = torch.zeros(scores.scores.shape, dtype=torch.bool)
+        valid = torch.full_like(relevance, task.candidates is None)
+        for row, query in enumerate(scores.queries):
+            for pairs, videos in (
+                (relevance, task.positives.get(query, frozenset())),
+                (valid, frozenset() if task.candidates is None else task.candidates.get(query, frozenset())),
+            ):
+                places = [columns[video] for video in videos if video in columns]
+                pairs[row, places] = True
+            if query in columns:
+                valid[row, columns[query]] = False
+        relevance &= valid
         if benchmark.has_trapezoids:
             # [Q] areas below straight lines between the points of the precision-recall curve; nan without a positive.
             order = scores.scores.masked_fill(~valid, -torch.inf).argsort(dim=1, descending=True, stable=True)
@@ -124,20 +136,3 @@ def evaluate_segments(
         Figure("segment recall", scores.recall, count, skipped),
         Figure("segment AP", measures.segment_average_precision(predicted, sure, truth), count, skipped),
     ]
-
-
-def _truth(task: RetrievalTask, scores: BenchmarkScores) -> tuple[torch.Tensor, torch.Tensor]:
-    """Relevance and validity of all pairs, [Q, G] bool."""
-    columns = {video: column for column, video in enumerate(scores.database)}
-    relevance = torch.zeros(scores.scores.shape, dtype=torch.bool)
-    valid = torch.full_like(relevance, task.candidates is None)
-    for row, query in enumerate(scores.queries):
-        for pairs, videos in (
-            (relevance, task.positives.get(query, frozenset())),
-            (valid, frozenset() if task.candidates is None else task.candidates.get(query, frozenset())),
-        ):
-            places = [columns[video] for video in videos if video in columns]
-            pairs[row, places] = True
-        if query in columns:
-            valid[row, columns[query]] = False
-    return relevance & valid, valid

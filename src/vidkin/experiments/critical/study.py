@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -93,7 +92,19 @@ def run_critical_study(
         held_out_videos=study.held_out_videos if study.held_out else 0,
         on_progress=on_progress,
     )
-    rows = _run_all(study, store, splits, work / "runs", save, on_progress)
+    rows: list[dict[str, Any]] = [
+        {"split": ALL_PLACES, "loss": "length of the shot", **score_shot_length(*splits[ALL_PLACES])}
+    ]
+    runs = [(split, loss, seed) for split in splits for loss in study.losses for seed in range(study.seeds)]
+    for done, (split, loss, seed) in enumerate(runs):
+        on_progress(done, len(runs), f"{split}: {loss}, seed {seed}")
+        fixed = (study.steps, study.window, study.rate, study.train, study.test, study.held_out_videos)
+        keep = save if (split, loss, seed) == (ALL_PLACES, _SAVED_LOSS, 0) else None
+        result = load_or_run(
+            run_path(work / "runs", (split, loss, seed, *fixed, CUT_NUMBERS)),
+            partial(_run, study, store, *splits[split], loss, seed, keep),
+        )
+        rows.append({"split": split, "loss": loss, "seed": seed, **result})
     return Report(
         what="critical clips in composed highlight videos",
         machine=describe_machine(),
@@ -109,31 +120,6 @@ def run_critical_study(
         summary=summarize_critical(rows, study.losses),
         runs=rows,
     )
-
-
-def _run_all(
-    study: CriticalStudy,
-    store: HeadStore,
-    splits: Mapping[str, tuple[HighlightPart, HighlightPart]],
-    folder: Path,
-    save: Path | None,
-    on_progress: OnProgress,
-) -> list[dict[str, Any]]:
-    """A row for every split, loss and seed, and one for the control."""
-    rows: list[dict[str, Any]] = [
-        {"split": ALL_PLACES, "loss": "length of the shot", **score_shot_length(*splits[ALL_PLACES])}
-    ]
-    runs = [(split, loss, seed) for split in splits for loss in study.losses for seed in range(study.seeds)]
-    for done, (split, loss, seed) in enumerate(runs):
-        on_progress(done, len(runs), f"{split}: {loss}, seed {seed}")
-        fixed = (study.steps, study.window, study.rate, study.train, study.test, study.held_out_videos)
-        keep = save if (split, loss, seed) == (ALL_PLACES, _SAVED_LOSS, 0) else None
-        result = load_or_run(
-            run_path(folder, (split, loss, seed, *fixed, CUT_NUMBERS)),
-            partial(_run, study, store, *splits[split], loss, seed, keep),
-        )
-        rows.append({"split": split, "loss": loss, "seed": seed, **result})
-    return rows
 
 
 def _run(

@@ -151,7 +151,21 @@ def open_set(
             f"{'videos' if chosen.video else 'images'}"
         )
     if chosen.reader == "tree":
-        labelled = _readable(labelled, on_broken)
+        readable, last = [], None
+        for item in labelled.items:
+            try:
+                read_item(item, labelled.kind, size=16, frames=None if labelled.kind == "image" else 1)
+            except MediaError as error:
+                last = error
+                if on_broken is not None:
+                    on_broken(error)
+            else:
+                readable.append(item)
+        if not readable:
+            raise DatasetError(
+                f"{labelled.name}: none of {len(labelled)} items can be read; the last error was: {last}"
+            )
+        labelled = labelled.with_items(readable)
     if chosen.reader == "fruit":
         # The first axis of a variety is train, the second test, the third validation.
         axes: defaultdict[str, int] = defaultdict(int)
@@ -165,22 +179,3 @@ def open_set(
     for split in ("train", "validation", "test"):
         labelled.part(split)
     return labelled
-
-
-def _readable(labelled: LabelledSet, on_broken: Callable[[MediaError], None] | None) -> LabelledSet:
-    """The items of which one small frame can be read."""
-    readable, last = [], None
-    for item in labelled.items:
-        try:
-            read_item(item, labelled.kind, size=16, frames=None if labelled.kind == "image" else 1)
-        except MediaError as error:
-            last = error
-            if on_broken is not None:
-                on_broken(error)
-        else:
-            readable.append(item)
-    if not readable:
-        raise DatasetError(
-            f"{labelled.name}: none of {len(labelled)} items can be read; the last error was: {last}"
-        )
-    return labelled.with_items(readable)

@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from vidkin._base.checks import check_at_least, check_choice
 from vidkin.features.images.feature import Image, as_rgb, l1_distances, sketch
@@ -52,10 +51,15 @@ class ColorHistogram:
 
     def describe(self, images: Sequence[Image]) -> torch.Tensor:
         """Histograms [T, bins^3] float32, each with sum 1."""
+        from skimage import color
+
+        convert = {"rgb": lambda rgb: rgb / np.float32(255), "lab": color.rgb2lab, "hsv": color.rgb2hsv}[
+            self.space
+        ]
         result = torch.zeros(len(images), self.bins**3)
         for row, image in zip(result, images, strict=True):
+            pixels = convert(as_rgb(image))
             places = np.zeros(image.shape[0] * image.shape[1], dtype=np.int64)
-            pixels = self._pixels(as_rgb(image))
             for channel, (low, high) in enumerate(_RANGES[self.space]):
                 step = np.floor((pixels[..., channel].ravel() - low) / (high - low) * self.bins)
                 places = places * self.bins + step.clip(0, self.bins - 1).astype(np.int64)
@@ -70,11 +74,3 @@ class ColorHistogram:
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
         """Square roots of the shares."""
         return torch.nn.functional.normalize(sketch(descriptors.sqrt(), _EMBEDDED), dim=1)
-
-    def _pixels(self, image: Image) -> NDArray[np.floating]:
-        if self.space == "rgb":
-            return image / np.float32(255)
-        from skimage import color
-
-        converted: NDArray[np.floating] = (color.rgb2lab if self.space == "lab" else color.rgb2hsv)(image)
-        return converted

@@ -54,7 +54,14 @@ class GradientHistogram:
         parts = [torch.zeros(0, length)]
         for first in range(0, len(images), CHUNK):
             pictures = torch.from_numpy(squares(images[first : first + CHUNK], _SIDE)).movedim(-1, 1)
-            histograms = _cell_histograms(pictures, orientations, side)
+            down, right = torch.zeros_like(pictures), torch.zeros_like(pictures)
+            down[:, :, 1:-1] = pictures[:, :, 2:] - pictures[:, :, :-2]
+            right[:, :, :, 1:-1] = pictures[:, :, :, 2:] - pictures[:, :, :, :-2]
+            magnitude, channel = torch.hypot(down, right).max(dim=1, keepdim=True)
+            angle = torch.rad2deg(torch.atan2(down.gather(1, channel), right.gather(1, channel))) % 180
+            bins = (angle / (180 / orientations)).long() % orientations
+            votes = torch.zeros(len(pictures), orientations, *pictures.shape[2:]).scatter_(1, bins, magnitude)
+            histograms = functional.avg_pool2d(votes, side).movedim(1, -1)
             if self.layout == "blocks":
                 parts.append(_blocks(histograms).flatten(1))
                 continue
@@ -77,18 +84,6 @@ class GradientHistogram:
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
         """The descriptors, scaled to length 1."""
         return functional.normalize(descriptors, dim=1)
-
-
-def _cell_histograms(pictures: torch.Tensor, orientations: int, side: int) -> torch.Tensor:
-    """[T, 3, S, S] to [T, S / side, S / side, orientations]: mean magnitude of the gradients of each orientation."""
-    down, right = torch.zeros_like(pictures), torch.zeros_like(pictures)
-    down[:, :, 1:-1] = pictures[:, :, 2:] - pictures[:, :, :-2]
-    right[:, :, :, 1:-1] = pictures[:, :, :, 2:] - pictures[:, :, :, :-2]
-    magnitude, channel = torch.hypot(down, right).max(dim=1, keepdim=True)
-    angle = torch.rad2deg(torch.atan2(down.gather(1, channel), right.gather(1, channel))) % 180
-    bins = (angle / (180 / orientations)).long() % orientations
-    votes = torch.zeros(len(pictures), orientations, *pictures.shape[2:]).scatter_(1, bins, magnitude)
-    return functional.avg_pool2d(votes, side).movedim(1, -1)
 
 
 def _blocks(histograms: torch.Tensor) -> torch.Tensor:

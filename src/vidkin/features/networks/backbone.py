@@ -18,7 +18,7 @@ from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.contracts import Views
 from vidkin.features.information import bar_boxes
 from vidkin.features.networks.pooling import region_max_pool
-from vidkin.features.networks.pretrained import Network, open_timm_network, open_torchvision_network
+from vidkin.features.networks.pretrained import open_timm_network, open_torchvision_network
 from vidkin.features.views import check_views, features_of_views
 from vidkin.features.whitening import Whitening
 from vidkin.similarity import FrameFeatures
@@ -87,7 +87,17 @@ class BackboneExtractor:
         self._device = resolve_device(device)
         library, model, settings = parse_network_name(name)
         self._settings = settings
-        self._network = _open_network(library, model, settings, weights)
+        if library == "timm":
+            self._network = open_timm_network(
+                model, options=settings.options, stages=settings.stages, weights=weights
+            )
+        elif settings.options:
+            raise InvalidArgumentError(
+                f"torchvision:{model} does not take {', '.join(settings.options)}; choose from size, fit, bars, "
+                "whole_frame, views, stages, mean, std"
+            )
+        else:
+            self._network = open_torchvision_network(model, stages=settings.stages, weights=weights)
         # A file of weights may say how its input was normalized; the name has the last word.
         metadata = self._network.metadata
         self._mean = settings.mean or optional_triple(metadata, "mean") or self._network.mean
@@ -282,17 +292,6 @@ def parse_network_name(name: str) -> tuple[str, str, _Settings]:
         options={key: _literal(value) for key, value in given.items() if key not in ("mean", "std")},
     )
     return library, model, settings
-
-
-def _open_network(library: str, model: str, settings: _Settings, weights: PathLike | None) -> Network:
-    if library == "timm":
-        return open_timm_network(model, options=settings.options, stages=settings.stages, weights=weights)
-    if settings.options:
-        raise InvalidArgumentError(
-            f"torchvision:{model} does not take {', '.join(settings.options)}; choose from size, fit, bars, "
-            "whole_frame, views, stages, mean, std"
-        )
-    return open_torchvision_network(model, stages=settings.stages, weights=weights)
 
 
 def optional_triple(source: Any, key: str) -> tuple[float, float, float] | None:

@@ -20,6 +20,8 @@ KNEE: Final = 0.75
 TO_709: Final = np.array(
     [[1.6605, -0.5876, -0.0728], [-0.1246, 1.1329, -0.0083], [-0.0182, -0.1006, 1.1187]], dtype=np.float32
 )
+# Linear light in steps of 1/4095 to 8 bits, for gamma 2.2.
+_GAMMA: Final = np.rint((np.arange(4096) / 4095) ** (1 / 2.2) * 255).astype(np.uint8)
 
 
 def needs_mapping(transfer: int, primaries: int) -> bool:
@@ -48,7 +50,7 @@ def to_standard_range(image: NDArray[np.uint16], transfer: int, primaries: int) 
         rolled = KNEE + (1 - KNEE) * (1 - np.exp(-over))
         light = np.where(brightest > KNEE, light * (rolled / np.maximum(brightest, 1e-6)), light)
     codes = np.rint(np.clip(light, 0, 1) * 4095).astype(np.uint16)
-    return np.asarray(_gamma_table()[codes])
+    return np.asarray(_GAMMA[codes])
 
 
 @cache
@@ -66,8 +68,3 @@ def _linear_table(transfer: int) -> NDArray[np.float32]:
     else:
         light = value**2.2
     return light.astype(np.float32)
-
-
-@cache
-def _gamma_table() -> NDArray[np.uint8]:
-    return np.rint((np.arange(4096) / 4095) ** (1 / 2.2) * 255).astype(np.uint8)

@@ -72,7 +72,16 @@ def temporal_average_precision(
         events.setdefault(video, []).append(time)
     values = []
     for width in widths:
-        right = _right(spotted, events, width / 2)
+        free = {video: list(times) for video, times in events.items()}
+        hits = []
+        for video, time in spotted:
+            left = free.get(video, [])
+            nearest = min(range(len(left)), key=lambda e: abs(left[e] - time), default=None)
+            hit = nearest is not None and abs(left[nearest] - time) <= width / 2
+            if nearest is not None and hit:
+                left.pop(nearest)
+            hits.append(hit)
+        right = torch.tensor(hits, dtype=torch.bool)
         precision, found = right.cumsum(0).double() / torch.arange(1, len(right) + 1), right.cumsum(0)
         if interpolation == "none":
             values.append((precision * right).sum().item() / len(truth))
@@ -83,17 +92,3 @@ def temporal_average_precision(
             sum(precision[ranks].max().item() if bool(ranks.any()) else 0.0 for ranks in reached) / 11
         )
     return sum(values) / len(values)
-
-
-def _right(spotted: list[tuple[int, float]], events: dict[int, list[float]], reach: float) -> torch.Tensor:
-    """[P] bool in ranked order: does the prediction take a free event?"""
-    free = {video: list(times) for video, times in events.items()}
-    right = []
-    for video, time in spotted:
-        left = free.get(video, [])
-        nearest = min(range(len(left)), key=lambda e: abs(left[e] - time), default=None)
-        hit = nearest is not None and abs(left[nearest] - time) <= reach
-        if nearest is not None and hit:
-            left.pop(nearest)
-        right.append(hit)
-    return torch.tensor(right, dtype=torch.bool)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -66,7 +66,5 @@ class BandDetector:
         return DetectedCuts(cuts, curve)
 
 
-@lru_cache(maxsize=1)
-def _default_network() -> TransitionNetwork:
-    """Shared by all detectors, which only read it."""
-    return TransitionNetwork.load()
+# Shared by all detectors, which only read it.
+_default_network = cache(TransitionNetwork.load)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -78,12 +78,6 @@ class CutDetector:
         return DetectedCuts(cuts, Curve(np.array(self._times), curve, "change"))
 
 
-@lru_cache(maxsize=1)
-def _shipped_model() -> CutModel:
-    """Shared by all detectors, which only read it."""
-    return CutModel.load()
-
-
-@lru_cache(maxsize=1)
-def _shipped_encoder() -> FrameEncoder:
-    return load_frame_encoder().fold()
+# Shared by all detectors, which only read them.
+_shipped_model = cache(CutModel.load)
+_shipped_encoder = cache(lambda: load_frame_encoder().fold())

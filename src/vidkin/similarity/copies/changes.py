@@ -112,7 +112,8 @@ def _find_pieces(
     stretch = torch.arange(int(columns.min()), int(columns.max()) + 1)
     if len(rows) * len(stretch) > _MOST_CELLS:
         return []
-    changes = [_unit_changes(values) for values in (query.whole[rows], target.whole[stretch])]
+    flat = [values.float().flatten(1) for values in (query.whole[rows], target.whole[stretch])]
+    changes = [torch.nn.functional.normalize(values - values.mean(0), dim=1) for values in flat]
     similar = frame_map[rows][:, stretch] > settings.threshold
     found = align(
         (changes[0] @ changes[1].T).clamp(0, 1) * similar,
@@ -162,9 +163,3 @@ def _change(query: torch.Tensor, target: torch.Tensor) -> tuple[float, float]:
         return 0.0, 0.0
     correlation = float((query_change * target_change).sum()) / math.sqrt(query_energy * target_energy)
     return energy / (query.shape[0] * query.shape[1]), correlation
-
-
-def _unit_changes(values: torch.Tensor) -> torch.Tensor:
-    """Descriptors [n, R, D] less their mean, as unit vectors [n, R * D]."""
-    flat = values.float().flatten(1)
-    return torch.nn.functional.normalize(flat - flat.mean(0), dim=1)

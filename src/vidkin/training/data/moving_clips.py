@@ -55,15 +55,14 @@ class MovingClips:
             starts = (torch.rand(len(indices), generator=generator, dtype=torch.float64) * positions).long()
         clips = []
         for place, start in zip(indices.tolist(), starts.tolist(), strict=True):
-            rows = self._rows(place, start, min(start + window, int(self.lengths[place])))
+            end, first = min(start + window, int(self.lengths[place])), int(self.first[place])
+            if first >= 0:
+                rows = self.frames[first + start : first + end]
+            else:
+                # From the item's start on: a decoder that begins later may be given other frames.
+                item = self.labelled.items[place]
+                images = read_frames_at_rate(item, self.labelled.kind, self.config, most=end)
+                rows = self.describe(torch.from_numpy(images[start:end]))
             missing = window - len(rows)
             clips.append(torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])]) if missing else rows)
         return torch.stack(clips), self.lengths[indices].clamp(max=window)
-
-    def _rows(self, place: int, start: int, end: int) -> Tensor:
-        first = int(self.first[place])
-        if first >= 0:
-            return self.frames[first + start : first + end]
-        # From the item's start on: a decoder that begins later may be given other frames.
-        images = read_frames_at_rate(self.labelled.items[place], self.labelled.kind, self.config, most=end)
-        return self.describe(torch.from_numpy(images[start:end]))

@@ -60,7 +60,16 @@ def index_stream(
     generator = torch.Generator().manual_seed(seed)
     if draw == "batches" and (len(sizes) == 2 or has_one_level(labels)):
         across_and_each = sizes or class_sizes(labels[:, 1], 4 * quadlets)
-        return islice(_class_batches(labels[:, 1], steps, across_and_each, seed), start, None)
+        # A class with one item has no positive and is left out.
+        _, place, counts = torch.unique(labels[:, 1], return_inverse=True, return_counts=True)
+        if across_and_each[0] > int((counts >= 2).sum()):
+            raise InvalidArgumentError(
+                f"schedule.batch must have at most as many classes as have 2 items, {int((counts >= 2).sum())}, got "
+                f"{across_and_each[0]}"
+            )
+        places = (counts[place] >= 2).nonzero().squeeze(1)
+        batches = BalancedBatchSampler(labels[places, 1], sizes=across_and_each, batches=steps, seed=seed)
+        return islice((places[torch.tensor(batch)] for batch in batches), start, None)
     if draw == "batches":
         # Places of items with a positive and an intermediate; others would take their place in a batch.
         _, place, counts = torch.unique(labels, dim=0, return_inverse=True, return_counts=True)
@@ -159,19 +168,6 @@ def class_sizes(classes: Tensor, items: int) -> tuple[int, int]:
     _, counts = torch.unique(classes, return_counts=True)
     across = max(1, min(_MOST_CATEGORIES, int((counts >= 2).sum())))
     return across, max(2, items // across)
-
-
-def _class_batches(classes: Tensor, steps: int, sizes: Sequence[int], seed: int) -> Iterator[Tensor]:
-    """Batches of P x K items of classes [N]; a class with one item has no positive and is left out."""
-    _, place, counts = torch.unique(classes, return_inverse=True, return_counts=True)
-    places = (counts[place] >= 2).nonzero().squeeze(1)
-    if sizes[0] > int((counts >= 2).sum()):
-        raise InvalidArgumentError(
-            f"schedule.batch must have at most as many classes as have 2 items, {int((counts >= 2).sum())}, got "
-            f"{sizes[0]}"
-        )
-    batches = BalancedBatchSampler(classes[places], sizes=sizes, batches=steps, seed=seed)
-    return (places[torch.tensor(batch)] for batch in batches)
 
 
 def balanced_sizes(labels: Tensor, items: int, *, repeat: bool = False) -> tuple[int, int, int]:

@@ -51,12 +51,16 @@ def fit_svm(
     random = np.random.default_rng(seed)
     features: list[NDArray[np.float32]] = []
     labels: list[int] = []
-    for label, places in enumerate(segments_by_class(videos, network.config.frames)):
+    frames = network.config.frames
+    for label, places in enumerate(segments_by_class(videos, frames)):
         chosen = random.permutation(len(places))[:segments]
         labels += [label] * len(chosen)
         for first in range(0, len(chosen), _BATCH):
             part = [places[place] for place in chosen[first : first + _BATCH]]
-            features.append(_hidden(network, videos, part))
+            images = np.stack([videos[video].images[start : start + frames] for video, start in part])
+            volumes = torch.from_numpy(images).permute(0, 4, 1, 2, 3).float() / 255
+            with torch.inference_mode():
+                features.append(network.hidden_features(volumes).float().numpy())
     rows = np.concatenate(features)
     # On a common scale the solver converges; the primal one always does.
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
@@ -79,14 +83,3 @@ def fit_svm(
         logits = layer(torch.from_numpy(rows))
     network.class_names = CLASSES
     return float((logits.argmax(dim=1).numpy() == np.array(labels)).mean())
-
-
-@torch.inference_mode()
-def _hidden(
-    network: DeepSBDNetwork, videos: Sequence[LabeledFrames], places: Sequence[tuple[int, int]]
-) -> NDArray[np.float32]:
-    frames = network.config.frames
-    images = np.stack([videos[video].images[first : first + frames] for video, first in places])
-    volumes = torch.from_numpy(images).permute(0, 4, 1, 2, 3).float() / 255
-    hidden: NDArray[np.float32] = network.hidden_features(volumes).float().numpy()
-    return hidden
