@@ -9,7 +9,7 @@ import pytest
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.baselines.deep_sbd.recipe import SegmentPlan
-from vidkin.shots.learned.recipes import ShotPlan
+from vidkin.shots.learned.training.recipes import ShotPlan
 from vidkin.shots.training_recipes import (
     ShotMethod,
     available_shot_recipes,

@@ -13,7 +13,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.metric import losses
 from vidkin.models import Encoder, EncoderConfig, build_model
 from vidkin.training import Batch, DrawnItems, ObjectiveRecipe, available_objectives, build_objective
-from vidkin.training.data.streams import index_stream
+from vidkin.training.data.draws.streams import index_stream
 from vidkin.training.loss_table import find_loss, settle_parameters
 from vidkin.training.objectives import WeightedObjective
 

@@ -124,7 +124,7 @@ class _Commands(LazyGroup):
             "vidkin.cli.terminal.man:man", "Print the manual page; `vidkin man | man -l -` shows it."
         ),
         "demo": LazyCommand(
-            "vidkin.cli.demo:demo",
+            "vidkin.cli.demo.command:demo",
             "Build a small collection, then index, search, match, find duplicates, cut a film and train a model.",
         ),
     }

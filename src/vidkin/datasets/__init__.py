@@ -18,20 +18,20 @@ from vidkin.datasets.made.sequences import Composition, compose
 from vidkin.datasets.readers.aerial import read_aerial
 from vidkin.datasets.readers.events import read_events
 from vidkin.datasets.readers.fruit import read_fruit
-from vidkin.datasets.readers.grocery import read_grocery
 from vidkin.datasets.readers.head_pose import NCKU, POINTING_04, read_head_pose
 from vidkin.datasets.readers.images.aircraft import read_aircraft
 from vidkin.datasets.readers.images.birds import read_nabirds
 from vidkin.datasets.readers.images.cars import read_cars
 from vidkin.datasets.readers.images.dogs import read_dogs
 from vidkin.datasets.readers.images.flowers import read_flowers102
+from vidkin.datasets.readers.images.grocery import read_grocery
+from vidkin.datasets.readers.images.omniglot import read_omniglot
+from vidkin.datasets.readers.images.pet import read_pet
+from vidkin.datasets.readers.images.zappos import read_zappos
 from vidkin.datasets.readers.listing import read_manifest
-from vidkin.datasets.readers.omniglot import read_omniglot
-from vidkin.datasets.readers.pet import read_pet
 from vidkin.datasets.readers.strokes import Drawing, draw_strokes, parse_strokes
 from vidkin.datasets.readers.tree import read_classes, read_tree
 from vidkin.datasets.readers.vb100 import read_vb100
-from vidkin.datasets.readers.zappos import read_zappos
 from vidkin.datasets.reading import Fit, read_item
 from vidkin.datasets.shot_labels.annotations import (
     ShotAnnotation,

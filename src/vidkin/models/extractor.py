@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from PIL import Image
 
 from vidkin._base.names import parse_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import ClipPlan, FrameExtractor, Views, frame_information, resolve_device
 from vidkin.media import Frames
+from vidkin.media.squares import fit_to_square
 from vidkin.models.clip_buffer import ClipBuffer, PlannedClip
 from vidkin.models.comparator.extractor import open_comparator_extractor
 from vidkin.models.comparator.folder import is_comparator
-from vidkin.models.encoder_input import encoder_input
+from vidkin.models.config import EncoderConfig
 from vidkin.models.frame_extractor import FrameEncoderExtractor
 from vidkin.models.model_folder import load_model, model_digest
 from vidkin.models.networks.clip_encoder import ClipEncoder
@@ -72,7 +76,7 @@ class ModelExtractor:
 
         A measure of kinds compares whole pictures: ``boxes`` other than the whole are not described.
         """
-        images = encoder_input(frames.images, self.model.config, mirror=mirror)
+        images = _encoder_input(frames.images, self.model.config, mirror=mirror)
         return FrameFeatures.of_whole(
             self._in_chunks(images, self.model.embed)[:, None],
             torch.from_numpy(frames.timestamps.copy()),
@@ -159,7 +163,7 @@ class ClipModelExtractor(ModelExtractor):
 
     def _frame_items(self, frames: Frames, *, mirror: bool) -> torch.Tensor:
         """What is kept of each frame: features of the frame network, or the image if there is none."""
-        images = encoder_input(frames.images, self.model.config, mirror=mirror)
+        images = _encoder_input(frames.images, self.model.config, mirror=mirror)
         if isinstance(self.model, ClipEncoder):
             return self._in_chunks(images, self.model.frame_features)
         return images
@@ -212,3 +216,19 @@ def open_model_extractor(
         return FrameEncoderExtractor(model.network, name=name, device=where)
     kind = ClipModelExtractor if model.config.takes_clips else ModelExtractor
     return kind(model, name=name, device=where)
+
+
+def _encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: bool = False) -> torch.Tensor:
+    """Frames [T, H, W, 3] uint8 as squares [T, 3, S, S] from 0 to 1, made as for the training data.
+
+    Args:
+        images: RGB, preferably decoded with a short side of S, as labeled items are.
+        config: ``size`` and ``fit`` are used.
+        mirror: Flip left to right.
+    """
+    squares = np.empty((len(images), config.size, config.size, 3), dtype=np.uint8)
+    for index, image in enumerate(images):
+        squares[index] = fit_to_square(Image.fromarray(image), config.size, config.fit)
+    if mirror:
+        squares = squares[:, :, ::-1].copy()
+    return torch.from_numpy(squares).permute(0, 3, 1, 2).float() / 255

@@ -23,11 +23,11 @@ from vidkin.models import ClipEncoder, build_model, save_model
 from vidkin.models.randomness import seeded
 from vidkin.models.resume.steps import StepStore
 from vidkin.models.weights import add_weights
-from vidkin.shots.learned.clips import ShotClips, check_labels_fit
 from vidkin.shots.learned.encoding import encode_with, video_features
-from vidkin.shots.learned.recipes import ShotPlan
 from vidkin.shots.learned.rules import fit_shot_rules
-from vidkin.shots.learned.training import ShotTraining, train_on_shots
+from vidkin.shots.learned.training.clips import ShotClips, check_labels_fit
+from vidkin.shots.learned.training.head import ShotTraining, train_on_shots
+from vidkin.shots.learned.training.recipes import ShotPlan
 from vidkin.shots.learned.video_frames import VideoFrames, count_in, read_video_frames
 from vidkin.shots.training_recipes import load_shot_recipe
 

@@ -14,7 +14,7 @@ from vidkin._base.checks import check_choice
 from vidkin._base.toml import format_toml, parse_toml
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.baselines.deep_sbd.recipe import SegmentPlan, parse_segment_recipe
-from vidkin.shots.learned.recipes import ShotPlan, parse_shot_recipe
+from vidkin.shots.learned.training.recipes import ShotPlan, parse_shot_recipe
 
 __all__ = [
     "SHOT_METHODS",

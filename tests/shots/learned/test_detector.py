@@ -16,11 +16,11 @@ from vidkin.models import ClipEncoder, EncoderConfig, build_model, save_model
 from vidkin.shots.contract import RgbFrame
 from vidkin.shots.detect import detect
 from vidkin.shots.fitted_rule import FittedRule
-from vidkin.shots.learned.clips import ShotClips
 from vidkin.shots.learned.detector import LearnedDetector, open_learned
 from vidkin.shots.learned.encoding import encode_with, video_features
 from vidkin.shots.learned.rules import ShotRules, fit_shot_rules
-from vidkin.shots.learned.training import ShotRecipe, train_on_shots
+from vidkin.shots.learned.training.clips import ShotClips
+from vidkin.shots.learned.training.head import ShotRecipe, train_on_shots
 from vidkin.shots.learned.video_frames import fit_to_square
 
 CONFIG = EncoderConfig(

@@ -110,21 +110,21 @@ def duplicates(
         planned = plan_removal(groups, protected=protect or [])
         write_plan(planned, plan)
     if html is not None:
-        from vidkin.rendering.duplicate_page import write_duplicate_page
+        from vidkin.rendering.duplicates.page import write_duplicate_page
 
         with meter("pictures") as bar:
             write_duplicate_page(groups, html, on_progress=bar.update)
     if form is OutputFormat.JSON:
         print_json({"index": index, "threshold": threshold, "groups": groups, "plan": plan, "html": html})
     elif form is OutputFormat.TSV:
-        from vidkin.rendering.duplicate_rows import duplicate_cells
+        from vidkin.rendering.duplicates.rows import duplicate_cells
 
         for line in duplicate_cells(groups):
             write_tsv(line)
     if to_output or form in (OutputFormat.JSON, OutputFormat.TSV):
         return
     if form is OutputFormat.PLAIN:
-        from vidkin.rendering.duplicate_rows import describe_member
+        from vidkin.rendering.duplicates.rows import describe_member
 
         for place, group in enumerate(groups, start=1):
             for member in group.members:
@@ -163,7 +163,7 @@ def find_groups(
 
 def print_groups(groups: Sequence[DuplicateGroup]) -> None:
     """Print all groups in one table, with an empty line between them."""
-    from vidkin.rendering.duplicate_rows import describe_member
+    from vidkin.rendering.duplicates.rows import describe_member
 
     if not groups:
         say("No duplicates found.")
@@ -222,7 +222,7 @@ def _decide(
 
 def _write_csv(groups: Sequence[DuplicateGroup], path: Path) -> None:
     """Write one line for each file; names that are not valid Unicode keep their bytes, control characters do not."""
-    from vidkin.rendering.duplicate_rows import duplicate_cells
+    from vidkin.rendering.duplicates.rows import duplicate_cells
 
     try:
         with open_csv(path) as file:

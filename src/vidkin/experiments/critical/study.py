@@ -18,8 +18,8 @@ from vidkin.experiments.runs import OnProgress, Report, check_same_data, load_or
 from vidkin.models import save_model
 from vidkin.rendering.machine import describe_machine
 from vidkin.shots.learned import CUT_NUMBERS, encode_with, fit_shot_rules
-from vidkin.shots.learned.clips import ShotClips
-from vidkin.shots.learned.training import ShotRecipe, train_on_shots
+from vidkin.shots.learned.training.clips import ShotClips
+from vidkin.shots.learned.training.head import ShotRecipe, train_on_shots
 
 __all__ = ["CriticalStudy", "run_critical_study"]
 

@@ -15,7 +15,7 @@ from vidkin.metric.losses import TripletLoss
 from vidkin.models import DeepRankingNetwork, Encoder, EncoderConfig, ImageEncoder, build_model
 from vidkin.models.engine import check_finite, read_terms, take_steps
 from vidkin.models.randomness import seeded
-from vidkin.training.data.online import OnlineSettings, online_triplets
+from vidkin.training.data.draws.online import OnlineSettings, online_triplets
 
 __all__ = ["RANKING_ROWS", "RankingRow"]
 

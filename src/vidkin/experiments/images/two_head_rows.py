@@ -17,9 +17,9 @@ from vidkin.metric.losses.distances import squared_distances
 from vidkin.models import EncoderConfig, HeadOutputs, TwoHeadNetwork, build_model
 from vidkin.models.engine import Step, check_finite, read_terms, take_steps
 from vidkin.models.randomness import seeded
+from vidkin.training.data.draws.mining import ClusterDraws
 from vidkin.training.data.inputs import Inputs
 from vidkin.training.data.labeled import LabeledData
-from vidkin.training.data.mining import ClusterDraws
 from vidkin.training.loss_table import settle_parameters
 from vidkin.training.objectives import build_objective
 from vidkin.training.recipe import ObjectiveRecipe, ScheduleRecipe

@@ -15,8 +15,8 @@ from vidkin.models import Encoder
 from vidkin.models.collapse import collapse_threshold
 from vidkin.models.engine import read_terms, take_steps
 from vidkin.training.data.batch import Batch, DrawnItems
+from vidkin.training.data.draws.streams import balanced_sizes, index_stream
 from vidkin.training.data.inputs import Inputs
-from vidkin.training.data.streams import balanced_sizes, index_stream
 from vidkin.training.objectives import WeightedObjective, build_objective
 
 __all__ = ["Labelled", "RunSchedule", "Training", "embed_inputs", "train_method", "volume_items"]

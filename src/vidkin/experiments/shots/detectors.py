@@ -20,8 +20,8 @@ from vidkin.shots import DetectedCut, detect
 from vidkin.shots.baselines.deep_sbd.detector import DeepSbdBaseline
 from vidkin.shots.baselines.deep_sbd.training import LabeledFrames, train_on_segments
 from vidkin.shots.learned import encode_with, find_shots, fit_shot_rules, fit_to_square
-from vidkin.shots.learned.clips import ShotClips
-from vidkin.shots.learned.training import ShotRecipe, train_on_shots
+from vidkin.shots.learned.training.clips import ShotClips
+from vidkin.shots.learned.training.head import ShotRecipe, train_on_shots
 
 __all__ = [
     "TrainedCuts",

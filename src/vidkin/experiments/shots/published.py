@@ -21,8 +21,8 @@ from vidkin.shots.learned import (
     read_video_frames,
     video_features,
 )
-from vidkin.shots.learned.clips import ShotClips
-from vidkin.shots.learned.training import train_on_shots
+from vidkin.shots.learned.training.clips import ShotClips
+from vidkin.shots.learned.training.head import train_on_shots
 from vidkin.shots.learned.video_frames import count_in
 from vidkin.shots.training_recipes import read_shot_recipe
 

@@ -19,7 +19,7 @@ from vidkin.experiments.shots.published import PublishedDetector, train_and_dete
 from vidkin.experiments.shots.scores import count_labels, score_detector, summarize_shots
 from vidkin.rendering.machine import describe_machine
 from vidkin.shots.learned import CUT_NUMBERS
-from vidkin.shots.learned.training import ShotRecipe
+from vidkin.shots.learned.training.head import ShotRecipe
 
 __all__ = ["ShotStudy", "run_shot_study"]
 

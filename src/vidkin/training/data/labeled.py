@@ -15,10 +15,10 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.metric.measures import accuracy
 from vidkin.models import Encoder, TwoHeadNetwork
 from vidkin.training.data.batch import Batch, Draw, DrawnItems
+from vidkin.training.data.draws.mining import ClusterDraws, draw_mined_triplets
+from vidkin.training.data.draws.online import OnlineSettings
+from vidkin.training.data.draws.streams import check_drawable, class_sizes, index_stream
 from vidkin.training.data.inputs import Inputs
-from vidkin.training.data.mining import ClusterDraws, draw_mined_triplets
-from vidkin.training.data.online import OnlineSettings
-from vidkin.training.data.streams import check_drawable, class_sizes, index_stream
 from vidkin.training.embedding_measures import measure_one
 from vidkin.training.recipe import Measure, ScheduleRecipe
 

@@ -11,7 +11,7 @@ import torch
 
 from vidkin.datasets import LabelledSet, make_split, open_labelled, read_split
 from vidkin.errors import InvalidArgumentError
-from vidkin.training.data.streams import check_drawable
+from vidkin.training.data.draws.streams import check_drawable
 from vidkin.training.embedding_measures import measure_one
 from vidkin.training.loss_table import find_loss
 from vidkin.training.recipe import Measure, Recipe

@@ -16,11 +16,11 @@ from vidkin.models import Encoder, TwoHeadNetwork, build_model, save_model
 from vidkin.models.collapse import CollapseWatch
 from vidkin.training.classifier.neighbors import store_training_items
 from vidkin.training.data.batch import Batch
+from vidkin.training.data.draws.mining import ClusterDraws
+from vidkin.training.data.draws.online import read_relevance
 from vidkin.training.data.image_set import ImageSettings, read_images
 from vidkin.training.data.inputs import OnItem, prepare_parts
 from vidkin.training.data.labeled import LabeledData
-from vidkin.training.data.mining import ClusterDraws
-from vidkin.training.data.online import read_relevance
 from vidkin.training.data.source import TrainingData
 from vidkin.training.data.unlabeled import UnlabeledData, pair_settings, split_images
 from vidkin.training.evaluation import CACHE_FOLDER

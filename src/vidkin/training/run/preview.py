@@ -15,11 +15,11 @@ from vidkin.errors import MediaError
 from vidkin.models import EncoderConfig, build_model
 from vidkin.models.comparator.comparator import build_comparator
 from vidkin.training.data.batch import Draw
+from vidkin.training.data.draws.online import LABELS
+from vidkin.training.data.draws.streams import check_drawable, class_sizes, index_stream
 from vidkin.training.data.inputs import OnItem
 from vidkin.training.data.item_inputs import read_inputs
-from vidkin.training.data.online import LABELS
 from vidkin.training.data.random_changes import augment
-from vidkin.training.data.streams import check_drawable, class_sizes, index_stream
 from vidkin.training.loss_table import find_loss
 from vidkin.training.recipe import Recipe
 from vidkin.training.run.comparator import fit_recipe, open_descriptors, read_clips

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from vidkin.errors import CollectionMismatchError
 from vidkin.index import DuplicateGroup, DuplicateMember, plan_removal, write_plan
-from vidkin.rendering.duplicate_rows import describe_member, duplicate_cells
+from vidkin.rendering.duplicates.rows import describe_member, duplicate_cells
 from vidkin.rendering.text import clock, printable
 from vidkin.web.jobs import Job, JobState
 from vidkin.web.site import CurrentSite, Page, Site, base_name, thumbnail_address

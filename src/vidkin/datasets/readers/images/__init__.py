@@ -1,1 +1,1 @@
-"""Readers of public sets of photographs for fine-grained classification, in their published layouts."""
+"""Readers of public sets of images, in their published layouts."""

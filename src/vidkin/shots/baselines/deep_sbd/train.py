@@ -19,7 +19,7 @@ from vidkin.models.resume.steps import StepStore
 from vidkin.shots.baselines.deep_sbd.recipe import SegmentPlan
 from vidkin.shots.baselines.deep_sbd.svm import fit_svm
 from vidkin.shots.baselines.deep_sbd.training import LabeledFrames, train_on_segments
-from vidkin.shots.learned.clips import check_labels_fit
+from vidkin.shots.learned.training.clips import check_labels_fit
 from vidkin.shots.learned.video_frames import read_video_frames
 
 __all__ = ["SegmentTrainingReport", "train_deep_sbd"]

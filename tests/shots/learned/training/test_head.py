@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from vidkin.datasets import ShotAnnotation, VideoAnnotation
 from vidkin.errors import InvalidArgumentError, TrainingError
 from vidkin.metric.losses import quadlet_loss, radial_loss, triplet_loss
-from vidkin.shots.learned.clips import ShotBatch, ShotClips
-from vidkin.shots.learned.objectives import SHOT_LOSSES, ShotLoss, ShotObjective
-from vidkin.shots.learned.training import ShotRecipe, train_on_shots
+from vidkin.shots.learned.training.clips import ShotBatch, ShotClips
+from vidkin.shots.learned.training.head import ShotRecipe, train_on_shots
+from vidkin.shots.learned.training.objectives import SHOT_LOSSES, ShotLoss, ShotObjective
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,13 @@ import torch
 from safetensors.torch import save_file
 
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
-from vidkin.training.data.online import OnlineSettings, online_triplets, read_relevance, relevance_by_feature
-from vidkin.training.data.streams import index_stream
+from vidkin.training.data.draws.online import (
+    OnlineSettings,
+    online_triplets,
+    read_relevance,
+    relevance_by_feature,
+)
+from vidkin.training.data.draws.streams import index_stream
 
 # Two categories of two subcategories of four items.
 TWO_LEVELS = torch.tensor([[row // 8, row // 4] for row in range(16)])

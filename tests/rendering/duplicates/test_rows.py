@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vidkin.index import DuplicateGroup, DuplicateMember
-from vidkin.rendering.duplicate_rows import describe_member
+from vidkin.rendering.duplicates.rows import describe_member
 
 BEST = DuplicateMember("/a/best.mp4", 0.9, 1920, 1080, 60.0, 1000, best=True)
 

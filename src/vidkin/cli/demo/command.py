@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vidkin.cli.console import meter, note, path_text, say
-from vidkin.cli.demo_steps import say_command, show_shots, show_training
+from vidkin.cli.demo.steps import say_command, show_shots, show_training
 from vidkin.cli.exit import Status
 from vidkin.cli.paths import open_index_for_writing
 from vidkin.cli.tables import print_matches, print_segments

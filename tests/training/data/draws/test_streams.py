@@ -11,7 +11,7 @@ import torch
 from vidkin.datasets import LabelledItem, LabelledSet
 from vidkin.errors import InvalidArgumentError
 from vidkin.training import Draw
-from vidkin.training.data.streams import balanced_sizes, check_drawable, index_stream
+from vidkin.training.data.draws.streams import balanced_sizes, check_drawable, index_stream
 
 DRAWS: tuple[Draw, ...] = get_args(Draw)
 # Two categories of three subcategories with 3 items each; numbers of subcategories repeat between categories.

@@ -18,9 +18,9 @@ from vidkin.models import ClipEncoder
 from vidkin.models.collapse import collapse_threshold
 from vidkin.models.engine import take_steps
 from vidkin.models.resume.steps import StepStore
-from vidkin.shots.learned.clips import ShotBatch, ShotClips
-from vidkin.shots.learned.objectives import SHOT_LOSSES, ShotLoss, ShotObjective, embed_tuples
 from vidkin.shots.learned.rules import CUT_RULES, CutRule
+from vidkin.shots.learned.training.clips import ShotBatch, ShotClips
+from vidkin.shots.learned.training.objectives import SHOT_LOSSES, ShotLoss, ShotObjective, embed_tuples
 
 __all__ = ["ShotRecipe", "ShotTraining", "train_on_shots"]
 

@@ -12,7 +12,7 @@ from vidkin._base.outputs import open_output
 from vidkin.errors import MediaError
 from vidkin.index import DuplicateGroup, DuplicateMember
 from vidkin.media import thumbnail
-from vidkin.rendering.duplicate_rows import describe_member
+from vidkin.rendering.duplicates.rows import describe_member
 from vidkin.rendering.text import clock, file_size, number, printable
 
 __all__ = ["write_duplicate_page"]

@@ -13,7 +13,7 @@ from PIL import Image
 from tests.support.labelled import counting_clip
 from tests.support.videos import encode
 from vidkin.index import DuplicateGroup, DuplicateMember
-from vidkin.rendering.duplicate_page import write_duplicate_page
+from vidkin.rendering.duplicates.page import write_duplicate_page
 
 
 def member(path: Path, *, best: bool = False, **facts: object) -> DuplicateMember:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from vidkin.cli import demo_steps
+from vidkin.cli.demo import steps as demo_steps
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str | Path, quote: bool = True) -> str:

@@ -11,8 +11,8 @@ from torch import Tensor
 from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses import quadlet_loss, radial_loss, triplet_loss
-from vidkin.shots.learned.clips import ShotBatch
 from vidkin.shots.learned.encoding import HasHead
+from vidkin.shots.learned.training.clips import ShotBatch
 
 __all__ = ["SHOT_LOSSES", "ShotLoss", "ShotObjective", "embed_tuples"]
 

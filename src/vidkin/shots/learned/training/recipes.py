@@ -9,7 +9,7 @@ from typing import Any
 from vidkin._base.toml_tables import check_names
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
-from vidkin.shots.learned.training import ShotRecipe
+from vidkin.shots.learned.training.head import ShotRecipe
 
 __all__ = ["ShotPlan", "parse_shot_recipe"]
 

@@ -16,8 +16,8 @@ import pytest
 
 import vidkin.datasets
 from tests.cli.conftest import Library, run
-from vidkin.cli import demo_steps
-from vidkin.cli.demo import _index
+from vidkin.cli.demo import steps as demo_steps
+from vidkin.cli.demo.command import _index
 
 
 def commands(shown: str) -> list[str]:

@@ -13,7 +13,7 @@ from vidkin.datasets import LabelledSet
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling import BalancedBatchSampler, Quadlets, QuadletSampler
 from vidkin.training.data.batch import Draw
-from vidkin.training.data.online import OnlineSettings, online_triplets
+from vidkin.training.data.draws.online import OnlineSettings, online_triplets
 
 __all__ = ["balanced_sizes", "check_drawable", "class_sizes", "has_one_level", "index_stream"]
 
@@ -43,7 +43,7 @@ def index_stream(
             (a, p, n1, n2), n1 an intermediate or a negative at even odds, n2 of a third subcategory;
             ``quadruplets_b``: n1 and n2 of two subcategories of other categories. ``batches``: P categories x S
             subcategories x K items, or P classes x K items. ``online_triplets``: [3 * quadlets],
-            :func:`~vidkin.training.data.online.online_triplets`. ``uniform``: any items, 4 * quadlets of them.
+            :func:`~vidkin.training.data.draws.online.online_triplets`. ``uniform``: any items, 4 * quadlets of them.
         labels: [N, 2] int64 (category, subcategory).
         steps: Steps of the whole run.
         start: Steps that were taken.

@@ -1,0 +1,1 @@
+"""Groups of duplicates in words, as a table and as a page."""

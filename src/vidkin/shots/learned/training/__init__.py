@@ -1,0 +1,1 @@
+"""Training of a clip encoder's head on labeled shots."""

@@ -1,0 +1,1 @@
+"""Which items each step of a training draws."""
