@@ -26,9 +26,9 @@ Draw = Literal[
     "views",
     "clips",
 ]
-"""How items of a step are drawn, see :func:`vidkin.training.data.draws.streams.index_stream`; ``mined``: triplets (a, p, n)
-of random items that the model confuses; ``clusters``: items of clusters that are near each other; ``views`` of
-unlabeled data: the first views of N / 2 images, then their second views; ``clips`` the same of videos, for a
+"""How items of a step are drawn, see :func:`vidkin.training.data.draws.streams.index_stream`; ``mined``: triplets
+(a, p, n) of random items that the model confuses; ``clusters``: items of clusters that are near each other; ``views``
+of unlabeled data: the first views of N / 2 images, then their second views; ``clips``: the same of videos, for a
 comparator."""
 
 
