@@ -41,3 +41,11 @@ def test_a_square_of_the_size_is_left_alone() -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 3), dtype=np.uint8)
     for fit in ("letterbox", "crop", "stretch"):
         assert np.array_equal(fit_to_square(Image.fromarray(pixels), 8, fit), pixels)  # type: ignore[arg-type]
+        assert fit_to_square(pixels, 8, fit) is pixels  # type: ignore[arg-type]
+
+
+def test_an_array_is_taken_as_an_image() -> None:
+    image = half_and_half()
+    for fit in ("letterbox", "crop", "stretch"):
+        both = [fit_to_square(given, 6, fit) for given in (image, np.asarray(image))]  # type: ignore[arg-type]
+        assert np.array_equal(*both)

@@ -21,7 +21,7 @@ from vidkin.features import (
 )
 from vidkin.media import Frames, probe, read_frames
 from vidkin.models import ClipModelExtractor, ModelExtractor, save_model
-from vidkin.models.encoder_input import encoder_input
+from vidkin.models.extractor import encoder_input
 from vidkin.models.networks.clip_encoder import ClipEncoder
 from vidkin.similarity import FrameFeatures
 

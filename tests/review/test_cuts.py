@@ -14,7 +14,7 @@ from vidkin.review import (
     forget_corrected,
     read_corrected,
     read_detector,
-    read_runs,
+    read_reviews,
     train_cuts,
     use_detector,
     write_corrected,
@@ -42,7 +42,7 @@ def test_a_threshold_is_trained_measured_and_used(path: Path) -> None:
         review = train_cuts(index)
     assert review.trained_on + review.held_back == 20
     assert (review.before, review.after, review.judgment) == (1.0, 1.0, "no clear difference")
-    assert read_runs(path) == [{"kind": "cuts", **review.to_dict()}]
+    assert read_reviews(path) == [{"kind": "cuts", **review.to_dict()}]
     assert read_detector(path) == "default"
     assert use_detector(path, use=True) == review.detector == read_detector(path)
     assert review.detector.startswith("default?hard=")

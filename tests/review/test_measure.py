@@ -12,7 +12,7 @@ import torch
 from tests.review.synthetic import fill, judge, judge_pairs
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Index
-from vidkin.review import Labels, read_runs, suggest_pairs, train_measure, use_measure
+from vidkin.review import Labels, read_reviews, suggest_pairs, train_measure, use_measure
 from vidkin.review.measure import judge_difference, ordering
 from vidkin.similarity.reviewed import ReviewedScorer, ReviewMeasure
 
@@ -48,7 +48,7 @@ def test_verdicts_teach_a_measure_that_orders_unseen_pairs_better(path: Path) ->
     assert review.after > review.before + 0.05
     assert review.judgment == "better"
     assert 0 < review.low <= review.after - review.before <= review.high
-    assert read_runs(path) == [{"kind": "measure", **review.to_dict()}]
+    assert read_reviews(path) == [{"kind": "measure", **review.to_dict()}]
     # Nothing changes until it is used; then scores follow the verdicts, and go back.
     with Index.open(path, read_only=True) as index:
         assert not isinstance(index.scorer, ReviewedScorer)

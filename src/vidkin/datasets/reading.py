@@ -122,14 +122,14 @@ def _read_video(
         decoded = _without_earlier(decoded, item.start)
         # The reader returns no frame twice, and fewer if the file ends early: each moment has the one on screen.
         shown = np.searchsorted(decoded.timestamps, times + 1e-6, side="right") - 1
-        unique = [fit_to_square(Image.fromarray(image), size, fit) for image in decoded.images]
+        unique = [fit_to_square(image, size, fit) for image in decoded.images]
         return np.stack([unique[index] for index in np.clip(shown, 0, len(unique) - 1)])
     pictures: list[NDArray[np.uint8]] = []
     for part in iter_frames(
         item.path, rate=rate, start=item.start, end=item.end, short_side=size, threads=threads
     ):
         part = part if pictures else _without_earlier(part, item.start)
-        pictures += [fit_to_square(Image.fromarray(image), size, fit) for image in part.images]
+        pictures += [fit_to_square(image, size, fit) for image in part.images]
         if frames is not None and len(pictures) >= frames:
             break
     return np.stack(pictures[:frames])

@@ -13,16 +13,20 @@ __all__ = ["Fit", "fit_to_square"]
 Fit = Literal["letterbox", "crop", "stretch"]
 
 
-def fit_to_square(image: Image.Image, size: int, fit: Fit) -> NDArray[np.uint8]:
-    """[size, size, 3] of an RGB image: with black bars, its middle, or squeezed.
+def fit_to_square(image: Image.Image | NDArray[np.uint8], size: int, fit: Fit) -> NDArray[np.uint8]:
+    """An RGB image as a square [size, size, 3]: with black bars, its middle, or squeezed.
 
     Training and search share these steps, so that a search sees what the training saw.
 
     Args:
-        image: Of any shape.
+        image: Of any shape; an array [H, W, 3] that is such a square already is returned as it is.
         size: Side of the square, pixels.
         fit: ``letterbox``, ``crop`` or ``stretch``.
     """
+    if not isinstance(image, Image.Image):
+        if image.shape[:2] == (size, size):
+            return image
+        image = Image.fromarray(np.ascontiguousarray(image))
     width, height = image.size
     if fit == "crop" and width != height:
         side = min(width, height)

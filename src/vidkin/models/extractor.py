@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
 
 from vidkin._base.names import parse_name
 from vidkin.errors import InvalidArgumentError
@@ -26,7 +25,7 @@ from vidkin.models.networks.encoder import Encoder
 from vidkin.models.networks.frame_model import FrameEncoderModel
 from vidkin.similarity import FrameFeatures
 
-__all__ = ["ClipModelExtractor", "ModelExtractor", "open_model_extractor"]
+__all__ = ["ClipModelExtractor", "ModelExtractor", "encoder_input", "open_model_extractor"]
 
 PathLike = str | os.PathLike[str]
 
@@ -76,7 +75,7 @@ class ModelExtractor:
 
         A measure of kinds compares whole pictures: ``boxes`` other than the whole are not described.
         """
-        images = _encoder_input(frames.images, self.model.config, mirror=mirror)
+        images = encoder_input(frames.images, self.model.config, mirror=mirror)
         return FrameFeatures.of_whole(
             self._in_chunks(images, self.model.embed)[:, None],
             torch.from_numpy(frames.timestamps.copy()),
@@ -163,7 +162,7 @@ class ClipModelExtractor(ModelExtractor):
 
     def _frame_items(self, frames: Frames, *, mirror: bool) -> torch.Tensor:
         """What is kept of each frame: features of the frame network, or the image if there is none."""
-        images = _encoder_input(frames.images, self.model.config, mirror=mirror)
+        images = encoder_input(frames.images, self.model.config, mirror=mirror)
         if isinstance(self.model, ClipEncoder):
             return self._in_chunks(images, self.model.frame_features)
         return images
@@ -218,7 +217,7 @@ def open_model_extractor(
     return kind(model, name=name, device=where)
 
 
-def _encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: bool = False) -> torch.Tensor:
+def encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: bool = False) -> torch.Tensor:
     """Frames [T, H, W, 3] uint8 as squares [T, 3, S, S] from 0 to 1, made as for the training data.
 
     Args:
@@ -228,7 +227,7 @@ def _encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: 
     """
     squares = np.empty((len(images), config.size, config.size, 3), dtype=np.uint8)
     for index, image in enumerate(images):
-        squares[index] = fit_to_square(Image.fromarray(image), config.size, config.fit)
+        squares[index] = fit_to_square(image, config.size, config.fit)
     if mirror:
         squares = squares[:, :, ::-1].copy()
     return torch.from_numpy(squares).permute(0, 3, 1, 2).float() / 255

@@ -3,7 +3,7 @@
 from vidkin.review.corrected import forget_corrected, read_corrected, write_corrected
 from vidkin.review.cuts import CutReview, read_detector, train_cuts, use_detector
 from vidkin.review.labels import CutLabel, Labels, PairLabel
-from vidkin.review.measure import MeasureReview, read_runs, train_measure, use_measure
+from vidkin.review.measure import MeasureReview, read_reviews, train_measure, use_measure
 from vidkin.review.pairs import SuggestedPair, suggest_pairs
 
 __all__ = [
@@ -16,7 +16,7 @@ __all__ = [
     "forget_corrected",
     "read_corrected",
     "read_detector",
-    "read_runs",
+    "read_reviews",
     "suggest_pairs",
     "train_cuts",
     "train_measure",

@@ -35,7 +35,7 @@ __all__ = [
     "MeasureReview",
     "judge_difference",
     "ordering",
-    "read_runs",
+    "read_reviews",
     "train_measure",
     "use_measure",
 ]
@@ -166,7 +166,7 @@ def use_measure(index: Path, *, use: bool) -> None:
         replace(manifest, reviewed=use).write(index)
 
 
-def read_runs(index: Path) -> list[dict[str, Any]]:
+def read_reviews(index: Path) -> list[dict[str, Any]]:
     """The trainings on the verdicts of an index, the first one first: ``kind`` and the fields of the review.
 
     A line that an interruption cut short is left out.

@@ -5,7 +5,7 @@ from vidkin.training.classifier.evaluation import (
     ClassifierEvaluation,
     DescribedParts,
     RetrievalFigures,
-    describe_parts,
+    describe_splits,
     evaluate_classifier,
 )
 from vidkin.training.classifier.neighbors import TrainingItems, nearest
@@ -64,7 +64,7 @@ __all__ = [
     "available_recipes",
     "build_objective",
     "classify",
-    "describe_parts",
+    "describe_splits",
     "embed_set",
     "evaluate",
     "evaluate_classifier",

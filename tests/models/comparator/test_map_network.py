@@ -7,7 +7,7 @@ import torch
 
 from tests.support.comparators import passing
 from vidkin.models.comparator.config import Padding
-from vidkin.models.comparator.map_network import MapNetwork, reduced
+from vidkin.models.comparator.map_network import MapNetwork, reduced_length
 from vidkin.models.randomness import seeded
 
 
@@ -37,9 +37,9 @@ def test_any_length_is_taken_and_no_frame_is_lost(length: int) -> None:
     similarities = torch.zeros(length, 3)
     similarities[-1, 2] = 0.75
     learned = comparator.learned_map(similarities)
-    assert learned.shape == (reduced(length), 1)
+    assert learned.shape == (reduced_length(length), 1)
     assert float(learned[-1, 0].detach()) == 0.5  # 2 * .75 - 1
-    assert learned.flatten()[:-1].tolist() == [-1.0] * (reduced(length) - 1)
+    assert learned.flatten()[:-1].tolist() == [-1.0] * (reduced_length(length) - 1)
 
 
 @pytest.mark.parametrize("padding", ["zeros", "replicate"])
@@ -50,9 +50,9 @@ def test_a_padded_batch_equals_each_pair_alone(padding: Padding) -> None:
     learned = network(padding)(batch, rows, columns)
     for place, (height, width) in enumerate(lengths):
         alone = network(padding)(batch[place : place + 1, :height, :width])[0]
-        torch.testing.assert_close(learned[place, : reduced(height), : reduced(width)], alone)
-        assert not learned[place, reduced(height) :].any()
-        assert not learned[place, :, reduced(width) :].any()
+        torch.testing.assert_close(learned[place, : reduced_length(height), : reduced_length(width)], alone)
+        assert not learned[place, reduced_length(height) :].any()
+        assert not learned[place, :, reduced_length(width) :].any()
 
 
 @pytest.mark.parametrize("padding", ["zeros", "replicate"])

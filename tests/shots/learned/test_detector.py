@@ -21,7 +21,6 @@ from vidkin.shots.learned.encoding import encode_with, video_features
 from vidkin.shots.learned.rules import ShotRules, fit_shot_rules
 from vidkin.shots.learned.training.clips import ShotClips
 from vidkin.shots.learned.training.head import ShotRecipe, train_on_shots
-from vidkin.shots.learned.video_frames import fit_to_square
 
 CONFIG = EncoderConfig(
     kind="clip", backbone="small", width=0.5, hidden=32, lstm=32, frames=6, size=32, fit="stretch"
@@ -132,19 +131,6 @@ def test_a_rate_passes_frames_over_and_keeps_their_numbers() -> None:
     (cut,) = detector.finish().cuts
     # One frame in three is looked at: the first of the new shot among them.
     assert cut.frame == 45
-
-
-def test_pictures_become_square_in_three_ways() -> None:
-    image = np.zeros((20, 40, 3), dtype=np.uint8)
-    image[:, 10:30] = 200
-    assert fit_to_square(image, 20, "crop").min() == 200
-    stretched = fit_to_square(image, 20, "stretch")
-    assert stretched[10, 2].max() == 0
-    assert stretched[10, 10].min() == 200
-    boxed = fit_to_square(image, 20, "letterbox")
-    assert boxed[:4].max() == 0
-    assert boxed[10, 10].min() == 200
-    assert fit_to_square(stretched, 20) is stretched
 
 
 def test_mistakes_are_told(folder: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from vidkin.training import (
     DescribedParts,
     TrainingItems,
     classify,
-    describe_parts,
+    describe_splits,
     evaluate_classifier,
     load_recipe,
     nearest,
@@ -78,7 +78,7 @@ def test_the_model_indexes_and_searches(data: Path, model: Path, tmp_path: Path)
 def test_evaluation_of_a_trained_model(data: Path, model: Path, tmp_path: Path) -> None:
     network = load_model(model)
     assert isinstance(network, TwoHeadNetwork)
-    parts = describe_parts(network, open_labelled(data, reader="classes"))
+    parts = describe_splits(network, open_labelled(data, reader="classes"))
     found = evaluate_classifier(parts)
     assert (found.items, found.top_1, found.macro, found.wrong) == (12, 1.0, 1.0, 0)
     assert found.per_class == dict.fromkeys(COLORS, (4, 1.0))
@@ -100,7 +100,7 @@ def test_figures_that_can_be_checked_by_hand(data: Path, model: Path) -> None:
     chosen = {f"test/{label}/{number}.png" for label in ("blue", "green") for number in (0, 1)}
     chosen |= {"train/blue/0.png", "train/green/0.png"}
     items = [item for item in whole.items if item.key(whole.root) in chosen]
-    parts = describe_parts(network, whole.with_items(items))
+    parts = describe_splits(network, whole.with_items(items))
 
     def outputs(places: list[float], logits: list[list[float]]) -> HeadOutputs:
         points = torch.tensor(places)[:, None] * torch.tensor([[1.0, 0.0]])

@@ -32,7 +32,7 @@ def show_classifier(
     """Evaluate a model of kind ``two_head`` and print its tables; arguments as of ``vidkin evaluate``."""
     from vidkin._base.outputs import create_output_folder
     from vidkin.models import TwoHeadNetwork, load_model
-    from vidkin.training import describe_parts, evaluate_classifier
+    from vidkin.training import describe_splits, evaluate_classifier
 
     if pictures is not None:
         create_output_folder(pictures)
@@ -40,7 +40,7 @@ def show_classifier(
     assert isinstance(network, TwoHeadNetwork)
     cache = model / "features"
     with meter("evaluating") as bar:
-        parts = describe_parts(
+        parts = describe_splits(
             network,
             labelled,
             query_split=queries,

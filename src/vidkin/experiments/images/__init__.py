@@ -11,7 +11,7 @@ from vidkin.experiments.images.figures import RECALLS, RowFigures, measure_row
 from vidkin.experiments.images.network_rows import NETWORK_ROWS
 from vidkin.experiments.images.page import as_page
 from vidkin.experiments.images.ranking_rows import RANKING_ROWS
-from vidkin.experiments.images.sets import IMAGE_SETS, ImageSet, open_task
+from vidkin.experiments.images.sets import IMAGE_SETS, ImageCollection, open_task
 from vidkin.experiments.images.study import ImageReport, run_image_study
 from vidkin.experiments.images.sweeps import SweepReport, run_sweeps, sweeps_page, time_steps
 from vidkin.experiments.images.two_head_rows import TWO_HEAD_ROWS
@@ -25,10 +25,10 @@ __all__ = [
     "ROWS",
     "TWO_HEAD_ROWS",
     "FittedRow",
+    "ImageCollection",
     "ImagePart",
     "ImageReport",
     "ImageRow",
-    "ImageSet",
     "ImageTask",
     "RowFigures",
     "SweepReport",

@@ -15,7 +15,7 @@ from vidkin.datasets import LabelledItem, make_frame_excerpts, make_split, open_
 from vidkin.errors import InvalidArgumentError
 from vidkin.experiments.images.contract import ImagePart, ImageTask
 
-__all__ = ["IMAGE_SETS", "ImageSet", "open_task"]
+__all__ = ["IMAGE_SETS", "ImageCollection", "open_task"]
 
 # Stills of a turntable video, and of a clip of the sky.
 _STILLS = 4
@@ -23,7 +23,7 @@ _STILL_FRAMES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageSet:
+class ImageCollection:
     """A collection of the comparison.
 
     Attributes:
@@ -43,46 +43,46 @@ class ImageSet:
     about: str
 
 
-IMAGE_SETS: tuple[ImageSet, ...] = (
-    ImageSet(
+IMAGE_SETS: tuple[ImageCollection, ...] = (
+    ImageCollection(
         name="flowers",
         folder="photos/flowers",
         reader="classes",
         about="photographs of 5 flowers, its own split",
     ),
-    ImageSet(
+    ImageCollection(
         name="grocery",
         folder="labelled/grocery",
         reader="grocery",
         about="photographs of 81 products, its own split",
     ),
-    ImageSet(
+    ImageCollection(
         name="fruit",
         folder="labelled/fruit",
         reader="fruit",
         about="stills of turntable videos of 67 varieties, another axis of rotation for the test",
     ),
-    ImageSet(
+    ImageCollection(
         name="omniglot",
         folder="labelled/omniglot",
         reader="omniglot",
         fit="letterbox",
         about="drawings of 242 characters, drawers 1-12 for training and 16-20 for the test",
     ),
-    ImageSet(
+    ImageCollection(
         name="aerial",
         folder="labelled/aerial",
         reader="aerial",
         about="stills of clips of four flying things by two sensors, whole recordings in one part",
     ),
-    ImageSet(
+    ImageCollection(
         name="pictures", folder="", reader="classes", about="your own images, class/file or split/class/file"
     ),
 )
 
 
 def open_task(
-    chosen: ImageSet,
+    chosen: ImageCollection,
     data: str | os.PathLike[str],
     *,
     size: int = 112,

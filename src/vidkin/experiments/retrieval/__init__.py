@@ -5,7 +5,7 @@ from vidkin.experiments.retrieval.page import as_page, write_report
 from vidkin.experiments.retrieval.plan import ComparisonPlan, ComparisonRun
 from vidkin.experiments.retrieval.sets import COMPARISON_SETS, ComparisonSet, comparison_set, open_set
 from vidkin.experiments.retrieval.study import read_runs, run_comparison
-from vidkin.experiments.retrieval.summary import Row, Summary, Verdict, summarize
+from vidkin.experiments.retrieval.summary import Conclusion, Row, Summary, summarize
 from vidkin.experiments.retrieval.training import RunSchedule
 
 __all__ = [
@@ -14,11 +14,11 @@ __all__ = [
     "ComparisonPlan",
     "ComparisonRun",
     "ComparisonSet",
+    "Conclusion",
     "Method",
     "Row",
     "RunSchedule",
     "Summary",
-    "Verdict",
     "as_page",
     "comparison_set",
     "method_named",

@@ -86,7 +86,7 @@ class ComparisonRun:
         learning_rate: Learning rate of the training; 0 for a method that is not trained.
         validation: ``qp`` and ``qp_gallery`` of the validation part, all that choices are made by.
         test: Measures of the test part, from `score_retrieval`.
-        training: The fields of `Training`.
+        training: The fields of `TrainedMethod`.
         collapsed: Nearly all embeddings ended at one place.
         ranked: Number of a test item -> numbers of the nearest train items, for the picture.
     """

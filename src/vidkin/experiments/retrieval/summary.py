@@ -11,7 +11,7 @@ from vidkin.experiments.retrieval.plan import ComparisonPlan, ComparisonRun
 from vidkin.experiments.retrieval.sets import comparison_set
 from vidkin.experiments.retrieval.study import choose_rate
 
-__all__ = ["GEOMETRY", "MEASURES", "Row", "Summary", "Verdict", "summarize"]
+__all__ = ["GEOMETRY", "MEASURES", "Conclusion", "Row", "Summary", "summarize"]
 
 MEASURES = (
     *("qp", "qp_sampled", "tp", "ndcg", "map", "map_subcategory", "recall_at_1"),
@@ -59,7 +59,7 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class Conclusion:
     """How the methods compare, in points of QP.
 
     Attributes:
@@ -99,7 +99,7 @@ class Summary:
     video: bool
     common: tuple[Row, ...]
     chosen: tuple[Row, ...]
-    verdict: Verdict
+    verdict: Conclusion
 
 
 def summarize(runs: Sequence[ComparisonRun], plan: ComparisonPlan) -> list[Summary]:
@@ -154,7 +154,7 @@ def _row(runs: list[ComparisonRun]) -> Row:
     )
 
 
-def _verdict(rows: Sequence[Row], *, video: bool) -> Verdict:
+def _verdict(rows: Sequence[Row], *, video: bool) -> Conclusion:
     by_name = {row.method: row for row in rows}
     radial, triplet = by_name.get("radial_detached"), by_name.get("triplet")
     ours = max(
@@ -169,7 +169,7 @@ def _verdict(rows: Sequence[Row], *, video: bool) -> Verdict:
         if (_published(better, video) or 0.0) < (_published(worse, video) or 0.0)
         and better.mean["qp"] - worse.mean["qp"] > _two_deviations(better, worse)
     ]
-    return Verdict(
+    return Conclusion(
         radial_over_triplet=radial.mean["qp"] - triplet.mean["qp"] if radial and triplet else None,
         needed=_two_deviations(radial, triplet) if radial and triplet else None,
         ours=ours.method if ours else None,

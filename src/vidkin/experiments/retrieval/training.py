@@ -19,7 +19,7 @@ from vidkin.training.data.draws.streams import balanced_sizes, index_stream
 from vidkin.training.data.inputs import Inputs
 from vidkin.training.objectives import WeightedObjective, build_objective
 
-__all__ = ["Labelled", "RunSchedule", "Training", "embed_inputs", "train_method", "volume_items"]
+__all__ = ["Labelled", "RunSchedule", "TrainedMethod", "embed_inputs", "train_method", "volume_items"]
 
 OnStep = Callable[[int, float], None]
 
@@ -83,7 +83,7 @@ class Labelled:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
+class TrainedMethod:
     """What happened to the embeddings.
 
     Attributes:
@@ -112,7 +112,7 @@ def train_method(
     *,
     seed: int,
     on_step: OnStep | None = None,
-) -> Training:
+) -> TrainedMethod:
     """Train the head of an encoder (or all of C3D) in place and leave it in eval mode.
 
     Args:
@@ -142,7 +142,7 @@ def train_method(
         model.eval()
     seconds = time.process_time() - began
     tail = losses[-max(1, len(losses) // 10) :]
-    return Training(
+    return TrainedMethod(
         loss=sum(tail) / len(tail) if tail else None,
         distance_before=before,
         distance=_mean_distance(model, train.inputs[watched]),

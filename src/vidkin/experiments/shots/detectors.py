@@ -15,11 +15,12 @@ from vidkin.experiments.heads import HeadStore
 from vidkin.experiments.runs import OnProgress
 from vidkin.experiments.shots.material import LabelledVideo, annotation_of
 from vidkin.media import iter_frames
+from vidkin.media.squares import fit_to_square
 from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model, save_model
 from vidkin.shots import DetectedCut, detect
 from vidkin.shots.baselines.deep_sbd.detector import DeepSbdBaseline
 from vidkin.shots.baselines.deep_sbd.training import LabeledFrames, train_on_segments
-from vidkin.shots.learned import encode_with, find_shots, fit_shot_rules, fit_to_square
+from vidkin.shots.learned import encode_with, find_shots, fit_shot_rules
 from vidkin.shots.learned.training.clips import ShotClips
 from vidkin.shots.learned.training.head import ShotRecipe, train_on_shots
 
@@ -124,7 +125,9 @@ def train_and_detect_segments(
     films = []
     for video in composed:
         batches = iter_frames(video.path, rate=None, short_side=size)
-        frames = np.stack([fit_to_square(image, size) for batch in batches for image in batch.images])
+        frames = np.stack(
+            [fit_to_square(image, size, "stretch") for batch in batches for image in batch.images]
+        )
         films.append(LabeledFrames(frames, video.labels.hard, video.labels.gradual))
     report = train_on_segments(network, films, steps=steps, seed=seed)
     cuts = {

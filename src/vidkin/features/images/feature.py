@@ -8,7 +8,6 @@ from typing import ClassVar, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image as PILImage
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.squares import fit_to_square
@@ -79,7 +78,7 @@ def squares(images: Sequence[Image], side: int) -> NDArray[np.float32]:
     """Pictures squeezed to squares, [T, side, side, 3] from 0 to 1."""
     result = np.empty((len(images), side, side, 3), dtype=np.float32)
     for place, image in enumerate(images):
-        result[place] = fit_to_square(PILImage.fromarray(as_rgb(image)), side, "stretch")
+        result[place] = fit_to_square(as_rgb(image), side, "stretch")
     return result / np.float32(255)
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
 from torch.nn import functional
 
 from vidkin._base.names import parse_name
@@ -189,7 +188,7 @@ class OnnxExtractor:
             if edges is not None:
                 top, bottom, left, right = edges[index].tolist()
                 picture = image[top:bottom, left:right]
-            squares[index] = fit_to_square(Image.fromarray(np.ascontiguousarray(picture)), size, settings.fit)
+            squares[index] = fit_to_square(picture, size, settings.fit)
         channels = squares if settings.color == "rgb" else squares[..., ::-1]
         scaled = channels / np.float32(255 / settings.range)
         mean, std = np.array(settings.mean, dtype=np.float32), np.array(settings.std, dtype=np.float32)

@@ -18,7 +18,7 @@ from vidkin.media.probe import probe
 from vidkin.media.splitting.encoder import encoder_of
 from vidkin.media.splitting.exact_plan import PieceStretch, plan_piece
 from vidkin.media.splitting.material import LostFrameError, iter_material
-from vidkin.media.splitting.pictures import StoredPictures, read_pictures
+from vidkin.media.splitting.pictures import StoredPictures, read_stored_pictures
 from vidkin.media.splitting.piece_writer import PieceWriter
 from vidkin.media.splitting.pieces import Piece, SplitReport, piece_paths
 from vidkin.media.splitting.sound import SoundReader
@@ -111,7 +111,7 @@ def split_exactly(
             )
         previous = span.end_frame
     with open_video(name, threads=1) as (container, stream):
-        stored = read_pictures(container, stream, times)
+        stored = read_stored_pictures(container, stream, times)
         plans = [plan_piece(stored, span.start_frame, span.end_frame) for span in spans]
         _, codec = encoder_of(stream)
         if codec is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from av.packet import Packet
     from av.video.stream import VideoStream
 
-__all__ = ["StoredPictures", "read_pictures"]
+__all__ = ["StoredPictures", "read_stored_pictures"]
 
 # Formats whose packets carry the times at which pictures are shown.
 _WITH_TIMES = ("mov,", "matroska,", "mpegts", "flv")
@@ -71,7 +71,7 @@ class StoredPictures:
         return start + int(closed[-1]) + 1 if len(closed) else start
 
 
-def read_pictures(
+def read_stored_pictures(
     container: InputContainer, main: VideoStream, times: NDArray[np.float64]
 ) -> StoredPictures | None:
     """Read all packets of a video.

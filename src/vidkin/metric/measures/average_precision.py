@@ -15,7 +15,7 @@ from vidkin.metric.measures.ranking import (
     checked,
     per_query,
     rank,
-    reduced,
+    reduce_values,
 )
 
 __all__ = [
@@ -78,7 +78,7 @@ def mean_average_precision(
         queries without one, which the mean leaves out. nan when no query has a positive.
     """
     values = average_precision(scores, relevance, level=level, ties=ties, valid=valid)
-    mean = reduced(values.reshape(-1), "mean")
+    mean = reduce_values(values.reshape(-1), "mean")
     assert isinstance(mean, CountedMean)
     return mean
 

@@ -16,7 +16,7 @@ from vidkin.metric.measures.ranking import (
     before,
     check_ties,
     per_query,
-    reduced,
+    reduce_values,
 )
 
 __all__ = ["Gain", "ndcg"]
@@ -57,7 +57,7 @@ def ndcg(
     check_choice("gain", gain, ("exponential", "linear"))
     if k is not None:
         check_at_least(1, k=k)
-    return reduced(
+    return reduce_values(
         per_query(partial(ranked_ndcg, gain=gain, k=k, ties=ties), scores, relevance, valid), reduction
     )
 

@@ -9,7 +9,7 @@ import torch
 
 from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.measures.ranking import CountedMean, Ranking, Reduction, per_query, reduced
+from vidkin.metric.measures.ranking import CountedMean, Ranking, Reduction, per_query, reduce_values
 
 __all__ = ["LevelWeights", "average_set_intersection", "hierarchical_average_precision"]
 
@@ -56,7 +56,7 @@ def hierarchical_average_precision(
     measure = partial(
         ranked_hierarchical, levels=finest, alpha=alpha, weights=weights, include_query=include_query
     )
-    return reduced(per_query(measure, scores, relevance, valid), reduction)
+    return reduce_values(per_query(measure, scores, relevance, valid), reduction)
 
 
 def average_set_intersection(
@@ -87,7 +87,7 @@ def average_set_intersection(
     check_choice("depth", depth, ("positives", "gallery"))
     finest = _finest_level(relevance, levels)
     measure = partial(ranked_set_intersection, levels=finest, depth=depth)
-    return reduced(per_query(measure, scores, relevance, valid), reduction)
+    return reduce_values(per_query(measure, scores, relevance, valid), reduction)
 
 
 def ranked_hierarchical(

@@ -34,7 +34,7 @@ __all__ = [
     "checked",
     "per_query",
     "rank",
-    "reduced",
+    "reduce_values",
 ]
 
 Ties = Literal["stable", "expected"]
@@ -167,7 +167,7 @@ def per_query(
     return torch.cat(blocks)
 
 
-def reduced(values: torch.Tensor, reduction: Reduction) -> CountedMean | torch.Tensor:
+def reduce_values(values: torch.Tensor, reduction: Reduction) -> CountedMean | torch.Tensor:
     """Per-query values [Q] float64 (NaN: undefined) as they are, or the mean of the others."""
     if reduction == "none":
         return values

@@ -17,7 +17,7 @@ from vidkin.metric.measures.ranking import (
     before,
     check_ties,
     per_query,
-    reduced,
+    reduce_values,
 )
 
 __all__ = ["RecallForm", "map_at_r", "r_precision", "recall_at_k"]
@@ -60,7 +60,7 @@ def recall_at_k(
     check_at_least(1, k=k)
     check_choice("form", form, ("hit", "share"))
     measure = partial(ranked_recall, k=k, form=form, level=level, ties=ties)
-    return reduced(per_query(measure, scores, relevance, valid), reduction)
+    return reduce_values(per_query(measure, scores, relevance, valid), reduction)
 
 
 def r_precision(
@@ -78,7 +78,7 @@ def r_precision(
     """
     check_ties(ties)
     measure = partial(ranked_r_precision, level=level, ties=ties)
-    return reduced(per_query(measure, scores, relevance, valid), reduction)
+    return reduce_values(per_query(measure, scores, relevance, valid), reduction)
 
 
 def map_at_r(
@@ -95,7 +95,7 @@ def map_at_r(
     R is the number of the query's positives. Arguments and result as for `recall_at_k`.
     """
     check_ties(ties)
-    return reduced(
+    return reduce_values(
         per_query(partial(ranked_map_at_r, level=level, ties=ties), scores, relevance, valid), reduction
     )
 

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from vidkin.models.comparator.config import Padding
 
-__all__ = ["REDUCTION", "MapNetwork", "reduced"]
+__all__ = ["REDUCTION", "MapNetwork", "reduced_length"]
 
 REDUCTION = 4
 """Frames of a video for each row or column of the learned map."""
@@ -62,7 +62,7 @@ class MapNetwork(nn.Module):
         """
         if self._mode == "replicate" and not (query_lengths is None and target_lengths is None):
             # What surrounds a replicated map depends on its own edge, so pairs of other lengths cannot share a pass.
-            learned = maps.new_zeros(len(maps), reduced(maps.shape[1]), reduced(maps.shape[2]))
+            learned = maps.new_zeros(len(maps), reduced_length(maps.shape[1]), reduced_length(maps.shape[2]))
             for place, frame_map in enumerate(maps):
                 rows = maps.shape[1] if query_lengths is None else int(query_lengths[place])
                 columns = maps.shape[2] if target_lengths is None else int(target_lengths[place])
@@ -89,7 +89,7 @@ class MapNetwork(nn.Module):
             side: Most rows and columns of a block, a multiple of 4.
         """
         rows, columns = frame_map.shape
-        result = frame_map.new_empty(reduced(rows), reduced(columns))
+        result = frame_map.new_empty(reduced_length(rows), reduced_length(columns))
         for top in range(0, rows, side):
             for left in range(0, columns, side):
                 first, start = max(0, top - _HALO), max(0, left - _HALO)
@@ -102,7 +102,7 @@ class MapNetwork(nn.Module):
         return result
 
 
-def reduced(length: int) -> int:
+def reduced_length(length: int) -> int:
     """Rows of the learned map for so many frames."""
     return -(-length // REDUCTION)
 

@@ -11,7 +11,7 @@ from vidkin.shots.learned.training.clips import ShotBatch, ShotClips
 from vidkin.shots.learned.training.head import ShotRecipe, ShotTraining, train_on_shots
 from vidkin.shots.learned.training.objectives import SHOT_LOSSES, ShotLoss, ShotObjective
 from vidkin.shots.learned.training.recipes import ShotPlan, parse_shot_recipe
-from vidkin.shots.learned.video_frames import VideoFrames, fit_to_square, read_video_frames
+from vidkin.shots.learned.video_frames import VideoFrames, read_video_frames
 
 __all__ = [
     "CUT_NUMBERS",
@@ -39,7 +39,6 @@ __all__ = [
     "find_shots",
     "find_slope_cuts",
     "fit_shot_rules",
-    "fit_to_square",
     "open_learned",
     "parse_shot_recipe",
     "read_video_frames",

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from vidkin._base.checks import check_at_least
 from vidkin.errors import InvalidArgumentError
+from vidkin.media.squares import fit_to_square
 from vidkin.models import ClipEncoder, load_model
 from vidkin.shots.contract import DetectedCuts, RgbFrame
 from vidkin.shots.learned.analysis import find_shots
 from vidkin.shots.learned.encoding import ShotModel, encode_with, frame_features
 from vidkin.shots.learned.rules import ShotRules
-from vidkin.shots.learned.video_frames import fit_to_square
 from vidkin.shots.shot import Curve
 
 if TYPE_CHECKING:

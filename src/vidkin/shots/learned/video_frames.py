@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from vidkin.datasets import ShotAnnotation, VideoAnnotation
 from vidkin.errors import MediaError
 from vidkin.media import iter_frames
+from vidkin.media.squares import fit_to_square
 
 if TYPE_CHECKING:
     from vidkin.models.config import Fit
 
-__all__ = ["Squares", "VideoFrames", "count_in", "fit_to_square", "iter_squares", "read_video_frames"]
+__all__ = ["Squares", "VideoFrames", "count_in", "iter_squares", "read_video_frames"]
 
 _BATCH = 16
 # Seconds; times of frames nearer than this are the same.
@@ -181,29 +182,3 @@ def count_in(annotation: VideoAnnotation, numbers: NDArray[np.int64], *, fps: fl
             critical = place(shot.critical[0]), place(shot.critical[1])
         shots.append(ShotAnnotation(start, end, critical))
     return replace(annotation, fps=fps, shots=tuple(shots))
-
-
-def fit_to_square(image: NDArray[np.uint8], size: int, fit: Fit = "stretch") -> NDArray[np.uint8]:
-    """An image [H, W, 3] as [size, size, 3].
-
-    ``stretch`` changes its proportions, ``crop`` cuts out the center, ``letterbox`` adds black bars.
-    """
-    from PIL import Image
-
-    height, width = image.shape[:2]
-    if (height, width) == (size, size):
-        return image
-    picture = Image.fromarray(image)
-    if fit == "stretch":
-        return np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR))
-    if fit == "crop":
-        side = min(height, width)
-        box = ((width - side) / 2, (height - side) / 2, (width + side) / 2, (height + side) / 2)
-        return np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR, box=box))
-    scale = size / max(height, width)
-    inner = picture.resize(
-        (max(1, round(width * scale)), max(1, round(height * scale))), Image.Resampling.BILINEAR
-    )
-    square = Image.new("RGB", (size, size))
-    square.paste(inner, ((size - inner.width) // 2, (size - inner.height) // 2))
-    return np.asarray(square)

@@ -14,7 +14,7 @@ from vidkin.similarity.copies.settings import ScoreSettings
 from vidkin.similarity.frame_features import FrameFeatures
 from vidkin.similarity.segment import Segment
 
-__all__ = ["Evidence", "count_different", "find_news", "match_frames", "spread"]
+__all__ = ["Evidence", "count_different", "find_news", "match_frames", "stretch_score"]
 
 # Seconds: a time that was computed may be off by rounding.
 _ROUNDING = 1e-6
@@ -126,7 +126,7 @@ class Evidence:
         )
         covered *= min(1.0, self.seconds / min(_SHORTEST, self.query.period * len(self.query)))
         believed = max(covered, 1.0 - math.exp(-self.news / settings.evidence))
-        return spread(self.similarity / self.seconds * believed * agreement)
+        return stretch_score(self.similarity / self.seconds * believed * agreement)
 
 
 def match_frames(
@@ -165,7 +165,7 @@ def find_news(frames: FrameFeatures, still: float) -> torch.Tensor:
     return news
 
 
-def spread(value: float) -> float:
+def stretch_score(value: float) -> float:
     """Monotone, 0 to 0 and 1 to 1: puts good copies of heavy edits into the upper half of the range."""
     return 1.0 - (1.0 - min(1.0, max(0.0, value))) ** 2
 

@@ -13,7 +13,7 @@ import torch
 
 from vidkin.similarity.alignment import align
 from vidkin.similarity.copies.changes import compare_changes, split_by_changes
-from vidkin.similarity.copies.evidence import Evidence, find_news, match_frames, spread
+from vidkin.similarity.copies.evidence import Evidence, find_news, match_frames, stretch_score
 from vidkin.similarity.copies.moving_windows import follow_window, side_by_side
 from vidkin.similarity.copies.settings import ScoreSettings
 from vidkin.similarity.copies.view_pairs import PairMaps, pair_maps
@@ -253,7 +253,9 @@ def _score(
         total = total.plus(doubted, changes.agreement)
         best = max(best, doubted.score(changes.agreement, settings), total.score(1.0, settings))
         left = doubted.similarity / part.similarity if part.similarity > 0 else 0.0
-        scored.append(replace(segment, score=spread(min(1.0, segment.score * left * changes.agreement))))
+        scored.append(
+            replace(segment, score=stretch_score(min(1.0, segment.score * left * changes.agreement)))
+        )
     # Long segments count more than short ones that are a little surer.
     ranked = sorted(
         (segment for segment in scored if segment.score > 0),

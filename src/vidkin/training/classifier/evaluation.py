@@ -29,7 +29,7 @@ __all__ = [
     "ClassifierEvaluation",
     "DescribedParts",
     "RetrievalFigures",
-    "describe_parts",
+    "describe_splits",
     "evaluate_classifier",
 ]
 
@@ -99,7 +99,7 @@ class DescribedParts:
     train_outputs: HeadOutputs
 
 
-def describe_parts(
+def describe_splits(
     model: TwoHeadNetwork,
     labelled: LabelledSet,
     *,

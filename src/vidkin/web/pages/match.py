@@ -8,14 +8,13 @@ from functools import partial
 from typing import Annotated
 
 import numpy as np
-from fastapi import APIRouter, Request
-from fastapi import Query as Word
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 from pydantic import Field
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.pictures import pool_map
-from vidkin.web.pages.search import Query, SegmentItem, segment_item
+from vidkin.web.pages.search import SearchQuery, SegmentItem, segment_item
 from vidkin.web.site import CurrentSite, Page, Site
 from vidkin.web.sources import open_source, source_item
 
@@ -25,7 +24,7 @@ router = APIRouter(tags=["search"])
 page = Page(router)
 
 
-class Pair(Query):
+class Pair(SearchQuery):
     """A query without a rectangle, and the video that it is compared with."""
 
     target: int = Field(description="Number of a video of the index.")
@@ -63,7 +62,7 @@ class MatchResult:
 async def show_match(
     request: Request,
     site: CurrentSite,
-    target: Annotated[int, Word()],
+    target: Annotated[int, Query()],
     video: int | None = None,
     upload: str | None = None,
 ) -> HTMLResponse:

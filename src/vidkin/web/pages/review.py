@@ -14,7 +14,7 @@ from vidkin.index.manifest import Manifest
 from vidkin.review import (
     Labels,
     read_detector,
-    read_runs,
+    read_reviews,
     suggest_pairs,
     train_cuts,
     train_measure,
@@ -209,7 +209,7 @@ def _state(site: Site) -> ReviewState:
         different=pairs.count("different"),
         cut=cuts.count("cut"),
         no_cut=cuts.count("no cut"),
-        runs=tuple(Measured(**{name: run[name] for name in names}) for run in reversed(read_runs(path))),
+        runs=tuple(Measured(**{name: run[name] for name in names}) for run in reversed(read_reviews(path))),
         measure_in_use=Manifest.read(path).reviewed,
         detector=read_detector(path),
     )

@@ -21,7 +21,7 @@ from vidkin.web.pages.library import VideoItem, video_item
 from vidkin.web.site import CurrentSite, Page, Site
 from vidkin.web.sources import Source, open_source, source_item
 
-__all__ = ["Query", "SegmentItem", "page", "segment_item"]
+__all__ = ["SearchQuery", "SegmentItem", "page", "segment_item"]
 
 router = APIRouter(tags=["search"])
 page = Page(router, "Search", "/search")
@@ -30,7 +30,7 @@ page = Page(router, "Search", "/search")
 _LEAST_SIDE = 16
 
 
-class Query(BaseModel):
+class SearchQuery(BaseModel):
     """What is searched for: ``video`` or ``upload``, and which part of it."""
 
     video: int | None = Field(None, description="Number of a video of the index.")
@@ -56,7 +56,7 @@ class Query(BaseModel):
                 raise InvalidArgumentError("a search must have a box or a stretch, not both")
 
 
-class Search(Query):
+class Search(SearchQuery):
     """A search."""
 
     limit: int = Field(20, ge=1, le=200, description="At most so many matches.")
@@ -169,7 +169,7 @@ def _search(site: Site, wanted: Search) -> SearchResult:
     return SearchResult(items, site.collection.has_segments, round(time.monotonic() - began, 2))
 
 
-def _match_item(site: Site, match: Match, rank: int, wanted: Query) -> MatchItem | None:
+def _match_item(site: Site, match: Match, rank: int, wanted: SearchQuery) -> MatchItem | None:
     record = site.collection.listing().by_id.get(match.video_id)
     if record is None:
         return None  # removed meanwhile

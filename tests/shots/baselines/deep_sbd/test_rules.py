@@ -5,14 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vidkin.shots.baselines.deep_sbd.rules import SegmentRun, bhattacharyya, find_runs, largest_difference
+from vidkin.shots.baselines.deep_sbd.rules import (
+    SegmentRun,
+    bhattacharyya,
+    find_segment_runs,
+    largest_difference,
+)
 
 NONE, GRADUAL, SHARP = (0.8, 0.1, 0.1), (0.2, 0.7, 0.1), (0.0, 0.1, 0.9)
 
 
 def test_equal_neighbors_become_one_run() -> None:
     """Segments begin at 0, 8, 16, ... and hold 16 frames."""
-    found = list(find_runs(np.array([NONE, SHARP, (0.1, 0.3, 0.6), NONE, GRADUAL, SHARP]), 60))
+    found = list(find_segment_runs(np.array([NONE, SHARP, (0.1, 0.3, 0.6), NONE, GRADUAL, SHARP]), 60))
     assert found == [
         SegmentRun("hard", 8, 31, 0.9),
         SegmentRun("gradual", 32, 47, 0.7),
@@ -21,9 +26,9 @@ def test_equal_neighbors_become_one_run() -> None:
 
 
 def test_the_last_segment_ends_with_the_video() -> None:
-    assert list(find_runs(np.array([NONE, SHARP]), 12)) == [SegmentRun("hard", 8, 11, 0.9)]
-    assert list(find_runs(np.array([NONE, SHARP]), 9)) == []
-    assert list(find_runs(np.zeros((0, 3)), 1)) == []
+    assert list(find_segment_runs(np.array([NONE, SHARP]), 12)) == [SegmentRun("hard", 8, 11, 0.9)]
+    assert list(find_segment_runs(np.array([NONE, SHARP]), 9)) == []
+    assert list(find_segment_runs(np.zeros((0, 3)), 1)) == []
 
 
 def test_the_cut_is_at_the_largest_difference_not_used_yet() -> None:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from vidkin._base.checks import check_choice
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.images.published import class_name, finish, open_published, read_lines
+from vidkin.datasets.readers.images.published import class_name, finish, open_published, read_columns
 
 __all__ = ["read_aircraft"]
 
@@ -44,6 +44,6 @@ def read_aircraft(
             split=_SPLITS[split],
         )
         for split in _SPLITS
-        for number, name in read_lines(folder / f"images_{level}_{split}.txt", cells=2)
+        for number, name in read_columns(folder / f"images_{level}_{split}.txt", cells=2)
     ]
     return finish("aircraft", folder, items, _WHERE, validation=0.0, seed=0)

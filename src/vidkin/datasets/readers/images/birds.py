@@ -6,7 +6,7 @@ import os
 from collections import Counter
 
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.images.published import class_name, finish, open_published, read_lines
+from vidkin.datasets.readers.images.published import class_name, finish, open_published, read_columns
 from vidkin.errors import DatasetError
 
 __all__ = ["read_nabirds"]
@@ -32,7 +32,7 @@ def read_nabirds(source: str | os.PathLike[str], *, validation: float = 0.0, see
     """
     folder = open_published(source, "NABirds", _WHERE, ["images", *_LISTS])
     paths, classes, names, splits = (
-        {row[0]: row[1] for row in read_lines(folder / name, cells=2)} for name in _LISTS
+        {row[0]: row[1] for row in read_columns(folder / name, cells=2)} for name in _LISTS
     )
     used = set(classes.values())
     shared = Counter(class_name(names[number]) for number in used if number in names)

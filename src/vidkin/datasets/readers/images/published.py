@@ -16,7 +16,7 @@ from vidkin.datasets.readers.folders import require_folder
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError
 
-__all__ = ["class_name", "finish", "open_published", "read_lines", "read_matlab"]
+__all__ = ["class_name", "finish", "open_published", "read_columns", "read_matlab"]
 
 
 def open_published(source: str | os.PathLike[str], what: str, where: str, needed: Sequence[str]) -> Path:
@@ -32,7 +32,7 @@ def open_published(source: str | os.PathLike[str], what: str, where: str, needed
     return folder
 
 
-def read_lines(path: Path, *, cells: int) -> list[list[str]]:
+def read_columns(path: Path, *, cells: int) -> list[list[str]]:
     """The lines of a list, each split at spaces into this many cells, the last of which may contain spaces.
 
     Raises:

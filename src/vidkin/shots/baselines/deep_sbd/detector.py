@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.media.squares import fit_to_square
 from vidkin.models import load_model
 from vidkin.shots.baselines.deep_sbd.rules import (
     CLASSES,
     SEGMENT,
     STRIDE,
     bhattacharyya,
-    find_runs,
+    find_segment_runs,
     largest_difference,
 )
 from vidkin.shots.baselines.histograms import HistogramStore
 from vidkin.shots.contract import DetectedCut, DetectedCuts, RgbFrame
-from vidkin.shots.learned.video_frames import fit_to_square
 from vidkin.shots.shot import Curve
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class DeepSbdBaseline:
         probabilities = np.concatenate(self._probabilities)
         cuts: dict[int, DetectedCut] = {}
         # Hard cuts first: if runs of both kinds overlap, a gradual one may not hide the frame of a cut.
-        for run in sorted(find_runs(probabilities, frames), key=lambda run: run.kind == "gradual"):
+        for run in sorted(find_segment_runs(probabilities, frames), key=lambda run: run.kind == "gradual"):
             first, last = (self._histograms.rows(frame, frame)[0] for frame in (run.first, run.last))
             if bhattacharyya(first, last) > self._similarity:
                 continue

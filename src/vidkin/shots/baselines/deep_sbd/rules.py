@@ -10,7 +10,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CLASSES", "SEGMENT", "STRIDE", "SegmentRun", "bhattacharyya", "find_runs", "largest_difference"]
+__all__ = [
+    "CLASSES",
+    "SEGMENT",
+    "STRIDE",
+    "SegmentRun",
+    "bhattacharyya",
+    "find_segment_runs",
+    "largest_difference",
+]
 
 CLASSES = ("none", "gradual", "sharp")
 """Order of the network's outputs."""
@@ -39,7 +47,7 @@ class SegmentRun:
     probability: float
 
 
-def find_runs(probabilities: NDArray[np.floating], frames: int) -> Iterator[SegmentRun]:
+def find_segment_runs(probabilities: NDArray[np.floating], frames: int) -> Iterator[SegmentRun]:
     """Neighboring segments of the same most probable class, joined.
 
     Args:
