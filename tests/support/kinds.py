@@ -12,7 +12,7 @@ from tests.support.videos import encode
 from vidkin.metric.losses import QuadletLoss
 from vidkin.metric.sampling import QuadletSampler
 from vidkin.models import ClipEncoder, EncoderConfig, build_model, save_model
-from vidkin.models.encoder_input import encoder_input
+from vidkin.models.extractor import encoder_input
 
 COLORS = {
     "warm/red": (200, 30, 40),
