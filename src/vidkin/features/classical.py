@@ -57,11 +57,7 @@ class ClassicalExtractor:
     def __init__(self, whitening: str | os.PathLike[str] | None = None, *, views: Views = "none") -> None:
         self.views = views
         self._whitening = shipped_whitening() if whitening is None else Whitening.load(whitening)
-        if len(self._whitening.mean) != raw_dimension():
-            raise InvalidArgumentError(
-                f"the whitening {whitening} is for descriptors of length {len(self._whitening.mean)}, the classical "
-                f"extractor makes {raw_dimension()}; fit one on its own descriptors"
-            )
+        self._whitening.check_length(raw_dimension(), "the classical extractor")
 
     @property
     def name(self) -> str:

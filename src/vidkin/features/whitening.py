@@ -89,6 +89,14 @@ class Whitening:
         content = values.abs().amax(dim=-1, keepdim=True) > 0
         return functional.normalize((values - mean) @ projection, dim=-1) * content
 
+    def check_length(self, length: int, extractor: str) -> None:
+        """Raise InvalidArgumentError unless it is for descriptors [..., length], which ``extractor`` makes."""
+        if len(self.mean) != length:
+            raise InvalidArgumentError(
+                f"the whitening is for descriptors of length {len(self.mean)}, {extractor} makes {length}; fit one on "
+                "its own descriptors"
+            )
+
     def digest(self) -> str:
         """SHA-256 of kind and numbers: part of an extractor's fingerprint."""
         digest = hashlib.sha256(self.kind.encode())

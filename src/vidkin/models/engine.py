@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -19,10 +19,15 @@ from torch.optim import Optimizer
 from vidkin.errors import TrainingError
 from vidkin.models.schedules import Decay, Schedule
 
-__all__ = ["Precision", "Step", "check_finite", "read_terms", "take_steps"]
+__all__ = ["Objective", "Precision", "Step", "check_finite", "read_terms", "take_steps"]
 
 M = TypeVar("M", bound=nn.Module)
 B = TypeVar("B")
+
+Objective: TypeAlias = Callable[[M, B], Mapping[str, Tensor]]
+"""All that a training knows of what it minimizes: of (model, batch) to named scalar terms. ``loss`` is minimized;
+``distance``, the mean distance of pairs of embeddings in [0, 2], is watched for a collapse if it is there; the others
+are reported."""
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -45,7 +50,7 @@ class Step:
 
 def take_steps(
     model: M,
-    objective: Callable[[M, B], Mapping[str, Tensor]],
+    objective: Objective[M, B],
     optimizer: Optimizer,
     batches: Iterable[B],
     *,
@@ -63,7 +68,7 @@ def take_steps(
 
     Args:
         model: Trained in place.
-        objective: Of (model, batch) to named scalar terms; ``loss`` is minimized, the others are only reported.
+        objective: What is minimized, see :data:`Objective`.
         optimizer: Of all parameters that learn. The rates of its groups are their full rates.
         batches: One batch per step, on the device of the model.
         schedule: Rate and momentum of each step; None: constant.

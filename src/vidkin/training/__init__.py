@@ -15,7 +15,7 @@ from vidkin.training.embedding_measures import measure_embeddings
 from vidkin.training.evaluation import Evaluation, embed_set, evaluate
 from vidkin.training.evaluation_set import open_evaluation_set
 from vidkin.training.loss_table import LossEntry, available_objectives
-from vidkin.training.objectives import Objective, WeightedObjective, build_objective
+from vidkin.training.objectives import WeightedObjective, build_objective
 from vidkin.training.recipe import (
     AUGMENTATIONS,
     DataRecipe,
@@ -47,7 +47,6 @@ __all__ = [
     "LossEntry",
     "Measure",
     "Neighbor",
-    "Objective",
     "ObjectiveRecipe",
     "OnProgress",
     "Recipe",

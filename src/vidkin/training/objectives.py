@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -18,22 +17,10 @@ from vidkin.training.data.batch import Batch, Draw, DrawnItems
 from vidkin.training.loss_table import LossCall, LossEntry, available_objectives, find_loss, make_loss
 from vidkin.training.recipe import ObjectiveRecipe
 
-__all__ = ["Objective", "WeightedObjective", "build_objective"]
+__all__ = ["WeightedObjective", "build_objective"]
 
 # Calls that do without labels.
 _ON_VIEWS = ("fine_scores", "model")
-
-
-class Objective(Protocol):
-    """All that a training knows of what it minimizes."""
-
-    @property
-    def draws(self) -> Sequence[Draw]:
-        """The draws of items that a step needs, each once."""
-
-    def __call__(self, model: Encoder, batch: Batch) -> dict[str, Tensor]:
-        """Named terms, scalars: ``loss`` is minimized; ``distance``, the mean distance of pairs of embeddings in
-        [0, 2], is watched for a collapse if it is there; the others are shown."""
 
 
 class WeightedObjective(nn.Module):
@@ -89,7 +76,8 @@ class WeightedObjective(nn.Module):
         return tuple(dict.fromkeys(self._draws))
 
     def forward(self, model: Encoder, batch: Batch) -> dict[str, Tensor]:
-        """Terms of one step, see :class:`Objective`; a term carries the objective's name, before its weight."""
+        """Terms of one step, see :data:`vidkin.models.engine.Objective`; each, before its weight, under the name of its
+        part."""
         terms: dict[str, Tensor] = {}
         total: Tensor | None = None
         embedded: dict[Draw, Tensor] = {}

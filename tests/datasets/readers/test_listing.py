@@ -82,7 +82,7 @@ def test_paths_relative_to_another_folder_and_a_split_on_request(tmp_path: Path)
         ),
         (
             "path,category,subcategory,start\na.png,d,x,1s\n",
-            r"line 2: could not convert string to float: '1s'",
+            r"line 2: start must be a number of seconds, got '1s'",
         ),
         (
             "path,category,subcategory,end\na.png,d,x,0\n",

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from vidkin.similarity import FrameFeatures, ScoreSettings, Segment
-from vidkin.similarity.copies.evidence import Evidence, find_news, match_frames, spread
+from vidkin.similarity.copies.evidence import Evidence, find_news, match_frames, stretch_score
 
 
 def video(frames: int, *, period: float = 1.0) -> FrameFeatures:
@@ -28,7 +28,7 @@ def test_a_segment_is_summed_by_seconds() -> None:
     assert (part.similarity, part.seconds, part.news) == (2.5, 5.0, 5.0)
     assert part.query_seen.nonzero()[:, 0].tolist() == [2, 3, 4, 5, 6]
     # Half of the query is covered; five seconds of news say more.
-    assert part.score(1.0, ScoreSettings()) == pytest.approx(spread(0.5 * (1 - math.exp(-5 / 2))))
+    assert part.score(1.0, ScoreSettings()) == pytest.approx(stretch_score(0.5 * (1 - math.exp(-5 / 2))))
     assert Evidence.none(video(3), video(3)).score(1.0, ScoreSettings()) == 0.0
 
 

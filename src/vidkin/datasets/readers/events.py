@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 from collections.abc import Mapping
@@ -10,12 +9,14 @@ from pathlib import Path
 
 from vidkin._base.extensions import VIDEO_EXTENSIONS
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.tree import SPLIT_NAMES, divide
+from vidkin.datasets.readers.csv_list import CsvRow, read_rows
+from vidkin.datasets.readers.tree import divide
 from vidkin.errors import DatasetError, InvalidArgumentError
 
 __all__ = ["read_events"]
 
 _NEEDED = ("session", "start", "end", "event")
+_OPTIONAL = ("layer", "split")
 
 
 def read_events(
@@ -54,27 +55,11 @@ def read_events(
         raise InvalidArgumentError(f"shortest must be at least 0 seconds, got {shortest}")
     path = Path(source).expanduser()
     base = Path(root).expanduser() if root is not None else path.parent
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            lacking = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
-            if lacking:
-                raise DatasetError(
-                    f"{path}: lacks the columns {', '.join(lacking)}; it needs {', '.join(_NEEDED)}"
-                )
-            rows = [(f"{path}, line {reader.line_num}", row) for row in reader]
-    except OSError as error:
-        raise DatasetError(
-            f"{path}: {error.strerror or error}; choose a CSV with {','.join(_NEEDED)}"
-        ) from error
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise DatasetError(f"{path}: is not CSV in UTF-8, {error}") from error
+    rows, _ = read_rows(path, _NEEDED, optional=_OPTIONAL)
     videos = {
         found.stem: found for found in sorted(base.rglob("*")) if found.suffix.lower() in VIDEO_EXTENSIONS
     }
-    events = [
-        _event(row, place, base, videos) for place, row in rows if not layer or row.get("layer") == layer
-    ]
+    events = [_event(row, base, videos) for row in rows if not layer or row.cells["layer"] == layer]
     kept = [item for item in events if item.end is not None and item.end - item.start >= shortest]
     if not kept:
         raise DatasetError(
@@ -85,25 +70,23 @@ def read_events(
     return divide(LabelledSet(path.stem, "video", tuple(kept), base), test, validation, seed)
 
 
-def _event(
-    row: Mapping[str | None, str | None], place: str, base: Path, videos: Mapping[str, Path]
-) -> LabelledItem:
-    session, start, end, event = ((row.get(name) or "").strip() for name in _NEEDED)
-    split = (row.get("split") or "").strip().lower()
+def _event(row: CsvRow, base: Path, videos: Mapping[str, Path]) -> LabelledItem:
+    session, event = row.cells["session"], row.cells["event"]
+    start, end = row.seconds("start"), row.seconds("end")
+    if start is None or end is None:
+        raise DatasetError(f"{row.place}: start and end must not be empty")
     named = base / session
     video = named if named.is_file() else videos.get(session)
     if video is None:
-        raise DatasetError(f"{place}: there is no video {session!r} in {base}")
-    if split and split not in SPLIT_NAMES:
-        raise DatasetError(f"{place}: split must be train, validation, test or empty, got {split!r}")
+        raise DatasetError(f"{row.place}: there is no video {session!r} in {base}")
     try:
         return LabelledItem(
             path=video,
             category=event.replace("/", "-"),
             group=session,
-            split=SPLIT_NAMES[split] if split else "",
-            start=float(start),
-            end=float(end),
+            split=row.split,
+            start=start,
+            end=end,
         )
     except ValueError as error:
-        raise DatasetError(f"{place}: {error}") from error
+        raise DatasetError(f"{row.place}: {error}") from error

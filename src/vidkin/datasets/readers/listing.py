@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from vidkin.datasets.labelled import LabelledItem, LabelledSet
+from vidkin.datasets.readers.csv_list import CsvRow, read_rows
 from vidkin.datasets.readers.folders import infer_kind
-from vidkin.datasets.readers.tree import SPLIT_NAMES, divide
+from vidkin.datasets.readers.tree import divide
 from vidkin.errors import DatasetError, InvalidArgumentError
 
 __all__ = ["read_manifest"]
@@ -47,24 +47,10 @@ def read_manifest(
     """
     path = Path(source).expanduser()
     base = Path(root).expanduser() if root is not None else path.parent
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            lacking = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
-            if lacking:
-                raise DatasetError(
-                    f"{path}: lacks the columns {', '.join(lacking)}; it needs {', '.join(_NEEDED)} and may have "
-                    f"{', '.join(_OPTIONAL)}"
-                )
-            # A list has subcategories for all of its files or for none.
-            needed = [name for name in (*_NEEDED, "subcategory") if name in (reader.fieldnames or ())]
-            items = tuple(_item(row, needed, base, f"{path}, line {reader.line_num}") for row in reader)
-    except FileNotFoundError as error:
-        raise DatasetError(f"{path}: does not exist; choose a CSV with {','.join(_NEEDED)}") from error
-    except IsADirectoryError as error:
-        raise DatasetError(f"{path}: is a folder; choose the CSV, or use the reader tree") from error
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise DatasetError(f"{path}: is not CSV in UTF-8, {error}") from error
+    rows, columns = read_rows(path, _NEEDED, optional=_OPTIONAL)
+    # A list has subcategories for all of its files or for none.
+    needed = [name for name in (*_NEEDED, "subcategory") if name in columns]
+    items = tuple(_item(row, needed, base) for row in rows)
     if not items:
         raise DatasetError(f"{path}: lists no files")
     missing = [item.path for item in items if not item.path.is_file()]
@@ -80,27 +66,20 @@ def read_manifest(
     return divide(LabelledSet(path.stem, what, items, base), test, validation, seed)
 
 
-def _item(
-    row: Mapping[str | None, str | None], needed: Sequence[str], base: Path, place: str
-) -> LabelledItem:
-    cells = {name: (row.get(name) or "").strip() for name in (*_NEEDED, *_OPTIONAL)}
+def _item(row: CsvRow, needed: Sequence[str], base: Path) -> LabelledItem:
+    cells = row.cells
     empty = [name for name in needed if not cells[name]]
     if empty:
-        raise DatasetError(f"{place}: {', '.join(empty)} is empty")
-    split = cells["split"].lower()
-    if split and split not in SPLIT_NAMES:
-        raise DatasetError(f"{place}: split must be train, validation, test or empty, got {cells['split']!r}")
+        raise DatasetError(f"{row.place}: {', '.join(empty)} is empty")
     try:
-        start = float(cells["start"] or 0.0)
-        end = float(cells["end"]) if cells["end"] else None
         return LabelledItem(
             path=base / cells["path"],
             category=cells["category"],
             subcategory=cells["subcategory"],
             group=cells["group"] or cells["path"],
-            split=SPLIT_NAMES[split] if split else "",
-            start=start,
-            end=end,
+            split=row.split,
+            start=row.seconds("start") or 0.0,
+            end=row.seconds("end"),
         )
     except ValueError as error:
-        raise DatasetError(f"{place}: {error}") from error
+        raise DatasetError(f"{row.place}: {error}") from error

@@ -114,11 +114,8 @@ class BackboneExtractor:
             raise InvalidArgumentError(
                 f"{self._name} does not take pictures of {self._size} x {self._size} pixels: {error}"
             ) from error
-        if self._whitening is not None and len(self._whitening.mean) != sum(self._channels):
-            raise InvalidArgumentError(
-                f"the whitening {whitening} is for descriptors of length {len(self._whitening.mean)}, "
-                f"{name} makes {sum(self._channels)}; fit one on its own descriptors"
-            )
+        if self._whitening is not None:
+            self._whitening.check_length(sum(self._channels), name)
         facts = {
             "revision": _REVISION,
             "name": self._name,

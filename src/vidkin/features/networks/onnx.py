@@ -107,11 +107,9 @@ class OnnxExtractor:
         self._scorer = given.get("scorer", "kinds" if learned_kinds else "copies")
         self._views = check_views(given.get("views", "none"))
         self._whitening = None if whitening is None else Whitening.load(whitening)
-        length = self._network.shape[0 if len(self._network.shape) == 3 else -1]
-        if self._whitening is not None and len(self._whitening.mean) != length:
-            raise InvalidArgumentError(
-                f"the whitening {os.fspath(whitening or '')} is for descriptors of length "
-                f"{len(self._whitening.mean)}, {name} makes {length}; fit one on its own descriptors"
+        if self._whitening is not None:
+            self._whitening.check_length(
+                self._network.shape[0 if len(self._network.shape) == 3 else -1], name
             )
         facts = {
             "revision": _REVISION,
