@@ -102,7 +102,7 @@ class _Commands(LazyGroup):
         ),
         "classify": LazyCommand(
             "vidkin.cli.models.classify:classify",
-            "Say what files show, by a trained MODEL, and which training items are nearest.",
+            "Classify files with a trained MODEL, and show the nearest training items.",
         ),
         "import-model": LazyCommand(
             "vidkin.cli.models.import_model:import_model",
@@ -114,7 +114,7 @@ class _Commands(LazyGroup):
         ),
         "benchmark": LazyCommand(
             "vidkin.cli.benchmark:app",
-            "Compare methods on the same data; each page says what they have in common, and what is reduced.",
+            "Compare methods on the same data; each report states what they share and what was scaled down.",
         ),
         "doctor": LazyCommand(
             "vidkin.cli.doctor:doctor",
@@ -221,10 +221,16 @@ def vidkin(
         ),
     ] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Only results, warnings and errors; also after the command.")
+        bool,
+        typer.Option(
+            "--quiet", "-q", help="Show only results, warnings and errors; may also follow the command."
+        ),
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also what is done inside; also after the command.")
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Show details of the work as well; may also follow the command."
+        ),
     ] = False,
 ) -> None:
     """Find related video: index a folder, search it with a clip, see where videos match.

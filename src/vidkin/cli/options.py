@@ -108,7 +108,7 @@ ExtractorOption = Annotated[
     typer.Option(
         "--extractor",
         "-e",
-        help="What makes the features: vidkin, classical, timm:<model>, torchvision:<model>, onnx:<file>.",
+        help="Extractor of the features: vidkin, classical, timm:<model>, torchvision:<model>, onnx:<file>.",
         show_default="vidkin",
     ),
 ]

@@ -28,7 +28,7 @@ _NEAR = 2
 
 @dataclass(frozen=True, slots=True)
 class CutReview(Result):
-    """What a training of the detector's threshold came to, measured on verdicts that it did not see.
+    """The result of training the detector's threshold, measured on verdicts that it did not see.
 
     The figure is F1 of ``cut`` on the held-back verdicts.
 
@@ -37,7 +37,7 @@ class CutReview(Result):
         held_back: Number of verdicts that the figures are of.
         before: Figure of the detector as it ships.
         after: Figure with the trained threshold.
-        threshold: Probability from which on a transition counts.
+        threshold: Lowest probability at which a transition counts.
         judgment: ``better`` if it is right on more held-back verdicts than the detector before, and by a sign test
             at 10 % not by chance; ``worse`` likewise.
         missing: Verdicts on videos that are not in the index any more, or cannot be read.
@@ -119,7 +119,7 @@ def train_cuts(
 
 
 def use_detector(index: Path, *, use: bool) -> str:
-    """Let the shots page of an index use the trained threshold, or the detector as it ships; its name.
+    """Switch the shots page of an index to the trained threshold or the default detector; returns its name.
 
     Raises:
         InvalidArgumentError: No threshold was trained.

@@ -30,7 +30,7 @@ REVIEW_FOLDER = "review"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairLabel(Result):
-    """How similar two videos are to a person.
+    """How similar two videos are in a person's judgment.
 
     Attributes:
         first, second: Content hashes, the smaller one first.
@@ -90,7 +90,7 @@ class Labels(Result):
 
     @classmethod
     def open(cls, index: Path) -> Labels:
-        """Those of an index; none where none were given.
+        """The labels of an index; empty if there are none.
 
         Raises:
             CollectionDamagedError: The file is damaged; nothing is deleted.

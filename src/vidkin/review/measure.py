@@ -54,7 +54,7 @@ _MOST_VIDEOS = 1000
 
 @dataclass(frozen=True, slots=True)
 class MeasureReview(Result):
-    """What a training on verdicts came to, measured on pairs that it did not see.
+    """The result of a training on verdicts, measured on pairs that it did not see.
 
     The figure is the share of pairs of verdicts of different grades (same over same kind over different) that the score
     puts in the right order; .5 is chance. Videos of held-back pairs may be in other pairs of the training.
@@ -183,7 +183,7 @@ def read_reviews(index: Path) -> list[dict[str, Any]]:
 
 
 def judge_difference(low: float, high: float) -> Judgment:
-    """What the interval of a difference allows to say."""
+    """The judgment that an interval of the difference allows."""
     if low > 0:
         return "better"
     return "worse" if high < 0 else "no clear difference"

@@ -36,7 +36,7 @@ class SuggestedPair(Result):
 
 
 def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[SuggestedPair]:
-    """Pairs that were not judged: neighbors of every nearness, so that verdicts of every kind come of them.
+    """Pairs that were not judged, from near to far, so that verdicts of every kind result.
 
     The draw depends on the number of verdicts alone: the same pairs come again until one is judged.
 

@@ -115,14 +115,14 @@ def create_app(index: str | os.PathLike[str], settings: Settings | None = None) 
 
 
 async def _clean(site: Site) -> None:
-    """Dropped files go in time, also when nobody asks for anything any more."""
+    """Delete old dropped files on time, even without requests."""
     while True:
         await asyncio.sleep(_CLEAN_EVERY)
         site.uploads.clean()
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
-    """What went wrong: a page for a person who opened an address, otherwise JSON."""
+    """The error as a page for a person who opened an address, otherwise as JSON."""
     headers = {"Retry-After": "2"} if isinstance(error, BusyError) else None
     if isinstance(error, HTTPException):
         status, message = error.status_code, str(error.detail)

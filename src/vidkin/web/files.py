@@ -1,4 +1,4 @@
-"""Bytes of the files of the index, and of no others, in ranges, as players ask for them."""
+"""Serve the bytes of indexed files, and of no others, in the ranges that players request."""
 
 from __future__ import annotations
 

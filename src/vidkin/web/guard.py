@@ -1,4 +1,4 @@
-"""What every request passes before anything else: whose server it asks for, where it comes from, and its token."""
+"""The check before every request: its host, its origin and its token."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _HEADERS = {
 class Guard:
     """Refuses requests that a browser sends for other sites, and those without the token.
 
-    A page of another site can make a browser ask a server on this machine. Its requests are known by the ``Host`` they
-    name (another name that leads here), by ``Origin`` and by ``Sec-Fetch-Site``; a link from another site may only open
+    A page of another site can make a browser ask a server on this machine. Such requests are recognized by ``Host``
+    (another name of this machine), ``Origin`` and ``Sec-Fetch-Site``; a link from another site may only open
     a page.
 
     Args:

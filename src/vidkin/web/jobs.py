@@ -36,7 +36,7 @@ class JobState:
         title: For people.
         state: ``running``, ``done``, ``failed`` or ``stopped``.
         done, total: Steps; total is 0 as long as it is not known.
-        detail: What it is at.
+        detail: What it is working on.
         notes: Lines to keep, for example files that cannot be read, with causes.
         result: Of a job that is done: plain values.
         error: Of a job that failed.

@@ -1,4 +1,4 @@
-"""Blocking work beside the event loop, in lanes: what is stuck in one never stops another, nor for long its own."""
+"""Blocking work off the event loop, in lanes: a stuck call never blocks another lane, and its own only briefly."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class StuckError(Exception):
 class Lane:
     """Threads for one kind of work, with a bounded line in front of them.
 
-    A call that takes too long is given up: who waits gets an error, and another thread takes the place of the one that
-    is stuck, which ends when its work does. The threads never keep the process from ending.
+    A call that takes too long is abandoned: its caller gets an error, and another thread replaces the stuck one,
+    which ends when its work does. The threads never keep the process from ending.
 
     Args:
         name: For the names of the threads and in errors.

@@ -40,7 +40,7 @@ class Source:
     record: VideoRecord | None = None
 
     def open(self) -> BinaryIO:
-        """The file, open for reading, if it is still the one that is meant.
+        """The file, open for reading, unless it was replaced.
 
         Raises:
             MediaError: It is not.

@@ -1,4 +1,4 @@
-"""Files that somebody drops to search with: bounded in size, number and time, and deleted."""
+"""Dropped files to search with: limited in size, number and lifetime, then deleted."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Upload:
 class Uploads:
     """Dropped files in a temporary folder of their own, which :meth:`close` deletes.
 
-    The file that was not used for longest makes room for a new one; files that nobody used for ``upload_seconds`` are
-    deleted. Only so many arrive at a time as are kept.
+    A new file replaces the least recently used one; files unused for ``upload_seconds`` are deleted. At most as many
+    may arrive at a time as are kept.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -129,7 +129,7 @@ class Uploads:
             upload.path.unlink(missing_ok=True)
 
     def clean(self) -> None:
-        """Delete what was not used for long, and what is too many."""
+        """Delete files that are unused for too long or beyond the limit."""
         with self._lock:
             oldest = sorted(self._files.values(), key=lambda upload: upload.used)
         too_many = len(oldest) - self._settings.uploads

@@ -102,7 +102,9 @@ def test_mistakes_are_told(recordings: Path, tmp_path: Path) -> None:
         build_highlights(tmp_path, tmp_path / "out", part="train")
     with pytest.raises(InvalidArgumentError, match="part must be 'train' or 'test', got 'all'"):
         build_highlights(recordings, tmp_path, part="all")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="given are 1 videos of 2 shots at 10 frames"):
+    with pytest.raises(
+        InvalidArgumentError, match="videos, shots and rate must be at least 1, 3 and 1, got 1, 2 and 10"
+    ):
         build_highlights(recordings, tmp_path, part="train", videos=1, shots=2)
 
 

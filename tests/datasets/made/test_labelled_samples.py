@@ -118,11 +118,11 @@ def test_the_reader_builds_into_an_empty_folder(tmp_path: Path, monkeypatch: pyt
 def test_foreign_folders_stay_as_they_are(samples: LabelledSet, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(
-        DatasetError, match=r"does not hold the labeled samples; build_labelled_samples writes them"
+        DatasetError, match=r"does not hold the labeled samples; call build_labelled_samples first"
     ):
         open_labelled(tmp_path, reader="photographs")
     with pytest.raises(
-        DatasetError, match=r"is not empty and holds no labeled samples; give a folder of their own"
+        DatasetError, match=r"is not empty and holds no labeled samples; choose a folder of their own"
     ):
         build_labelled_samples(tmp_path)
     assert samples.root is not None
@@ -131,7 +131,7 @@ def test_foreign_folders_stay_as_they_are(samples: LabelledSet, tmp_path: Path) 
     ):
         build_labelled_samples(samples.root)
     with pytest.raises(
-        InvalidArgumentError, match=r"mine.txt is a file; give a folder for the labeled samples"
+        InvalidArgumentError, match=r"mine.txt is a file; choose a folder for the labeled samples"
     ):
         build_labelled_samples(tmp_path / "mine.txt")
 

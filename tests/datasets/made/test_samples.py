@@ -107,5 +107,5 @@ def test_a_copy_needs_its_video(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="a copy needs its video: add coffee to videos"):
         build_samples(tmp_path, videos=("astronaut",), copies=(("coffee", "crop"),))
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidArgumentError, match="is a file; give a folder for the samples"):
+    with pytest.raises(InvalidArgumentError, match="is a file; choose a folder for the samples"):
         build_samples(tmp_path / "file")

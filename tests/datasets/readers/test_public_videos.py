@@ -51,7 +51,9 @@ class TestFruit:
         assert set(shown(read_item(after, "video", size=16, frames=100))) == set(range(15, 20))
 
     def test_shares_that_leave_nothing_are_refused(self, fruit: Path) -> None:
-        with pytest.raises(InvalidArgumentError, match=r"validation is a share from 0 to below 1, got 1\.0"):
+        with pytest.raises(
+            InvalidArgumentError, match=r"validation must be at least 0 and below 1, got 1\.0"
+        ):
             open_labelled(fruit, reader="fruit", validation=1.0)
         with pytest.raises(
             InvalidArgumentError, match=r"validation 0.01 leaves 20 of the 20 frames of .*axis0.mp4"
@@ -117,12 +119,12 @@ class TestVb100:
 
     def test_what_is_wrong_is_named(self, tmp_path: Path) -> None:
         self.make(tmp_path, ["birds/Auk"])
-        with pytest.raises(InvalidArgumentError, match=r"has birds and other classes in it; leave dogs away"):
+        with pytest.raises(InvalidArgumentError, match=r"has birds and other classes in it; leave out dogs"):
             open_labelled(tmp_path, reader="vb100", dogs=tmp_path)
         with pytest.raises(InvalidArgumentError, match="species must be at least 1, or None for all, got 0"):
             open_labelled(tmp_path, reader="vb100", species=0)
         (tmp_path / "birds" / "Tern").mkdir()
-        with pytest.raises(DatasetError, match=r"Tern holds no videos; needed is birds/Auk/\*.mp4"):
+        with pytest.raises(DatasetError, match=r"Tern holds no videos; expected birds/Auk/\*.mp4"):
             open_labelled(tmp_path, reader="vb100")
 
 

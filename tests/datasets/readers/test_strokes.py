@@ -70,5 +70,5 @@ def test_strokes_are_not_joined() -> None:
 
 
 def test_a_size_of_nothing_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="size must be at least 1 pixel, given is 0"):
+    with pytest.raises(InvalidArgumentError, match="size must be at least 1 pixel, got 0"):
         draw_strokes(parse_strokes(CORNER), np.array([0.0]), size=0)

@@ -120,7 +120,7 @@ def test_no_file_and_no_file_of_this_format(tmp_path: Path) -> None:
 def test_without_network_or_cache_it_says_what_to_do() -> None:
     with pytest.raises(
         WeightsUnavailableError,
-        match=r"weights of timm:test_resnet are not to be had; tried the local cache and the hub \(timm/test_resnet.*"
+        match=r"weights of timm:test_resnet are not available; tried the local cache and the hub \(timm/test_resnet.*"
         r"no network in tests.*--weights FILE.*--extractor classical, which works offline",
     ):
         open_timm(None)

@@ -298,9 +298,9 @@ def test_short_side_scales_the_source_first(source: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "kind", "message"),
     [
-        ({"name": "sparkle"}, InvalidArgumentError, "there is no edit 'sparkle'; there are reencode, resize, crop"),
-        ({"name": "excerpt"}, InvalidArgumentError, "the edit 'excerpt' needs unrelated footage: give a video"),
-        ({"name": "grey", "start": 3, "end": 2}, InvalidArgumentError, "0 <= start < end, given are 3 and 2"),
+        ({"name": "sparkle"}, InvalidArgumentError, "unknown edit 'sparkle'; choose from reencode, resize, crop"),
+        ({"name": "excerpt"}, InvalidArgumentError, "the edit 'excerpt' needs unrelated footage; pass a video"),
+        ({"name": "grey", "start": 3, "end": 2}, InvalidArgumentError, "0 <= start < end, got 3 and 2"),
         ({"name": "grey", "start": 30}, MediaError, r"source\.mp4: start 30\.0 s is beyond the end \(8\.0 s\)"),
     ],
 )  # fmt: skip

@@ -35,7 +35,7 @@ def test_a_folder_is_added_and_broken_files_have_causes(library: Library, fresh:
     assert answer.status_code == 202, answer.text
     again = fresh.post("/api/index", json={"paths": [str(library.folder)]})
     assert again.status_code == 409
-    assert "being added to already" in again.json()["detail"]
+    assert "already being added" in again.json()["detail"]
     state = finish(fresh, answer.json()["id"])
     assert (state["state"], state["done"], state["total"]) == ("done", 4, 4)
     result = state["result"]

@@ -48,7 +48,7 @@ def test_shots_are_found_corrected_exported_and_taken_back(index: Path, connect:
     assert "Shots of film &amp; co.mp4" in client.get(f"/videos/{number}/shots").text
     assert client.get(address).json() is None
     answer = client.get(f"{address}/edl")
-    assert (answer.status_code, "nobody looked" in answer.json()["detail"]) == (404, True)
+    assert (answer.status_code, "have not been detected yet" in answer.json()["detail"]) == (404, True)
 
     detect(client, address)
     found = client.get(address).json()

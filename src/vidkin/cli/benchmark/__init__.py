@@ -22,19 +22,19 @@ class _Benchmarks(LazyGroup):
         ),
         "retrieval": LazyCommand(
             "vidkin.cli.benchmark.public:retrieval",
-            "Measure retrieval on a public benchmark, with published figures beside.",
+            "Measure retrieval on a public benchmark, next to published figures.",
         ),
         "copies": LazyCommand(
             "vidkin.cli.benchmark.copies:copies",
-            "Edit your videos in every way, search for the copies, and say what is found.",
+            "Edit your videos in many ways, search for the copies, and report which are found.",
         ),
         "losses": LazyCommand(
             "vidkin.cli.benchmark.losses:losses",
-            "Train comparators of videos without labels, each with another loss, and measure them on other videos.",
+            "Train video comparators without labels, one per loss, and measure them on other videos.",
         ),
         "images": LazyCommand(
             "vidkin.cli.benchmark.images:images",
-            "Compare classical features, features of networks and trained models on images with labels.",
+            "Compare classical features, network features and trained models on labeled images.",
         ),
         "shots": LazyCommand(
             "vidkin.cli.benchmark.shots:shots",
@@ -52,4 +52,4 @@ app = new_app("benchmark", _Benchmarks)
 
 @app.callback()
 def benchmark() -> None:
-    """Compare methods on the same data; each page says what they have in common, and what is reduced."""
+    """Compare methods on the same data; each report states what they share and what was scaled down."""

@@ -29,7 +29,7 @@ def copies(
         typer.Option(
             "--extractor",
             "-e",
-            help="What makes the features; repeatable. --weights and --whitening belong to the last one.",
+            help="Extractor; repeatable. --weights and --whitening apply to the last one.",
             show_default="default",
         ),
     ] = None,
@@ -40,7 +40,9 @@ def copies(
     ] = None,
     threshold: Annotated[
         float,
-        typer.Option("--threshold", "-t", min=0.0, max=1.0, help="Score from which on a copy is found."),
+        typer.Option(
+            "--threshold", "-t", min=0.0, max=1.0, help="Lowest score at which a copy counts as found."
+        ),
     ] = 0.2,
     peers: Annotated[
         bool, typer.Option("--peers", help="Also measure a pHash per frame, and vPDQ if installed.")
@@ -58,7 +60,7 @@ def copies(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Edit your videos in every way, search for the copies, and say what is found.
+    """Edit your videos in many ways, search for the copies, and report which are found.
 
     Every video of the folder counts as showing something else than the others.
     """

@@ -51,7 +51,10 @@ def critical(
         bool, typer.Option("--quick", help="One seed, 100 steps, no places held out: a few minutes.")
     ] = False,
     held_out: Annotated[
-        bool, typer.Option("--held-out/--no-held-out", help="Also train without each place and judge on it.")
+        bool,
+        typer.Option(
+            "--held-out/--no-held-out", help="Also hold out each place in turn: train without it, test on it."
+        ),
     ] = True,
     json: JsonOption = False,
 ) -> None:

@@ -40,7 +40,9 @@ def images(
         list[str] | None,
         typer.Option("--row", "-r", help="Rows whose name contains this; repeatable.", show_default="all"),
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of each row that draws.")] = 3,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, help="Runs of each row that depends on the seed.")
+    ] = 3,
     size: Annotated[int, typer.Option("--size", min=32, help="Side of the images, pixels.")] = 112,
     per_class: Annotated[
         int, typer.Option("--per-class", min=0, help="Images of each class and part; 0 takes all.")
@@ -53,7 +55,8 @@ def images(
     sweeps: Annotated[
         bool,
         typer.Option(
-            "--sweeps", help="Instead: lambda, length of the embedding, collapse and time of a step."
+            "--sweeps",
+            help="Measure lambda, embedding length, collapse and the time of a step instead of the rows.",
         ),
     ] = False,
     output: Annotated[
@@ -64,7 +67,7 @@ def images(
     ] = Path("vidkin-benchmark/images"),
     json: JsonOption = False,
 ) -> None:
-    """Compare classical features, features of networks and trained models on images with labels.
+    """Compare classical features, network features and trained models on labeled images.
 
     Top-1, triplet precision, Recall@K and the time of one image. Each run is stored when it is done. Run the same
     command again to resume an interrupted comparison.

@@ -22,7 +22,7 @@ def losses(
     ],
     methods: Annotated[
         list[str] | None,
-        typer.Option("--method", "-m", help="A way to train; repeatable.", show_default="all"),
+        typer.Option("--method", "-m", help="A training method; repeatable.", show_default="all"),
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of each method.")] = 3,
     steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of each run.")] = 200,
@@ -38,7 +38,7 @@ def losses(
     ] = Path("vidkin-benchmark/losses"),
     json: JsonOption = False,
 ) -> None:
-    """Train comparators of videos without labels, each with another loss, and measure them on other videos.
+    """Train video comparators without labels, one per loss, and measure them on other videos.
 
     Each run is stored when it is done. Run the same command again to resume an interrupted comparison.
     """

@@ -87,7 +87,7 @@ def retrieval(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Measure retrieval on a public benchmark, with published figures beside.
+    """Measure retrieval on a public benchmark, next to published figures.
 
     Videos that are missing are counted and left out, as in the published evaluations. Without --extractor and --model,
     --features are compared by Chamfer similarity.

@@ -91,5 +91,5 @@ def _print(evaluation: ClassifierEvaluation) -> None:
     if evaluation.wrong:
         note(
             f"{number(evaluation.wrong, 'item')} of {evaluation.items} are classified wrongly; for "
-            f"{100 * evaluation.explained:.0f} % of them the nearest training item has the class that was said."
+            f"{100 * evaluation.explained:.0f} % of them the nearest training item has the predicted class."
         )

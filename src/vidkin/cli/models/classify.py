@@ -24,7 +24,7 @@ def classify(
     neighbors: Annotated[int, typer.Option("--neighbors", min=0, help="Training items to show.")] = 3,
     json: JsonOption = False,
 ) -> None:
-    """Say what files show, by a trained MODEL, and which training items are nearest.
+    """Classify files with a trained MODEL, and show the nearest training items.
 
     A model of images takes the middle frame of a video.
     """

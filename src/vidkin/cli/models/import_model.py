@@ -17,10 +17,13 @@ __all__ = ["import_model"]
 def import_model(
     checkpoint: Annotated[
         Path,
-        typer.Argument(help="The checkpoint, a file of torch.", metavar="FILE", dir_okay=False, exists=True),
+        typer.Argument(help="The checkpoint, a PyTorch file.", metavar="FILE", dir_okay=False, exists=True),
     ],
     layout: Annotated[
-        str, typer.Option("--layout", help="Of which system: visil, visil-symmetric, dns, s2vs or hap-vr.")
+        str,
+        typer.Option(
+            "--layout", help="System that it comes from: visil, visil-symmetric, dns, s2vs or hap-vr."
+        ),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of the model to write.", file_okay=False)
@@ -46,7 +49,7 @@ def import_model(
     ] = None,
     extractor: Annotated[
         str | None,
-        typer.Option("--extractor", "-e", help="Another extractor than the ResNet-50 of these systems."),
+        typer.Option("--extractor", "-e", help="An extractor other than the ResNet-50 of these systems."),
     ] = None,
     json: JsonOption = False,
 ) -> None:

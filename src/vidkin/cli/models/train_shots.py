@@ -43,14 +43,14 @@ def train_shots(
     ] = None,
     method: Annotated[
         ShotMethodChoice | None,
-        typer.Option("--method", "-m", help="What is trained.", show_default="that of the recipe"),
+        typer.Option("--method", "-m", help="What to train.", show_default="that of the recipe"),
     ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of the model.", file_okay=False)
     ] = Path("shots-model"),
     rate: Annotated[
         float | None,
-        typer.Option("--rate", help="Frames a second that are looked at.", show_default="that of the recipe"),
+        typer.Option("--rate", help="Frames per second to use.", show_default="that of the recipe"),
     ] = None,
     settings: Annotated[
         list[str] | None,

@@ -43,7 +43,7 @@ def whiten(
         typer.Option(
             "--extractor",
             "-e",
-            help="What to fit: classical, timm:<model>, torchvision:<model>, onnx:<file>.",
+            help="Extractor to fit a whitening for: classical, timm:<model>, torchvision:<model>, onnx:<file>.",
         ),
     ] = "classical",
     weights: WeightsOption = None,

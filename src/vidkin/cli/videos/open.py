@@ -73,7 +73,7 @@ def open_match(
         path = matches[-1].path
         start = matches[-1].segments[0].target_start if matches[-1].segments else 0.0
     if not os.path.exists(path):
-        raise MediaError(path, "the file is gone; index its folder again to recognize it where it is now")
+        raise MediaError(path, "the file is gone; if it was moved, index the folder it is in now")
     command = program.command(path, start)
     if not dry_run:
         program.show(path, start)

@@ -33,11 +33,11 @@ def serve(
         str,
         typer.Option(
             "--host",
-            help="Address to listen at; other computers can reach any but the default, with the token that is printed.",
+            help="Address to listen on; on any but the default, other computers can connect with the printed token.",
         ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 takes one that is free.")
+        int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 picks a free one.")
     ] = _PORT,
     open_browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
@@ -53,7 +53,7 @@ def serve(
         typer.Option(
             "--token",
             envvar="VIDKIN_TOKEN",
-            help="What browsers must know to get in; default none at 127.0.0.1, otherwise a new one.",
+            help="Token that browsers must send; by default none on 127.0.0.1, otherwise a new one.",
             show_default=False,
         ),
     ] = None,
@@ -69,7 +69,7 @@ def serve(
         ),
     ] = None,
     create: Annotated[
-        bool, typer.Option("--create", help="Make the index if there is none; add folders in the browser.")
+        bool, typer.Option("--create", help="Create the index if there is none; add folders in the browser.")
     ] = False,
 ) -> None:
     """Show the index in a browser: library, search by example, where videos match.

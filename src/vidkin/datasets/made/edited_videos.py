@@ -54,7 +54,7 @@ def build_composed(
         in frames from 0; ``times`` are the seconds of the frames of hard cuts.
     """
     if videos < 1:
-        raise InvalidArgumentError(f"videos is {videos}, at least one is needed")
+        raise InvalidArgumentError(f"videos must be at least 1, got {videos}")
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     labels = {}

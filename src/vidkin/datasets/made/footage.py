@@ -63,12 +63,12 @@ class Footage:
 
     def __post_init__(self) -> None:
         if not self.clips:
-            raise InvalidArgumentError("there are no clips to compose of, at least one is needed")
+            raise InvalidArgumentError("clips must be at least one, got none")
         for clip in self.clips:
             if clip.luma.shape[1:] != (self.height, self.width) or len(clip) < 2:
                 raise InvalidArgumentError(
-                    f"{clip.name} has frames {list(clip.luma.shape)}, needed are two or more of "
-                    f"{self.height} x {self.width}"
+                    f"frames of {clip.name} must be [T, {self.height}, {self.width}] with at least two, got "
+                    f"{list(clip.luma.shape)}"
                 )
 
 

@@ -160,7 +160,7 @@ def build_highlights(
         raise InvalidArgumentError(f"places must be among {', '.join(HIGHLIGHT_PLACES)}, got {list(chosen)}")
     if videos < 1 or shots < 3 or rate < 1:
         raise InvalidArgumentError(
-            f"given are {videos} videos of {shots} shots at {rate} frames a second, needed are at least 1, 3 and 1"
+            f"videos, shots and rate must be at least 1, 3 and 1, got {videos}, {shots} and {rate}"
         )
     names = [HIGHLIGHT_PLACES[place] for place in chosen] + [name for name, _ in _TOYS[part]]
     place = Path(recordings)

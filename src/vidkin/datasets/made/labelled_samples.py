@@ -108,11 +108,12 @@ def build_labelled_samples(
     counts = {"train": train, "validation": validation, "test": test}
     if min(counts.values()) < 0 or train < 1:
         raise InvalidArgumentError(
-            f"clips of each photograph must be 0 or more, and of train 1 or more: {counts}"
+            f"clips of each photograph must be 0 or more, and of train 1 or more, got {counts}"
         )
     if not (seconds > 0 and rate > 0 and size >= 16 and size % 2 == 0):
         raise InvalidArgumentError(
-            f"seconds {seconds} and rate {rate} must be above 0, size {size} even and at least 16 pixels"
+            "seconds and rate must be above 0, and size even and at least 16 pixels, got "
+            f"{seconds}, {rate} and {size}"
         )
     recipe: dict[str, Any] = {"version": _VERSION, **counts}
     recipe |= {"seconds": seconds, "rate": rate, "size": size, "seed": seed}
@@ -121,14 +122,14 @@ def build_labelled_samples(
     if known is None or known["recipe"] != recipe:
         # Nothing is written where something else stands.
         if root.exists() and not root.is_dir():
-            raise InvalidArgumentError(f"{root} is a file; give a folder for the labeled samples")
+            raise InvalidArgumentError(f"{root} is a file; choose a folder for the labeled samples")
         if known is not None:
             raise DatasetError(
-                f"{root} holds labeled samples made with other arguments ({known['recipe']}); give another folder"
+                f"{root} holds labeled samples made with other arguments ({known['recipe']}); choose another folder"
             )
         if root.is_dir() and any(path.name != _MANIFEST for path in root.iterdir()):
             raise DatasetError(
-                f"{root} is not empty and holds no labeled samples; give a folder of their own"
+                f"{root} is not empty and holds no labeled samples; choose a folder of their own"
             )
         known = {"recipe": recipe, "cells": {}, "sizes": {}}
     total = sum(counts.values()) * sum(len(names) for names in LABELLED_PHOTOGRAPHS.values())
@@ -166,7 +167,7 @@ def read_photographs(source: str | os.PathLike[str], *, build: bool = True, seed
     if known is None:
         if build and (not root.exists() or (root.is_dir() and not any(root.iterdir()))):
             return build_labelled_samples(root, seed=seed)
-        raise DatasetError(f"{root} does not hold the labeled samples; build_labelled_samples writes them")
+        raise DatasetError(f"{root} does not hold the labeled samples; call build_labelled_samples first")
     found = []
     for split in SPLITS:
         if (root / split).is_dir():
@@ -178,7 +179,7 @@ def read_photographs(source: str | os.PathLike[str], *, build: bool = True, seed
     if len(found) < len(known["cells"]):
         raise DatasetError(
             f"{root} lacks {len(known['cells']) - len(found)} of its {len(known['cells'])} clips; call "
-            "build_labelled_samples again, it writes what is missing"
+            "build_labelled_samples again to write the others"
         )
     return LabelledSet("photographs", "video", tuple(found), root)
 

@@ -137,11 +137,11 @@ def build_samples(
     """
     root = Path(folder)
     if root.exists() and not root.is_dir():
-        raise InvalidArgumentError(f"{root} is a file; give a folder for the samples")
+        raise InvalidArgumentError(f"{root} is a file; choose a folder for the samples")
     unknown = sorted({name for name, _ in (*copies, _QUERY)} - set(videos))
     if unknown:
         raise InvalidArgumentError(
-            f"a copy needs its video: add {', '.join(unknown)} to videos, given are {', '.join(videos)}"
+            f"a copy needs its video: add {', '.join(unknown)} to videos, got {', '.join(videos)}"
         )
     flight: dict[str, Any] = {"rate": rate, "width": width, "height": height, "seed": seed}
     builder = _Builder(root, flight, seconds, on_progress, total=len(videos) + len(copies) + 2)

@@ -37,7 +37,7 @@ def read_fruit(source: str | os.PathLike[str], *, validation: float = 0.0) -> La
         DatasetError: The folder does not have this layout.
     """
     if not 0 <= validation < 1:
-        raise InvalidArgumentError(f"validation is a share from 0 to below 1, got {validation}")
+        raise InvalidArgumentError(f"validation must be at least 0 and below 1, got {validation}")
     folder = require_folder(source, "fruit videos, category/variety/axis*.mp4", _WHERE)
     items: list[LabelledItem] = []
     for category in list_folders(folder):
@@ -60,7 +60,7 @@ def read_fruit(source: str | os.PathLike[str], *, validation: float = 0.0) -> La
                 if not 0 < count < frames:
                     raise InvalidArgumentError(
                         f"validation {validation} leaves {count} of the {frames} frames of {item.path} to train; "
-                        "give a share that leaves frames on both sides"
+                        "choose a share that leaves frames on both sides"
                     )
                 # Halfway between two frames, so that rounding of times moves none to the other side.
                 middle = (count - 0.5) / info.frame_rate

@@ -83,7 +83,9 @@ def read_head_pose(
     try:
         names = re.compile(pattern, re.IGNORECASE)
     except re.error as error:
-        raise InvalidArgumentError(f"pattern {pattern!r} is no regular expression: {error}") from error
+        raise InvalidArgumentError(
+            f"pattern must be a regular expression, got {pattern!r}: {error}"
+        ) from error
     lacking = sorted({"subject", "pan"} - set(names.groupindex))
     if lacking:
         raise InvalidArgumentError(

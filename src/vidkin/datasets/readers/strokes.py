@@ -94,7 +94,7 @@ def draw_strokes(
         [T, size, size, 3] uint8.
     """
     if size < 1:
-        raise InvalidArgumentError(f"size must be at least 1 pixel, given is {size}")
+        raise InvalidArgumentError(f"size must be at least 1 pixel, got {size}")
     side = size * _OVERSAMPLING
     pen = max(1, round(width * side / _FIELD))
     paper = Image.new("L", (side, side), 255)

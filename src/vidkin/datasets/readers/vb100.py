@@ -47,7 +47,7 @@ def read_vb100(
     folder = require_folder(source, "birds, species/*.mp4", _WHERE)
     together = (folder / "birds").is_dir()
     if together and dogs is not None:
-        raise InvalidArgumentError(f"{folder}: has birds and other classes in it; leave dogs away")
+        raise InvalidArgumentError(f"{folder}: has birds and other classes in it; leave out dogs")
     classes = {path.name: path for path in list_folders(folder)} if together else {"birds": folder}
     if dogs is not None:
         classes["dogs"] = require_folder(dogs, "dogs, breed/*.mp4")
@@ -58,7 +58,7 @@ def read_vb100(
             videos = list(iter_files(subcategory, VIDEO_EXTENSIONS, deep=True))
             if not videos:
                 raise DatasetError(
-                    f"{subcategory} holds no videos; needed is {category}/{found[0].name}/*.mp4"
+                    f"{subcategory} holds no videos; expected {category}/{found[0].name}/*.mp4"
                 )
             items += [
                 LabelledItem(

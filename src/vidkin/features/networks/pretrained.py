@@ -254,7 +254,7 @@ def _timm_with_hub_weights(timm: Any, model: str, config: Any, options: Mapping[
 
 def _unavailable(label: str, tried: str) -> WeightsUnavailableError:
     return WeightsUnavailableError(
-        f"the weights of {label} are not to be had; tried {tried}. Give a safetensors file (--weights FILE; "
+        f"the weights of {label} are not available; tried {tried}. Give a safetensors file (--weights FILE; "
         "in a recipe, weights), or run once with a network connection, or use --extractor classical, which works "
         "offline"
     )

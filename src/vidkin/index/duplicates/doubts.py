@@ -76,7 +76,7 @@ def find_doubt(first: FileRecord, second: FileRecord, result: PairResult) -> str
 def change_agreement(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> float | None:
     """Correlation in [-1, 1] of what changes over time in two videos; None where hardly anything does.
 
-    Of the luma at 48 x 64 the mean over time is taken away from every pixel; the correlation is over all pixels and
+    The mean over time is subtracted from every pixel of the luma at 48 x 64; the correlation is over all pixels and
     moments, the largest of those with one side up to eight frames later, as the times of a match are not exact.
 
     Args:

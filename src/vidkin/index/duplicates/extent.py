@@ -59,7 +59,7 @@ class Extent:
 
 
 def extent_of(result: PairResult, first: Pictures, second: Pictures) -> Extent:
-    """What the best segment's boxes say of the content of both files.
+    """The shared extent of both files, by the boxes of the best segment.
 
     Args:
         result: Of the two, the first as the query.

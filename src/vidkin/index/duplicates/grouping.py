@@ -1,4 +1,4 @@
-"""From scores of pairs to groups of copies: no chain of weak links, no pair that a person parted."""
+"""From scores of pairs to groups of copies: no chains of weak links, no pairs that a person separated."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Grouping:
     """Groups of contents.
 
     Attributes:
-        results: Pairs of contents -> what their comparison said, the first as the query.
+        results: Pairs of contents -> result of their comparison, the first as the query.
         compare: Result of a pair that is not among ``results``.
-        decisions: Pairs that a person joined or parted.
+        decisions: Pairs that a person joined or separated.
         threshold: Score from which on two belong together.
     """
 

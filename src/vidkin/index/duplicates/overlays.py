@@ -1,4 +1,4 @@
-"""What one of two copies has and the other has not: a logo, a caption, its colors.
+"""What one of two copies has and the other lacks: a logo, a caption, its colors.
 
 Shapes: T pairs of frames; H, W pixels.
 """
@@ -27,7 +27,7 @@ _MORE_EDGES = 1.2
 def find_overlay(
     first: Sequence[NDArray[np.uint8]], second: Sequence[NDArray[np.uint8]]
 ) -> Literal["first", "second"] | None:
-    """Which of two copies has something put over its picture that the other one has not.
+    """Which of two copies has an overlay that the other one lacks.
 
     The pictures are brought to one size and brightness. Blocks of them that differ in most of the frames, far more than
     the rest does, are an overlay of the copy that has more edges there.

@@ -57,11 +57,11 @@ class PairSearch:
         threshold: float,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Compare; what was compared is kept, also when this is interrupted.
+        """Compare the pairs; results are stored even if this is interrupted.
 
         Args:
             videos: With frames; of files with the same bytes only one.
-            threshold: Score that is asked for; pairs that may reach it are read again.
+            threshold: Score that groups need; pairs that may reach it are read again.
             on_progress: Called with (steps done, steps in all); the second grows when doubtful pairs are known.
         """
         by_content = {content_of(record): record for record in videos}

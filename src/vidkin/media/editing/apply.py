@@ -60,13 +60,13 @@ def apply_edit(
     """
     edit = EDITS.get(name)
     if edit is None:
-        raise InvalidArgumentError(f"there is no edit {name!r}; there are {', '.join(EDITS)}")
+        raise InvalidArgumentError(f"unknown edit {name!r}; choose from {', '.join(EDITS)}")
     if edit.needs_filler and filler is None:
-        raise InvalidArgumentError(f"the edit {name!r} needs unrelated footage: give a video as filler")
+        raise InvalidArgumentError(f"the edit {name!r} needs unrelated footage; pass a video as filler")
     info = probe(source)
     first, last = start or 0.0, min(info.duration, info.duration if end is None else end)
     if first < 0 or (end is not None and end <= first):
-        raise InvalidArgumentError(f"start and end must be 0 <= start < end, given are {start} and {end}")
+        raise InvalidArgumentError(f"start and end must be 0 <= start < end, got {start} and {end}")
     if first >= info.duration:
         raise MediaError(source, f"start {first:.1f} s is beyond the end ({info.duration:.1f} s)")
     rate = Fraction(min(info.frame_rate, HIGHEST_RATE)).limit_denominator(1001)

@@ -147,8 +147,8 @@ def _read_torch(path: PathLike) -> dict[str, Any]:
             content = torch.load(os.path.expanduser(name), map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise InvalidArgumentError(
-            f"{name}: is no file of torch, or holds objects other than tensors, which are not loaded; store its state "
-            "dictionary alone"
+            f"{name}: is not a PyTorch file, or holds objects other than tensors, which are not loaded; save only its "
+            "state dictionary"
         ) from error
     except (OSError, RuntimeError, EOFError, ValueError) as error:
         raise InvalidArgumentError(f"{name}: cannot be read as a checkpoint: {error}") from error

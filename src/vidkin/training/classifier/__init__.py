@@ -1,1 +1,1 @@
-"""What a classifier with an embedding head is used for: naming files with their nearest training items, evaluation."""
+"""Classifiers with an embedding head in use: classes of files with their nearest training items, and evaluation."""

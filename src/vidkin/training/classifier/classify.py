@@ -40,7 +40,7 @@ class Neighbor(Result):
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedFile(Result):
-    """What a classifier says of a file.
+    """The prediction of a classifier for a file.
 
     Attributes:
         path: The file.
@@ -65,8 +65,8 @@ def classify(
     Args:
         model: Folder of a model of kind ``two_head``.
         files: Images, or videos: a model of images takes their middle frame, one of motion their first clip.
-        classes: Most likely classes to tell, 1 or more.
-        neighbors: Training items to tell, 0 or more.
+        classes: Number of most likely classes to report, 1 or more.
+        neighbors: Number of training items to report, 0 or more.
         device: Where the model computes.
 
     Raises:

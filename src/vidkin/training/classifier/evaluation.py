@@ -65,7 +65,7 @@ class ClassifierEvaluation(Result):
         embedding: Retrieval with the embedding head.
         penultimate: Retrieval with the penultimate layer.
         wrong: Number of test items that are classified wrongly.
-        explained: Share of these for which the class that was said is that of the nearest training item; nan without
+        explained: Share of these for which the predicted class is that of the nearest training item; nan without
             any.
         broken: (file, cause) of items that could not be read.
     """

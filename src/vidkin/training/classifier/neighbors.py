@@ -1,4 +1,4 @@
-"""The training items of a classifier, kept beside it: the neighbors that are the reason of an answer."""
+"""The training items of a classifier, stored beside it: the nearest ones explain its predictions."""
 
 from __future__ import annotations
 

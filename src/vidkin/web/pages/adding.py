@@ -64,7 +64,7 @@ async def add_folders(site: CurrentSite, wanted: Folders) -> JobState:
     title = f"Add {base_name(str(paths[0]))}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
     job = site.jobs.start("index", title, partial(_add, site, paths, wanted.images))
     if job is None:
-        raise HTTPException(409, "the index is being added to already; wait for it, or stop it")
+        raise HTTPException(409, "videos are already being added; wait until it is done, or stop it")
     return job.state()
 
 

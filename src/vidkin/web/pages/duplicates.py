@@ -141,7 +141,7 @@ class DuplicateList:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """On two videos of the index.
+    """A verdict on two videos of the index.
 
     Attributes:
         first, second: Their numbers.
@@ -202,7 +202,8 @@ async def list_duplicates(
 
 @router.post("/api/duplicates")
 async def find_duplicates(site: CurrentSite, wish: Wish) -> JobState:
-    """Look for duplicates, as a job; what is found replaces what was. What was compared is kept for the next time."""
+    """Search for duplicates, as a job; the result replaces the last one. Comparisons are stored for the next
+    search."""
     if not site.collection.has_segments:
         raise CollectionMismatchError(
             "the scores of this index order kinds of videos and do not tell copies; serve another index"
@@ -222,7 +223,7 @@ async def find_duplicates(site: CurrentSite, wish: Wish) -> JobState:
 
     job = site.jobs.start(_KIND, "Find duplicates", work)
     if job is None:
-        raise HTTPException(409, "duplicates are being looked for already; wait until that is done")
+        raise HTTPException(409, "a search for duplicates is already running; wait until it is done")
     return job.state()
 
 
@@ -297,7 +298,7 @@ def _download(content: bytes, name: str, kind: str) -> Response:
 def _current(site: Site) -> tuple[DuplicateGroup, ...]:
     """The groups, if they are those of the verdicts."""
     if site.found_groups is None:
-        raise HTTPException(409, "no duplicates were looked for since the server began; find them first")
+        raise HTTPException(409, "no search for duplicates has run since the server started; run one first")
     began: int
     found: FoundGroups
     began, found = site.found_groups

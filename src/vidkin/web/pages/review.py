@@ -1,4 +1,4 @@
-"""Review that teaches: verdicts on pairs and on cuts, a training on them, and the switch to what it made."""
+"""Review: verdicts on pairs and cuts, training on them, and the switch to the trained result."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class PairVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A training on verdicts and what it came to on those that were held back.
+    """A training on verdicts, measured on those that were held back.
 
     Attributes:
         kind: ``measure`` (of pairs) or ``cuts``.
         trained_on, held_back: Numbers of verdicts.
-        before, after: Figure of what was there, and of what was trained: the share of pairs of verdicts in the right
+        before, after: Figure before and after the training: the share of pairs of verdicts in the right
             order, or F1 of cuts.
         judgment: ``better``, ``no clear difference`` or ``worse``.
     """
@@ -81,7 +81,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class ReviewState:
-    """What was judged, and what came of it.
+    """The verdicts so far, the trainings on them, and what is in use.
 
     Attributes:
         same, same_kind, different: Numbers of verdicts on pairs.
@@ -118,7 +118,7 @@ class Switch:
 
     Attributes:
         what: ``measure`` in searches, ``cuts`` on the shots page.
-        use: What was trained, or what was there before.
+        use: The trained one, or the original again.
     """
 
     what: Literal["measure", "cuts"]
@@ -139,7 +139,7 @@ async def get_review(site: CurrentSite) -> ReviewState:
 
 @router.get("/api/review/pairs")
 async def list_pairs(site: CurrentSite, limit: Annotated[int, Query(ge=1, le=50)] = 10) -> list[PairToJudge]:
-    """Pairs to judge next, of every nearness."""
+    """Pairs to judge next, from near to far."""
 
     def work() -> list[PairToJudge]:
         with site.collection.reader() as index:
@@ -167,7 +167,7 @@ async def judge_pair(site: CurrentSite, verdict: PairVerdict) -> ReviewState:
 
 @router.post("/api/review/train")
 async def train(site: CurrentSite, training: Training) -> JobState:
-    """Train on the verdicts, as a job; what is in use does not change by it."""
+    """Train on the verdicts, as a job; what is in use stays."""
     site.check_writable()
 
     def work(job: Job) -> object:
@@ -177,7 +177,7 @@ async def train(site: CurrentSite, training: Training) -> JobState:
 
     job = site.jobs.start("review", "Train on verdicts", work)
     if job is None:
-        raise HTTPException(409, "a training on verdicts is running already; wait until it is done")
+        raise HTTPException(409, "training on verdicts is already running; wait until it is done")
     return job.state()
 
 

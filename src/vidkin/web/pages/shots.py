@@ -75,7 +75,7 @@ class ShotItem:
         start, end: Seconds.
         kind: The transition that opens it; ``start`` for the first.
         critical: How surely something happens at its end; None if that is not judged.
-        is_critical: It is called a critical clip.
+        is_critical: It counts as a critical clip.
         thumbnail: Address of a picture from its middle.
     """
 
@@ -98,7 +98,8 @@ class ShotList:
         frames: Number of frames.
         duration: Seconds.
         cuts, shots: In order of time.
-        curve: (second, value), of which cuts are read; at most some thousand points, the highest of each stretch.
+        curve: (second, value) of the curve that shows cuts; at most some thousand points, the highest of each
+            stretch.
     """
 
     detector: str
@@ -144,7 +145,7 @@ class _NotDetectedError(HTTPException):
     """Answered as 404 where shots are needed."""
 
     def __init__(self) -> None:
-        super().__init__(404, "nobody looked for the shots of this video yet")
+        super().__init__(404, "the shots of this video have not been detected yet")
 
 
 @router.get("/shots", response_class=HTMLResponse, include_in_schema=False)
@@ -211,13 +212,13 @@ async def detect_shots(site: CurrentSite, video: int) -> JobState:
 
     job = site.jobs.start("shots", f"Shots of {os.path.basename(record.path)}", work)
     if job is None:
-        raise HTTPException(409, "shots of another video are being looked for; wait until that is done")
+        raise HTTPException(409, "shots of another video are being detected; wait until it is done")
     return job.state()
 
 
 @router.get("/api/videos/{video}/shots")
 async def get_shots(site: CurrentSite, video: int) -> ShotList | None:
-    """The shots of a video, as they were corrected if they were; null as long as nobody looked for them."""
+    """The shots of a video, as they were corrected if they were; null until they are detected."""
 
     def work() -> ShotList | None:
         record = site.collection.record(video)
@@ -256,7 +257,7 @@ async def correct_shots(site: CurrentSite, video: int, wanted: WantedCuts) -> Sh
 
 @router.delete("/api/videos/{video}/shots")
 async def forget_shots(site: CurrentSite, video: int) -> ShotList:
-    """Take corrections back: the shots are those of the detector again; labels that were given stay."""
+    """Discard corrections: the shots are those of the detector again; labels that were given stay."""
     site.check_writable()
 
     def work() -> ShotList:

@@ -183,7 +183,7 @@ class TestHeadPose:
         ):
             open_labelled(tmp_path, reader="head_pose")
         for options, message in (
-            ({"pattern": "("}, r"pattern '\(' is no regular expression"),
+            ({"pattern": "("}, r"pattern must be a regular expression, got '\('"),
             ({"pattern": "x"}, r"pattern 'x' lacks the groups pan, subject; write them as \(\?P<subject>"),
             ({"widest": 5.0}, r"widest must be at least front, 15 degrees, got 5"),
             ({"front": -1.0}, r"front must be from 0 to below 180 degrees, got -1\.0"),

@@ -79,14 +79,14 @@ StartOption = Annotated[
     str | None,
     typer.Option(
         "--start",
-        help="Look at the video from this time on: seconds, M:SS or H:MM:SS.",
+        help="Start at this time: seconds, M:SS or H:MM:SS.",
         metavar="TIME",
         show_default="its beginning",
     ),
 ]
 EndOption = Annotated[
     str | None,
-    typer.Option("--end", help="Look at the video up to this time.", metavar="TIME", show_default="its end"),
+    typer.Option("--end", help="Stop at this time.", metavar="TIME", show_default="its end"),
 ]
 DropFrameOption = Annotated[
     bool, typer.Option("--drop-frame", help="Drop-frame time code in the EDL (29.97 and 59.94 only).")

@@ -110,7 +110,9 @@ class FilmRecipe:
         ):
             unknown = sorted(set(given) - set(known))
             if unknown:
-                raise InvalidArgumentError(f"{unknown[0]!r} must be one of {', '.join(known)}")
+                raise InvalidArgumentError(
+                    f"joins and disturbances must be among {', '.join(known)}, got {unknown[0]!r}"
+                )
 
 
 def compose_film(footage: Footage, length: int, *, seed: int, recipe: FilmRecipe | None = None) -> Film:

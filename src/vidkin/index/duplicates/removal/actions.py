@@ -1,4 +1,4 @@
-"""Carry out a plan: put spare files away, one logged step at a time, and take it all back."""
+"""Carry out a plan: move spare files away, one logged step at a time, and undo it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True)
 class FileAction(Result):
-    """What came of one file.
+    """What happened to one file.
 
     Attributes:
         path: The file.

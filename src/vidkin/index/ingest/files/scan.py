@@ -120,7 +120,7 @@ class _Walk:
             if known is None:
                 self._take(path, state)
             elif path not in self._files:
-                self._skipped[path] = f"a link to {known}, which is taken"
+                self._skipped[path] = f"a link to {known}, which is already included"
         return Scan(
             files=tuple(self._files[path] for path in sorted(self._files)),
             problems=tuple(sorted(self._problems.items())),
@@ -151,7 +151,7 @@ class _Walk:
             folder, state = waiting.pop()
             if (state.st_dev, state.st_ino) in self._seen:
                 if is_link:
-                    self._skipped[folder] = "a link to a folder that is looked through"
+                    self._skipped[folder] = "a link to a folder that is already scanned"
                 continue
             self._seen.add((state.st_dev, state.st_ino))
             try:
