@@ -88,7 +88,7 @@ class DatasetError(VidkinError):
 
 
 class TrainingError(VidkinError):
-    """A training run cannot go on: its loss is no number any more, or nothing is left to train with."""
+    """A training run cannot continue: its loss is not finite any more, or nothing is left to train on."""
 
 
 class ExtractorError(VidkinError):
@@ -120,7 +120,7 @@ class CollectionMismatchError(CollectionError):
 
 
 class CollectionDamagedError(CollectionError):
-    """A part of the index on disk is missing or cannot be read; the message says which and how to make it anew."""
+    """A part of the index on disk is missing or cannot be read; the message says which part and how to rebuild it."""
 
 
 class NotIndexedError(CollectionError):

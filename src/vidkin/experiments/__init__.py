@@ -1,1 +1,1 @@
-"""Room experiments: what the tables of a paper need, run and kept."""
+"""Room experiments: what the tables of a paper need, run and stored."""

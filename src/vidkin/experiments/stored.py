@@ -84,22 +84,22 @@ def find_runs(folders: Sequence[Path]) -> list[StoredRun]:
 
     Looks four folders deep, follows no links to folders, and lists 300 runs at most; what cannot be read is left out.
     """
-    found: list[StoredRun] = []
+    runs: list[StoredRun] = []
     for folder in folders:
         for seen, (place, names, files) in enumerate(os.walk(folder)):
             depth = len(Path(place).relative_to(folder).parts)
             names[:] = sorted(name for name in names if not name.startswith(".")) if depth < _DEPTH else []
-            if seen > _MOST_FOLDERS or len(found) >= _MOST_RUNS:
+            if seen > _MOST_FOLDERS or len(runs) >= _MOST_RUNS:
                 break
             if _LOG in files:
-                found.append(_training(Path(place), folder, files))
+                runs.append(_training(Path(place), folder, files))
                 names[:] = []
                 continue
             for name in sorted(files):
                 path = Path(place, name)
                 if name.endswith(".json") and read_tables(path):
-                    found.append(_run(path, folder, "benchmark", "done", {}, ()))
-    return sorted(found, key=lambda run: -run.changed)
+                    runs.append(_run(path, folder, "benchmark", "done", {}, ()))
+    return sorted(runs, key=lambda run: -run.changed)
 
 
 def read_curves(path: Path) -> Curves:

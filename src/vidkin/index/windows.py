@@ -52,7 +52,7 @@ def window_vectors(
     spans: list[tuple[int, int]] = []
     for view, values in enumerate(features.values.unbind(1)):
         vectors = frame_vectors(values)
-        found = _spans(
+        stretches = _spans(
             vectors,
             informative.tolist(),
             (vectors.norm(dim=-1) > 0.5).tolist(),
@@ -61,8 +61,8 @@ def window_vectors(
             longest if view == 0 else longest_of_parts,
         )
         # Vectors of frames in which the view was not described are zero, which leaves the direction as it is.
-        sums += [vectors[start : end + 1].sum(dim=0) for start, end in found]
-        spans += found
+        sums += [vectors[start : end + 1].sum(dim=0) for start, end in stretches]
+        spans += stretches
     if not spans:
         return WindowVectors.empty(features.values.shape[-1])
     first, last = torch.tensor(spans, dtype=torch.int64).unbind(1)

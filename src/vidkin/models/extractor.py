@@ -91,8 +91,8 @@ class ModelExtractor:
         with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
             for chunk in torch.split(inputs, size):
                 missing = inputs.new_zeros(size - len(chunk), *inputs.shape[1:])
-                found = network(torch.cat([chunk, missing]).to(self._device))
-                parts.append(found[: len(chunk)].float().cpu())
+                output = network(torch.cat([chunk, missing]).to(self._device))
+                parts.append(output[: len(chunk)].float().cpu())
         return torch.cat(parts) if parts else torch.zeros(0, self.model.dimension)
 
 

@@ -112,9 +112,9 @@ def _extras() -> str:
     """Which extras of vidkin are installed, from its own metadata."""
     packages: dict[str, list[str]] = {}
     for requirement in importlib.metadata.requires("vidkin") or ():
-        found = re.match(r"([\w.-]+)[^;]*;.*extra == ['\"]([\w-]+)['\"]", requirement)
-        if found:
-            packages.setdefault(found[2], []).append(found[1])
+        match = re.match(r"([\w.-]+)[^;]*;.*extra == ['\"]([\w-]+)['\"]", requirement)
+        if match:
+            packages.setdefault(match[2], []).append(match[1])
     there, absent = [], []
     for extra in sorted(packages.keys() - _NOT_FOR_USERS):
         try:

@@ -261,8 +261,8 @@ def _read_pairs(
     rows, ones, others = [], [], []
     for done, label in enumerate(labels, start=1):
         one, other = (index.store.read(records[content].id) for content in (label.first, label.second))
-        found = inner.score(one, [other])
-        rows.append(pair_numbers(one, [other], found, center, torch.ones_like(center)))
+        scores = inner.score(one, [other])
+        rows.append(pair_numbers(one, [other], scores, center, torch.ones_like(center)))
         ones.append(describe_video_whole(one) - center)
         others.append(describe_video_whole(other) - center)
         report(done)

@@ -62,7 +62,7 @@ def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[Sugg
     similarity = vectors @ vectors.T
     order = similarity.fill_diagonal_(-2.0).argsort(dim=1, descending=True)
     judged = {(label.first, label.second) for label in labels.pairs}
-    found: list[SuggestedPair] = []
+    suggestions: list[SuggestedPair] = []
     # Some draws meet a pair that is judged; after many in a row there is nothing left.
     for _ in range(50 * limit):
         rank = draw.choice(_RANKS)
@@ -72,10 +72,10 @@ def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[Sugg
         first, second = sorted((records[place], records[other]), key=lambda record: record.content_hash)
         if (first.content_hash, second.content_hash) not in judged:
             judged.add((first.content_hash, second.content_hash))
-            found.append(SuggestedPair(first, second, float(similarity[place, other])))
-        if len(found) == limit:
+            suggestions.append(SuggestedPair(first, second, float(similarity[place, other])))
+        if len(suggestions) == limit:
             break
-    return found
+    return suggestions
 
 
 def video_vectors(index: Index, records: list[VideoRecord]) -> torch.Tensor:

@@ -77,11 +77,11 @@ def detect(
             on_progress(len(times), max(expected, len(times)))
     if skipped == len(times):
         raise MediaError(name, f"no frame begins between start, {start:g} s, and its end or that of the part")
-    found = worker.finish().select(types)
+    cuts = worker.finish().select(types)
     if skipped:
-        found = _shift(found, skipped, times[skipped])
+        cuts = _shift(cuts, skipped, times[skipped])
     return build_detection(
-        name, worker.name, found, np.array(times), end=known_end, first=skipped, is_cut_short=is_cut_short
+        name, worker.name, cuts, np.array(times), end=known_end, first=skipped, is_cut_short=is_cut_short
     )
 
 
@@ -219,7 +219,7 @@ def _push_frames(
             return
 
 
-def _shift(found: DetectedCuts, frames: int, seconds: float) -> DetectedCuts:
+def _shift(detected: DetectedCuts, frames: int, seconds: float) -> DetectedCuts:
     """What was found in a part, with the frames and times of the whole video."""
 
     def moved(frame: int | None) -> int | None:
@@ -232,9 +232,9 @@ def _shift(found: DetectedCuts, frames: int, seconds: float) -> DetectedCuts:
             start_frame=moved(cut.start_frame),
             end_frame=moved(cut.end_frame),
         )
-        for cut in found.cuts
+        for cut in detected.cuts
     )
-    curve = found.curve
+    curve = detected.curve
     if curve is not None:
         curve = replace(curve, times=curve.times + seconds)
-    return replace(found, cuts=cuts, curve=curve)
+    return replace(detected, cuts=cuts, curve=curve)

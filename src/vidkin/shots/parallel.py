@@ -46,7 +46,7 @@ def detect_many(
     """
     if workers is not None and workers < 1:
         raise InvalidArgumentError(f"workers must be at least 1, got {workers}")
-    open_detector(detector)  # A wrong name is told before any process starts.
+    open_detector(detector)  # Report a wrong name before any process starts.
     names = [os.fspath(path) for path in paths]
     count = min(workers or os.cpu_count() or 1, len(names))
     one = partial(_detect_one, detector=detector, types=tuple(types), start=start, end=end)

@@ -65,7 +65,7 @@ class ShotTrainingProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class ShotTrainingReport(Result):
-    """What came of a training.
+    """The result of a training.
 
     Attributes:
         output: Folder of the detector.

@@ -56,13 +56,13 @@ def load_shot_recipe(
     if method is not None:
         check_choice("method", method, SHOT_METHODS)
     content = read_shot_recipe(_DEFAULT[method or "learned"] if source is None else source)
-    found: ShotMethod = "deepsbd" if "segments" in content else "learned"
-    if method is not None and method != found:
+    own_method: ShotMethod = "deepsbd" if "segments" in content else "learned"
+    if method is not None and method != own_method:
         raise InvalidArgumentError(
-            f"the recipe is of method {found!r}, got method {method!r}; choose one of the recipes "
+            f"the recipe is of method {own_method!r}, got method {method!r}; choose one of the recipes "
             f"{', '.join(available_shot_recipes())}, or leave out one of the two"
         )
-    return parse_segment_recipe(content) if found == "deepsbd" else parse_shot_recipe(content)
+    return parse_segment_recipe(content) if own_method == "deepsbd" else parse_shot_recipe(content)
 
 
 def read_shot_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:

@@ -183,9 +183,9 @@ class LearnedScorer:
         best = -1.0
         for times in (1, 2, 3):
             width = min(times * rows, columns)
-            found = functional.max_pool1d(frame_map[None], width, 1)[0].mean(0)
+            means = functional.max_pool1d(frame_map[None], width, 1)[0].mean(0)
             inside = functional.avg_pool1d(frame_map.amax(0)[None], width, 1)[0]
-            start = int((found + inside).argmax())
+            start = int((means + inside).argmax())
             stretch = frame_map[:, start : start + width].contiguous()
             best = max(best, float(self.comparator.video_score(self.comparator.learned_map(stretch))))
             if width == columns:

@@ -136,11 +136,11 @@ class ReviewedScorer:
         self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
     ) -> list[PairScore]:
         """The pairs of the inner scorer with other scores; see :class:`vidkin.similarity.Scorer`."""
-        found = self.inner.score(query, targets, mirrored=mirrored)
+        scores = self.inner.score(query, targets, mirrored=mirrored)
         center, weights = torch.tensor(self.measure.center), torch.tensor(self.measure.weights)
-        numbers = pair_numbers(query, targets, found, center, weights)
+        numbers = pair_numbers(query, targets, scores, center, weights)
         grades = [self.measure.grade(row) for row in numbers.tolist()]
-        return [replace(pair, score=sum(grade) / 2) for pair, grade in zip(found, grades, strict=True)]
+        return [replace(pair, score=sum(grade) / 2) for pair, grade in zip(scores, grades, strict=True)]
 
 
 def describe_video_whole(features: FrameFeatures) -> torch.Tensor:
@@ -153,7 +153,7 @@ def describe_video_whole(features: FrameFeatures) -> torch.Tensor:
 def pair_numbers(
     query: FrameFeatures,
     targets: Sequence[FrameFeatures],
-    found: Sequence[PairScore],
+    scores: Sequence[PairScore],
     center: torch.Tensor,
     weights: torch.Tensor,
 ) -> torch.Tensor:
@@ -162,7 +162,7 @@ def pair_numbers(
     Args:
         query: One video.
         targets: N others.
-        found: Results of the inner scorer for them.
+        scores: Results of the inner scorer for them.
         center: [D].
         weights: [D].
     """
@@ -173,5 +173,5 @@ def pair_numbers(
     cosines = torch.cosine_similarity(
         means * weights, ((describe_video_whole(query) - center) * weights)[None]
     )
-    columns = [[pair.score for pair in found], [pair.score for pair in kinds], cosines.tolist()]
+    columns = [[pair.score for pair in scores], [pair.score for pair in kinds], cosines.tolist()]
     return torch.tensor(columns).T

@@ -43,7 +43,7 @@ def open_record(record: VideoRecord) -> BinaryIO:
     Where a link leads to the file, it must lead to the very file that was indexed: of the same size and time.
 
     Raises:
-        MediaError: The file is gone, is no regular file, or is another one behind a link.
+        MediaError: The file is gone, is not a regular file, or is another one behind a link.
     """
     try:
         file = open_regular_file(record.path)

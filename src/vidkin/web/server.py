@@ -19,7 +19,7 @@ from vidkin.web.settings import Settings
 
 __all__ = ["serve"]
 
-# Connections at a time: pages hold a few each; more than this is no person.
+# Connections at a time: pages hold a few each; nobody needs more than this.
 _MOST_CONNECTIONS = 200
 _WAITING_CONNECTIONS = 128
 _SECONDS_TO_END = 3

@@ -117,8 +117,8 @@ def retrieval(
         else:
             assert videos is not None
             assert maker is not None
-            found = find_videos(videos, benchmark.videos)
-            stored, broken = describe_videos(found, maker, work, on_progress=advance)
+            files = find_videos(videos, benchmark.videos)
+            stored, broken = describe_videos(files, maker, work, on_progress=advance)
         system = choose_system(maker, scorer, spatial_share=spatial_share, temporal_share=temporal_share)
         report = run_benchmark(benchmark, stored, system, on_progress=advance)
     write_figures(report, output)

@@ -83,13 +83,13 @@ def show_training(folder: Path) -> None:
     say(path_text(output).append(f": {number(report.steps, 'step')}"))
     say_command("evaluate", output)
     with meter("evaluating") as bar:
-        found = evaluate(
+        evaluation = evaluate(
             output, on_item=lambda done, total: bar.update(done, total, detail="clips it has not seen")
         )
-    quadlets = number(found.quadlets, "quadlet")
+    quadlets = number(evaluation.quadlets, "quadlet")
     say(
-        f"With clips that it has not seen, {percent(found.qp)} % of {quadlets} are in order: the same thing before the "
-        "same kind before something else. By chance it would be 17 %."
+        f"With clips that it has not seen, {percent(evaluation.qp)} % of {quadlets} are in order: the same thing "
+        "before the same kind before something else. By chance it would be 17 %."
     )
     note(
         f"These were {_STEPS} steps; `vidkin train {_RECIPE}` takes all {plain.schedule.steps} and learns more."

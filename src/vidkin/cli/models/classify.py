@@ -47,7 +47,10 @@ def classify(
                 entry.label,
                 f"{entry.probability:.2f}",
                 ", ".join(f"{label} {share:.2f}" for label, share in entry.others),
-                "\n".join(f"{found.path} ({found.label}, {found.distance:.2f})" for found in entry.neighbors),
+                "\n".join(
+                    f"{neighbor.path} ({neighbor.label}, {neighbor.distance:.2f})"
+                    for neighbor in entry.neighbors
+                ),
             ]
             for entry in done
         ]

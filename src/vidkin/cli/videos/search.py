@@ -99,8 +99,8 @@ def search(
                 error_line(str(error))
                 documents.append({"query": query, "error": str(error), "matches": []})
                 continue
-            found = matches_as_json(matches, first_rank=offset + 1)
-            documents.append({"query": query, **settings, "matches": found})
+            rows = matches_as_json(matches, first_rank=offset + 1)
+            documents.append({"query": query, **settings, "matches": rows})
             if form is OutputFormat.TSV:
                 print_tsv(query, matches, first_rank=offset + 1)
             elif form is not OutputFormat.JSON and not is_empty:

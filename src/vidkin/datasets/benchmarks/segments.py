@@ -32,7 +32,7 @@ def read_vcdb(folder: Path) -> RetrievalBenchmark:
         copies[query].add(reference)
         copies[reference].add(query)
     ids = tuple(sorted(copies))
-    positives = {query: frozenset(found - {query}) for query, found in copies.items()}
+    positives = {query: frozenset(videos - {query}) for query, videos in copies.items()}
     others = {pair: boxes for pair, boxes in segments.items() if pair[0] != pair[1]}
     return RetrievalBenchmark("vcdb", ids, ids, (RetrievalTask("mAP", "micro-AP", positives),), others)
 
@@ -82,7 +82,7 @@ def read_vsc2022(folder: Path) -> RetrievalBenchmark:
         shown[query].add(reference)
     positives = {query: frozenset(shown[query]) for query in sorted(ids[0])}
     task = RetrievalTask("mAP", "descriptor micro-AP", positives)
-    boxes = {pair: tuple(found) for pair, found in segments.items()}
+    boxes = {pair: tuple(rows) for pair, rows in segments.items()}
     return RetrievalBenchmark("vsc2022", tuple(sorted(ids[0])), tuple(sorted(ids[1])), (task,), boxes)
 
 

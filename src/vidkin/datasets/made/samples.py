@@ -228,8 +228,8 @@ class _Builder:
         self._done += 1
         if self._on_progress is not None:
             self._on_progress(self._done, self._total, path)
-        found: dict[str, Any] = noted["truth"]
-        return found
+        known_truth: dict[str, Any] = noted["truth"]
+        return known_truth
 
 
 def _span(item: Any) -> tuple[float, float, float, float]:

@@ -115,14 +115,14 @@ class ShotMaker:
         if random.random() < self._chances.shaken:
             down, across = down + self._shake(length), across + self._shake(length)
         step = zoom[:, None] * rows / height
-        found = _looked_at(
+        pictures = _looked_at(
             np.broadcast_to(picture, (length, *picture.shape)),
             _mirrored(down[:, None] + (np.arange(height) - height / 2) * step, rows),
             _mirrored(across[:, None] + (np.arange(width) - width / 2) * step, columns),
         )
         if random.random() < self._chances.crossed:
-            self._cross(found)
-        return found
+            self._cross(pictures)
+        return pictures
 
     def _cross(self, pictures: Pictures) -> None:
         """Move a piece of another photograph through the picture."""
@@ -203,19 +203,19 @@ class ShotMaker:
         padded = np.pad(course, len(window), mode="edge")
         course = np.convolve(padded, window / window.sum(), "same")[len(window) : -len(window)]
         course -= course[0]
-        found: NDArray[np.float64] = reach * course / (np.abs(course).max() + 1e-6)
-        return found
+        walk: NDArray[np.float64] = reach * course / (np.abs(course).max() + 1e-6)
+        return walk
 
 
 def _looked_at(
     pictures: NDArray[np.generic], rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> Pictures:
     """[T, 3, h, w] seen at rows [T, H] and columns [T, W]."""
-    found = [
+    frames = [
         picture[:, row[:, None], column[None]]
         for picture, row, column in zip(pictures, rows, columns, strict=True)
     ]
-    return np.stack(found).astype(np.float32)
+    return np.stack(frames).astype(np.float32)
 
 
 def _mirrored(places: NDArray[np.float64], length: int) -> NDArray[np.int64]:

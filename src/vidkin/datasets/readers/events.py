@@ -56,9 +56,7 @@ def read_events(
     path = Path(source).expanduser()
     base = Path(root).expanduser() if root is not None else path.parent
     rows, _ = read_rows(path, _NEEDED, optional=_OPTIONAL)
-    videos = {
-        found.stem: found for found in sorted(base.rglob("*")) if found.suffix.lower() in VIDEO_EXTENSIONS
-    }
+    videos = {file.stem: file for file in sorted(base.rglob("*")) if file.suffix.lower() in VIDEO_EXTENSIONS}
     events = [_event(row, base, videos) for row in rows if not layer or row.cells["layer"] == layer]
     kept = [item for item in events if item.end is not None and item.end - item.start >= shortest]
     if not kept:

@@ -132,7 +132,7 @@ def read_head_pose(
 def _by_angle(
     folder: Path, names: re.Pattern[str], front: float, widest: float | None, negative: str
 ) -> Iterator[LabelledItem]:
-    found = []
+    items = []
     latest: dict[str, str] = {}
     for path in iter_files(folder, IMAGE_EXTENSIONS, deep=True):
         match = names.search(path.stem)
@@ -143,10 +143,10 @@ def _by_angle(
             continue
         subject, series = match["subject"], match.groupdict().get("series") or ""
         latest[subject] = max(latest.get(subject, ""), series)
-        found.append((path, subject, series, float(match["pan"])))
-    several = any(series != latest[subject] for _, subject, series, _ in found)
+        items.append((path, subject, series, float(match["pan"])))
+    several = any(series != latest[subject] for _, subject, series, _ in items)
     positive = "right" if negative == "left" else "left"
-    for path, subject, series, pan in found:
+    for path, subject, series, pan in items:
         pose = "front" if abs(pan) <= front else (negative if pan < 0 else positive)
         group = f"{subject}/series {series}" if several else path.relative_to(folder).as_posix()
         split = ("test" if series == latest[subject] else "train") if several else ""

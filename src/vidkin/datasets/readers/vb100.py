@@ -53,12 +53,12 @@ def read_vb100(
         classes["dogs"] = require_folder(dogs, "dogs, breed/*.mp4")
     items = []
     for category, base in sorted(classes.items()):
-        found = list_folders(base)
-        for subcategory in found[:species] if category == "birds" else found:
+        folders = list_folders(base)
+        for subcategory in folders[:species] if category == "birds" else folders:
             videos = list(iter_files(subcategory, VIDEO_EXTENSIONS, deep=True))
             if not videos:
                 raise DatasetError(
-                    f"{subcategory} holds no videos; expected {category}/{found[0].name}/*.mp4"
+                    f"{subcategory} holds no videos; expected {category}/{folders[0].name}/*.mp4"
                 )
             items += [
                 LabelledItem(

@@ -144,7 +144,7 @@ def find_soccernet_halves(folder: PathLike) -> list[SoccerNetHalf]:
         raise DatasetError(
             f"{root}: has no {_LABELS} at any depth; choose the folder of SoccerNet-v2 (soccer-net.org), or of a game"
         )
-    found = []
+    halves = []
     for labels in games:
         cameras = labels.with_name(_CAMERAS)
         for half in (1, 2):
@@ -155,12 +155,12 @@ def find_soccernet_halves(folder: PathLike) -> list[SoccerNetHalf]:
                 if (path := labels.parent / f"{name}{extension}").is_file()
             ]
             if videos:
-                found.append(SoccerNetHalf(videos[0], half, labels, cameras if cameras.is_file() else None))
-    if not found:
+                halves.append(SoccerNetHalf(videos[0], half, labels, cameras if cameras.is_file() else None))
+    if not halves:
         raise DatasetError(
             f"{games[0].parent}: has labels and no video; download 1_224p.mkv and 2_224p.mkv of the game as well"
         )
-    return found
+    return halves
 
 
 def read_soccernet_half(
@@ -219,7 +219,7 @@ def _soccernet_moments(path: Path, half: int) -> list[tuple[float, Mapping[str, 
         raise InvalidArgumentError(
             f"{path}: has no list 'annotations', so it is not a label file of SoccerNet-v2"
         )
-    found = []
+    moments = []
     for item in items:
         try:
             clock = str(item["gameTime"]).split(" - ")
@@ -233,5 +233,5 @@ def _soccernet_moments(path: Path, half: int) -> list[tuple[float, Mapping[str, 
                 "with a 'position' in milliseconds"
             ) from None
         if number == half:
-            found.append((float(time), item))
-    return found
+            moments.append((float(time), item))
+    return moments

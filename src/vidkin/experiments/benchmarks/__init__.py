@@ -1,1 +1,1 @@
-"""Public benchmarks of video retrieval: describe the videos, score all pairs, and print published rows beside."""
+"""Public benchmarks of video retrieval: describe videos, score all pairs, and print published rows beside ours."""

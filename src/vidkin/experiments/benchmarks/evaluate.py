@@ -106,24 +106,24 @@ def evaluate_benchmark(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -
 
 
 def evaluate_segments(
-    benchmark: RetrievalBenchmark, found: Mapping[VideoPair, Sequence[Segment]]
+    benchmark: RetrievalBenchmark, segments: Mapping[VideoPair, Sequence[Segment]]
 ) -> list[Figure]:
     """Segment F (VCSL) over the labeled pairs, and segment AP (VSC2022) over all pairs that were compared.
 
     Args:
         benchmark: What is right.
-        found: Segments of the pairs that were compared. A labeled pair that is not among them is left out.
+        segments: Segments of the pairs that were compared. A labeled pair that is not among them is left out.
     """
-    pairs = [pair for pair in found if found[pair] or pair in benchmark.segments]
+    pairs = [pair for pair in segments if segments[pair] or pair in benchmark.segments]
     predicted = [
         torch.tensor(
-            [[s.query_start, s.target_start, s.query_end, s.target_end] for s in found[pair]]
+            [[s.query_start, s.target_start, s.query_end, s.target_end] for s in segments[pair]]
         ).reshape(-1, 4)
         for pair in pairs
     ]
     # A segment of a single frame has no length.
     real = [(boxes[:, 2:] > boxes[:, :2]).all(dim=1) for boxes in predicted]
-    sure = [torch.tensor([segment.score for segment in found[pair]]) for pair in pairs]
+    sure = [torch.tensor([segment.score for segment in segments[pair]]) for pair in pairs]
     predicted = [boxes[kept] for boxes, kept in zip(predicted, real, strict=True)]
     sure = [values[kept] for values, kept in zip(sure, real, strict=True)]
     truth = [torch.tensor(benchmark.segments.get(pair, ())).reshape(-1, 4) for pair in pairs]

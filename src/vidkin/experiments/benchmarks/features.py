@@ -96,15 +96,15 @@ class StoredFeatures:
 def find_videos(folder: Path, ids: Iterable[str]) -> dict[str, Path]:
     """Id -> file of the videos of a folder, at any depth; the id is the name of the file, or that of its folder."""
     wanted = set(ids)
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for file in sorted(folder.rglob("*")):
         if file.suffix.lower() not in VIDEO_EXTENSIONS:
             continue
         for name in (file.stem, file.parent.name):
-            if name in wanted and name not in found and file.is_file():
-                found[name] = file
+            if name in wanted and name not in files and file.is_file():
+                files[name] = file
                 break
-    return found
+    return files
 
 
 def describe_videos(

@@ -103,8 +103,8 @@ def run_benchmark(
                 if benchmark.tasks
                 else [name for name in names if (query, name) in benchmark.segments]
             )
-            found = system.compare(asked[query], [videos[name] for name in chosen], segments=with_segments)
-            for name, (score, places) in zip(chosen, found, strict=True):
+            results = system.compare(asked[query], [videos[name] for name in chosen], segments=with_segments)
+            for name, (score, places) in zip(chosen, results, strict=True):
                 scores[row, start + names.index(name)] = score
                 segments[query, name] = places
     figures = evaluate_benchmark(benchmark, BenchmarkScores(queries, database, scores))

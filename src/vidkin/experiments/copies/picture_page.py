@@ -69,15 +69,15 @@ def as_picture_page(
     """
     figures = next(item for item in results.report.figures if system in (None, item.system))
     # Of each edit the copy with the lowest score.
-    found = results.scores[figures.system]
+    scores = results.scores[figures.system]
     rows = {query.name: row for row, query in enumerate(results.material.queries)}
-    places: Iterator[PlacedSegment] = iter(place_segments(found, results.material))
+    places: Iterator[PlacedSegment] = iter(place_segments(scores, results.material))
     examples: dict[str, _Example] = {}
     for column, video in enumerate(results.material.gallery):
         if video.source is None or not video.segments:
             continue
         own = [next(places) for _ in video.segments]
-        score = float(found.scores[rows[video.source.name], column])
+        score = float(scores.scores[rows[video.source.name], column])
         if video.edit not in examples or score < examples[video.edit].score:
             examples[video.edit] = _Example(video, score, own[0])
     groups = {group.name: group for group in figures.edits}

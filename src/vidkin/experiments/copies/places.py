@@ -84,15 +84,15 @@ class BoxOverlaps:
     both: float
 
 
-def place_segments(found: PairScores, material: CopyMaterial) -> list[PlacedSegment]:
+def place_segments(scores: PairScores, material: CopyMaterial) -> list[PlacedSegment]:
     """Every stretch of every copy with what was found of it by the query it was made from."""
-    assert found.segments is not None
+    assert scores.segments is not None
     row_of = {query.name: row for row, query in enumerate(material.queries)}
     placed = []
     for column, video in enumerate(material.gallery):
         if video.source is None or video.edit_family is None:
             continue
-        segments = found.segments[row_of[video.source.name]][column]
+        segments = scores.segments[row_of[video.source.name]][column]
         for truth in video.segments:
             # The segment that overlaps most in both videos; of equal ones the first, which is the best.
             best, most = None, 0.0

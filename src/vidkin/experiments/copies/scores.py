@@ -133,23 +133,23 @@ def relevance_of(material: CopyMaterial) -> NDArray[np.int64]:
 
 
 def summarize_copies(
-    system: str, found: PairScores, material: CopyMaterial, *, threshold: float = THRESHOLD
+    system: str, pair_scores: PairScores, material: CopyMaterial, *, threshold: float = THRESHOLD
 ) -> CopyFigures:
     """Figures of a system from its scores of all pairs."""
     truth = relevance_of(material)
     edits = np.array([video.edit for video in material.gallery])
     families = np.array([video.edit_family or "" for video in material.gallery])
-    placed = place_segments(found, material) if found.segments is not None else []
+    placed = place_segments(pair_scores, material) if pair_scores.segments is not None else []
 
     def group(name: str, family: str | None = None) -> GroupFigures:
         columns = (edits == name) | (families == name) | np.array(name == EVERYTHING)
         places = [place for place in placed if name in (place.edit, place.edit_family, EVERYTHING)]
         copies = (truth > 0) & columns
-        scores = found.scores[copies]
+        scores = pair_scores.scores[copies]
         recall = None
-        if found.kept is not None:
-            scored = copies & (found.scores > 0)
-            recall = float(found.kept[scored].mean()) if scored.any() else float("nan")
+        if pair_scores.kept is not None:
+            scored = copies & (pair_scores.scores > 0)
+            recall = float(pair_scores.kept[scored].mean()) if scored.any() else float("nan")
         return GroupFigures(
             name=name,
             family=family,
@@ -158,8 +158,8 @@ def summarize_copies(
             threshold=threshold,
             median=float(np.median(scores)),
             lowest=float(scores.min()),
-            strict=_precision(found.scores, truth, copies | (truth <= 0)),
-            neutral=_precision(found.scores, truth, copies | (truth == 0)),
+            strict=_precision(pair_scores.scores, truth, copies | (truth <= 0)),
+            neutral=_precision(pair_scores.scores, truth, copies | (truth == 0)),
             recall=recall,
             times=summarize_times(places),
             boxes=summarize_boxes(places),
@@ -176,10 +176,12 @@ def summarize_copies(
     result = []
     for which, pairs in kinds.items():
         if pairs.any():
-            row, column = np.unravel_index(np.argmax(np.where(pairs, found.scores, -1.0)), found.scores.shape)
+            row, column = np.unravel_index(
+                np.argmax(np.where(pairs, pair_scores.scores, -1.0)), pair_scores.scores.shape
+            )
             names = (material.queries[row].name, material.gallery[column].path.name)
-            above = int((found.scores[pairs] >= threshold).sum())
-            highest = float(found.scores[row, column])
+            above = int((pair_scores.scores[pairs] >= threshold).sum())
+            highest = float(pair_scores.scores[row, column])
             result.append(UnrelatedFigures(which, int(pairs.sum()), highest, names, above, threshold))
     return CopyFigures(
         system=system,
@@ -190,7 +192,7 @@ def summarize_copies(
             *(group(name) for name in (REAL_COPY,) if name in edits),
         ),
         unrelated=tuple(result),
-        costs=found.costs,
+        costs=pair_scores.costs,
     )
 
 

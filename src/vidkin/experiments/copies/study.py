@@ -136,7 +136,8 @@ def run_copy_study(
     )
     scores = {name: measure() for name, measure in _systems(study, material, work, report_step)}
     figures = tuple(
-        summarize_copies(name, found, material, threshold=study.threshold) for name, found in scores.items()
+        summarize_copies(name, pair_scores, material, threshold=study.threshold)
+        for name, pair_scores in scores.items()
     )
     notes = []
     if study.peers and not has_vpdq():

@@ -52,19 +52,19 @@ def score_model(
         trends[trend] = _as_numbers(score_critical(judged, truth))
     # The whole way: cuts are found first, then the shots between them are judged.
     cuts = DetectionScores(0, 0, 0)
-    found: list[list[JudgedShot]] = []
+    judged_shots: list[list[JudgedShot]] = []
     for features, label in zip(test.features, test.labels, strict=True):
         shots = find_shots(features, encode, rules)
         cuts += boundary_scores([cut for cut, _ in shots.cuts], label.cuts, tolerance=_CUT_TOLERANCE)
         assert shots.critical is not None
-        found.append([])
+        judged_shots.append([])
         for (start, end), score in zip(shots.stretches, shots.critical, strict=True):
             first = start + window - 1
             moment = min(first + rise_moment(shots.curve[first:end]), end - 1) / test.rate
-            found[-1].append(JudgedShot(start, end, score, moment))
+            judged_shots[-1].append(JudgedShot(start, end, score, moment))
     return {
         "trends": trends,
-        "found": {"cuts": _prf(cuts)} | _as_numbers(score_detected_critical(found, test.truth())),
+        "found": {"cuts": _prf(cuts)} | _as_numbers(score_detected_critical(judged_shots, test.truth())),
     }
 
 

@@ -42,8 +42,8 @@ def as_page(report: ImageReport, *, notes: Sequence[str] = ()) -> str:
         for row in dict.fromkeys(run.row for run in runs):
             cells = []
             for figure in _COLUMNS.values():
-                found = spread([figure(run) for run in runs if run.row == row])
-                more = "" if found["deviation"] is None else f" ± {found['deviation']:.1f}"
-                cells.append(f"{found['mean']:.1f}{more}")
+                figures = spread([figure(run) for run in runs if run.row == row])
+                more = "" if figures["deviation"] is None else f" ± {figures['deviation']:.1f}"
+                cells.append(f"{figures['mean']:.1f}{more}")
             lines.append(f"| {row} | {' | '.join(cells)} |")
     return "\n".join([*lines, "", *notes, ""])

@@ -139,11 +139,11 @@ def _limited(items: Iterable[LabelledItem], per_class: int, long_tail: float) ->
     last = max(1, len(by_class) - 1)
     chosen: list[LabelledItem] = []
     for place, name in enumerate(sorted(by_class)):
-        found = by_class[name]
-        count = min(len(found), per_class or len(found))
+        members = by_class[name]
+        count = min(len(members), per_class or len(members))
         count = max(2, round(count * long_tail ** (place / last))) if long_tail < 1 else count
         chosen += [
-            found[index]
-            for index in np.linspace(0, len(found) - 1, min(count, len(found))).round().astype(int)
+            members[index]
+            for index in np.linspace(0, len(members) - 1, min(count, len(members))).round().astype(int)
         ]
     return chosen

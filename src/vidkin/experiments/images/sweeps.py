@@ -160,6 +160,6 @@ def sweeps_page(report: SweepReport) -> str:
     lines += ["", "Processor time of a step of 32 images, in turn with softmax alone:", "", "| | s | ratio |"]
     lines += [
         "|---|---|---|",
-        *(f"| {found.row} | {found.seconds:.3f} | {found.ratio:.3f} |" for found in report.times),
+        *(f"| {step.row} | {step.seconds:.3f} | {step.ratio:.3f} |" for step in report.times),
     ]
     return "\n".join([*lines, ""])

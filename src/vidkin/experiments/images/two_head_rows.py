@@ -83,8 +83,8 @@ class FittedTwoHead:
         """All outputs of images [N, S, S, 3]."""
         parts = []
         for chunk in np.array_split(images, -(-len(images) // 32)):
-            found = self.model(torch.from_numpy(chunk).movedim(-1, 1).float() / 255)
-            parts.append((found.logits, found.embeddings, found.pooled))
+            outputs = self.model(torch.from_numpy(chunk).movedim(-1, 1).float() / 255)
+            parts.append((outputs.logits, outputs.embeddings, outputs.pooled))
         return HeadOutputs(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
     def distances(self, queries: HeadOutputs, gallery: HeadOutputs) -> Tensor:
@@ -100,7 +100,7 @@ def fit_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> Fitt
     """Fine-tune MobileNetV2 on the training images: SGD with linear decay to 0, 32 images a step.
 
     Raises:
-        WeightsUnavailableError: The weights are neither given nor to be had from the hub.
+        WeightsUnavailableError: The weights are neither given nor available from the hub.
         TrainingError: The loss is not a finite number any more.
     """
     with seeded(seed):

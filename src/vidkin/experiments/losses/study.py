@@ -226,14 +226,14 @@ def _measure(model: Comparator, name: str, seed: int, test: _TestClips) -> LossF
     comparison = model(batch.values, batch.lengths)
     scores, relevance = comparison.scores[:count, count:], batch.relevance[:count, count:]
     counted = relevance >= 0
-    found = {"valid": counted, "ties": "expected"}
+    options = {"valid": counted, "ties": "expected"}
     partner = int((relevance[0] == 1).nonzero()[0, 0]) + count
     stranger = int((relevance[0] == 0).nonzero()[0, 0]) + count
     return LossFigures(
         name,
         seed,
-        float(mean_average_precision(scores, relevance.clamp(min=0), **found)),  # type: ignore[arg-type]
-        micro_average_precision(scores, relevance.clamp(min=0), **found),  # type: ignore[arg-type]
+        float(mean_average_precision(scores, relevance.clamp(min=0), **options)),  # type: ignore[arg-type]
+        micro_average_precision(scores, relevance.clamp(min=0), **options),  # type: ignore[arg-type]
         _quantiles(scores[relevance == 1]),
         _quantiles(scores[relevance == 0]),
         comparison.learned_maps[0, partner].clamp(-1, 1).tolist(),

@@ -84,7 +84,7 @@ class Labelled:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedMethod:
-    """What happened to the embeddings.
+    """The embeddings before and after a training.
 
     Attributes:
         loss: Mean over the last tenth of the steps; None where nothing was trained.

@@ -148,9 +148,9 @@ def train_and_detect_published(
     cuts = {}
     for done, video in enumerate(videos):
         on_progress(done, len(videos), video.path.name)
-        found = video_features(model, video.path, size=detector.size, rate=detector.rate)
-        shots = find_shots(found.rows, encode, rules)
-        cuts[video.path] = list(shots.detected_cuts(found.numbers.tolist()).cuts)
+        features = video_features(model, video.path, size=detector.size, rate=detector.rate)
+        shots = find_shots(features.rows, encode, rules)
+        cuts[video.path] = list(shots.detected_cuts(features.numbers.tolist()).cuts)
     training = {
         "seconds": report.seconds,
         "collapsed": report.collapsed,

@@ -41,12 +41,12 @@ def score_detector(
         pairs = [(cuts[video.path], video.labels) for video in videos]
         scores: dict[str, dict[str, Any]] = {rule: {} for rule in RULES}
         for rule, tolerance in product(RULES, TOLERANCES):
-            found = evaluate_cuts(pairs, tolerance=tolerance, rule=rule)  # type: ignore[arg-type]
+            result = evaluate_cuts(pairs, tolerance=tolerance, rule=rule)  # type: ignore[arg-type]
             scores[rule][str(tolerance)] = {
-                "all": _counts(found.every),
-                "hard": _counts(found.hard),
-                "gradual_found": found.gradual_found,
-                "gradual": found.gradual_total,
+                "all": _counts(result.every),
+                "hard": _counts(result.hard),
+                "gradual_found": result.gradual_found,
+                "gradual": result.gradual_total,
             }
         yield {
             "detector": name,

@@ -167,14 +167,14 @@ class OnnxExtractor:
 
         What is not finite, as where a network divides black by its length, is zero: no content.
         """
-        found = self._network.run(self.prepare(images)).nan_to_num(0.0, 0.0, 0.0)
+        output = self._network.run(self.prepare(images)).nan_to_num(0.0, 0.0, 0.0)
         if self._pool == "regions":
-            return region_max_pool([found])
+            return region_max_pool([output])
         if self._pool == "first":
-            found = found[:, 0]
+            output = output[:, 0]
         elif self._pool == "mean":
-            found = found.mean(dim=1) if found.ndim == 3 else found.mean(dim=(2, 3))
-        return functional.normalize(found, dim=-1)[:, None]
+            output = output.mean(dim=1) if output.ndim == 3 else output.mean(dim=(2, 3))
+        return functional.normalize(output, dim=-1)[:, None]
 
     def prepare(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         """The network's input for images [T, H, W, 3] uint8, before its layout: [T, size, size, 3] float32."""

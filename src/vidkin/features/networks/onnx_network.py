@@ -130,8 +130,8 @@ class OnnxNetwork:
                     f"{list(np.shape(values))} for {self._batch} images; choose another with output=NAME"
                 )
             parts.append(torch.from_numpy(values[: len(chunk)].astype(np.float32)))
-        found = torch.cat(parts) if parts else torch.zeros(0, *self.shape)
-        return found.permute(0, 3, 1, 2) if self.layout == "nhwc" and found.ndim == 4 and parts else found
+        output = torch.cat(parts) if parts else torch.zeros(0, *self.shape)
+        return output.permute(0, 3, 1, 2) if self.layout == "nhwc" and output.ndim == 4 and parts else output
 
 
 def import_onnxruntime() -> Any:
@@ -192,8 +192,8 @@ def _digest(path: Path) -> str:
     content = path.read_bytes()
     digest = hashlib.sha256(content)
     names = set()
-    for found in _LOCATION.finditer(content):
-        start, length = found.end() + 1, content[found.end()]
+    for match in _LOCATION.finditer(content):
+        start, length = match.end() + 1, content[match.end()]
         if length >= 128:  # two bytes of seven bits each, the lower first
             start, length = start + 1, length - 128 + (content[start] << 7)
         names.add(content[start : start + length].decode(errors="replace"))

@@ -327,9 +327,9 @@ def _load_weights(
         if name in own and name not in fits
     ]
     problems = [
-        f"{title} {len(found)} ({', '.join(found[:_LISTED])}{', ...' if len(found) > _LISTED else ''})"
+        f"{title} {len(others)} ({', '.join(others[:_LISTED])}{', ...' if len(others) > _LISTED else ''})"
         for title, names in (("missing", missing), ("unexpected", foreign), ("of another shape", shapes))
-        if (found := [name for name in names if not name.startswith(heads or ("\0",))])
+        if (others := [name for name in names if not name.startswith(heads or ("\0",))])
     ]
     if problems:
         raise InvalidArgumentError(f"{os.fspath(path)}: not the weights of {label}: {'; '.join(problems)}")

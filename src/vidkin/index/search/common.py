@@ -101,15 +101,17 @@ def find_common(
         for ids, numbers, scores in zip(
             nearest.video_ids.tolist(), nearest.windows.tolist(), nearest.scores.tolist(), strict=True
         ):
-            found = [
+            neighbors = [
                 (other, number)
                 for other, number, score in zip(ids, numbers, scores, strict=True)
                 if score >= _SAME and other not in (video_id, NO_WINDOW)
             ]
-            if len({other for other, _ in found}) >= minimum:
+            if len({other for other, _ in neighbors}) >= minimum:
                 # An inset is seen in the part that holds it; the videos around it are strangers, yet it is a copy.
-                found = [(other, number) for other, number in found if number < windows_of.count(other)]
-            videos.append(list(dict.fromkeys(other for other, _ in found)))
+                neighbors = [
+                    (other, number) for other, number in neighbors if number < windows_of.count(other)
+                ]
+            videos.append(list(dict.fromkeys(other for other, _ in neighbors)))
         for index, others in enumerate(videos):
             if len(others) >= minimum and _are_strangers(windows, others, windows_of, copies, minimum):
                 common.append(windows.vectors[index].float())

@@ -78,7 +78,7 @@ def measure_recall(
         raise InvalidArgumentError(f"queries and limit must be at least 1, got {queries} and {limit}")
     ids = [record.id for record in store.videos() if record.status == "ok" and record.frames > 0]
     drawn = random.Random(seed).sample(ids, min(queries, len(ids)))
-    relevant = found = 0
+    relevant = hits = 0
     for done, video_id in enumerate(drawn, start=1):
         query = query_from_stored(store.read(video_id), common)
         nearest = _exhaustive(
@@ -91,10 +91,10 @@ def measure_recall(
         }
         candidates = [other for other in find_candidates(store, query, limit + 1) if other != video_id]
         relevant += len(truth)
-        found += len(truth & set(candidates[:limit]))
+        hits += len(truth & set(candidates[:limit]))
         if on_progress is not None:
             on_progress(done, len(drawn))
-    return RecallReport(len(drawn), limit, relevant, found, threshold)
+    return RecallReport(len(drawn), limit, relevant, hits, threshold)
 
 
 def _exhaustive(

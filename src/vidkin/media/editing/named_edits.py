@@ -43,7 +43,7 @@ _split = partial(_arranged, "geometry", background=layouts.other_parts)
 EDITS: dict[str, Edit] = {
     edit.name: edit
     for edit in (
-        _pixels("reencode", "encoded anew at a very low bit rate", picture_edits.unchanged, crf=39),
+        _pixels("reencode", "re-encoded at a very low bit rate", picture_edits.unchanged, crf=39),
         _pixels(
             "resize",
             "360 pixels at the shorter side, or half the size",

@@ -107,10 +107,10 @@ def boundary_scores(
     """
     check_not_negative(tolerance=tolerance)
     check_choice("rule", rule, ("nearest", "overlap"))
-    found = sorted(_interval(boundary) for boundary in predicted)
-    wanted = sorted(_interval(boundary) for boundary in truth)
+    intervals = sorted(_interval(boundary) for boundary in predicted)
+    true_intervals = sorted(_interval(boundary) for boundary in truth)
     if rule == "nearest":
-        matched = _match_nearest(found, wanted, tolerance)
+        matched = _match_nearest(intervals, true_intervals, tolerance)
     else:
         ours, theirs = _widened(predicted, tolerance), _widened(truth, tolerance)
         i = j = matched = 0
@@ -121,7 +121,7 @@ def boundary_scores(
                 i += 1
             else:
                 matched, i, j = matched + 1, i + 1, j + 1
-    return DetectionScores(matched, len(found) - matched, len(wanted) - matched)
+    return DetectionScores(matched, len(intervals) - matched, len(true_intervals) - matched)
 
 
 def boundaries_of_shots(shots: Sequence[tuple[int, int]]) -> list[Boundary]:
@@ -152,7 +152,7 @@ def clip_scores(predicted: Sequence[bool], truth: Sequence[bool]) -> DetectionSc
         raise InvalidArgumentError(
             f"predicted and truth must have the same length, got {len(predicted)} and {len(truth)} clips"
         )
-    pairs = [(bool(found), bool(wanted)) for found, wanted in zip(predicted, truth, strict=True)]
+    pairs = [(bool(called), bool(critical)) for called, critical in zip(predicted, truth, strict=True)]
     return DetectionScores(pairs.count((True, True)), pairs.count((True, False)), pairs.count((False, True)))
 
 
@@ -164,20 +164,20 @@ def _interval(boundary: Boundary) -> tuple[float, float]:
 
 
 def _match_nearest(
-    found: list[tuple[float, float]], wanted: list[tuple[float, float]], tolerance: float
+    intervals: list[tuple[float, float]], true_intervals: list[tuple[float, float]], tolerance: float
 ) -> int:
-    longest = max((end - start for start, end in found), default=0)
-    starts = [start for start, _ in found]
-    free = [True] * len(found)
+    longest = max((end - start for start, end in intervals), default=0)
+    starts = [start for start, _ in intervals]
+    free = [True] * len(intervals)
     matched = 0
     for gradual in (True, False):
         pairs = []
-        for number, (start, end) in enumerate(wanted):
+        for number, (start, end) in enumerate(true_intervals):
             if (start < end) != gradual:
                 continue
             first = bisect_left(starts, start - tolerance - longest)
             for candidate in range(first, bisect_right(starts, end + tolerance)):
-                low, high = found[candidate]
+                low, high = intervals[candidate]
                 gap = max(0.0, low - end, start - high)
                 # Of several points inside a transition the one nearest to its middle is taken.
                 middle = abs((low + high) - (start + end))

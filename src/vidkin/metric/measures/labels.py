@@ -76,8 +76,8 @@ def accuracy_per_class(predicted: torch.Tensor, labels: torch.Tensor, *, k: int 
     right = _right(predicted, labels, k)
     classes, index, _ = _unique(labels)
     total = index.bincount(minlength=len(classes)).double()
-    found = index.bincount(weights=right.double(), minlength=len(classes))
-    return dict(zip(classes.tolist(), (found / total).tolist(), strict=True))
+    correct = index.bincount(weights=right.double(), minlength=len(classes))
+    return dict(zip(classes.tolist(), (correct / total).tolist(), strict=True))
 
 
 def _right(predicted: torch.Tensor, labels: torch.Tensor, k: int) -> torch.Tensor:
@@ -93,10 +93,10 @@ def _right(predicted: torch.Tensor, labels: torch.Tensor, k: int) -> torch.Tenso
 
 def _unique(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Sorted values that occur, the number of each item's value among them, and how often each occurs."""
-    found: tuple[torch.Tensor, torch.Tensor, torch.Tensor] = torch.unique(
+    unique: tuple[torch.Tensor, torch.Tensor, torch.Tensor] = torch.unique(
         values, return_inverse=True, return_counts=True
     )
-    return found
+    return unique
 
 
 def _check_labels(name: str, given: torch.Tensor, labels: torch.Tensor) -> None:

@@ -108,9 +108,9 @@ def ranked_recall(ranking: Ranking, *, k: int, form: RecallForm, level: float, t
     if ties == "expected":
         start, end = ranking.tie_bounds()
         hits = (before(hits, end) - before(hits, start)) / (end - start)
-    found = hits[:, :k].sum(dim=1)
+    counts = hits[:, :k].sum(dim=1)
     if form == "share":
-        return found / total
+        return counts / total
     hit = (
         1 - _chance_of_no_hit(ranking, positive, k)
         if ties == "expected"

@@ -59,10 +59,10 @@ def segment_precision_recall(predicted: torch.Tensor, truth: torch.Tensor) -> tu
     Raises:
         InvalidArgumentError: A tensor is not [N, 4] or a box ends before it starts.
     """
-    found, wanted = _boxes("predicted", predicted), _boxes("truth", truth)
-    if len(found) == 0 or len(wanted) == 0:
-        return float(len(found) == 0), float(len(wanted) == 0)
-    return _covered(found, wanted), _covered(wanted, found)
+    boxes, true_boxes = _boxes("predicted", predicted), _boxes("truth", truth)
+    if len(boxes) == 0 or len(true_boxes) == 0:
+        return float(len(boxes) == 0), float(len(true_boxes) == 0)
+    return _covered(boxes, true_boxes), _covered(true_boxes, boxes)
 
 
 def segment_scores(
@@ -143,12 +143,12 @@ def segment_average_precision(
             f"predicted, scores and truth must have the same length, got {len(predicted)}, {len(scores)} and "
             f"{len(truth)}"
         )
-    found = [_boxes("predicted", boxes) for boxes in predicted]
-    wanted = [_boxes("truth", boxes) for boxes in truth]
-    for boxes, sure in zip(found, scores, strict=True):
+    predictions = [_boxes("predicted", boxes) for boxes in predicted]
+    true_boxes = [_boxes("truth", boxes) for boxes in truth]
+    for boxes, sure in zip(predictions, scores, strict=True):
         if tuple(sure.shape) != (len(boxes),):
             raise InvalidArgumentError(f"scores must be [{len(boxes)}], one a box, got {list(sure.shape)}")
-    lengths = [sum(_union_of(boxes, axis) for boxes in wanted) for axis in (0, 1)]
+    lengths = [sum(_union_of(boxes, axis) for boxes in true_boxes) for axis in (0, 1)]
     if min(lengths, default=0) <= 0:
         return float("nan")
     ranked = sorted(
@@ -162,7 +162,7 @@ def segment_average_precision(
     for place, (score, pair, row) in enumerate(ranked):
         rows.setdefault(pair, []).append(row)
         before = covered.get(pair, [(0.0, 0.0), (0.0, 0.0)])
-        covered[pair] = [_met(found[pair][rows[pair]], wanted[pair], axis) for axis in (0, 1)]
+        covered[pair] = [_met(predictions[pair][rows[pair]], true_boxes[pair], axis) for axis in (0, 1)]
         sums = [
             (held[0] + new[0] - old[0], held[1] + new[1] - old[1])
             for held, new, old in zip(sums, covered[pair], before, strict=True)

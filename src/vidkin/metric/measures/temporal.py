@@ -82,12 +82,12 @@ def temporal_average_precision(
                 left.pop(nearest)
             hits.append(hit)
         right = torch.tensor(hits, dtype=torch.bool)
-        precision, found = right.cumsum(0).double() / torch.arange(1, len(right) + 1), right.cumsum(0)
+        precision, hits_so_far = right.cumsum(0).double() / torch.arange(1, len(right) + 1), right.cumsum(0)
         if interpolation == "none":
             values.append((precision * right).sum().item() / len(truth))
             continue
         # Recall is compared in whole events: found * 10 >= step * events has no rounding.
-        reached = [found * 10 >= step * len(truth) for step in range(11)]
+        reached = [hits_so_far * 10 >= step * len(truth) for step in range(11)]
         values.append(
             sum(precision[ranks].max().item() if bool(ranks.any()) else 0.0 for ranks in reached) / 11
         )

@@ -109,6 +109,8 @@ def sample_semi_hard_triplets(
     distances = torch.cdist(
         embeddings.float(), embeddings.float(), compute_mode="donot_use_mm_for_euclid_dist"
     )
-    found = nearest_semi_hard_triplets(distances.cpu().square(), labels[drawn].cpu(), without=without)
-    kept = torch.randperm(len(found), generator=generator)[: batch_size // 3]
-    return Triplets(drawn[found.query[kept]], drawn[found.positive[kept]], drawn[found.negative[kept]])
+    triplets = nearest_semi_hard_triplets(distances.cpu().square(), labels[drawn].cpu(), without=without)
+    kept = torch.randperm(len(triplets), generator=generator)[: batch_size // 3]
+    return Triplets(
+        drawn[triplets.query[kept]], drawn[triplets.positive[kept]], drawn[triplets.negative[kept]]
+    )

@@ -45,13 +45,13 @@ def open_map_network(
         maps = _Method(module, "forward_features")
     maps.eval()
     with torch.no_grad():
-        found = maps(torch.zeros(1, 3, config.size, config.size))
-    if found.ndim != 4 or found.shape[2] != found.shape[3]:
+        output = maps(torch.zeros(1, 3, config.size, config.size))
+    if output.ndim != 4 or output.shape[2] != output.shape[3]:
         raise InvalidArgumentError(
             f"backbone {config.backbone} must end in a square feature map for kind 'two_head', got "
-            f"{list(found.shape)}; choose a convolutional network"
+            f"{list(output.shape)}; choose a convolutional network"
         )
-    return replace(network, module=maps, dimension=int(found.shape[1]))
+    return replace(network, module=maps, dimension=int(output.shape[1]))
 
 
 class _Method(nn.Module):

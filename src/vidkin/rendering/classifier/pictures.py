@@ -73,11 +73,11 @@ def _draw_wrong(parts: DescribedParts, path: Path) -> None:
         axis.set_axis_off()
     names = parts.test.labelled.subcategories()
     for place, query in enumerate(wrong[places].tolist()):
-        _, found = nearest(
+        _, nearest_places = nearest(
             parts.test_outputs.embeddings[query : query + 1], parts.train_outputs.embeddings, 1
         )
         row, column = divmod(place, 3)
-        result = int(found[0, 0])
+        result = int(nearest_places[0, 0])
         said = names[int(predicted[query])]
         for axis, inputs, item, title in (
             (axes[row][2 * column], parts.test, query, f"said {said}"),

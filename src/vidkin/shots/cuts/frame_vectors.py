@@ -1,4 +1,4 @@
-"""The last frames of a film, and vectors of those that are asked for."""
+"""The last frames of a film, and vectors of those that are requested."""
 
 from __future__ import annotations
 

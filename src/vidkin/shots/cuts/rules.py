@@ -92,7 +92,7 @@ def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRule
         first, last = proposal.first, proposal.last
         probability = _judge_gradual(proposal, rules)
         picture = float(np.exp(proposal.numbers[_PICTURE])) - 1
-        # Without a picture on either side, and none between, a change of brightness is no transition between shots.
+        # Without a picture on either side, and none between, a change of brightness is not a transition.
         if probability < rules.gradual_threshold or last < 1 or picture < LEAST_PICTURE:
             continue
         touching = [frame for frame in peaks if first - 1 <= frame <= last + 1]

@@ -83,11 +83,11 @@ def write_thumbnails(
     names = template or NameTemplate()
     target = create_folder(folder)
     paths: list[Path] = []
-    for found in iter_shot_images(detection, short_side=short_side, count=count):
-        name = names.format(detection, found.shot, image=found.image, images=count)
+    for image in iter_shot_images(detection, short_side=short_side, count=count):
+        name = names.format(detection, image.shot, image=image.image, images=count)
         paths.append(target / f"{name}.{form}")
         with open_output(paths[-1]) as partial:
-            Image.fromarray(found.pixels).save(partial, quality=_QUALITY)
+            Image.fromarray(image.pixels).save(partial, quality=_QUALITY)
     return tuple(paths)
 
 
@@ -123,8 +123,8 @@ def iter_shot_images(
         for image, time in zip(batch.images, batch.timestamps, strict=True)
         if (frame := int(np.searchsorted(times, time - 1e-6))) in choices
     )
-    for (number, part), group in groupby(reading, key=lambda found: found[0][:2]):
-        _, frame, image = min(group, key=lambda found: _merit(found[2], found[0][2]))
+    for (number, part), group in groupby(reading, key=lambda entry: entry[0][:2]):
+        _, frame, image = min(group, key=lambda entry: _merit(entry[2], entry[0][2]))
         yield ShotImage(number, part, frame, image)
 
 

@@ -54,7 +54,7 @@ def copy_shots(
     """
     if not detection.shots:
         return SplitReport((), ())
-    # What is no shot is a part without a name.
+    # A part that is not a shot has no name.
     starts: list[float] = [] if detection.shots[0].start <= 0 else [0.0]
     names: list[str | None] = [None] * len(starts)
     shots = [-1] * len(starts)

@@ -108,7 +108,7 @@ class VideoFrames:
         if len(times) == 0:
             return np.zeros((0, self.size, self.size, 3), dtype=np.uint8)
         images: list[NDArray[np.uint8]] = []
-        found = iter_frames(
+        frames = iter_frames(
             self.path,
             rate=None,
             start=max(0.0, float(times[0]) - _TOLERANCE),
@@ -116,7 +116,7 @@ class VideoFrames:
             short_side=self.size,
             batch=_BATCH,
         )
-        for batch in found:
+        for batch in frames:
             for image, time in zip(batch.images, batch.timestamps.tolist(), strict=True):
                 if len(images) < len(times) and abs(time - times[len(images)]) <= 2 * _TOLERANCE:
                     images.append(fit_to_square(image, self.size, self.fit))

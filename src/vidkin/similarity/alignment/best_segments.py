@@ -123,10 +123,10 @@ def align(
         segments: list[Segment] = []
         against = -threshold * evidence.query_period
         for _ in range(_ATTEMPTS * maximum_segments):
-            found = search.best(longest_gap=_LONGEST_GAP * threshold)
-            if found is None:
+            best = search.best(longest_gap=_LONGEST_GAP * threshold)
+            if best is None:
                 break
-            run = _fitted(evidence, found, speeds, _LONGEST_GAP * threshold)
+            run = _fitted(evidence, best, speeds, _LONGEST_GAP * threshold)
             rows, columns = run.cells()
             counted = torch.minimum(weights[0].take(rows), weights[1].take(columns))
             explained = _Stretch(run, rows, columns, counted)
@@ -167,10 +167,10 @@ def _evidence(
     query_times = check_times("query_times", query_times, similarity.shape[0])
     target_times = check_times("target_times", target_times, similarity.shape[1])
     # Median distances of frames; a single frame takes the other side's, two single ones take a second.
-    found = [
+    known = [
         times.diff().median().item() if times.numel() > 1 else None for times in (query_times, target_times)
     ]
-    query_period, target_period = found[0] or found[1] or 1.0, found[1] or found[0] or 1.0
+    query_period, target_period = known[0] or known[1] or 1.0, known[1] or known[0] or 1.0
     sides = []
     for name, given, times in (
         ("query_weights", query_weights, query_times),

@@ -96,8 +96,8 @@ class LineSearch:
             read, batch = read + lines.numel(), min(largest, 2 * batch)
         if best < self._least:
             return None
-        found = Line(self._speeds[leader].item(), self._offsets[leader].item())
-        return best_run(evidence, evidence.trace(found), longest_gap=longest_gap)
+        coarse = Line(self._speeds[leader].item(), self._offsets[leader].item())
+        return best_run(evidence, evidence.trace(coarse), longest_gap=longest_gap)
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,8 +118,8 @@ class EvidenceMap:
 
     def along(self, speeds: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
         """Evidence at each query frame of each line, [L, Tq] float32; 0 where there is no target frame."""
-        found, near = self.columns(speeds, offsets)
-        return self._values(found, near).mul_(speeds.clamp(max=1.0).float()[:, None])
+        columns, near = self.columns(speeds, offsets)
+        return self._values(columns, near).mul_(speeds.clamp(max=1.0).float()[:, None])
 
     def along_trace(self, trace: Trace) -> torch.Tensor:
         """Evidence at each query frame of one line, [Tq] float32; 0 where there is no target frame."""
@@ -137,13 +137,13 @@ class EvidenceMap:
 
     def _at(self, times: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Target frames nearest to times, and whether they are within half a period."""
-        found = self.nearest(times)
-        distance = self.target_times.take(found).sub_(times).abs_()
-        return found, distance <= self.target_period * 0.501
+        columns = self.nearest(times)
+        distance = self.target_times.take(columns).sub_(times).abs_()
+        return columns, distance <= self.target_period * 0.501
 
-    def _values(self, found: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
+    def _values(self, columns: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
         starts = torch.arange(0, self.excess.numel(), self.excess.shape[1])
-        return self.excess.view(-1).take(found + starts).mul_(near)
+        return self.excess.view(-1).take(columns + starts).mul_(near)
 
 
 class NearestFrame:

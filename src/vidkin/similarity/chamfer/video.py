@@ -141,10 +141,10 @@ def _by_length(lengths: Sequence[int], device: torch.device) -> list[tuple[int, 
     starts = [0]
     for length in lengths:
         starts.append(starts[-1] + length)
-    found = []
+    groups = []
     for kind in dict.fromkeys(lengths):
         items = [number for number, length in enumerate(lengths) if length == kind]
         first = torch.tensor([starts[number] for number in items])
         frames = (first[:, None] + torch.arange(kind)).flatten()
-        found.append((kind, frames.to(device), torch.tensor(items, device=device)))
-    return found
+        groups.append((kind, frames.to(device), torch.tensor(items, device=device)))
+    return groups

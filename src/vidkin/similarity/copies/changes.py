@@ -115,7 +115,7 @@ def _find_pieces(
     flat = [values.float().flatten(1) for values in (query.whole[rows], target.whole[stretch])]
     changes = [torch.nn.functional.normalize(values - values.mean(0), dim=1) for values in flat]
     similar = frame_map[rows][:, stretch] > settings.threshold
-    found = align(
+    segments = align(
         (changes[0] @ changes[1].T).clamp(0, 1) * similar,
         query.timestamps[rows],
         target.timestamps[stretch],
@@ -126,7 +126,7 @@ def _find_pieces(
         mirrored=segment.mirrored,
     )
     pieces = []
-    for piece in found:
+    for piece in segments:
         rows, columns = match_frames(query, target, piece)
         energy, correlation = _change(query.whole[rows], target.whole[columns])
         if correlation >= _PIECE_CORRELATION and energy >= _PIECE_ENERGY * settings.change_energy:

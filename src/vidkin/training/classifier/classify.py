@@ -99,13 +99,13 @@ def classify(
             continue
         inputs = torch.tensor(images).movedim(-1, -3).float()[None] / 255
         with torch.no_grad():
-            found = network(inputs.to(network.device))
-        shares = found.logits[0].float().softmax(dim=0).cpu().sort(descending=True, stable=True)
+            outputs = network(inputs.to(network.device))
+        shares = outputs.logits[0].float().softmax(dim=0).cpu().sort(descending=True, stable=True)
         ranked = [
             (names[place], value)
             for place, value in zip(shares.indices.tolist(), shares.values.tolist(), strict=True)
         ]
-        distances, places = nearest(found.embeddings.float().cpu(), known.embeddings, neighbors)
+        distances, places = nearest(outputs.embeddings.float().cpu(), known.embeddings, neighbors)
         done.append(
             ClassifiedFile(
                 path=file,

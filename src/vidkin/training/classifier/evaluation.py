@@ -174,9 +174,9 @@ def _retrieval(
     valid = ~torch.eye(len(labels), dtype=torch.bool)
     recalls = {}
     for k in RECALLS:
-        found = recall_at_k(scores, relevance, k, valid=valid)
-        assert not isinstance(found, Tensor)
-        recalls[k] = float(found)
+        recall = recall_at_k(scores, relevance, k, valid=valid)
+        assert not isinstance(recall, Tensor)
+        recalls[k] = float(recall)
     count = min(len(labels), len(torch.unique(labels)))
     clusters = clustering.KMeans(count, n_init=3, random_state=seed).fit_predict(vectors.numpy())
     _, places = nearest(vectors, train, 1)

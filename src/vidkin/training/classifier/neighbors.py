@@ -81,5 +81,5 @@ def store_training_items(
 def nearest(queries: Tensor, gallery: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """(distances, places) [Q, count] of the nearest gallery vectors, squared Euclidean, nearest first."""
     distances = squared_distances(queries, gallery)
-    found = distances.topk(min(count, len(gallery)), dim=1, largest=False, sorted=True)
-    return found.values, found.indices
+    smallest = distances.topk(min(count, len(gallery)), dim=1, largest=False, sorted=True)
+    return smallest.values, smallest.indices

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 # Part of the cache's key: raise it when the same file would give other squares.
 _REVISION = 1
-# Fewer frames are no clip.
+# Fewer frames do not make a clip.
 _LEAST_FRAMES = 4
 
 

@@ -122,8 +122,10 @@ class Inputs:
         with torch.no_grad():
             for indices in torch.split(torch.arange(len(self)), chunk):
                 inputs, _ = self.take(indices, device=device)
-                found = model.outputs(inputs) if self.are_features else model(inputs)
-                parts.append([part.float().cpu() for part in (found.logits, found.embeddings, found.pooled)])
+                outputs = model.outputs(inputs) if self.are_features else model(inputs)
+                parts.append(
+                    [part.float().cpu() for part in (outputs.logits, outputs.embeddings, outputs.pooled)]
+                )
         model.train(training)
         return HeadOutputs(*(torch.cat(column) for column in zip(*parts, strict=True)))
 

@@ -168,7 +168,7 @@ def _candidates(recipe: Recipe, labelled: LabelledSet) -> Iterator[_Candidate]:
 def _has_measure(recipe: Recipe, divided: LabelledSet) -> bool:
     asked = recipe.validation.measure
     if asked != "auto" or recipe.model.get("kind") == "two_head":
-        return True  # a measure that was asked for is not given up silently
+        return True  # a measure that was requested is never replaced silently
     train, validation = divided.part("train"), divided.part("validation")
     return any(can_measure(measure, validation, train) for measure in ("qp", "map"))
 

@@ -101,7 +101,7 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
     Raises:
         DatasetError: The collection or the split is not as it must be.
         InvalidArgumentError: A setting is not allowed.
-        WeightsUnavailableError: The weights of the backbone are not to be had.
+        WeightsUnavailableError: The weights of the backbone are not available.
     """
     if recipe.is_comparator:
         return _preview_clips(recipe, on_item)

@@ -66,7 +66,7 @@ def train(
         recipe: A recipe, its TOML file, its content, or the name of one that comes with the package.
         output: Folder of the run, made if missing; None: ``<name of the recipe>-model`` in the current folder.
         resume: Continue from the folder's checkpoint; False starts over.
-        on_progress: Called after items, steps and validations; on a GPU the steps are told in groups.
+        on_progress: Called after items, steps and validations; on a GPU the steps are reported in groups.
 
     Returns:
         The report; a run that is complete already is only reported.

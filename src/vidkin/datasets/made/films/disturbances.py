@@ -1,4 +1,4 @@
-"""What happens to the pictures of a shot and looks like a cut, but is none."""
+"""Disturbances in the pictures of a shot that look like cuts but are not."""
 
 from __future__ import annotations
 

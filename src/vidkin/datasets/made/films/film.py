@@ -1,4 +1,4 @@
-"""Films composed of scenes: every kind of join, also inside one scene, and what looks like one and is none."""
+"""Films composed of scenes: every kind of join, also inside one scene, and what only looks like one."""
 
 from __future__ import annotations
 

@@ -219,9 +219,9 @@ def _grid(
     for side, count, where, course in zip(sides, size, (framing.down, framing.across), camera, strict=True):
         length = shares * step * count
         start = (side - length) * where + course.at(times) * sides[0]
-        found = (start[:, None] + (np.arange(count) + 0.5) * (length / count)[:, None]).astype(np.int64)
-        found = np.abs(found) % (2 * side)
-        places.append(np.where(found >= side, 2 * side - 1 - found, found))
+        indices = (start[:, None] + (np.arange(count) + 0.5) * (length / count)[:, None]).astype(np.int64)
+        indices = np.abs(indices) % (2 * side)
+        places.append(np.where(indices >= side, 2 * side - 1 - indices, indices))
     return places[0], places[1]
 
 

@@ -62,12 +62,12 @@ def read_omniglot(
             f"train {train} and validation {validation} must leave drawers of the {_DRAWERS} for the test"
         )
     folder = require_folder(source, "Omniglot", _WHERE)
-    found: dict[tuple[str, str, str], tuple[Path, str]] = {}
+    drawings: dict[tuple[str, str, str], tuple[Path, str]] = {}
     for path, member, match in _drawings(folder, kind):
         alphabet, character, drawer, ending = match.groups()
         if ending == _ENDINGS[kind]:
-            found.setdefault((alphabet, character, drawer), (path, member))
-    if not found:
+            drawings.setdefault((alphabet, character, drawer), (path, member))
+    if not drawings:
         raise DatasetError(
             f"{folder}: has neither {kind}_*.zip nor {kind}_*/alphabet/character; get {_WHERE}"
         )
@@ -84,7 +84,7 @@ def read_omniglot(
             if int(drawer) > train
             else "train",
         )
-        for (alphabet, character, drawer), (path, member) in sorted(found.items())
+        for (alphabet, character, drawer), (path, member) in sorted(drawings.items())
     ]
     labelled = LabelledSet(
         f"omniglot-{kind}", "image" if kind == "images" else "strokes", tuple(items), folder

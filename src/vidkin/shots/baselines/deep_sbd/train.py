@@ -32,7 +32,7 @@ _LAST_STEPS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentTrainingReport(Result):
-    """What came of a training.
+    """The result of a training.
 
     Attributes:
         output: Folder of the detector.

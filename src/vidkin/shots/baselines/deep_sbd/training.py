@@ -42,7 +42,7 @@ class LabeledFrames:
 
 @dataclass(frozen=True, slots=True)
 class SegmentTraining:
-    """What came of a training.
+    """The result of a training.
 
     Attributes:
         losses: Cross entropy of every step.
@@ -147,9 +147,9 @@ def segments_by_class(videos: Sequence[LabeledFrames], frames: int) -> list[list
         for first in range(len(video.images) - frames + 1):
             places[segment_class(first, frames, video.hard, video.gradual)].append((number, first))
     if not places[0] or not any(places[1:]):
-        found = ", ".join(f"{len(segments)} {name}" for name, segments in zip(CLASSES, places, strict=True))
+        counts = ", ".join(f"{len(segments)} {name}" for name, segments in zip(CLASSES, places, strict=True))
         raise InvalidArgumentError(
-            f"videos must have segments of {frames} frames with a cut and without one, got {found}; add videos"
+            f"videos must have segments of {frames} frames with a cut and without one, got {counts}; add videos"
         )
     return places
 

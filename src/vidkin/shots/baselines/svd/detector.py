@@ -89,10 +89,10 @@ class SvdBaseline:
                 same_kind.append(replace(candidate, last=last))
         cuts = {cut.frame: cut for cut in self._gradual_cuts(gradual)}
         for candidate in hard:
-            found = find_cut(self._columns(candidate.first, candidate.last))
-            if found is not None:
-                frame = candidate.first + found[0]
-                cuts[frame] = DetectedCut(frame, confidence=found[1])
+            position = find_cut(self._columns(candidate.first, candidate.last))
+            if position is not None:
+                frame = candidate.first + position[0]
+                cuts[frame] = DetectedCut(frame, confidence=position[1])
         ends = np.minimum((np.arange(len(wholes)) + 1) * _SPAN, frames - 1)
         curve = Curve(np.array(self._times)[ends], wholes, "difference over 20 frames")
         return DetectedCuts(tuple(cuts[frame] for frame in sorted(cuts)), curve)

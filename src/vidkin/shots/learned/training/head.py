@@ -105,7 +105,7 @@ class ShotRecipe:
 
 @dataclass(frozen=True, slots=True)
 class ShotTraining:
-    """What came of a training.
+    """The result of a training.
 
     Attributes:
         losses: Loss of every step.

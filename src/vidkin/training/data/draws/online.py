@@ -126,10 +126,10 @@ def read_relevance(name: str, images: Tensor | None, categories: Tensor) -> Tens
     matrix = tensors.get(_TENSOR)
     size = len(categories)
     if matrix is None or tuple(matrix.shape) != (size, size) or bool((matrix < 0).any()):
-        found = "nothing of that name" if matrix is None else str(list(matrix.shape))
+        given = "nothing of that name" if matrix is None else str(list(matrix.shape))
         raise InvalidArgumentError(
             f"{name}: relevance must be [{size}, {size}] numbers of at least 0, one row for each training item, got "
-            f"{found}"
+            f"{given}"
         )
     return matrix.float()
 
