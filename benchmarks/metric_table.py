@@ -26,7 +26,8 @@ def main() -> None:
         ("metric_scores", "On scores with relevance"),
     ):
         report: dict[str, Any] = json.loads((results / f"{name}.json").read_text())
-        lines += ["", f"## {title}", "", str(report.get("machine", "")), ""]
+        machine = ", ".join(f"{part} {value}" for part, value in report.get("machine", {}).items())
+        lines += ["", f"## {title}", "", f"Measured with {machine}.", ""]
         lines += ["| loss | formula | source | cost | N=512 | N=2048 | also in |", "|---" * 7 + "|"]
         for row in report["losses"]:
             figures = [
