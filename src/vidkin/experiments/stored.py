@@ -114,7 +114,11 @@ def read_curves(path: Path) -> Curves:
         for name, value in line.items():
             if name not in _NOT_TERMS and isinstance(value, int | float) and not isinstance(value, bool):
                 series.setdefault(prefix + name, []).append((int(line["step"]), float(value)))
-    return Curves({name: _thin(points) for name, points in series.items()}, tuple(warnings))
+    thinned = {}
+    for name, points in series.items():
+        step = max(1, -(-len(points) // _MOST_POINTS))
+        thinned[name] = tuple(points[(len(points) - 1) % step :: step])
+    return Curves(thinned, tuple(warnings))
 
 
 def read_tables(path: Path) -> tuple[FigureTable, ...]:
@@ -198,11 +202,6 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
                 continue
             if isinstance(value, dict) and isinstance(value.get("step"), int):
                 yield value
-
-
-def _thin(points: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
-    step = max(1, -(-len(points) // _MOST_POINTS))
-    return tuple(points[(len(points) - 1) % step :: step])
 
 
 def _tables(value: object, title: str) -> Iterator[FigureTable]:

@@ -68,16 +68,15 @@ def detect_many(
 
 
 def _pool(count: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(
-        count, mp_context=multiprocessing.get_context("spawn"), initializer=_use_one_thread
-    )
-
-
-def _use_one_thread() -> None:
-    """Processes share the cores among them; threads of one would only wait for those of the others."""
     import torch
 
-    torch.set_num_threads(1)
+    # Processes share the cores among them; threads of one would only wait for those of the others.
+    return ProcessPoolExecutor(
+        count,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=torch.set_num_threads,
+        initargs=(1,),
+    )
 
 
 def _detect_one(

@@ -140,8 +140,8 @@ def test_foreign_folders_stay_as_they_are(samples: LabelledSet, tmp_path: Path) 
     ("arguments", "message"),
     [
         ({"train": 0}, r"clips of each photograph must be 0 or more, and of train 1 or more"),
-        ({"size": 33}, r"size 33 even and at least 16 pixels"),
-        ({"seconds": 0.0}, r"seconds 0.0 and rate 10 must be above 0"),
+        ({"size": 33}, r"size even and at least 16 pixels, got 2\.0, 10 and 33"),
+        ({"seconds": 0.0}, r"seconds and rate must be above 0, .* got 0\.0, 10 and 96"),
     ],
 )
 def test_bad_arguments_are_refused(tmp_path: Path, arguments: dict[str, object], message: str) -> None:

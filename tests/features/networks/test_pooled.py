@@ -71,7 +71,7 @@ def test_without_weights_none_are_invented(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda *_: None)
     with pytest.raises(
-        WeightsUnavailableError, match=r"the weights of timm:test_resnet.r160_in1k are not to be had"
+        WeightsUnavailableError, match=r"the weights of timm:test_resnet.r160_in1k are not available"
     ):
         open_pooled_network("timm:test_resnet.r160_in1k")
 

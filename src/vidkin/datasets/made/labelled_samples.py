@@ -168,20 +168,20 @@ def read_photographs(source: str | os.PathLike[str], *, build: bool = True, seed
         if build and (not root.exists() or (root.is_dir() and not any(root.iterdir()))):
             return build_labelled_samples(root, seed=seed)
         raise DatasetError(f"{root} does not hold the labeled samples; call build_labelled_samples first")
-    items = []
+    found = []
     for split in SPLITS:
         if (root / split).is_dir():
             for item in iter_tree_items(root / split, VIDEO_EXTENSIONS):
                 key = item.path.relative_to(root).as_posix()
                 if key in known["cells"]:
                     group = f"{item.subcategory}, cell {known['cells'][key]}"
-                    items.append(replace(item, split=split, group=group))
-    if len(items) < len(known["cells"]):
+                    found.append(replace(item, split=split, group=group))
+    if len(found) < len(known["cells"]):
         raise DatasetError(
-            f"{root} lacks {len(known['cells']) - len(items)} of its {len(known['cells'])} clips; call "
+            f"{root} lacks {len(known['cells']) - len(found)} of its {len(known['cells'])} clips; call "
             "build_labelled_samples again to write the others"
         )
-    return LabelledSet("photographs", "video", tuple(items), root)
+    return LabelledSet("photographs", "video", tuple(found), root)
 
 
 def _clips(
@@ -194,19 +194,23 @@ def _clips(
         order = [cells[index] for index in generator.permutation(len(cells))]
         for number in range(count):
             row, column = order[number % len(order)]
-            look = _Look(
-                cell=(column / 4, row / 4, (column + 1) / 4, (row + 1) / 4),
-                phases=generator.uniform(0.0, 2 * np.pi, 3),
-                turns=generator.uniform(0.6, 1.6, 3),
-                zoom=generator.uniform(0.6, 0.8),
-                gain=generator.uniform(0.75, 1.25) * generator.uniform(0.85, 1.15, 3),
-                bias=generator.uniform(-25.0, 25.0),
-                saturation=generator.uniform(0.4, 1.2),
-                drift=generator.uniform(-0.12, 0.12),
-                noise=generator.uniform(0.0, 8.0),
-                mirrored=bool(generator.integers(2)),
-            )
+            look = _look(generator, (column / 4, row / 4, (column + 1) / 4, (row + 1) / 4))
             yield root / split / category / name / f"{number:02d}.mp4", (f"{row}-{column}", look)
+
+
+def _look(generator: np.random.Generator, cell: tuple[float, float, float, float]) -> _Look:
+    return _Look(
+        cell=cell,
+        phases=generator.uniform(0.0, 2 * np.pi, 3),
+        turns=generator.uniform(0.6, 1.6, 3),
+        zoom=generator.uniform(0.6, 0.8),
+        gain=generator.uniform(0.75, 1.25) * generator.uniform(0.85, 1.15, 3),
+        bias=generator.uniform(-25.0, 25.0),
+        saturation=generator.uniform(0.4, 1.2),
+        drift=generator.uniform(-0.12, 0.12),
+        noise=generator.uniform(0.0, 8.0),
+        mirrored=bool(generator.integers(2)),
+    )
 
 
 def _source(name: str) -> Image.Image:

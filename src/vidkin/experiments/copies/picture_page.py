@@ -85,11 +85,17 @@ def as_picture_page(
     made = f"{report.queries} clips of your videos were edited in {len(report.study.edits)} ways"
     searched = f"searched among {report.videos} videos by <b>{escape(figures.system)}</b>"
     reported = f"{everything.reported} of {everything.copies} copies"
+    head = "<tr><th>copies</th><th>found</th><th>mAP</th><th>micro-AP</th><th>median score</th></tr>"
+    lines = [
+        f"<tr><td>{escape(group.name)}</td><td>{group.reported} of {group.copies}</td><td>{group.strict.map:.3f}</td>"
+        f"<td>{group.strict.micro_ap:.3f}</td><td>{group.median:.2f}</td></tr>"
+        for group in (everything, *figures.families)
+    ]
     body = [
         f"<h1>{escape(title)}</h1>",
         f"<p>{made} and {searched}. {reported} have a score of {everything.threshold:g} or more. "
         "Each picture shows the copy with the lowest score.</p>",
-        _table((everything, *figures.families)),
+        f"<table>{head}{''.join(lines)}</table>",
         *(
             f"<p class='note'>{escape(kind.which.capitalize())}: {kind.above} of {kind.pairs:,} unrelated pairs have a "
             f"score of {kind.threshold:g} or more; the highest is {kind.highest:.2f} "
@@ -153,13 +159,3 @@ def _picture(image: NDArray[np.uint8], boxes: Sequence[tuple[Box, str]], alt: st
     picture.save(buffer, "JPEG", quality=_QUALITY)
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
     return f"<img alt='{alt}' src='data:image/jpeg;base64,{data}'>"
-
-
-def _table(groups: Sequence[GroupFigures]) -> str:
-    head = "<tr><th>copies</th><th>found</th><th>mAP</th><th>micro-AP</th><th>median score</th></tr>"
-    rows = [
-        f"<tr><td>{escape(group.name)}</td><td>{group.reported} of {group.copies}</td><td>{group.strict.map:.3f}</td>"
-        f"<td>{group.strict.micro_ap:.3f}</td><td>{group.median:.2f}</td></tr>"
-        for group in groups
-    ]
-    return f"<table>{head}{''.join(rows)}</table>"

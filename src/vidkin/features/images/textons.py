@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import ClassVar, Self
 
 import torch
@@ -23,6 +22,11 @@ _NEAREST = 5
 _LEVELS = ((1, 0.25), (2, 0.25), (4, 0.5))
 _EACH, _MOST = 200, 100_000
 _EMBEDDED = 4096
+_BASIS = functional.normalize(
+    torch.cos(torch.pi * (torch.arange(3) + 0.5) * torch.arange(3)[:, None] / 3), dim=1
+)
+# [27, 1, 3, 3]: the orthonormal cosine transform of 3 x 3 pixels for each of three channels.
+_FILTERS = torch.einsum("ar,bc->abrc", _BASIS, _BASIS).reshape(9, 1, 3, 3).repeat(3, 1, 1, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -105,14 +109,5 @@ def _responses(images: Iterable[Image]) -> Iterator[torch.Tensor]:
     for chunk in in_chunks(images):
         channels = torch.from_numpy(rgb2yiq(squares(chunk, _SIDE))).float().movedim(-1, 1)
         padded = functional.pad(channels, (1, 1, 1, 1), mode="reflect")
-        maps = functional.conv2d(padded, _filters(), groups=3, stride=_STEP)
+        maps = functional.conv2d(padded, _FILTERS, groups=3, stride=_STEP)
         yield from maps.flatten(2).transpose(1, 2)
-
-
-@cache
-def _filters() -> torch.Tensor:
-    """[27, 1, 3, 3], the orthonormal cosine transform of 3 x 3 pixels for each of three channels."""
-    places = torch.arange(3)
-    basis = torch.cos(torch.pi * (places + 0.5) * places[:, None] / 3)
-    basis = functional.normalize(basis, dim=1)
-    return torch.einsum("ar,bc->abrc", basis, basis).reshape(9, 1, 3, 3).repeat(3, 1, 1, 1)

@@ -99,7 +99,14 @@ def import_comparator(
             f"layout {layout} compares whitened descriptors of ResNet-50; name the whitening that it was trained with "
             "(pca_resnet50_vcdb_1M.pth), or another extractor"
         )
-    state, arguments = _read_checkpoint(path)
+    content = _read_torch(path)
+    # The arguments of the training are stored beside the weights.
+    arguments = content.get("args", {})
+    arguments = vars(arguments) if isinstance(arguments, argparse.Namespace) else dict(arguments)
+    weights_of = content.get("model", content)
+    if not isinstance(weights_of, dict) or not all(isinstance(w, torch.Tensor) for w in weights_of.values()):
+        raise InvalidArgumentError(f"{os.fspath(path)}: must hold a state dictionary, got something else")
+    state = {name.removeprefix("module."): value for name, value in weights_of.items()}
     if not any(
         name.removeprefix(LAYOUTS[layout].outer).startswith(LAYOUTS[layout].network) for name in state
     ):
@@ -126,17 +133,6 @@ def import_comparator(
         notes = {"imported_from": os.path.basename(os.fspath(path)), "layout": layout}
         save_comparator(comparator, folder, weights=network, whitening=white, notes=notes)
     return config
-
-
-def _read_checkpoint(path: PathLike) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """The state dictionary, and the arguments of the training that are stored beside it."""
-    content = _read_torch(path)
-    arguments = content.get("args", {})
-    arguments = vars(arguments) if isinstance(arguments, argparse.Namespace) else dict(arguments)
-    state = content.get("model", content)
-    if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
-        raise InvalidArgumentError(f"{os.fspath(path)}: must hold a state dictionary, got something else")
-    return {name.removeprefix("module."): value for name, value in state.items()}, arguments
 
 
 def _read_torch(path: PathLike) -> dict[str, Any]:

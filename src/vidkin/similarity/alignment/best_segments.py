@@ -113,10 +113,7 @@ def align(
         # Weights below 1 are no reason to believe less in a run that is long enough; a 4th has to remain.
         lightest = min(weights[0].min().item(), weights[1].min().item())
         least = _LEAST_EXCESS * shortest * max(lightest, _LEAST_WEIGHT)
-        # No line has more than the brightest cell of each query frame, or of each target frame while it stands.
-        columns_most = evidence.excess.amax(0).clamp_(min=0.0).sum().item()
-        columns_most *= 1 + evidence.target_period / evidence.query_period
-        if min(evidence.most_of_rows(), columns_most) < least:
+        if _most_evidence(evidence) < least:
             return []
         # A line that is fitted to its cells explains more than the line that was found, but not twice as much.
         search = LineSearch(evidence, speeds, max(_LEAST_EXCESS * shortest * _LEAST_WEIGHT, least / 2))
@@ -202,6 +199,13 @@ def _evidence(
         ),
         (sides[0], sides[1]),
     )
+
+
+def _most_evidence(evidence: EvidenceMap) -> float:
+    """An upper bound on the evidence of any line: the brightest cell of each query frame, or of each target frame for
+    as long as it stands."""
+    columns = evidence.excess.amax(0).clamp_(min=0.0).sum().item()
+    return min(evidence.most_of_rows(), columns * (1 + evidence.target_period / evidence.query_period))
 
 
 def _duration(weights: torch.Tensor, period: float) -> float:

@@ -56,7 +56,15 @@ class ShotObjective:
         """
         terms: dict[str, Tensor] = {}
         if batch.quadlets is not None and self.uses_quadlets:
-            terms["quadlets"] = self._quadlet_term(*embed_tuples(model, batch.quadlets))
+            q, p, i, n = embed_tuples(model, batch.quadlets)
+            if self.loss == "quadlet":
+                g1, g2, g3 = self.gaps
+                terms["quadlets"] = quadlet_loss(q, p, i, n, g1=g1, g2=g2, g3=g3)
+            else:
+                detached = self.loss == "radial_detached"
+                terms["quadlets"] = radial_loss(
+                    q, p, i, n, c=self.c, margin=self.radial_margin, detach_radius=detached
+                )
         if batch.triplets is not None:
             q, p, n = embed_tuples(model, batch.triplets)
             terms["triplets"] = triplet_loss(q, p, n, margin=self.margin)
@@ -65,13 +73,6 @@ class ShotObjective:
                 f"the batch must have tuples that the loss {self.loss!r} can use, got none"
             )
         return {**terms, "loss": sum(terms.values(), start=next(iter(terms.values())).new_zeros(()))}
-
-    def _quadlet_term(self, q: Tensor, p: Tensor, i: Tensor, n: Tensor) -> Tensor:
-        if self.loss == "quadlet":
-            g1, g2, g3 = self.gaps
-            return quadlet_loss(q, p, i, n, g1=g1, g2=g2, g3=g3)
-        detached = self.loss == "radial_detached"
-        return radial_loss(q, p, i, n, c=self.c, margin=self.radial_margin, detach_radius=detached)
 
 
 def embed_tuples(model: HasHead, clips: Tensor) -> tuple[Tensor, ...]:
