@@ -37,7 +37,7 @@ def test_before_a_search_the_page_says_what_to_do(library: Library, connect: Con
     assert client.get("/api/duplicates").json()["searched"] is False
     for address in ("/api/duplicates.csv", "/api/duplicates/plan.json"):
         answer = client.get(address)
-        assert (answer.status_code, "find them first" in answer.json()["detail"]) == (409, True)
+        assert (answer.status_code, "run one first" in answer.json()["detail"]) == (409, True)
 
 
 def test_groups_show_the_best_copy_and_why(library: Library, connect: Connect) -> None:
