@@ -48,7 +48,7 @@ HEAVY = frozenset({
     *("av", "lance", "lancedb", "pyarrow", "ray", "onnx", "onnxruntime", "scenedetect", "opentimelineio"),
     *("fastapi", "uvicorn", "jinja2", "scipy", "pywt"),
 })  # fmt: skip
-MOST_FILES, MOST_LINES, MOST_BODY_LINES = 13, 400, 60
+MOST_FILES, MOST_LINES, MOST_BODY_LINES = 12, 400, 60
 
 
 @dataclass(frozen=True)

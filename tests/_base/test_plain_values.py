@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -14,7 +15,7 @@ import pytest
 import torch
 
 import vidkin
-from vidkin._base.plain_values import Result, as_json, fields_as_json
+from vidkin._base.plain_values import Result, as_json, fields_as_json, replace_controls
 from vidkin.similarity import Segment
 
 
@@ -76,3 +77,9 @@ def test_what_has_no_form_is_refused() -> None:
 
 def test_fields_become_a_dictionary() -> None:
     assert fields_as_json(Box(Path("a"), (2.0,))) == {"path": "a", "values": [2.0]}
+
+
+def test_only_control_characters_are_replaced() -> None:
+    assert replace_controls("a\x1b[31m\nb\x00\x9b\x7f") == "a\ufffd[31m\ufffdb\ufffd\ufffd\ufffd"
+    for kept in ("día 山 [2].mp4", 'a, "b".mp4', os.fsdecode(b"film\xff.mp4"), ""):
+        assert replace_controls(kept) == kept

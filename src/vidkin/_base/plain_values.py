@@ -1,16 +1,17 @@
-"""Results as plain values: what JSON can hold."""
+"""Results as plain values, for other programs: what JSON can hold, and text without control characters."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import os
+import unicodedata
 from collections.abc import Mapping
 from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["Result", "as_json", "fields_as_json"]
+__all__ = ["Result", "as_json", "fields_as_json", "replace_controls"]
 
 
 class Result:
@@ -59,3 +60,12 @@ def as_json(value: object) -> Any:
 def fields_as_json(value: Any) -> dict[str, Any]:
     """The fields of a dataclass by name, as JSON has them."""
     return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+
+
+def replace_controls(text: str) -> str:
+    """The text with a replacement character for each control character; everything else as it is.
+
+    >>> replace_controls("a\\x1b[2Jb")
+    'a�[2Jb'
+    """
+    return "".join("�" if unicodedata.category(char) == "Cc" else char for char in text)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from vidkin._base.controls import replace_controls
+from vidkin._base.plain_values import replace_controls
 from vidkin.cli.console import path_text, say
 from vidkin.rendering.text import clock_range, printable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from vidkin._base.controls import replace_controls
+from vidkin._base.plain_values import replace_controls
 from vidkin.index import DuplicateGroup, DuplicateMember
 from vidkin.rendering.text import clock, printable
 

@@ -10,8 +10,8 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from vidkin._base.controls import replace_controls
 from vidkin._base.outputs import open_output
+from vidkin._base.plain_values import replace_controls
 from vidkin.shots.export.timecode import frame_at, timecode, timeline_rate
 
 if TYPE_CHECKING:
