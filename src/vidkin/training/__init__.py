@@ -1,5 +1,6 @@
 """Room training: recipes, the run that follows one, and what the resulting model is worth."""
 
+from vidkin.models.engine import Objective
 from vidkin.training.classifier.classify import ClassifiedFile, Neighbor, classify
 from vidkin.training.classifier.evaluation import (
     ClassifierEvaluation,
@@ -47,6 +48,7 @@ __all__ = [
     "LossEntry",
     "Measure",
     "Neighbor",
+    "Objective",
     "ObjectiveRecipe",
     "OnProgress",
     "Recipe",
