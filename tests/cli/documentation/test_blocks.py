@@ -129,7 +129,7 @@ NEEDS: dict[tuple[str, str], list[Callable[[Path], None]]] = {
     ("guide.md", "Results for other programs"): [_index_videos],
     ("guide.md", "Duplicates"): [_index_videos],
     ("guide.md", "Shots"): [_make_film],
-    ("guide.md", "Review that teaches"): [_fill_reviewed],
+    ("guide.md", "Review, and training on verdicts"): [_fill_reviewed],
     ("models.md", ""): [_make_models],
     ("models.md", "Encoders of others"): [_make_models],
     ("training.md", "Objectives"): [_make_networks],
@@ -162,6 +162,10 @@ def test_every_line_runs(key: tuple[str, str], home: Path) -> None:
         else:
             for line in block.lines:
                 execute(line, home)
+
+
+def test_what_sections_need_is_said_of_sections_that_there_are() -> None:
+    assert {*NEEDS, *LONG} <= set(SECTIONS)
 
 
 def test_every_block_is_of_a_language_that_is_checked() -> None:

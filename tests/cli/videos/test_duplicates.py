@@ -78,7 +78,7 @@ def test_wrong_uses_of_apply(tmp_path: Path) -> None:
     outcome = run("apply", tmp_path / "p.json", "--hard-link", "--symlink", status=2)
     assert "use --hard-link or --symlink, not both" in outcome.err
     outcome = run("apply", tmp_path / "p.json", "--undo", status=3)
-    assert "the log cannot be read" in outcome.err
+    assert "there is no such log: nothing was done with this plan" in outcome.err
 
 
 def test_parts_and_keep_rules(own: Library) -> None:
