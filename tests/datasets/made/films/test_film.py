@@ -143,7 +143,7 @@ def test_the_same_seed_gives_the_same_film(footage: Footage) -> None:
 
 
 def test_wrong_recipes_and_lengths_are_refused(footage: Footage) -> None:
-    with pytest.raises(InvalidArgumentError, match="must be among other, same.* got 'morph'"):
+    with pytest.raises(InvalidArgumentError, match=r"must be among other, same.* got 'morph'"):
         FilmRecipe(joins={"morph": 1})
     with pytest.raises(InvalidArgumentError, match="length must be at least 2 frames, got 1"):
         compose_film(footage, 1, seed=0)
