@@ -23,6 +23,7 @@ from tests.support.colors import write_colors
 from tests.support.training import write_pictures
 from tests.support.videos import encode, pan, photograph
 from vidkin.datasets import ShotAnnotation, VideoAnnotation, read_shot_annotations, write_shot_annotations
+from vidkin.features.networks.torchvision_import import import_timm
 from vidkin.index import Index
 from vidkin.models import EncoderConfig, build_model, save_model
 from vidkin.review import Labels
@@ -81,10 +82,9 @@ def _index_videos(home: Path) -> None:
 
 
 def _make_networks(home: Path) -> None:
-    import timm
     from safetensors.torch import save_file
 
-    save_file(timm.create_model("mobilenetv2_100").state_dict(), "weights.safetensors")
+    save_file(import_timm().create_model("mobilenetv2_100").state_dict(), "weights.safetensors")
     mean_colors(Path("encoder.onnx"))
 
 
