@@ -1,8 +1,8 @@
-"""Other constants and sums of losses, on the validation part alone: what docs/comparison.md says of them.
+"""Other constants and sums of losses, on the validation split alone: what docs/comparison.md says of them.
 
     python benchmarks/loss_settings.py DATA --weights FILE [--set omniglot grocery] [--work FOLDER] [--output FILE.json]
 
-The encoder, steps and learning rate of `vidkin benchmark fgir` (its common rate). The test part is never looked at.
+The encoder, steps and learning rate of `vidkin benchmark fgir` (its common rate). The test split is never looked at.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ SETTINGS: dict[str, dict[str, tuple[ObjectiveRecipe, ...]]] = {
 
 
 def measured(name: str, data: Path, weights: Path, work: Path) -> dict[str, list[float]]:
-    """QP over gallery quadlets (p, i, n of the train part) of the validation part, of every setting and seed."""
+    """QP over gallery quadlets (p, i, n of the training split) of the validation split, of every setting and seed."""
     plan, known = ComparisonPlan(sets=(name,)), comparison_set(name)
     config = EncoderConfig(
         kind="image", backbone=plan.backbone, trainable="head", hidden=plan.hidden, lstm=plan.units,

@@ -1,4 +1,4 @@
-"""Edits that the project's own do not know, made with OpenCV: how many of them a search finds.
+"""Edits unlike the project's own, made with OpenCV: how many of them a search finds.
 
     python benchmarks/other_edits.py --videos FOLDER... --fillers FOLDER --photographs FOLDER --work FOLDER
         [--leave-out NAME...] [--extractor NAME...] [--output docs/results]
@@ -349,7 +349,7 @@ def draw_page(result: dict[str, Any]) -> str:
     extractors = result["extractors"]
     first = next(iter(extractors.values()))
     lines = [
-        "# Edits that the project's own do not know",
+        "# Edits unlike the project's own",
         "",
         f"{result['queries']} pieces of 8 seconds, each searched for among {first['videos']} edits that OpenCV made",
         "(`benchmarks/other_edits.py`): copies found with a score of at least .2, and the median score of all of them.",

@@ -151,7 +151,7 @@ def test_bad_arguments_are_refused(arguments: dict[str, object], message: str) -
 def test_too_few_groups_are_refused() -> None:
     with pytest.raises(
         InvalidArgumentError,
-        match=r"made has 2 groups, too few for a test and a validation part; set test and validation to 0",
+        match=r"made has 2 groups, too few for a test and a validation split; set test and validation to 0",
     ):
         make_split(collection({"a/x": [5], "a/y": [5]}))
 

@@ -32,7 +32,7 @@ def draw_retrieval(
 
     Args:
         labelled: A collection with the parts ``test`` (queries) and ``train`` (results).
-        ranked: Title of a method -> number of a query in the test part -> numbers in the train part, best first.
+        ranked: Title of a method -> number of a query in the test split -> numbers in the training split, best first.
             All methods have the same queries.
         path: The file.
     """

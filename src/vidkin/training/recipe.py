@@ -57,9 +57,9 @@ class DataRecipe:
             if it has none, one is made and written beside the model.
         split_by: How a split is made: by ``group`` (what must not be separated, such as the files of one folder), by
             ``item``, or by ``subcategory`` (the test has other ones than training). ``auto``: by group where groups
-            allow it, otherwise without a validation part, by item, or without a test part, with a message.
-        test: Share of the test part in a split made here; 0 makes none.
-        validation: Share of the validation part in a split made here, or of unlabeled images, if they are validated;
+            allow it, otherwise without a validation split, by item, or without a test split, with a message.
+        test: Share of the test split in a split made here; 0 makes none.
+        validation: Share of the validation split in a split made here, or of unlabeled images, if they are validated;
             0 makes none.
         split_seed: Seed of a split made here.
         excerpts: Clips cut out of every training video, evenly spaced, each an item of its own; 1 takes the whole
@@ -232,7 +232,7 @@ class ScheduleRecipe:
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationRecipe:
-    """When the validation part is measured, and what follows.
+    """When the validation split is measured, and what follows.
 
     Attributes:
         every: Steps between validations; 0 never validates.

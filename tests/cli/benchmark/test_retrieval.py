@@ -49,7 +49,7 @@ def test_pictures_are_compared(collection: Path, tmp_path: Path) -> None:
     assert "Radial, no gradient through R" in result.output
     assert "points of QP" in result.output
     page = (tmp_path / "fgir.md").read_text()
-    assert "Every method at the learning rate with the best QP on the validation part" in page
+    assert "Every method at the learning rate with the best QP on the validation split" in page
     assert "![Retrieval on pictures](fgir-pictures.png)" in page
     with Image.open(tmp_path / "fgir-pictures.png") as picture:
         assert picture.width > 800

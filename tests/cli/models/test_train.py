@@ -69,7 +69,7 @@ class TestTrain:
         words = ["train", tmp_path / "my.toml", "--data", source, "--set", "schedule.steps=2", "--no-picture"]
         found = run(*words, "-o", tmp_path / "model")
         assert "has the kind 'image'" in found.err
-        assert "too few items for a validation part" in found.err
+        assert "too few items for a validation split" in found.err
         evaluated = run("evaluate", tmp_path / "model")
         assert "nan" not in evaluated.out
         assert "No QP, TP: no quadlets among the 6 test items: no subcategory has two" in evaluated.err

@@ -120,7 +120,7 @@ def test_the_page_says_what_was_found(plan: ComparisonPlan, summary: Summary) ->
     assert "| Triplet | 62.0 +- 2.0 | 62.0 +- 2.0 |" in page
     assert "**90.0 +- 2.0**" in page  # the best QP; hierarchical AP, equally good, too
     assert "Radial (no gradient through R) minus Triplet: +18.0 points of QP, more than two" in page
-    assert "Ours, chosen on the validation part: All quadlets of a batch; +4.0 points of QP" in page
+    assert "Ours, chosen on the validation split: All quadlets of a batch; +4.0 points of QP" in page
     assert "Collapse warning: Radial, published gradient at rate 0.001, 3 of 3 runs; mean distance" in page
     assert "| Triplet | 62.0 | 90.0 | 80.0 | 0.25 | 0.50 | 1.50 | 7 |" in page  # what lies behind QP
     assert "A machine." in page

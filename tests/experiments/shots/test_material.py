@@ -51,5 +51,5 @@ def test_clips_of_the_two_parts_differ(clips: Path, tmp_path: Path) -> None:
     assert compose(True, tmp_path / "test") == [test]
     assert test.path.stat().st_mtime_ns == written
     (tmp_path / "none").mkdir()
-    with pytest.raises(InvalidArgumentError, match="has no single-shot clips for the test part"):
+    with pytest.raises(InvalidArgumentError, match="has no single-shot clips for the test split"):
         compose(True, tmp_path / "other", tmp_path / "none")

@@ -117,7 +117,7 @@ def test_folders_of_train_and_test_without_validation(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"split_by": "group"}, r"too few for a validation part; set validation to 0 .*data.validation"),
+        ({"split_by": "group"}, r"too few for a validation split; set validation to 0 .*data.validation"),
         ({"split_by": "group", "validation": 0.0, "test": 0.9}, ""),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_split_that_was_asked_for_is_made_or_refused(
 
 
 def test_nothing_helps_where_there_is_one_picture_each(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="too few for a test and a validation part"):
+    with pytest.raises(InvalidArgumentError, match="too few for a test and a validation split"):
         divide(make(tmp_path, 1))
 
 

@@ -185,7 +185,7 @@ def _compare(
             columns = [("method", "left"), *((title, "right") for title in titles)]
             table(f"{summary.set}: {summary.about}", columns, rows)
             note(
-                "QP and TP: all four items of the test part (the paper); QP gallery: p, i and n of the train part."
+                "QP and TP: all four items of the test split (the paper); QP gallery: p, i and n of the training split."
             )
             verdict = summary.verdict
             if verdict.radial_over_triplet is not None and verdict.needed is not None:

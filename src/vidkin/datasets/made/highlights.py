@@ -13,8 +13,8 @@ are cropped, mirrored, lit and slowly panned at random, and joined by hard cuts;
 In two of five shots that are not critical, and in one of five that are, the camera zooms in, swings, or its exposure
 drifts at the end of the shot: these changes are made, the events are real.
 
-Training and test part share no moment of any recording: each is divided in time, and the persons, cars and moves of
-bottles of the test part are others than those of the training part. The toys differ too.
+Training and test split share no moment of any recording: each is divided in time, and the persons, cars and moves of
+bottles of the test split are others than those of the training split. The toys differ too.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def read_fruit(source: str | os.PathLike[str], *, validation: float = 0.0) -> La
             without looking at the test.
 
     Returns:
-        Kind ``"video"``; the group is the variety and the axis (with a validation part: and the excerpt).
+        Kind ``"video"``; the group is the variety and the axis (with a validation split: and the excerpt).
 
     Raises:
         DatasetError: The folder does not have this layout.

@@ -73,15 +73,15 @@ def compose_splits(
     held_out_videos: int,
     on_progress: OnProgress,
 ) -> Mapping[str, tuple[HighlightPart, HighlightPart]]:
-    """Name of a split -> its training and test part: all places first, then each place held out from training.
+    """Name of a split -> its training and test split: all places first, then each place held out from training.
 
     Args:
         data: Folder of the recordings.
         work: Where composed videos are stored.
         store: Makes the features.
         rate: Frames per second of the composed videos.
-        train: (videos, seed) of the training part with all places.
-        test: (videos, seed) of the test part with all places.
+        train: (videos, seed) of the training split with all places.
+        test: (videos, seed) of the test split with all places.
         held_out_videos: Videos of each part where one place is held out; 0 holds out none.
         on_progress: Called while features are made.
     """

@@ -27,7 +27,7 @@ _CUT_TOLERANCE = 1
 def score_model(
     model: ClipEncoder, rules: ShotRules, train: HighlightPart, test: HighlightPart, *, window: int
 ) -> dict[str, Any]:
-    """Scores on the test part, as JSON values; everything that has a threshold is fitted on the training part.
+    """Scores on the test split, as JSON values; everything that has a threshold is fitted on the training split.
 
     Returns:
         ``trends``: for each test of the trend, scores of the labeled shots. ``found``: scores where the cuts are

@@ -36,8 +36,8 @@ class CriticalStudy:
         steps: Steps of a training.
         window: Frames of a clip.
         rate: Frames per second of the composed videos.
-        train: (videos, seed) of the training part with all places.
-        test: (videos, seed) of the test part with all places.
+        train: (videos, seed) of the training split with all places.
+        test: (videos, seed) of the test split with all places.
         held_out: Also hold out each place from training and judge on it.
         held_out_videos: Videos of each part where one place is held out.
         network: The frozen frame network.
@@ -154,7 +154,7 @@ def _run(
         window=study.window,
         gradual=False,
         critical=train.critical(),
-        fitted_on="training part of the highlight videos of `vidkin benchmark critical`",
+        fitted_on="training split of the highlight videos of `vidkin benchmark critical`",
     )
     if save is not None:
         save_model(model, save, notes={"trained_by": "vidkin benchmark critical", "loss": loss})

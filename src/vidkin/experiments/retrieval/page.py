@@ -107,24 +107,27 @@ def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, m
     has_volume = any(method_named(name).input == "pixels" for name in plan.methods)
     reduced = [
         "",
-        "3D-CNN is reduced so that it trains on a CPU, and is no measurement of the published network: "
+        "3D-CNN is reduced so that it can train on a CPU; its row does not measure the published network: "
         f"{VOLUME_WIDTH:g} of the published width, {VOLUME_SIZE} pixels a side, {volume_items(plan.schedule)} "
-        f"items a step (the other methods: {4 * plan.schedule.quadlets}). It learns from pixels, from random weights.",
+        f"items a step (the other methods: {4 * plan.schedule.quadlets}). It learns from pixels, starting from "
+        "random weights.",
     ]
     lines = [
         f"# {title}",
         "",
         f"Mean +- standard deviation over {len(plan.seeds)} seeds, percent. {plan.schedule.steps} steps of "
         f"{plan.schedule.quadlets} quadlets (methods on batches see as many items), AdamW, weight decay "
-        f"{plan.schedule.weight_decay:g}, gradient clipped at {plan.schedule.clip:g}; margins as published, for "
+        f"{plan.schedule.weight_decay:g}, gradient clipped at {plan.schedule.clip:g}; published margins for "
         f"all. Learning rates tried for every method: {rates}. Frozen `{plan.backbone}`, fully connected "
         f"{plan.hidden}, then {plan.units} units (LSTM over {plan.frames} frames; for images a second layer), L2.",
         "",
         "Two protocols for quadlets, named as in `vidkin evaluate`. *Test quadlets*, the protocol of the paper: all "
-        "four items are of the test part; QP and TP count all of them, QP 15,000 draws that many, as the paper does. "
-        "*Gallery quadlets*: q is of the test part, p, i and n are of the train part, which shows other "
-        "recordings; columns QP gallery and TP gallery. NDCG, MAP and R@1 rank the train part for every item of the "
-        "test part: MAP takes positives and intermediates as relevant, MAP subcategory and R@1 positives only. "
+        "four items are from the test split; QP and TP count all quadlets, QP 15,000 draws that many, as the paper "
+        "does. "
+        "*Gallery quadlets*: q is from the test split, p, i and n are from the training split, which contains other "
+        "recordings (columns QP gallery and TP gallery). NDCG, MAP and R@1 rank the training split for every item of "
+        "the test split: for MAP positives and intermediates are relevant, for MAP subcategory and R@1 only "
+        "positives. "
         f"{machine}",
         *(reduced if has_volume and any(summary.video for summary in summaries) else []),
         "",
@@ -134,14 +137,14 @@ def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, m
         rate = comparison_set(summary.set).rate
         if rate is not None:
             lines += [
-                f"Training clips move: each step takes {plan.frames} consecutive frames at {rate:g} a second, at a new "
-                "random position of the video. What is measured stays the same.",
+                f"Training clips move: each step takes {plan.frames} consecutive frames at {rate:g} a second, from a "
+                "new random position of the video. Evaluation does not change.",
                 "",
             ]
         lines += [f"Every method at learning rate {plan.learning_rates[0]:g}:", ""]
         lines += _table(summary.common)
         if summary.chosen:
-            lines += ["", "Every method at the learning rate with the best QP on the validation part:", ""]
+            lines += ["", "Every method at the learning rate with the best QP on the validation split:", ""]
             lines += _table(summary.chosen)
         lines += ["", *_sentences(summary), "", *_geometry(summary.chosen or summary.common), ""]
     return "\n".join(lines)
@@ -158,14 +161,14 @@ def _sentences(summary: Summary) -> list[str]:
         )
     if verdict.ours is not None and verdict.ours_over_radial is not None:
         sentences.append(
-            f"* Ours, chosen on the validation part: {method_named(verdict.ours).title}; "
+            f"* Ours, chosen on the validation split: {method_named(verdict.ours).title}; "
             f"{verdict.ours_over_radial:+.1f} points of QP against Radial (no gradient through R)."
         )
     if verdict.order is not None:
         pairs = "; ".join(f"{better} above {worse}" for better, worse in verdict.reversed_pairs) or "none"
         sentences.append(
-            f"* Order against the published one: Spearman {verdict.order:+.2f}; pairs the other way round by more "
-            f"than two standard deviations: {pairs}."
+            f"* Order compared with the published one: Spearman {verdict.order:+.2f}; pairs in the opposite order by "
+            f"more than two standard deviations: {pairs}."
         )
     for row in summary.common:
         if row.collapsed:
@@ -202,8 +205,8 @@ def _table(rows: Sequence[Row]) -> list[str]:
 
 def _geometry(rows: Sequence[Row]) -> list[str]:
     lines = [
-        "What lies behind QP (test quadlets; the same runs as the last table): how often each of its two orders holds, "
-        "mean squared distances, and the share of (q, p, i) in the train part for which no n on the unit sphere "
+        "Details of QP (test quadlets; the same runs as the last table): how often each of its two orders holds, "
+        "mean squared distances, and the share of (q, p, i) in the training split for which no n on the unit sphere "
         "can satisfy Radial's (3R)^2 <= d(n, X).",
         "",
         "| method | QP | d(q,p) < d(q,i) | d(q,i) < d(q,n) | d(q,p) | d(q,i) | d(q,n) | unreachable |",

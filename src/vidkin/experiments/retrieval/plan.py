@@ -32,7 +32,7 @@ class ComparisonPlan:
         seeds: Seeds of weights and draws.
         schedule: Steps and so on; its learning rate is ignored.
         learning_rates: All seeds are run at the first. The first seed is also run at the others; the rate with the
-            best QP on the validation part is chosen, and all seeds are run at that.
+            best QP on the validation split is chosen, and all seeds are run at that.
         backbone: The frozen frame network.
         hidden: Units of the fully connected layer.
         units: Units of the LSTM (of a second layer for images), the length of an embedding.
@@ -84,8 +84,8 @@ class ComparisonRun:
         method: Name of the method.
         seed: Seed of weights and draws.
         learning_rate: Learning rate of the training; 0 for a method that is not trained.
-        validation: ``qp`` and ``qp_gallery`` of the validation part, all that choices are made by.
-        test: Measures of the test part, from `score_retrieval`.
+        validation: ``qp`` and ``qp_gallery`` of the validation split, all that choices are made by.
+        test: Measures of the test split, from `score_retrieval`.
         training: The fields of `TrainedMethod`.
         collapsed: Nearly all embeddings ended at one place.
         ranked: Number of a test item -> numbers of the nearest train items, for the picture.
@@ -103,9 +103,9 @@ class ComparisonRun:
 
     @property
     def choice(self) -> float:
-        """What learning rates and methods are chosen by: QP on the validation part.
+        """What learning rates and methods are chosen by: QP on the validation split.
 
-        Over test quadlets, all four items of the validation part; if there is none, over gallery quadlets.
+        Over test quadlets, all four items of the validation split; if there is none, over gallery quadlets.
         """
         figure = self.validation["qp"]
         return self.validation["qp_gallery"] if math.isnan(figure) else figure

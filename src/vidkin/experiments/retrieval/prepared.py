@@ -75,7 +75,7 @@ class PreparedSet:
     def parts(self, *, pixels: bool = False) -> dict[str, Labelled]:
         """Inputs and labels of train, validation and test: frozen features, or pixels for C3D.
 
-        Of a collection with a rate the train part also holds whole videos, of which training takes moving clips.
+        Of a collection with a rate the training split also holds whole videos, of which training takes moving clips.
         """
         inputs = self._pixels if pixels else self._features
         if inputs is None and pixels:
@@ -100,7 +100,7 @@ class PreparedSet:
             for split in ("train", "validation", "test")
         }
         if self.chosen.rate is not None:
-            # The videos of the train part, each once, and the number of the video of each train item.
+            # The videos of the training split, each once, and the number of the video of each train item.
             items = self.labelled.part("train").items
             # Files in an archive have its path in common and are told apart by their members.
             videos: dict[tuple[Path, str], LabelledItem] = {}

@@ -84,7 +84,7 @@ def read_runs(plan: ComparisonPlan, output: PathLike) -> list[ComparisonRun]:
 
 
 def choose_rate(runs: Sequence[ComparisonRun], plan: ComparisonPlan) -> float:
-    """The learning rate with the best QP of the first seed on the validation part; the earlier one on a tie."""
+    """The learning rate with the best QP of the first seed on the validation split; the earlier one on a tie."""
     order = {rate: place for place, rate in enumerate(plan.learning_rates)}
     trials = [run for run in runs if run.seed == plan.seeds[0]]
     best = max(trials, key=lambda run: (run.choice, -order.get(run.learning_rate, 0)))
@@ -106,7 +106,7 @@ def _run_method(prepared: PreparedSet, method: Method) -> Iterator[ComparisonRun
         return
     first = [_stored_or_run(prepared, method, plan.seeds[0], rate) for rate in plan.learning_rates]
     yield from first
-    # The common rate for everyone, and the one that the validation part chose: often the same.
+    # The common rate for everyone, and the one that the validation split chose: often the same.
     for rate in dict.fromkeys((plan.learning_rates[0], choose_rate(first, plan))):
         for seed in plan.seeds[1:]:
             yield _stored_or_run(prepared, method, seed, rate)

@@ -38,9 +38,9 @@ class Row:
         title: Title of the method.
         learning_rate: Learning rate of the training; 0 for a method that is not trained.
         seeds: Number of runs.
-        mean: Mean of every measure on the test part, in percent.
+        mean: Mean of every measure on the test split, in percent.
         deviation: Standard deviation over the seeds (n - 1); 0 for one run.
-        validation: Mean of `ComparisonRun.choice`, QP on the validation part.
+        validation: Mean of `ComparisonRun.choice`, QP on the validation split.
         collapsed: Runs that ended with nearly all embeddings at one place.
         distance: Mean distance of two embeddings at the end.
         seconds: Mean processor time of a training.
@@ -65,8 +65,8 @@ class Conclusion:
     Attributes:
         radial_over_triplet: Radial without gradient through R minus Triplet.
         needed: Two standard deviations of that difference.
-        ours: The method of ours with the best QP on the validation part.
-        ours_over_radial: Its QP on the test part minus that of Radial without gradient through R.
+        ours: The method of ours with the best QP on the validation split.
+        ours_over_radial: Its QP on the test split minus that of Radial without gradient through R.
         order: Spearman's correlation of QP here with the published QP, over the methods that have both; None for
             fewer than three.
         reversed_pairs: (better here, better in the source) for pairs that are further apart here than two standard
@@ -90,7 +90,7 @@ class Summary:
         about: What it is.
         video: Its items are videos.
         common: Every method at the first learning rate.
-        chosen: Every method at the rate that the validation part chose; empty if only one was tried.
+        chosen: Every method at the rate that the validation split chose; empty if only one was tried.
         verdict: About ``chosen``, or about ``common`` if that is empty.
     """
 

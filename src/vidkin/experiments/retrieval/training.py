@@ -118,7 +118,7 @@ def train_method(
     Args:
         model: Its ``head`` takes the inputs; C3D's ``classify`` does.
         method: What is minimized; a method without objectives leaves the model as it is.
-        train: Inputs and labels of the training part.
+        train: Inputs and labels of the training split.
         schedule: Steps, batches and learning rate.
         seed: Seed of the draws.
         on_step: Called after every step with its number and the loss.

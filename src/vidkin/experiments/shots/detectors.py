@@ -87,7 +87,7 @@ def train_and_detect(
         [[(shot.start, shot.end) for shot in label.shots] for label in labels],
         encode,
         window=recipe.window,
-        fitted_on="training part of the composed videos of `vidkin benchmark shots`",
+        fitted_on="training split of the composed videos of `vidkin benchmark shots`",
     )
     if save is not None:
         save_model(model, save, notes={"trained_by": "vidkin benchmark shots", "loss": recipe.loss})

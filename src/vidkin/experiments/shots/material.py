@@ -37,7 +37,7 @@ TEST_CLIPS = (
     ),
     "thanks",
 )
-"""Clips whose names start with one of these make the test part; the default detector was not trained on them."""
+"""Clips whose names start with one of these make the test split; the default detector was not trained on them."""
 
 # Recordings that highlight videos are composed of stay out of both composed parts.
 _HIGHLIGHTS = ("one-by-one-person-detection", "bottle-detection")
@@ -79,16 +79,16 @@ def composed_part(
     size: tuple[int, int],
     on_progress: OnProgress,
 ) -> list[LabelledVideo]:
-    """Composed videos of the training or the test part; those of an earlier call with the same settings are reused.
+    """Composed videos of the training or the test split; those of an earlier call with the same settings are reused.
 
-    Clips whose names start with one of `TEST_CLIPS` make the test part, all others except the recordings of the
-    highlight videos the training part. Every fifth photograph belongs to the test part.
+    Clips whose names start with one of `TEST_CLIPS` make the test split, all others except the recordings of the
+    highlight videos the training split. Every fifth photograph belongs to the test split.
 
     Args:
         clips: Folder of single-shot clips.
         photographs: Folder of photographs that add scenes; None for none.
         folder: Where the composed videos are stored.
-        test: Compose the test part.
+        test: Compose the test split.
         videos: How many videos.
         frames: Frames of each.
         size: Height and width.

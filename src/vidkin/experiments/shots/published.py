@@ -140,7 +140,7 @@ def train_and_detect_published(
         window=detector.window,
         rate=detector.rate,
         method="slope",
-        fitted_on="training part of the composed videos of `vidkin benchmark shots`",
+        fitted_on="training split of the composed videos of `vidkin benchmark shots`",
     )
     if save is not None:
         save_model(model, save, notes={"trained_by": "vidkin benchmark shots", "loss": detector.loss})

@@ -40,8 +40,8 @@ class ShotStudy:
         steps: Steps of a training on shots.
         segment_steps: Steps of a training of DeepSBD.
         window: Frames of a clip.
-        train_videos: Composed videos of the training part.
-        test_videos: Composed videos of the test part.
+        train_videos: Composed videos of the training split.
+        test_videos: Composed videos of the test split.
         frames: Frames of a composed video.
         size: Height and width of composed videos.
         segment_size: Pixels along each side of what DeepSBD sees.

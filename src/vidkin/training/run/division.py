@@ -54,7 +54,7 @@ def divide_data(recipe: Recipe) -> Division:
     """Open the labeled items of a recipe, divide them, and settle what the recipe leaves to the data.
 
     ``data.split_by = "auto"`` makes a split by group if training can draw from it and validation has something to
-    count. Where groups are too small for that, in this order: no validation part, a split by item, no test part; and
+    count. Where groups are too small for that, in this order: no validation split, a split by item, no test split; and
     excerpts of videos where no subcategory has two training videos. A model of clips for a collection of images
     becomes one of images.
 
@@ -183,7 +183,7 @@ def _differences(recipe: Recipe, chosen: _Candidate) -> Iterator[str]:
         )
     if chosen.test < data.test:
         yield (
-            "too few items for a test part, so all are for training (data.test = 0); evaluate the model on other files"
+            "too few items for a test split, so all are for training (data.test = 0); evaluate the model on other files"
         )
     if chosen.excerpts != data.excerpts:
         yield (
@@ -198,7 +198,7 @@ def _settle_validation(division: Division, original: Recipe) -> Division:
     has_items = "validation" in labelled.split_counts()
     if rules.every and not has_items and original.data.split_by == "auto":
         cause = (
-            "too few items for a validation part beside the others (data.validation)"
+            "too few items for a validation split beside the others (data.validation)"
             if division.is_made and original.data.validation
             else f"{labelled.name} has no validation items"
         )
