@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,12 @@ def _quiet_threads() -> None:
     import torch
 
     torch.set_num_threads(1 if os.environ.get("PYTEST_XDIST_WORKER") else 2)
+
+
+@pytest.fixture(autouse=True)
+def _ordinary_scheduling() -> Iterator[None]:
+    """A test that leaves a real-time process behind starves the tests after it."""
+    scheduler = getattr(os, "sched_getscheduler", lambda _: 0)
+    before = scheduler(0)
+    yield
+    assert scheduler(0) == before, "the test changed how this process is scheduled"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from vidkin.media.decoding.convert import Converter, clean_aspect
 from vidkin.media.decoding.orientation import Orienter
+from vidkin.media.encode import keep_scheduling
 
 Image = NDArray[np.uint8]
 
@@ -63,7 +64,8 @@ def encode_with(
             frame = frame_setup(av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24"))
             frame.pts = first + index
             frame.time_base = Fraction(1, rate)
-            container.mux(stream.encode(frame))
+            with keep_scheduling():
+                container.mux(stream.encode(frame))
         assert stream is not None
         container.mux(stream.encode())
     return path

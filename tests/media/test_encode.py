@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -38,7 +39,9 @@ def test_what_is_written_is_read(tmp_path: Path, ending: str, codec: str) -> Non
     options = {"libx265": {"x265-params": "log-level=none"}, "libvpx-vp9": {"cpu-used": "8"}}.get(codec, {})
     path = tmp_path / f"a.{ending}"
     pixel_format = "yuvj420p" if codec == "mjpeg" else "yuv420p"
+    scheduler = os.sched_getscheduler(0)
     count = write_video(path, iter(images), rate=12, codec=codec, pixel_format=pixel_format, options=options)
+    assert os.sched_getscheduler(0) == scheduler  # SVT-AV1 alone would leave a real-time thread behind
     frames = read_frames(path, rate=None)
     assert count == len(frames) == 12
     np.testing.assert_allclose(frames.timestamps, np.arange(12) / 12, atol=1e-3)

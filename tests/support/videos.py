@@ -11,6 +11,8 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin.media.encode import keep_scheduling
+
 Image = NDArray[np.uint8]
 
 
@@ -75,7 +77,8 @@ def encode(
             else:
                 picture.time_base = 1 / Fraction(rate)
                 picture.pts = index
-            container.mux(stream.encode(picture))
+            with keep_scheduling():
+                container.mux(stream.encode(picture))
         assert stream is not None, "a video needs at least one frame"
         container.mux(stream.encode())
     return path

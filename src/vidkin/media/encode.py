@@ -205,6 +205,23 @@ def open_media_output(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextmanager
+def keep_scheduling() -> Iterator[None]:
+    """Give the calling thread its scheduling back after the block.
+
+    Where it may, as root, SVT-AV1 makes the thread that opens an encoder a real-time thread. Every thread and process
+    that is started later would inherit that, and two of them that wait for a third one keep it from running.
+    """
+    if not hasattr(os, "sched_setscheduler"):
+        yield
+        return
+    policy, priority = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, policy, priority)
+
+
+@contextmanager
 def _open_container(partial: Path, path: str | os.PathLike[str]) -> Iterator[OutputContainer]:
     try:
         container = av.open(f"file:{partial}", "w")
@@ -254,7 +271,8 @@ def _encode(
                 f"times must be one per frame, at least 0 s and increasing, got {picture.pts * unit} for frame {count}"
             )
         last = picture.pts
-        container.mux(stream.encode(picture))
+        with keep_scheduling():
+            container.mux(stream.encode(picture))
         count += 1
     if not count:
         raise InvalidArgumentError("frames must not be empty")
