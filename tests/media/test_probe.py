@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from pathlib import Path
 
 import av
 import numpy as np
 import pytest
+from av.container import InputContainer
 from PIL import Image as PILImage
 
 from tests.media.makers import encode_with, flat
 from tests.support.videos import broken_off, pan
 from vidkin.errors import MediaError
-from vidkin.media import probe, read_frames, write_video
+from vidkin.media import Frames, iter_frames, open_probed, probe, read_frames, write_video
+from vidkin.media.decoding import container
 
 
 def test_everything_of_a_plain_file(tmp_path: Path) -> None:
@@ -224,3 +227,61 @@ def test_an_address_is_no_missing_file() -> None:
             probe(name)
     with pytest.raises(MediaError, match="there is no such file"):
         probe("folder:/a.mp4")
+
+
+@pytest.mark.parametrize(
+    ("ending", "codec", "openings"),
+    [
+        ("mp4", "libx264", 1),
+        ("mkv", "libx264", 1),
+        ("webm", "libvpx-vp9", 1),
+        ("ts", "libx264", 2),
+        ("avi", "mpeg4", 2),
+    ],
+)
+def test_a_probed_file_is_read_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, codec: str, openings: int
+) -> None:
+    """Where there is no sure way back to the first packet, the file is opened again; the frames are the same."""
+    path = encode_with(tmp_path / f"a.{ending}", pan("coffee", 60, width=96, height=64), rate=20, codec=codec)
+    expected = read_frames(path, rate=7)
+    opened: list[str] = []
+    original = container._open
+
+    def count(name: str, **options: str) -> AbstractContextManager[InputContainer]:
+        opened.append(name)
+        return original(name, **options)
+
+    monkeypatch.setattr(container, "_open", count)
+    with open_probed(path) as video:
+        assert video.info == probe(path)
+        opened.remove(str(path))  # by probe
+        assert_same(list(iter_frames(video, rate=7)), expected)
+        assert len(opened) == openings
+        # Who asks again opens it again.
+        assert_same(list(iter_frames(video, rate=7)), expected)
+        assert len(opened) == openings + 1
+
+
+def test_a_probed_file_that_starts_late_or_is_damaged_reads_the_same(tmp_path: Path) -> None:
+    late, cut = tmp_path / "late.mkv", tmp_path / "cut.mkv"
+    frames = pan("coffee", 40, width=96, height=64)
+    write_video(late, frames, rate=10, times=[5 + i / 10 for i in range(40)])
+    cut.write_bytes(late.read_bytes()[: late.stat().st_size * 2 // 3])
+    for path in (late, cut):
+        with open_probed(path, threads=1) as video:
+            assert_same(list(iter_frames(video, rate=5, start=0.3)), read_frames(path, rate=5, start=0.3))
+
+
+def test_errors_of_a_probed_file_name_it(tmp_path: Path) -> None:
+    path = encode_with(tmp_path / "a.mp4", (flat(i) for i in range(20)), rate=10)
+    with (
+        pytest.raises(MediaError, match=r"a\.mp4: start 9.0 s is beyond the end \(2.0 s\)"),
+        open_probed(path) as video,
+    ):
+        list(iter_frames(video, start=9))
+
+
+def assert_same(parts: list[Frames], expected: Frames) -> None:
+    assert np.array_equal(np.concatenate([part.images for part in parts]), expected.images)
+    assert np.concatenate([part.timestamps for part in parts]).tolist() == expected.timestamps.tolist()

@@ -10,7 +10,7 @@ import numpy as np
 
 from vidkin.features.contracts import ClipExtractor, FrameExtractor
 from vidkin.features.views import ViewPlan, describe_views
-from vidkin.media import Frames, iter_frames
+from vidkin.media import Frames, ProbedVideo, iter_frames
 from vidkin.similarity import FrameFeatures
 
 __all__ = ["Phase", "describe_file"]
@@ -25,7 +25,7 @@ _BYTES_A_CHUNK = 64 << 20
 
 
 def describe_file(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | ProbedVideo,
     extractor: FrameExtractor,
     *,
     duration: float,
@@ -43,7 +43,7 @@ def describe_file(
     """Features of consecutive stretches of a file, in order; memory does not grow with its length.
 
     Args:
-        path: A video or an image.
+        path: A video or an image; a ProbedVideo is not opened again for its first pass.
         extractor: Of frames or of clips.
         duration: Of the file, seconds; 0 where it is not known.
         rate: Descriptors a second.

@@ -16,7 +16,7 @@ from vidkin.media.editing.steady_frames import steady_frames
 from vidkin.media.encode import write_clip, write_thumbnail, write_video
 from vidkin.media.frames import Frames
 from vidkin.media.planes import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes, iter_planes
-from vidkin.media.probe import VideoInfo, probe
+from vidkin.media.probe import ProbedVideo, VideoInfo, open_probed, probe
 from vidkin.media.splitting.at_keys import split_video
 from vidkin.media.splitting.exact import Span, split_exactly
 from vidkin.media.splitting.pieces import Piece, SplitReport
@@ -34,6 +34,7 @@ __all__ = [
     "FramePlanes",
     "Frames",
     "Piece",
+    "ProbedVideo",
     "Span",
     "SplitReport",
     "TimeMap",
@@ -42,6 +43,7 @@ __all__ = [
     "iter_frames",
     "iter_frames_at",
     "iter_planes",
+    "open_probed",
     "probe",
     "read_frames",
     "split_exactly",

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from vidkin._base.checks import check_at_least
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.media.decoding.container import open_video
 from vidkin.media.decoding.convert import Converter, clean_aspect
 from vidkin.media.decoding.orientation import Orienter
 from vidkin.media.decoding.reader import PictureReader
 from vidkin.media.decoding.sampler import ChosenSampler, Sampler
 from vidkin.media.decoding.skipping import SkippingDecoder
 from vidkin.media.frames import Frames
+from vidkin.media.probe import ProbedVideo, open_at_start
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
@@ -35,7 +35,7 @@ BATCH_BYTES = 64 * 2**20
 
 
 def iter_frames(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | ProbedVideo,
     *,
     rate: float | None = 1.0,
     start: float = 0.0,
@@ -57,7 +57,7 @@ def iter_frames(
     reduced to one field, and if the size changes within a file, all frames have the size of the first.
 
     Args:
-        path: A video, an animated or a still image.
+        path: A video, an animated or a still image; a `ProbedVideo` reads on with a file that is open.
         rate: Samples a second, independent of the file's own rate. None yields every frame: those at or after
             ``start``, or the one on screen at ``start`` if none begins in the range.
         start: First sample, in seconds.
@@ -66,7 +66,8 @@ def iter_frames(
             one, while converting (never up); None keeps the size. Set it to what the features need: large frames cost
             time and memory.
         batch: At most this many frames at once; batches of large frames are shorter, and hold about 64 MiB.
-        threads: Threads of the decoder, 0 is one per core. Set 1 if many files are read in parallel.
+        threads: Threads of the decoder, 0 is one per core. Set 1 if many files are read in parallel. A `ProbedVideo`
+            keeps those with which it was opened.
         on_read: Called for every packet that is read: reading goes on.
         on_damage: Called at the end with one line if parts of the file were damaged; None logs a warning.
 
@@ -92,7 +93,7 @@ def iter_frames(
     check_at_least(1, short_side=1 if short_side is None else short_side, batch=batch)
     check_at_least(0, threads=threads)
     make = partial(Sampler, rate, start, end)
-    return _batches(os.fspath(path), make, rate is None, short_side, batch, threads, on_read, on_damage)
+    return _batches(path, make, rate is None, short_side, batch, threads, on_read, on_damage)
 
 
 def iter_frames_at(
@@ -122,7 +123,7 @@ def iter_frames_at(
     if not times or times[0] < 0 or any(late <= early for early, late in pairwise(times)):
         raise InvalidArgumentError("times must be at least one, at least 0 s, and increase")
     make = partial(ChosenSampler, times)
-    return _batches(os.fspath(path), make, False, short_side, batch, threads, lambda: None, None)
+    return _batches(path, make, False, short_side, batch, threads, lambda: None, None)
 
 
 def read_frames(
@@ -164,7 +165,7 @@ def thumbnail(
 
 
 def _batches(
-    name: str,
+    source: str | os.PathLike[str] | ProbedVideo,
     make_sampler: Callable[..., Sampler | ChosenSampler],
     every: bool,
     short_side: int | None,
@@ -173,7 +174,8 @@ def _batches(
     on_read: Callable[[], None],
     on_damage: Callable[[str], None] | None,
 ) -> Iterator[Frames]:
-    with open_video(name, threads=threads) as (container, stream):
+    name = source.info.path if isinstance(source, ProbedVideo) else os.fspath(source)
+    with open_at_start(source, threads=threads) as (container, stream):
         orient = Orienter(name, stream.codec_context.codec.canonical_name)
         convert = Converter(orient, clean_aspect(stream.sample_aspect_ratio), short_side)
         images: list[NDArray[np.uint8]] = []

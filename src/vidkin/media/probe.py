@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -15,17 +16,18 @@ import av.error
 
 from vidkin._base.extensions import IMAGE_EXTENSIONS
 from vidkin._base.plain_values import Result
-from vidkin.media.decoding.container import open_video
+from vidkin.media.decoding.container import media_error, open_video
 from vidkin.media.decoding.convert import clean_aspect, display_size
 from vidkin.media.decoding.hdr import HLG, PQ
 from vidkin.media.decoding.orientation import Orienter
-from vidkin.media.decoding.reader import PictureReader, frame_rate
+from vidkin.media.decoding.reader import PacketIdentity, PictureReader, frame_rate, identify
+from vidkin.media.decoding.skipping import SEEKABLE
 
 if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.stream import VideoStream
 
-__all__ = ["VideoInfo", "probe"]
+__all__ = ["ProbedVideo", "VideoInfo", "open_at_start", "open_probed", "probe"]
 
 # Seconds before the stated end from which packets are read to find the true end.
 TAIL = 2.0
@@ -94,6 +96,81 @@ class VideoInfo(Result):
         return self.stated_duration - self.duration > _margin(self.stated_duration)
 
 
+class ProbedVideo:
+    """A file that was probed and is still open: `iter_frames` takes it in place of a path and reads on.
+
+    It is read through once; whoever asks again opens the file again. See `open_probed`.
+
+    Attributes:
+        info: What the file is.
+    """
+
+    def __init__(
+        self, info: VideoInfo, container: InputContainer, stream: VideoStream, first: PacketIdentity
+    ) -> None:
+        self.info = info
+        self._opened: tuple[InputContainer, VideoStream] | None = (container, stream)
+        self._first = first
+
+    def rewind(self) -> tuple[InputContainer, VideoStream] | None:
+        """The open file at its first packet; None if it was read already, or if there is no sure way back to it."""
+        opened, self._opened = self._opened, None
+        if opened is None or not opened[0].format.name.startswith(SEEKABLE):
+            return None
+        container, stream = opened
+        begin = min(0, self._first[0] or 0)
+        try:
+            container.seek(begin, stream=stream)
+            first = next((packet for packet in container.demux(stream) if packet.size), None)
+            if first is None or identify(first) != self._first:
+                return None
+            container.seek(begin, stream=stream)
+        except av.error.FFmpegError:
+            return None
+        return opened
+
+
+@contextmanager
+def open_probed(
+    path: str | os.PathLike[str], *, threads: int = 0, on_read: Callable[[], None] = lambda: None
+) -> Iterator[ProbedVideo]:
+    """Open a file once, for its properties and for its frames.
+
+    Args:
+        path: The file.
+        threads: Of the decoder, as of `iter_frames`.
+        on_read: As of `probe`.
+
+    Raises:
+        MediaError: The file cannot be read as video, with the cause.
+    """
+    name = os.fspath(path)
+    with open_video(name, threads=threads) as (container, stream):
+        reader = PictureReader(name, container, stream, on_read=on_read)
+        info = _probe(reader)
+        assert reader.first is not None  # a picture was decoded
+        yield ProbedVideo(info, container, stream, reader.first)
+
+
+@contextmanager
+def open_at_start(
+    source: str | os.PathLike[str] | ProbedVideo, *, threads: int
+) -> Iterator[tuple[InputContainer, VideoStream]]:
+    """The container and the video stream of a file at its beginning, as of `open_video`; a probed one is not opened
+    again where it can go back."""
+    if not isinstance(source, ProbedVideo):
+        with open_video(source, threads=threads) as opened:
+            yield opened
+    elif (rewound := source.rewind()) is not None:
+        try:
+            yield rewound
+        except av.error.FFmpegError as error:
+            raise media_error(source.info.path, error) from error
+    else:
+        with open_video(source.info.path, threads=threads) as opened:
+            yield opened
+
+
 def probe(path: str | os.PathLike[str], *, on_read: Callable[[], None] = lambda: None) -> VideoInfo:
     """Properties of a video file; its first frame is decoded, and its end is found from the last packets.
 
@@ -104,54 +181,58 @@ def probe(path: str | os.PathLike[str], *, on_read: Callable[[], None] = lambda:
     Raises:
         MediaError: The file cannot be read as video, with the cause.
     """
-    name = os.fspath(path)
-    with open_video(name, threads=1) as (container, stream):
-        reader = PictureReader(name, container, stream, on_read=on_read)
-        first = next(reader.pictures())[1]
-        base = reader.base or 0
-        # The end of the last packet, near the end that is stated, if seeking works.
-        end = None
-        if container.duration is not None:
-            seconds = ((container.start_time or 0) + container.duration) / av.time_base - TAIL
-            try:
-                container.seek(max(0, int(seconds / reader.tick)), stream=reader.stream)
-            except av.error.FFmpegError:
-                end = None
-            else:
-                end = _last_end(reader)[0]
-        if end is None or end <= base:
-            with open_video(name, threads=1) as (whole, same):
-                everything = PictureReader(name, whole, same, on_read=on_read)
-                end, count = _last_end(everything)
-                end = base + count * everything.nominal if end is None else end
-        duration = max(end - base, 1) * reader.tick
-        codec = stream.codec_context.codec.canonical_name
-        turns, mirrored = Orienter(name, codec)(first)
-        aspect = clean_aspect(stream.sample_aspect_ratio)
-        width, height = display_size(first.width, first.height, aspect, turns)
-        size = Path(name).stat().st_size
-        return VideoInfo(
-            path=name,
-            duration=duration,
-            width=width,
-            height=height,
-            rotation=90 * turns,
-            mirrored=mirrored,
-            sample_aspect_ratio=aspect,
-            frame_rate=frame_rate(stream),
-            codec=codec,
-            container=container.format.name,
-            pixel_format=first.format.name,
-            bit_depth=max(part.bits for part in first.format.components),
-            hdr=first.color_trc in (PQ, HLG),
-            interlaced=first.interlaced_frame,
-            start_time=base * reader.tick,
-            bit_rate=size * 8 / duration,
-            size_bytes=size,
-            has_audio=bool(container.streams.audio),
-            still=container.format.name.endswith("_pipe") or Path(name).suffix.lower() in IMAGE_EXTENSIONS,
-            stated_duration=_stated(container, stream),
-        )
+    with open_probed(path, threads=1, on_read=on_read) as video:
+        return video.info
+
+
+def _probe(reader: PictureReader) -> VideoInfo:
+    """Properties of a file of which nothing has been read."""
+    name, container, stream = reader.name, reader.container, reader.stream
+    first = next(reader.pictures())[1]
+    base = reader.base or 0
+    # The end of the last packet, near the end that is stated, if seeking works.
+    end = None
+    if container.duration is not None:
+        seconds = ((container.start_time or 0) + container.duration) / av.time_base - TAIL
+        try:
+            container.seek(max(0, int(seconds / reader.tick)), stream=reader.stream)
+        except av.error.FFmpegError:
+            end = None
+        else:
+            end = _last_end(reader)[0]
+    if end is None or end <= base:
+        with open_video(name, threads=1) as (whole, same):
+            everything = PictureReader(name, whole, same, on_read=reader.on_read)
+            end, count = _last_end(everything)
+            end = base + count * everything.nominal if end is None else end
+    duration = max(end - base, 1) * reader.tick
+    codec = stream.codec_context.codec.canonical_name
+    turns, mirrored = Orienter(name, codec)(first)
+    aspect = clean_aspect(stream.sample_aspect_ratio)
+    width, height = display_size(first.width, first.height, aspect, turns)
+    size = Path(name).stat().st_size
+    return VideoInfo(
+        path=name,
+        duration=duration,
+        width=width,
+        height=height,
+        rotation=90 * turns,
+        mirrored=mirrored,
+        sample_aspect_ratio=aspect,
+        frame_rate=frame_rate(stream),
+        codec=codec,
+        container=container.format.name,
+        pixel_format=first.format.name,
+        bit_depth=max(part.bits for part in first.format.components),
+        hdr=first.color_trc in (PQ, HLG),
+        interlaced=first.interlaced_frame,
+        start_time=base * reader.tick,
+        bit_rate=size * 8 / duration,
+        size_bytes=size,
+        has_audio=bool(container.streams.audio),
+        still=container.format.name.endswith("_pipe") or Path(name).suffix.lower() in IMAGE_EXTENSIONS,
+        stated_duration=_stated(container, stream),
+    )
 
 
 def _stated(container: InputContainer, stream: VideoStream) -> float:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,8 @@ import vidkin
 from tests.support.videos import encode, pan
 from vidkin.errors import CollectionError, InvalidArgumentError, MediaError, NotIndexedError
 from vidkin.index import Index, SerialExecutor
+from vidkin.index.search import searcher
+from vidkin.media.decoding import container
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +79,31 @@ def test_segments_end_where_the_videos_end(index: Index, tmp_path: Path) -> None
     assert max(s.query_end for s in vidkin.compare(short, long).segments) <= 3.1 + 1e-9
     whole = index.search(path_of(index, "coffee"))[0].segments
     assert [(s.query_start, s.query_end, s.target_start, s.target_end) for s in whole] == [(0, 10, 0, 10)]
+
+
+def test_parts_of_a_search_are_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clip = encode(tmp_path / "clip.mp4", pan("coffee", 30, width=160, height=120), rate=10)
+    with Index.open(tmp_path / "i", create=True) as writer:
+        writer.add(clip, executor=SerialExecutor(writer.worker_spec))
+    loads: Counter[str] = Counter()
+
+    def count(owner: object, name: str) -> None:
+        original = getattr(owner, name)
+
+        def load(*arguments: Any, **options: Any) -> Any:
+            loads[name] += 1
+            return original(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, load)
+
+    count(searcher.Calibration, "open")
+    count(searcher, "open_scorer")
+    count(container, "_open")
+    with Index.open(tmp_path / "i") as index:
+        first = index.search(clip)
+        assert loads == {"open": 1, "open_scorer": 1, "_open": 1}  # the file is probed and decoded in one
+        assert index.search(clip) == first
+        assert loads == {"open": 1, "open_scorer": 1, "_open": 2}
 
 
 def test_compare_needs_no_collection(index: Index) -> None:

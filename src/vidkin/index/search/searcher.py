@@ -70,7 +70,8 @@ class Searcher:
         self._extractor: FrameExtractor | None = None
         self._calibration: Calibration | None = None
         self._common = CommonFrames()
-        self._common_state: Hashable | None = None
+        self._scorer: Scorer | None = None
+        self._versions: dict[str, Hashable | None] = {}
 
     @property
     def extractor(self) -> FrameExtractor:
@@ -89,20 +90,29 @@ class Searcher:
     @property
     def scorer(self) -> Scorer:
         """What turns two videos into a score."""
-        # A learned one is part of the model; any other is known without opening the extractor.
-        is_learned = self._manifest.measure == LEARNED
-        scorer = scorer_of(self.extractor) if is_learned else open_scorer(self._manifest.measure)
-        if not self._manifest.reviewed:
-            return scorer
-        return ReviewedScorer(scorer, ReviewMeasure.read(self._place.address(MEASURE_FILE)))
+        if self._scorer is None:
+            # A learned one is part of the model; any other is known without opening the extractor.
+            is_learned = self._manifest.measure == LEARNED
+            self._scorer = scorer_of(self.extractor) if is_learned else open_scorer(self._manifest.measure)
+            if self._manifest.reviewed:
+                measure = ReviewMeasure.read(self._place.address(MEASURE_FILE))
+                self._scorer = ReviewedScorer(self._scorer, measure)
+        return self._scorer
 
     def refresh(self) -> bool:
         """See what other processes wrote since; True if there is something new."""
-        state = self._place.version(CommonFrames.FILE)
-        if state != self._common_state:
+        if self._has_changed(CommonFrames.FILE):
             self._common = CommonFrames.open(self._place)
-            self._common_state = state
+        if self._has_changed(MEASURE_FILE):
+            self._scorer = None
         return self._store.refresh()
+
+    def _has_changed(self, name: str) -> bool:
+        """Whether a file of the index was written or removed since the last call."""
+        version = self._place.version(name)
+        changed = version != self._versions.get(name)
+        self._versions[name] = version
+        return changed
 
     def search(
         self,

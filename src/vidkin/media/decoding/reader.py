@@ -37,6 +37,9 @@ _WITHOUT_PRESENTATION = ("avi",)
 # A step back in time by more seconds than this is an appended recording, not jitter.
 GLUED = 1.0
 
+PacketIdentity = tuple[int | None, int | None, int | None, int]
+"""Times, place and size of a packet."""
+
 
 class PictureReader:
     """Reads the pictures of one video with strictly increasing times.
@@ -49,6 +52,8 @@ class PictureReader:
         on_damage: Called at the end with one line if parts of the file were damaged; None logs a warning.
 
     Attributes:
+        on_read: As passed.
+        first: Tells the first packet that was read from all others; None before.
         base: Time of the first picture in units of the stream (known after the first one).
         tick: Seconds of one unit.
         nominal: Units that a picture stays on screen at the average rate.
@@ -69,10 +74,11 @@ class PictureReader:
         self.name = name
         self.container = container
         self.stream = stream
-        self._on_read = on_read
+        self.on_read = on_read
         self._on_damage = on_damage
         self.tick = float(stream.time_base or 1 / 90000)
         self.nominal = max(1, round(1 / (frame_rate(stream) * self.tick)))
+        self.first: PacketIdentity | None = None
         self.base: int | None = None
         self.failures = 0
         self.concealed = 0
@@ -120,9 +126,10 @@ class PictureReader:
         """
         try:
             for packet in self.container.demux(self.stream):
-                self._on_read()
+                self.on_read()
                 self.failures += packet.is_corrupt
                 if packet.size:
+                    self.first = self.first or identify(packet)
                     stamp = packet.dts if self._times_of_decoding else packet.pts
                     if stamp is not None and not packet.is_discard and not self._shift:
                         self._note(stamp, packet.duration)
@@ -182,6 +189,11 @@ class PictureReader:
         if self._newest is None or time > self._newest:
             self._newest = time
             self.end = time + (duration or self.nominal)
+
+
+def identify(packet: Packet[VideoStream]) -> PacketIdentity:
+    """What tells a packet from all others of its stream."""
+    return packet.pts, packet.dts, packet.pos, packet.size
 
 
 def frame_rate(stream: VideoStream) -> float:

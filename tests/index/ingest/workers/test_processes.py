@@ -101,7 +101,7 @@ def test_a_decoder_that_hangs_costs_one_file(videos: list[str]) -> None:
 
 
 def _open_with_a_decoder_that_hangs(name: str, **options: object) -> object:
-    serial.probe = lambda *_, **__: time.sleep(3600)  # type: ignore[assignment]
+    serial.open_probed = lambda *_, **__: time.sleep(3600)  # type: ignore[assignment]
     return open_plain(name, **options)
 
 

@@ -10,7 +10,7 @@ from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.index.ingest.workers.executor import Advanced, Described, Event, Unreadable, WorkerSpec
 from vidkin.index.records import to_stored
 from vidkin.index.sampling_rate import part_rate, sampling_rate
-from vidkin.media import probe
+from vidkin.media import open_probed
 from vidkin.similarity import FrameFeatures
 
 __all__ = ["SerialExecutor", "describe_video", "internal_error"]
@@ -61,22 +61,23 @@ def describe_video(
         parts: list[FrameFeatures] = []
         reached = 0.0
         damage: list[str] = []
-        info = probe(path, on_read=lambda: beat("decoding"))
-        for (part,) in describe_file(
-            path,
-            extractor,
-            duration=info.duration,
-            rate=sampling_rate(info.duration, base_rate),
-            batch=_FRAMES_A_BATCH,
-            threads=1,
-            beat=beat,
-            on_damage=damage.append,
-            views=extractor.views == "both",
-            part_rate=part_rate(info.duration),
-        ):
-            parts.append(to_stored(part))
-            before, reached = reached, float(part.timestamps[-1])
-            yield Advanced(path, len(part), max(reached - before, 0.0))
+        with open_probed(path, threads=1, on_read=lambda: beat("decoding")) as video:
+            info = video.info
+            for (part,) in describe_file(
+                video,
+                extractor,
+                duration=info.duration,
+                rate=sampling_rate(info.duration, base_rate),
+                batch=_FRAMES_A_BATCH,
+                threads=1,
+                beat=beat,
+                on_damage=damage.append,
+                views=extractor.views == "both",
+                part_rate=part_rate(info.duration),
+            ):
+                parts.append(to_stored(part))
+                before, reached = reached, float(part.timestamps[-1])
+                yield Advanced(path, len(part), max(reached - before, 0.0))
         if parts:
             yield Described(path, info, FrameFeatures.concatenate(parts), "; ".join(dict.fromkeys(damage)))
         else:

@@ -16,7 +16,7 @@ from vidkin.index.sampling_rate import query_rate, sampling_rate
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.queries.watching import HangError, run_watched
-from vidkin.media import probe
+from vidkin.media import open_probed
 from vidkin.similarity import FrameFeatures, scorer_of
 
 __all__ = ["Query", "describe_query", "query_from_stored", "weigh_features"]
@@ -93,26 +93,27 @@ def _read(
     beat: Callable[[Phase], None],
 ) -> tuple[list[tuple[FrameFeatures, ...]], float]:
     """Features of all stretches of the query, at least one, and the second at which the last of them ends."""
-    info = probe(path, on_read=lambda: beat("decoding"))
-    if info.cut_off:
-        _logger.warning("%s: %s", os.fspath(path), describe_cut_off(info))
-    copies = scorer_of(extractor).has_segments
-    last = info.duration if end is None else min(end, info.duration) if info.duration > 0 else end
-    parts = list(
-        describe_file(
-            path,
-            extractor,
-            duration=info.duration,
-            rate=query_rate(last - first, rate) if copies else sampling_rate(last - first, rate),
-            start=first,
-            end=end,
-            # Where kinds are compared, the mirror image is another view of the same thing, not an edit to be undone.
-            mirrors=(False, True) if mirrored and copies else (False,),
-            views=extractor.views != "none",
-            part_rate=_PARTS_A_SECOND,
-            beat=beat,
+    with open_probed(path, on_read=lambda: beat("decoding")) as video:
+        info = video.info
+        if info.cut_off:
+            _logger.warning("%s: %s", os.fspath(path), describe_cut_off(info))
+        copies = scorer_of(extractor).has_segments
+        last = info.duration if end is None else min(end, info.duration) if info.duration > 0 else end
+        parts = list(
+            describe_file(
+                video,
+                extractor,
+                duration=info.duration,
+                rate=query_rate(last - first, rate) if copies else sampling_rate(last - first, rate),
+                start=first,
+                end=end,
+                # Where kinds are compared, the mirror image is another view of the same thing, not an edit.
+                mirrors=(False, True) if mirrored and copies else (False,),
+                views=extractor.views != "none",
+                part_rate=_PARTS_A_SECOND,
+                beat=beat,
+            )
         )
-    )
     if not parts:
         stop = "the end" if end is None else f"{end:g} s"
         raise MediaError(path, f"there is no frame from {first:g} s to {stop}")
