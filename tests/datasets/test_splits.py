@@ -208,7 +208,7 @@ def test_what_must_not_be_written_is_not(tmp_path: Path) -> None:
     )
     with pytest.raises(
         DatasetError,
-        match="the split of made leaks: group 'a/x/0' is in train, test; a group must be in one part only",
+        match="the split of made leaks: group 'a/x/0' is in train, test; a group must be in one split only",
     ):
         write_split(torn, tmp_path / "split.json")
     assert not list(tmp_path.iterdir())

@@ -74,7 +74,7 @@ class Name:
 
 
 def parse_name(text: str) -> Name:
-    """The parts of a name; any text is one, and settings are checked when they are asked for."""
+    """The parts of a name; any text is one, and settings are checked when they are read."""
     path, question, query = text.partition("?")
     prefix, colon, address = path.partition(":")
     return Name(text, path, prefix, address if colon else None, query if question else None)

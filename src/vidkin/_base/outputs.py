@@ -1,4 +1,4 @@
-"""Files and folders that a caller asked for: files are written whole or not at all, and failures name their cause."""
+"""Files and folders named by a caller: files are written whole or not at all, and failures name their cause."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def open_output(path: PathLike) -> Iterator[Path]:
     """A temporary file that replaces ``path`` when the block succeeds; see :func:`~vidkin._base.atomic.replace_file`.
 
     Raises:
-        MediaError: The folder does not exist, ``path`` is something else than a file, or the system refuses to write,
+        MediaError: The folder does not exist, ``path`` is not a file, or the system refuses to write,
             in the block too; nothing is left behind.
     """
     target = Path(path)

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Entries by prefix, loaded when they are first asked for.
+    """Entries by prefix, loaded when they are first needed.
 
     Args:
         noun: What the entries are, in the singular, for messages: ``"extractor"``.

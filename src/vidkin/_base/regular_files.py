@@ -16,7 +16,7 @@ def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
     Unlike :func:`open` this never waits: a pipe has no reader or writer to wait for, and a device is not touched.
 
     Raises:
-        OSError: The file cannot be opened, or something else than a regular file is there.
+        OSError: The file cannot be opened, or it is not a regular file.
         ValueError: There is a null character in the name.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))

@@ -1,4 +1,4 @@
-"""Video players of the system: which one there is, and how it is told where to start."""
+"""Video players of the system: which one there is, and how to tell it where to start."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def make_split(
         The collection with every item's split set, and its group to what was kept whole.
 
     Raises:
-        InvalidArgumentError: A share is out of range, or there are fewer groups than requested parts.
+        InvalidArgumentError: A share is out of range, or there are fewer groups than requested splits.
     """
     if not (0 <= test < 1 and 0 <= validation < 1 and test + validation < 1):
         raise InvalidArgumentError(
@@ -88,7 +88,7 @@ def make_split(
     lacking = [name for name, share in shares.items() if share > 0 and name not in given]
     if lacking:
         raise InvalidArgumentError(
-            f"{labelled.name} has {len(chosen)} groups, too few for a {' and a '.join(lacking)} part; set "
+            f"{labelled.name} has {len(chosen)} groups, too few for a {' and a '.join(lacking)} split; set "
             f"{' and '.join(lacking)} to 0 (in a recipe {' and '.join(f'data.{name}' for name in lacking)}), or divide "
             "by item if the items have nothing in common (data.split_by = 'item')"
         )
@@ -96,10 +96,10 @@ def make_split(
 
 
 def check_split(labelled: LabelledSet) -> None:
-    """Check that no group is in two parts.
+    """Check that no group is in two splits.
 
     Raises:
-        DatasetError: A group is; the message names it and the parts.
+        DatasetError: A group is; the message names it and the splits.
     """
     parts: defaultdict[str, set[str]] = defaultdict(set)
     for item in labelled.items:
@@ -111,7 +111,7 @@ def check_split(labelled: LabelledSet) -> None:
         raise DatasetError(
             f"the split of {labelled.name} leaks: group {torn[0]!r} is in {first}"
             + (f", and so are {len(torn) - 1} more groups" if len(torn) > 1 else "")
-            + "; a group must be in one part only"
+            + "; a group must be in one split only"
         )
 
 

@@ -1,4 +1,4 @@
-"""Runs that lie in folders: trainings with their curves, also ones at work, and figures of benchmarks."""
+"""Stored runs: trainings with their curves, also ones at work, and figures of benchmarks."""
 
 from __future__ import annotations
 

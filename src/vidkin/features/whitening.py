@@ -1,4 +1,4 @@
-"""Whitening: weight every direction of descriptors by what it tells, not by how much it varies."""
+"""Whitening: weight every direction of descriptors by how well it discriminates, not by how much it varies."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ class Whitening:
             count: For the second form, as in :meth:`from_eigen`.
 
         Raises:
-            InvalidArgumentError: The file is missing, is not safetensors, or holds something else.
+            InvalidArgumentError: The file is missing, is not safetensors, or contains something else.
         """
         tensors, metadata = read_safetensors(path, purpose="whitening")
         names = set(tensors)

@@ -141,7 +141,7 @@ class WindowVectors:
         return f"WindowVectors(vectors={list(self.vectors.shape)})"
 
     def of_whole(self) -> WindowVectors:
-        """Those of the whole picture: they come first, one after the other; those of each part begin anew."""
+        """Those of the whole picture: they come first, one after the other; those of each part start again."""
         again = (self.first_frames[1:] <= self.last_frames[:-1]).nonzero()[:, 0]
         count = int(again[0]) + 1 if len(again) else len(self)
         columns = (self.vectors, self.starts, self.ends, self.first_frames, self.last_frames)

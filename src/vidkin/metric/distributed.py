@@ -1,7 +1,7 @@
 """Losses over the batches of all processes: gather with gradient.
 
 In distributed data-parallel training each process sees its share of a batch, but pairs, ranks and hard negatives are
-wanted over all of it.
+needed over all of it.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def load_frame_encoder(path: PathLike | None = None) -> FrameEncoder:
     """The frame encoder in a safetensors file whose metadata has its settings; default: the shipped one.
 
     Raises:
-        InvalidArgumentError: The file is damaged or holds something else.
+        InvalidArgumentError: The file is damaged or contains something else.
     """
     if path is None:
         with as_file(files("vidkin.models") / _SHIPPED) as shipped:

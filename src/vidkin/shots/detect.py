@@ -48,7 +48,7 @@ def detect(
             any of the gradual kinds.
         start: Frames from this time on, in seconds.
         end: Frames before this time; None reads to the end.
-        on_progress: Called with (frames done, frames in all as far as the file tells).
+        on_progress: Called with (frames done, frames in all if the file says).
 
     Raises:
         MediaError: The file cannot be read as video, or has no frame between start and end.
@@ -110,7 +110,7 @@ def build_detection(
         end: End of the video in seconds, as far as it is known. The last frame is shown for at least the median
             distance of two frames.
         first: The frame at which the first shot begins.
-        is_cut_short: The video goes on at ``end``.
+        is_cut_short: The video continues after ``end``.
 
     Raises:
         InvalidArgumentError: A cut lies after the last frame.
@@ -170,7 +170,7 @@ class _Pushed(NamedTuple):
 
     Attributes:
         times: Of all of them, in seconds.
-        skipped: How many of them come before the part that was asked for.
+        skipped: How many of them come before the requested part.
         end: The end of the video as far as it is known, or of the part if this is its last batch.
         is_last: The part ends before the video does.
     """

@@ -176,7 +176,7 @@ class LearnedScorer:
         """The highest score of the shorter video with the stretches of the longer one that resemble it most.
 
         Of stretches as long as the shorter video, twice and three times as long, each time the one is compared whose
-        frames resemble those of the video most and the other way round. Each is compared by itself: what lies around a
+        frames resemble those of the video most and vice versa. Each is compared by itself: what lies around a
         stretch changes what the network makes of its edges, and would make the score depend on the rest of the video.
         """
         rows, columns = frame_map.shape

@@ -64,7 +64,7 @@ def open_scorer(name: str) -> Scorer:
 
 
 def finds_segments(name: str) -> bool:
-    """Whether the scorer of that name tells which segments match; also known of ``learned`` without its model.
+    """Whether the scorer of that name reports which segments match; also known of ``learned`` without its model.
 
     Raises:
         InvalidArgumentError: As :func:`open_scorer`.

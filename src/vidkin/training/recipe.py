@@ -155,7 +155,7 @@ class ScheduleRecipe:
         pairs: Images, or clips for a comparator, per step of unlabeled data; two views of each are compared.
         optimizer: ``adamw`` or ``sgd``.
         learning_rate: Rate of the head alone; if the backbone is trained as well, the rate of the backbone.
-        head_factor: If the backbone is trained as well, the head learns so many times as fast.
+        head_factor: If the backbone is trained as well, the head learns this many times as fast.
         momentum: Momentum of ``sgd``.
         weight_decay: Decay of all weights (lambda of the sources); decoupled with ``adamw``.
         decay_biases: Whether biases and the parameters of norms decay as well.

@@ -129,7 +129,7 @@ def test_the_page_says_what_was_found(plan: ComparisonPlan, summary: Summary) ->
     assert "| MAP subcategory | R@1 | QP gallery | TP gallery | validation QP |" in page
     assert "| 62.0 +- 2.0 | 57.0 +- 2.0 | 58.0 +- 2.0 | 62.0 |" in page
     assert "3D-CNN is reduced" in page
-    assert "each step takes 10 consecutive frames at 8 a second, at a new random position" in page
+    assert "each step takes 10 consecutive frames at 8 a second, from a new random position" in page
     assert "0.125 of the published width, 32 pixels a side, 16 items a step (the other methods: 128)" in page
     assert "500 steps of 32 quadlets" in page
 

@@ -154,7 +154,7 @@ def warp(images: torch.Tensor, matrices: torch.Tensor, side: int, *, padding: st
         matrices: From places of the output to places of the input, see the module.
         side: Side of the result in pixels. At less than half of the input's side the sampling would skip pixels;
             scale the images down before.
-        padding: What lies outside: ``"border"`` repeats the edge, ``"zeros"`` is black, ``"reflection"`` mirrors.
+        padding: The content outside: ``"border"`` repeats the edge, ``"zeros"`` is black, ``"reflection"`` mirrors.
     """
     axis = (2.0 * torch.arange(side, dtype=torch.float32) + 1.0) / side - 1.0
     grid = torch.stack(

@@ -37,7 +37,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_lines(path: Path, fields: int, *, separator: str | None = None) -> list[list[str]]:
-    """Lines with at least so many fields; empty lines are left out."""
+    """Lines with at least this many fields; empty lines are left out."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:

@@ -101,7 +101,7 @@ def build_labelled_samples(
 
     Raises:
         InvalidArgumentError: An argument is out of range.
-        DatasetError: The folder holds something else.
+        DatasetError: The folder contains something else.
         MissingPartError: scikit-image with its photographs is not installed.
         MediaError: A file cannot be written.
     """

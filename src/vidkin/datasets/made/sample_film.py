@@ -50,7 +50,7 @@ def write_sample_film(
 
 
 def _joined(shots: list[NDArray[np.uint8]], overlap: int) -> Iterator[NDArray[np.uint8]]:
-    """The frames of all shots; the last two run into each other for so many frames."""
+    """The frames of all shots; the last two run into each other for this many frames."""
     *before, first, second = shots
     for shot in before:
         yield from shot

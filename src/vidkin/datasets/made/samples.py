@@ -158,7 +158,7 @@ def build_samples(
 
 class _Builder:
     """Writes files that are not there yet. The manifest is written after each file, so an interrupted
-    build goes on where it stopped."""
+    build continues where it stopped."""
 
     def __init__(
         self,

@@ -219,6 +219,6 @@ def _looked_at(
 
 
 def _mirrored(places: NDArray[np.float64], length: int) -> NDArray[np.int64]:
-    """Places in a picture that goes on as its mirror image beyond its edges."""
+    """Places in a picture that continues as its mirror image beyond its edges."""
     around = np.abs(np.floor(places)).astype(np.int64) % (2 * length)
     return np.where(around >= length, 2 * length - 1 - around, around)

@@ -29,7 +29,7 @@ class CsvRow:
         """A time; None where the cell is empty.
 
         Raises:
-            DatasetError: The cell holds something else.
+            DatasetError: The cell contains something else.
         """
         text = self.cells[column]
         try:

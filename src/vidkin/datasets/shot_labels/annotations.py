@@ -137,7 +137,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
     """The object of a JSON file.
 
     Raises:
-        InvalidArgumentError: The file cannot be read, or holds something else.
+        InvalidArgumentError: The file cannot be read, or contains something else.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

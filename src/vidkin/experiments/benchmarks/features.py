@@ -27,7 +27,7 @@ Place = tuple[Path, tuple[int, int] | None]
 
 @dataclass(frozen=True, slots=True)
 class StoredFeatures:
-    """Features in the safetensors files of a folder, each read when it is asked for.
+    """Features in the safetensors files of a folder, each read when it is needed.
 
     A file holds ``values`` [T, R, D], and if they are known ``timestamps`` [T] seconds (default one frame a second) and
     ``information`` [T]. Its name is the id of the video; a file of ``vidkin embed`` holds several videos, whose ids are

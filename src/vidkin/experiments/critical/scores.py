@@ -69,7 +69,7 @@ def score_model(
 
 
 def score_shot_length(train: HighlightPart, test: HighlightPart) -> dict[str, Any]:
-    """A control: how well the length of a shot alone, with a fitted threshold, tells whether it is critical."""
+    """A control: how well the length of a shot alone, with a fitted threshold, predicts whether it is critical."""
 
     def examples(part: HighlightPart) -> tuple[list[dict[str, float]], list[bool]]:
         lengths = [{"frames": float(end - start)} for video in part.stretches() for start, end in video]

@@ -115,7 +115,7 @@ def fit_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> Fitt
 def start_two_head(
     task: ImageTask, seed: int, *, variant: TwoHeadVariant
 ) -> tuple[TwoHeadNetwork, Iterator[Step]]:
-    """The model of a variant and the steps of its training, which are taken as they are asked for."""
+    """The model of a variant and the steps of its training, which are taken on demand."""
     settings: dict[str, Any] = {"embedding_from": None if variant.loss else "none", **(variant.model or {})}
     config = EncoderConfig(
         kind="two_head",

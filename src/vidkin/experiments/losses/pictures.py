@@ -1,4 +1,4 @@
-"""What each comparator makes of one pair of clips, and how far apart its scores are, as one picture."""
+"""How each comparator scores one pair of clips, and how far apart its scores are, as one picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies behind a QP: which of its two orders holds, and how far apart embeddings are."""
+"""The details of a QP: which of its two orders holds, and how far apart embeddings are."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ GEOMETRY = (
     "distance_negative",
     "unreachable",
 )
-"""What lies behind QP, see `order_and_distances`."""
+"""Details of QP, see `order_and_distances`."""
 
 
 @dataclass(frozen=True, kw_only=True)

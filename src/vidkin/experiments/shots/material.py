@@ -1,4 +1,4 @@
-"""What the comparison of shot detectors trains and judges on: composed videos of two parts, and edited ones."""
+"""What the comparison of shot detectors trains and judges on: composed videos of two splits, and edited ones."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def composed_part(
         on_progress: Called while clips are read and videos are written.
 
     Raises:
-        InvalidArgumentError: There are no clips for this part.
+        InvalidArgumentError: There are no clips for this split.
     """
     settings = {"test": test, "videos": videos, "frames": frames, "photographs": photographs is not None}
     record = folder / "made.json"
@@ -106,7 +106,7 @@ def composed_part(
         chosen = [path for path in chosen if not path.name.startswith(_HIGHLIGHTS)]
         if not chosen:
             part = "test" if test else "training"
-            raise InvalidArgumentError(f"{clips}: has no single-shot clips for the {part} part")
+            raise InvalidArgumentError(f"{clips}: has no single-shot clips for the {part} split")
         stills = _files(photographs, IMAGE_EXTENSIONS) if photographs is not None else []
         own = [path for place, path in enumerate(stills) if (place % 5 == 0) == test]
         step = max(1, len(own) // _MOST_PHOTOGRAPHS)

@@ -110,7 +110,7 @@ def load_feature(path: PathLike) -> ImageFeature:
     """Read a file of :func:`save_feature`.
 
     Raises:
-        InvalidArgumentError: The file is missing, is not safetensors, or holds something else.
+        InvalidArgumentError: The file is missing, is not safetensors, or contains something else.
     """
     tensors, metadata = read_safetensors(path, purpose="feature")
     if metadata.get("format") != _FORMAT:

@@ -53,7 +53,7 @@ class Edit:
         speed: Seconds of the source that pass in a second of the copy.
         mirrored: Whether left and right change places.
         crf: Constant quality at which the copy is encoded, from 0 (best) to 51.
-        excerpt: Only so many seconds of the source are taken, from a random place; None takes all.
+        excerpt: Only this many seconds of the source are taken, from a random place; None takes all.
         surround: Seconds of unrelated footage around it, split at a random place.
         reordered: Whether it is cut into three or four pieces that are shown in another order.
         needs_filler: Whether unrelated footage must be given.

@@ -139,7 +139,7 @@ def square_borders(size: Size, setting: EditSetting, passed: float) -> Layout:
 
 
 def part_of(size: Size, setting: EditSetting, passed: float, *, columns: int, rows: int) -> Layout:
-    """All of it in one part of a split screen of so many columns and rows, which one the seed decides."""
+    """All of it in one part of a split screen of this many columns and rows, which one the seed decides."""
     random = setting.random()
     column, row = int(random.integers(columns)), int(random.integers(rows))
     # The copy's shorter side is not longer than the source's.

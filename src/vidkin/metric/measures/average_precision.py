@@ -91,7 +91,7 @@ def micro_average_precision(
     ties: Ties = "stable",
     valid: torch.Tensor | None = None,
 ) -> float:
-    """Average precision of the one list that holds every (query, gallery) pair.
+    """Average precision of a single list of all (query, gallery) pairs.
 
     It needs scores that are comparable between queries, as copy detection with one threshold does. Arguments
     as for `average_precision`; equal scores rank by query, then by column.

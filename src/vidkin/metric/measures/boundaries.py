@@ -36,7 +36,7 @@ class DetectionScores:
     Attributes:
         true_positives: Detections that match, 0 or more.
         false_positives: Detections that match nothing.
-        false_negatives: What was not detected.
+        false_negatives: True boundaries or clips that were not detected.
     """
 
     true_positives: int
@@ -83,14 +83,14 @@ def boundary_scores(
     tolerance: float = 0,
     rule: BoundaryRule = "nearest",
 ) -> DetectionScores:
-    """Match the boundaries found in one video with its labels.
+    """Match the boundaries detected in one video with its labels.
 
     A boundary is a number c (hard cut: first frame of the new shot) or a pair (first, last) of the frames of
     a gradual transition; any unit works if it is the same everywhere.
 
     Args:
-        predicted: Boundaries found, in any order.
-        truth: Boundaries labeled, in any order.
+        predicted: Detected boundaries, in any order.
+        truth: Labeled boundaries, in any order.
         tolerance: Frames by which a match may be off, 0 or more.
         rule: ``"nearest"`` (primary): one-to-one and greedy, the nearest pairs first; gradual transitions of
             the truth choose before hard cuts do, and one point inside (or within the tolerance of) such a
@@ -130,7 +130,7 @@ def boundaries_of_shots(shots: Sequence[tuple[int, int]]) -> list[Boundary]:
     Shots that touch have a hard cut between them; frames between two shots are a gradual transition.
 
     Raises:
-        InvalidArgumentError: A shot starts before the one before it has ended.
+        InvalidArgumentError: A shot starts before the previous one has ended.
     """
     boundaries: list[Boundary] = []
     for (_, last), (first, _) in pairwise(shots):

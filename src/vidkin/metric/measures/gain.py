@@ -48,7 +48,7 @@ def ndcg(
         reduction: ``"mean"`` over the queries, or ``"none"``.
 
     Returns:
-        A float in [0, 1] that counts the queries it is over, or [Q] float64 with nan for a query without gain.
+        A float in [0, 1] that counts its queries, or [Q] float64 with nan for a query without gain.
 
     Raises:
         InvalidArgumentError: Shapes differ or a choice is unknown.

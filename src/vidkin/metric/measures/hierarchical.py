@@ -45,7 +45,7 @@ def hierarchical_average_precision(
         reduction: ``"mean"`` over the queries, or ``"none"``.
 
     Returns:
-        A float in [0, 1] that counts the queries it is over, or [Q] float64 with nan for a query without a
+        A float in [0, 1] that counts its queries, or [Q] float64 with nan for a query without a
         relevant item.
 
     Raises:

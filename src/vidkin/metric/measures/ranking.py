@@ -2,7 +2,7 @@
 
 Shapes: Q queries, G gallery items, B queries of one block.
 
-Rules of the whole room:
+Rules of this package:
 
 * A higher score means more similar. Scores may be of any floating dtype; they are compared, never averaged.
 * ``relevance`` is graded: 2 for the same subcategory, 1 for the same category, 0 for anything else (more
@@ -46,7 +46,7 @@ BLOCK_CELLS = 1 << 20
 
 
 class CountedMean(float):
-    """A float that also says over how many things it is the mean.
+    """A mean that also says how many values it is over.
 
     Attributes:
         count: How many queries (or quadlets, or triplets) the mean is over. 0 means that the value is nan.

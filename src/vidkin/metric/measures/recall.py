@@ -50,7 +50,7 @@ def recall_at_k(
         reduction: ``"mean"`` over the queries, or ``"none"``.
 
     Returns:
-        A float in [0, 1] that counts the queries it is over, or [Q] float64 with nan for a query without a
+        A float in [0, 1] that counts its queries, or [Q] float64 with nan for a query without a
         positive.
 
     Raises:

@@ -122,14 +122,14 @@ def segment_average_precision(
 ) -> float:
     """Average precision of copied segments over many video pairs (VSC2022; Pizzi et al., CVIU 2024).
 
-    Boxes of all pairs stand in one list of falling score. After each group of equal scores, on each axis: ``P`` =
-    length of what the boxes so far cover of the true boxes that they meet / length that they cover, ``R`` = the same
-    length / length of all true boxes, lengths being those of unions within a pair, summed over pairs. ``AP = sum of
-    sqrt(P_q P_r)`` times the growth of ``sqrt(R_q R_r)``.
+    The boxes of all pairs form one list in order of falling score. After each group of equal scores, on each axis:
+    ``P`` = length of the true boxes that the boxes so far cover / length that they cover, ``R`` = the same length /
+    length of all true boxes. Lengths are those of unions within a pair, summed over pairs. ``AP`` is the sum of
+    ``sqrt(P_q P_r)`` times the growth of ``sqrt(R_q R_r)``.
 
     Args:
         predicted: For each pair its predicted boxes [N, 4] in seconds, see `segment_precision_recall`.
-        scores: For each pair the scores [N] of its boxes, higher is surer.
+        scores: For each pair the scores [N] of its boxes, higher is more certain.
         truth: For each pair its true boxes [M, 4].
 
     Returns:

@@ -1,4 +1,4 @@
-"""Measures over more comparisons than fit in memory, block after block, equal to the one-shot forms.
+"""Measures over more comparisons than fit in memory, computed block by block; equal to the one-shot forms.
 
 60,000 x 60,000 scores are 14 GB in float32. `RetrievalAccumulator` needs one block of queries at a time (all
 of their gallery); `MicroAveragePrecisionAccumulator` sees the blocks twice and keeps the positives alone.
@@ -132,7 +132,7 @@ class RetrievalAccumulator:
                 sums[part] += amount
 
     def merge(self, other: RetrievalAccumulator) -> None:
-        """Add what another accumulator (of another process) has seen.
+        """Add the blocks that another accumulator (of another process) has seen.
 
         Raises:
             InvalidArgumentError: The other one has other measures.
@@ -162,7 +162,7 @@ class RetrievalAccumulator:
 
 
 class MicroAveragePrecisionAccumulator:
-    """Micro average precision over all pairs in two passes, exact, in memory of the positives alone.
+    """Micro average precision over all pairs in two passes, exact, with only the positives in memory.
 
     First pass: `collect` every block, which keeps the scores of its positive pairs. Second pass: `update`
     with the same blocks in the same order, which counts for every positive the pairs ranked before it.

@@ -25,7 +25,7 @@ def temporal_average_precision(
 ) -> float:
     """Average precision of spotted moments (SoccerNet, CVPRW 2018; v2 2021).
 
-    Predictions of all videos stand in one list of falling confidence (equal ones in the given order). Each
+    Predictions of all videos form one list in order of falling confidence (ties in the given order). Each
     takes the nearest event of its video that is still free, if |t - t'| <= tolerance / 2, and is then correct;
     otherwise it is a false alarm. AP = sum over correct predictions of precision there / number of events.
 

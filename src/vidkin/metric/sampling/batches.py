@@ -18,7 +18,7 @@ __all__ = ["BalancedBatchSampler"]
 class BalancedBatchSampler:
     """P x K batches: P classes, K items of each; with deeper labels P categories, S subcategories each, K items.
 
-    Classes are dealt from a shuffled deck that is shuffled anew when it is used up, and so are the
+    Classes are dealt from a deck that is reshuffled when it is used up, and so are the
     subcategories of a category and the items of a class. Over an epoch every class therefore appears equally
     often (give or take one), whatever its size, and so does every item of a class: uniform over
     classes, as for the two-head classifier, and guaranteed.

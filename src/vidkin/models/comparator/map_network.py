@@ -33,7 +33,7 @@ class MapNetwork(nn.Module):
     frame is lost and a padded batch gives the same numbers as each pair by itself.
 
     Args:
-        padding: What stands around a map.
+        padding: The padding around a map.
 
     Source: ViSiL (ICCV 2019), the video comparator; masks as in S2VS.
     """
@@ -103,7 +103,7 @@ class MapNetwork(nn.Module):
 
 
 def reduced_length(length: int) -> int:
-    """Rows of the learned map for so many frames."""
+    """Rows of the learned map for this many frames."""
     return -(-length // REDUCTION)
 
 

@@ -24,7 +24,7 @@ class BandDetector:
 
     Each frame becomes 3,500 samples of its decoded planes; their distances at ten lags in four views (structure without
     brightness, color, histograms, layout) are the band of the self-similarity matrix. A network of 29,000 parameters,
-    trained on composed videos only, tells for every frame whether a shot begins there and whether it is inside a
+    trained on composed videos only, says for every frame whether a shot begins there and whether it is inside a
     transition: it has learned that a scene that returns after a flash, moves or shakes is not a cut.
 
     Args:

@@ -49,7 +49,7 @@ class BandGrid:
 
 
 class FrameVectors:
-    """Vectors of frames by number; only the frames of the last ``room`` can be asked for.
+    """Vectors of frames by number; only the last ``room`` frames are available.
 
     Args:
         network: In eval mode.

@@ -95,7 +95,7 @@ class ShotWindows:
         the shot, where c has no f_1 yet, the novelty stands for the slope. ``slope``, ``novelty`` and ``change`` are
         the three themselves (the slope without its sign). ``across``: distance of the window that ends before t and the
         one that starts at t, the smallest when both move 0, 3 or 6 frames outwards: small for a flash, after which the
-        same scene goes on.
+        same scene continues.
         """
         restarted, edge = self.restart(start), self.window - 1
         origin = self.embeddings[start + edge]

@@ -70,7 +70,7 @@ def iter_squares(
 
 @dataclass(frozen=True, eq=False)
 class VideoFrames:
-    """The frames of a video at a rate: a sequence of images, kept in memory or decoded again when they are asked for.
+    """The frames of a video at a rate: a sequence of images, kept in memory or decoded again when they are needed.
 
     Attributes:
         path: The video.

@@ -65,8 +65,8 @@ def align(
     the largest ``min(1, speed) * sum of e`` is taken, cells being the nearest target frame to the line in
     seconds. Speeds other than 1 must win by 5 %. The line is then fitted to the brightest cells beside it,
     which finds speeds between the given ones. What it explains is cleared (its cells, and whatever above the
-    threshold adjoins them along either axis: a static scene is a block), and the search goes on. One part
-    of the query may thus match several places of the target, and the other way round.
+    threshold adjoins them along either axis: a static scene is a block), and the search continues. One part
+    of the query may thus match several places of the target, and vice versa.
 
     Args:
         similarity: [Tq, Tt] calibrated similarities, unrelated frames near 0 to 0.2, copies 0.4 to 1.

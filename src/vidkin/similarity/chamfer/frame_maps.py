@@ -148,7 +148,7 @@ _Pair = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor | No
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    """A query and targets, cut into blocks of at most so many frames of each."""
+    """A query and targets, cut into blocks of at most this many frames of each."""
 
     query: torch.Tensor
     targets: Sequence[torch.Tensor]

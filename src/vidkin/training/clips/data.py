@@ -62,7 +62,7 @@ class ClipData:
             yield make_batch(clips, self.teacher).to(self.device)
 
     def edited(self, step: int) -> list[EditedClip]:
-        """The weak views of a step's windows, then their strong views, made anew."""
+        """The weak views of a step's windows, then their strong views, made again."""
         chosen, _ = self._choose(step)
         weak = [self.maker.edit(window, 2 * step, chosen) for window in chosen]
         strong = []

@@ -31,7 +31,7 @@ class Window:
 
 
 def cut_windows(videos: Sequence[VideoSquares], frames: int) -> list[Window]:
-    """Every video in equal stretches of about so many frames; a shorter video is one stretch."""
+    """Every video in equal stretches of about this many frames; a shorter video is one stretch."""
     windows: list[Window] = []
     for number, video in enumerate(videos):
         parts = max(1, round(video.count / frames))

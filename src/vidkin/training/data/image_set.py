@@ -66,7 +66,7 @@ class ImageSet(Dataset[torch.Tensor]):
     Attributes:
         images: [N, 3, side, side] uint8 RGB.
         groups: [N] int64: images of one folder have the same number, and so have frames of one video.
-        group_names: Folder or video of each group, beginning with the name of the folder that was asked for.
+        group_names: Folder or video of each group, beginning with the name of the given folder.
         sources: [N] int64: which of the folders each is from.
         source_names: The last two parts of those folders' paths, as ``flowers/train``.
         broken: Files that could not be read.
@@ -174,7 +174,7 @@ def read_images(
         folders: Folders, or single files.
         settings: Side of the squares, frames of a video.
         cache: A file that keeps the squares. It is used while the same files (name, size, time) and settings are
-            asked for, and written anew when they change.
+            asked for, and written again when they change.
         on_file: Called after each file with how many are done and how many there are.
 
     Raises:

@@ -73,7 +73,7 @@ def process_count() -> int:
 
 
 def is_first() -> bool:
-    """Whether this process is the one that writes, validates and tells."""
+    """Whether this process is the one that writes, validates and reports."""
     return not _is_joined() or distributed.get_rank() == 0
 
 

@@ -80,7 +80,7 @@ def average_gradients(weights: Sequence[Tensor]) -> None:
 
 
 def seed_step(seed: int, step: int) -> None:
-    """Give dropout numbers of its own in every process and step; one process goes on with those of its generator."""
+    """Give dropout numbers of its own in every process and step; one process continues with those of its generator."""
     if process_count() > 1:
         torch.manual_seed((seed * 1_000_003 + step) * process_count() + distributed.get_rank())
 

@@ -59,7 +59,7 @@ def train(
     the same weights, bit for bit, also when the run was killed in between and called again.
 
     Called in several processes that `torchrun` has started, it trains on all of them with one step for all: each
-    computes its share of every batch, the losses see the whole one. Only the first process writes and tells; all
+    computes its share of every batch, the losses see the whole one. Only the first process writes and reports; all
     return the report. The folder must be one that every process sees.
 
     Args:
@@ -133,7 +133,7 @@ def train(
 
 
 class _Recorder:
-    """Reads the terms of steps, watches them for a collapse, and writes and tells what happened."""
+    """Reads the terms of steps, checks them for a collapse, and writes and reports what happened."""
 
     def __init__(self, run: TrainingRun, log: RunLog, tell: OnProgress) -> None:
         self.run, self.log, self.tell = run, log, tell

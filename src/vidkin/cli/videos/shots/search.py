@@ -16,7 +16,7 @@ __all__ = ["ShotSearch"]
 
 
 class ShotSearch(NamedTuple):
-    """What is asked for of every video.
+    """The options that apply to every video.
 
     Attributes:
         detector: Its name.

@@ -1,4 +1,4 @@
-"""Things that lie over a whole clip: captions, stickers, logos, bars."""
+"""Overlays on a whole clip: captions, stickers, logos, bars."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def weak_view(clip: torch.Tensor, seed: int | torch.Generator, *, length: int | 
     Args:
         clip: [T, 3, S, S] in 0..1.
         seed: The same seed gives the same view.
-        length: First so many frames; None: all.
+        length: Number of frames, from the first on; None: all.
     """
     _check(clip)
     frames = torch.arange(len(clip) if length is None else min(length, len(clip)))
@@ -138,7 +138,7 @@ def strong_view(
         donors: [D, T, 3, S, S] clips of other videos, at least three.
         seed: The same seed gives the same view.
         settings: How strongly.
-        length: At most so many frames; None: as many as the edit in time gives.
+        length: At most this many frames; None: as many as the edit in time gives.
 
     Raises:
         InvalidArgumentError: The clip is not [T, 3, S, S], or there are too few donors.

@@ -252,7 +252,7 @@ class _FilmComposer:
         return 1.0 - float((one * two).sum() / norm) if norm > 1e-3 else 0.0
 
     def _mix(self, kind: str, going: Pictures, shot: Pictures, begin: int) -> None:
-        """A dissolve or a wipe from what goes on of the shot before."""
+        """A dissolve or a wipe from the continuing previous shot."""
         random = self._random
         span = int(random.integers(3, min(_LONGEST + 1, len(shot) - 4)))
         course = ((np.arange(span) + 1) / (span + 1)).astype(np.float32)

@@ -42,7 +42,7 @@ class Framing:
 
 
 class Scene(Protocol):
-    """Something that goes on and can be filmed."""
+    """An event that can be filmed."""
 
     def pictures(self, times: Times, framing: Framing) -> Pictures:
         """[T, 3, H, W] at these moments, graded as the framing says."""
@@ -211,7 +211,7 @@ def _grid(
     camera: tuple[Course, Course],
     factor: NDArray[np.float64] | float = 1.0,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows [T, H] and columns [T, W] of the source that are seen; beyond its edges it goes on mirrored."""
+    """Rows [T, H] and columns [T, W] of the source that are seen; beyond its edges it continues mirrored."""
     places = []
     # The part that is seen has the shape of the picture and fits into the source.
     step = min(sides[0] / size[0], sides[1] / size[1])

@@ -51,7 +51,7 @@ def read_omniglot(
         Kind ``"image"`` or ``"strokes"``; the group is the drawer, or the character where characters are held out.
 
     Raises:
-        DatasetError: Neither archives nor unpacked folders of that kind are there, or they hold something else.
+        DatasetError: Neither archives nor unpacked folders of that kind are there, or they contain something else.
     """
     if kind not in _ENDINGS:
         raise InvalidArgumentError(f"kind must be images or strokes, got {kind!r}")

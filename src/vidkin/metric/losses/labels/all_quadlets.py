@@ -155,7 +155,7 @@ class AllQuadletsLoss(LossOnLabels):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Batch:
-    """What both losses need of a batch.
+    """What both losses use from a batch.
 
     Attributes:
         distances: [N, M], squared, query to reference.

@@ -72,7 +72,7 @@ class CenterLoss(nn.Module):
 
     ``L = 1/2 sum_i ||x_i - c_{y_i}||^2`` (squared Euclidean), with centers moved by every training batch, not by
     gradient: ``c -= alpha sum(c - x) / (1 + n)`` over the n embeddings of the class. The loss is taken before the
-    move; in eval mode the centers stay. No force keeps classes apart: use it beside cross-entropy (lambda 0.003).
+    move; in eval mode the centers stay. Nothing keeps classes apart: combine it with cross-entropy (lambda 0.003).
 
     Args:
         classes: Number of classes C.

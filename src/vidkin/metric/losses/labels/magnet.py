@@ -1,4 +1,4 @@
-"""Magnet loss: clusters of one class drawn together and away from the clusters of other classes."""
+"""Magnet loss: pulls the items of a cluster together and away from the clusters of other classes."""
 
 from __future__ import annotations
 

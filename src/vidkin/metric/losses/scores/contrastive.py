@@ -149,7 +149,7 @@ def hard_negative_loss(
     self_offset: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """``-log max(1 - max_{j in Ng} s_kj, floor)``: press on the most similar negative of every query.
+    """``-log max(1 - max_{j in Ng} s_kj, floor)``: penalize the most similar negative of every query.
 
     Arguments as in `self_hard_negative_loss`; queries without a negative do not count.
     """

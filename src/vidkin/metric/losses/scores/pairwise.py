@@ -157,7 +157,7 @@ def circle_loss(
     self_offset: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Circle loss (Sun et al., CVPR 2020) in both forms that circulate.
+    """Circle loss (Sun et al., CVPR 2020) in its two published forms.
 
     ::
 

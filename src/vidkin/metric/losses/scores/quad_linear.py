@@ -70,12 +70,12 @@ def quad_linear_ap_loss(
         scores: [N, M], similarities of N queries to M references, greater is more similar.
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
         delta: Margin of R-, in the unit of the scores. The published 0.05 is for scores in [0, 1].
-        rho: Weight of the positives above a positive; small values press on the worst ranked positives.
+        rho: Weight of the positives above a positive; small values emphasize the worst ranked positives.
         include_self: Keep a query in its own list (the public code does, as a positive). Off, the
             diagonal of a square matrix is left out.
         self_offset: Query i is reference ``i + self_offset`` (gathered ranks, memory banks).
         max_positives: An upper bound of the positives per query. Give it (K - 1 of a P x K batch) to
-            spare an accelerator the one synchronization that counts them.
+            avoid the one synchronization of an accelerator that counts them.
         reduction: "mean", "sum" over queries, or "none" for [N] with 0 for queries without positives.
 
     Raises:

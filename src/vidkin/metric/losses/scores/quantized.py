@@ -190,6 +190,6 @@ def simplified_tie_gain(positive: Tensor, everything: Tensor) -> Tensor:
 
 
 def check_form(tie_aware: bool, simplified: bool) -> None:
-    """Raise :class:`InvalidArgumentError` if the simplified form of a loss is asked for that is not tie-aware."""
+    """Raise :class:`InvalidArgumentError` if ``simplified`` is set without ``tie_aware``."""
     if simplified and not tie_aware:
         raise InvalidArgumentError("simplified needs tie_aware: it is a form of the tie-aware loss")

@@ -1,4 +1,4 @@
-"""DeepSBD: a 3-D network tells of every 16 frames whether they contain a transition."""
+"""DeepSBD: a 3-D network says of every 16 frames whether they contain a transition."""
 
 from __future__ import annotations
 

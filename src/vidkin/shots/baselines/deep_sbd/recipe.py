@@ -1,4 +1,4 @@
-"""Recipes of DeepSBD: ``[segments]`` tells how to train, ``[model]`` what."""
+"""Recipes of DeepSBD: ``[segments]`` configures training, ``[model]`` the network."""
 
 from __future__ import annotations
 

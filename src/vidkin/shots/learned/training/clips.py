@@ -109,7 +109,7 @@ class ShotClips:
                 can use of the labels.
 
         Raises:
-            InvalidArgumentError: No shot can give such a tuple; the message tells why.
+            InvalidArgumentError: No shot can give such a tuple; the message says why.
         """
         window, minimum = self.window, self.minimum
         batch = ShotBatch(None, None)

@@ -48,7 +48,7 @@ class ShotRecipe:
         weight_decay: Of AdamW, at least 0.
         clip: Largest norm of the gradient, above 0.
         margin: Of the triplet loss.
-        head_factor: If the frame network is trained as well, what follows it learns so many times as fast, above 0.
+        head_factor: If the frame network is trained as well, what follows it learns this many times as fast, above 0.
         memory: GiB of images that are kept while the frame network is trained; others are decoded again whenever
             they are drawn.
         seed: Decides initial weights and which clips are drawn.

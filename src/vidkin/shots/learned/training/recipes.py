@@ -1,4 +1,4 @@
-"""Recipes of the learned detector: ``[shots]`` tells how to train, ``[model]`` what."""
+"""Recipes of the learned detector: ``[shots]`` configures training, ``[model]`` the network."""
 
 from __future__ import annotations
 

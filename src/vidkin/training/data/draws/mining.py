@@ -42,7 +42,7 @@ def draw_mined_triplets(classes: Tensor, embed: Embed, *, items: int, generator:
         if len(triplets):
             return torch.cat([triplets.query, triplets.positive, triplets.negative])
     raise InvalidArgumentError(
-        f"{_TRIES} draws of {3 * items} items held no two of a class beside one of another; make schedule.batch or "
+        f"{_TRIES} draws of {3 * items} items contained no two items of one class and one of another; make schedule.batch or "
         "schedule.quadlets larger"
     )
 
@@ -50,7 +50,7 @@ def draw_mined_triplets(classes: Tensor, embed: Embed, *, items: int, generator:
 class ClusterDraws(nn.Module):
     """Batches for the magnet loss: a cluster that has a high loss, the clusters of other classes next to it.
 
-    k-means divides every class into up to 3 clusters, anew after every epoch. Its state belongs to a checkpoint, as it
+    k-means divides every class into up to 3 clusters, again after every epoch. Its state belongs to a checkpoint, as it
     depends on weights of the past: hence a module with buffers.
 
     Args:
@@ -82,7 +82,7 @@ class ClusterDraws(nn.Module):
         Args:
             embed: The model.
             sizes: (M, D). Items of clusters smaller than D are drawn more than once.
-            step: Steps that were taken; at every N / (M D)-th of them clusters are made anew.
+            step: Steps that were taken; at every N / (M D)-th of them clusters are made again.
             generator: Source of all random numbers.
         """
         wide, each = sizes

@@ -111,7 +111,7 @@ def read_relevance(name: str, images: Tensor | None, categories: Tensor) -> Tens
 
     Raises:
         UnknownExtractorError: There is no such feature.
-        InvalidArgumentError: The file does not fit the items, or a feature is asked for and there are no images.
+        InvalidArgumentError: The file does not fit the items, or a feature is requested and there are no images.
     """
     if name == LABELS:
         return None
