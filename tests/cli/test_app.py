@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import gc
 import json
+import logging
 import os
 import re
 import resource
@@ -24,7 +25,7 @@ from tests.cli.conftest import Library, make_videos, run
 from tests.support.videos import encode, pan
 from vidkin import __version__
 from vidkin.cli import main
-from vidkin.cli.app import app
+from vidkin.cli.app import _LogLines, app
 from vidkin.errors import VidkinError
 from vidkin.index import Index
 
@@ -46,6 +47,21 @@ def test_help_comes_at_once() -> None:
         assert done.returncode == 0
         times.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
     assert min(times) < 0.4
+
+
+def test_an_error_that_is_logged_shows_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        1 // 0  # noqa: B018
+    except ZeroDivisionError:
+        cause = sys.exc_info()
+    record = logging.LogRecord(
+        "vidkin.web", logging.ERROR, __file__, 1, "%s failed\x1b[2J", ("a job",), cause
+    )
+    _LogLines().emit(record)
+    first, *traceback = capsys.readouterr().err.splitlines()
+    assert first == "Warning: a job failed�[2J"
+    assert traceback[0] == "Traceback (most recent call last):"
+    assert traceback[-1].startswith("ZeroDivisionError: ")
 
 
 @pytest.mark.parametrize(

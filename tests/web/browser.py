@@ -1,4 +1,4 @@
-"""A server of its own process and a browser to look at it."""
+"""A server of its own process and a browser to look at it; nothing here waits without end."""
 
 from __future__ import annotations
 
@@ -6,29 +6,80 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import psutil
 
 from tests.conftest import missing_part
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+# Seconds. A page of any test is done in a third of it on a busy machine, and pytest's own limit is not reached.
+_TO_START, _FOR_A_PAGE, _TO_END = 60.0, 180.0, 30.0
+
+
+@contextmanager
+def within(seconds: float, what: str, kill: Callable[[], None]) -> Iterator[None]:
+    """Fails when the block takes longer: ``kill`` ends the process that the block waits for, and so the wait.
+
+    Most calls of Playwright have limits of their own; keys, scripts and closing have none.
+    """
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        kill()
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    error: Exception | None = None
+    try:
+        yield
+    except Exception as raised:
+        if not late.is_set():
+            raise
+        error = raised
+    finally:
+        timer.cancel()
+    if late.is_set():
+        raise AssertionError(f"{what} took longer than {seconds:g} s and was killed") from error
+
+
+def kill_browser() -> None:
+    """End the browsers that this process started, and what steers them."""
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            if process.name() == "node" or "chrom" in process.name():
+                process.kill()
+
 
 @contextmanager
 def served(index: Path, *options: str) -> Iterator[str]:
     """The address of ``vidkin serve`` for an index."""
     command = [sys.executable, "-m", "vidkin", "serve", str(index), "--port", "0", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as server,
+    ):
         assert server.stdout is not None
         try:
-            yield server.stdout.readline().strip().removeprefix("Open ")
+            with within(_TO_START, "the start of `vidkin serve`", server.kill):
+                address = server.stdout.readline().strip().removeprefix("Open ")
+            yield address
         finally:
-            server.send_signal(signal.SIGINT)
-            _, err = server.communicate(timeout=30)
-    assert "Traceback" not in err, err
+            with within(_TO_END, "the end of `vidkin serve` after Ctrl-C", server.kill):
+                server.send_signal(signal.SIGINT)
+                server.wait()
+        errors.seek(0)
+        lines = errors.read()
+    assert "Traceback" not in lines, lines
 
 
 @contextmanager
@@ -39,27 +90,43 @@ def open_browser() -> Iterator[Browser]:
         missing_part("there is no Chromium; run apt-get install chromium")
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        try:
-            yield browser
-        finally:
-            browser.close()
+    with within(_TO_START, "the start of Chromium", kill_browser):
+        steering = sync_playwright().start()
+        browser = steering.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    try:
+        yield browser
+    finally:
+        with within(_TO_END, "the end of Chromium", kill_browser):
+            if browser.is_connected():
+                browser.close()
+            steering.stop()
 
 
 @contextmanager
 def new_page(
-    browser: Browser, *, width: int = 1440, height: int = 900, scheme: str = "light"
+    browser: Browser,
+    *,
+    width: int = 1440,
+    height: int = 900,
+    scheme: str = "light",
+    seconds: float = _FOR_A_PAGE,
 ) -> Iterator[Page]:
-    """A page that must log no error: no script that fails, nothing that the server or the browser refuses."""
-    context = browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme="dark" if scheme == "dark" else "light"
-    )
-    page = context.new_page()
-    page.set_default_timeout(20_000)
+    """A page that must log no error: no script that fails, nothing that the server or the browser refuses.
+
+    After ``seconds`` the browser is killed and the test fails.
+    """
     problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)
-    yield page
-    context.close()
+    with within(seconds, "a page in Chromium", kill_browser):
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme="dark" if scheme == "dark" else "light"
+        )
+        try:
+            page = context.new_page()
+            page.set_default_timeout(20_000)
+            page.on("pageerror", lambda error: problems.append(str(error)))
+            page.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)
+            yield page
+        finally:
+            if browser.is_connected():
+                context.close()
     assert problems == []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -69,6 +71,16 @@ def connect() -> Iterator[Connect]:
 def client(library: Library, connect: Connect) -> TestClient:
     """Of the library that tests only read."""
     return connect(library.index)
+
+
+def finish_job(client: TestClient, job: dict[str, Any]) -> dict[str, Any]:
+    """The last state of a job that was started; fails after a minute."""
+    for _ in range(1200):
+        state: dict[str, Any] = client.get(f"/api/jobs/{job['id']}").json()
+        if state["state"] != "running":
+            return state
+        time.sleep(0.05)
+    raise AssertionError(f"the job does not end: {state}")
 
 
 def number_of(client: TestClient, name: str) -> int:

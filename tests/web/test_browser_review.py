@@ -73,11 +73,20 @@ def test_cuts_are_corrected_and_pairs_are_judged(browser: Browser, tmp_path: Pat
     with Index.open(tmp_path / "i.vidkin", extractor="classical", create=True) as index:
         index.add([tmp_path / "film.mp4", tmp_path / "other.mp4"], executor=SerialExecutor(index.worker_spec))
     with served(tmp_path / "i.vidkin") as address, new_page(browser, width=360, height=800) as page:
+        # Somebody looks for the shots of this video already, from another page: this one follows, to the result.
+        state = {"id": 1, "kind": "shots", "video": 1, "state": "running", "done": 3, "total": 10}
+        events = f"data: {json.dumps({**state, 'detail': 'frames'})}\n\n"
+        page.route("**/api/jobs", lambda route: route.fulfill(json=[state]))
+        page.route("**/events", lambda route: route.fulfill(content_type="text/event-stream", body=events))
         page.goto(f"{address}shots?q=film")
         page.locator(".card a").click()
-        page.get_by_role("button", name="Find shots").click()
+        expect(page.locator("#find")).to_contain_text("frames, 3 of 10")
+        expect(page.get_by_role("button", name="Find shots")).to_be_disabled()
         cuts = page.locator("#cuts button")
+        assert page.request.post(f"{address}api/videos/1/shots").json()["id"] == 1
+        page.unroute_all()
         expect(cuts).to_have_count(2, timeout=60_000)
+        expect(page.locator("#find")).to_be_hidden()
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
         # The first cut a frame later, the second one away, and back; by key.
         page.keyboard.press("n")

@@ -6,8 +6,10 @@ import threading
 import time
 from collections.abc import Callable
 
+import pytest
+
 from vidkin.errors import InvalidArgumentError
-from vidkin.web.jobs import Job, Jobs, JobState
+from vidkin.web.jobs import Job, JobRunningError, Jobs, JobState
 
 
 def finish(job: Job) -> JobState:
@@ -20,9 +22,7 @@ def finish(job: Job) -> JobState:
 
 
 def start(jobs: Jobs, work: Callable[[Job], object], kind: str = "test") -> Job:
-    job = jobs.start(kind, "A test", work)
-    assert job is not None
-    return job
+    return jobs.start(kind, "A test", work)
 
 
 def test_progress_notes_and_the_result_can_be_seen() -> None:
@@ -41,13 +41,15 @@ def test_progress_notes_and_the_result_can_be_seen() -> None:
     assert (state.state, state.done, state.total, state.detail) == ("running", 1, 3, "one�[2J")
     assert state.notes == ("a line",)
     # One of a kind at a time, another kind beside it.
-    assert jobs.start("test", "Again", work) is None
+    with pytest.raises(JobRunningError, match='"A test" is still running; wait until it ends') as refused:
+        jobs.start("test", "Again", work)
+    assert refused.value.job is job
     assert finish(start(jobs, lambda job: None, "other")).state == "done"
     gate.set()
     ended = finish(job)
     assert (ended.state, ended.result) == ("done", {"answer": [1, 2]})
     assert ended.version > state.version
-    assert jobs.start("test", "Again", lambda job: None) is not None
+    finish(start(jobs, lambda job: None))
     assert [job.id for job in jobs.all()] == [3, 2, 1]
 
 

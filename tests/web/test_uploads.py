@@ -95,6 +95,36 @@ def test_a_slow_sender_is_given_up_and_only_so_many_send_at_a_time(library: Libr
     uploads.close()
 
 
+def test_a_sender_of_drops_is_given_up_while_one_that_pauses_is_not(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = library.clip.read_bytes()
+    monkeypatch.setattr("vidkin.web.uploads._PATIENCE", 0.3)
+    uploads = Uploads(Settings(uploads=1, upload_seconds=60))
+    lane = Lane("test", workers=1, waiting=8, seconds=10)
+
+    async def drops() -> AsyncIterator[bytes]:
+        for byte in content:
+            await asyncio.sleep(0.02)  # never silent for long
+            yield bytes([byte])
+
+    began = time.monotonic()
+    with pytest.raises(InvalidArgumentError, match="did not arrive in time"):
+        asyncio.run(uploads.receive("a.mp4", None, drops(), lane))
+    assert 0.3 <= time.monotonic() - began < 5
+    assert stored(uploads) == []
+    # Its place is free again; whoever sends enough in between may pause, more than a drop may in all.
+
+    async def halves() -> AsyncIterator[bytes]:
+        for part in (content + bytes(16_000), b"the rest"):
+            await asyncio.sleep(0.2)
+            yield part
+
+    asyncio.run(uploads.receive("b.mp4", None, halves(), lane))
+    assert len(stored(uploads)) == 1
+    uploads.close()
+
+
 def test_a_sender_that_goes_away_leaves_nothing() -> None:
     async def half() -> AsyncIterator[bytes]:
         yield b"half a file"

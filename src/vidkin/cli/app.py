@@ -257,10 +257,14 @@ class _LogLines(logging.Handler):
         from vidkin.cli.terminal.verbosity import is_verbose
         from vidkin.rendering.text import printable
 
+        # The message, and below it the traceback of an error that was logged with one.
+        first, *rest = (printable(line) for line in self.format(record).splitlines() or [""])
         if record.levelno >= logging.WARNING:
-            note(f"Warning: {printable(record.getMessage())}", style="yellow")
+            for line in (f"Warning: {first}", *rest):
+                note(line, style="yellow")
         elif is_verbose():
-            note(f"{record.name.removeprefix('vidkin.')}: {printable(record.getMessage())}")
+            for line in (f"{record.name.removeprefix('vidkin.')}: {first}", *rest):
+                note(line)
 
 
 def run() -> None:

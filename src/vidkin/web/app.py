@@ -25,6 +25,7 @@ from vidkin.errors import (
 )
 from vidkin.rendering.text import printable
 from vidkin.web.guard import Guard
+from vidkin.web.jobs import JobRunningError
 from vidkin.web.lanes import BusyError, StuckError
 from vidkin.web.pages import (
     adding,
@@ -67,6 +68,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (MediaError, 422),
     (InvalidArgumentError, 422),
     (CollectionLockedError, 409),
+    (JobRunningError, 409),
     (VidkinError, 500),
     (BusyError, 503),
     (StuckError, 504),

@@ -14,7 +14,7 @@ from vidkin._base.plain_values import as_json
 from vidkin.errors import VidkinError
 from vidkin.rendering.text import printable
 
-__all__ = ["Job", "JobState", "JobStoppedError", "Jobs"]
+__all__ = ["Job", "JobRunningError", "JobState", "JobStoppedError", "Jobs"]
 
 _logger = logging.getLogger(__name__)
 State = Literal["running", "done", "failed", "stopped"]
@@ -26,6 +26,18 @@ class JobStoppedError(Exception):
     """Raised inside a job that somebody stopped, by :meth:`Job.report`."""
 
 
+class JobRunningError(Exception):
+    """A job of the same kind is at work.
+
+    Attributes:
+        job: That one.
+    """
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(f'"{printable(job.title)}" is still running; wait until it ends, or stop it')
+        self.job = job
+
+
 @dataclass(frozen=True, slots=True)
 class JobState:
     """How far a job has come.
@@ -34,6 +46,7 @@ class JobState:
         id: Its number.
         kind: What it does, for example ``index``.
         title: For people.
+        video: Number of the video that it is about; None if it is about none, or about many.
         state: ``running``, ``done``, ``failed`` or ``stopped``.
         done, total: Steps; total is 0 as long as it is not known.
         detail: What it is working on.
@@ -47,6 +60,7 @@ class JobState:
     id: int
     kind: str
     title: str
+    video: int | None
     state: State
     done: int
     total: int
@@ -61,8 +75,8 @@ class JobState:
 class Job:
     """One piece of work in a thread of its own. Its function gets this object and reports to it."""
 
-    def __init__(self, number: int, kind: str, title: str) -> None:
-        self.id, self.kind, self.title = number, kind, title
+    def __init__(self, number: int, kind: str, title: str, video: int | None = None) -> None:
+        self.id, self.kind, self.title, self.video = number, kind, title, video
         self._lock = threading.Lock()
         self._began, self._ended = time.monotonic(), 0.0
         self._state: State = "running"
@@ -108,6 +122,7 @@ class Job:
                 self.id,
                 self.kind,
                 self.title,
+                self.video,
                 self._state,
                 *self._steps,
                 self._detail,
@@ -119,7 +134,12 @@ class Job:
             )
 
     def run(self, work: Callable[[Job], object]) -> None:
-        """Do the work; what it returns is the result, and no error leaves."""
+        """Do the work; what it returns is the result.
+
+        No error leaves: this is the bottom of the job's thread, where nobody could catch it, and whoever watches the
+        job must learn that it ended. An error of vidkin is told as it is; any other one is a bug, and its traceback
+        is logged.
+        """
         state: State = "done"
         result, cause = None, ""
         try:
@@ -128,7 +148,6 @@ class Job:
             state = "stopped"
         except VidkinError as error:
             state, cause = "failed", printable(str(error))
-        # A bug ends this job, not the server; the traceback goes where the server logs.
         except Exception as error:
             _logger.error("%s failed", self.title, exc_info=error)
             state, cause = "failed", printable(f"internal error: {type(error).__name__}: {error}")
@@ -146,12 +165,17 @@ class Jobs:
         self._jobs: dict[int, Job] = {}
         self._numbers = itertools.count(1)
 
-    def start(self, kind: str, title: str, work: Callable[[Job], object]) -> Job | None:
-        """Begin ``work(job)``; None if a job of this kind is running already."""
+    def start(self, kind: str, title: str, work: Callable[[Job], object], *, video: int | None = None) -> Job:
+        """Begin ``work(job)``.
+
+        Raises:
+            JobRunningError: A job of this kind is running already.
+        """
         with self._lock:
-            if any(job.kind == kind and job.is_running for job in self._jobs.values()):
-                return None
-            job = Job(next(self._numbers), kind, title)
+            for job in self._jobs.values():
+                if job.kind == kind and job.is_running:
+                    raise JobRunningError(job)
+            job = Job(next(self._numbers), kind, title, video)
             self._jobs[job.id] = job
             ended = [number for number, old in self._jobs.items() if not old.is_running]
             for number in ended[:-_MOST_KEPT]:

@@ -24,8 +24,9 @@ from vidkin.web.settings import Settings
 
 __all__ = ["Upload", "Uploads"]
 
-# Seconds without a byte after which a sender is given up.
-_SILENCE = 30.0
+# A sender is given up after so many seconds without a byte, and when the server waited for it in all as long and a
+# second more for each so many bytes: one that sends drops would keep its place from others.
+_PATIENCE, _BYTES_A_SECOND = 30.0, 16_000
 
 
 @dataclass(slots=True)
@@ -71,7 +72,7 @@ class Uploads:
             lane: Writes and probes.
 
         Raises:
-            InvalidArgumentError: It is too large or takes too long, or too many arrive at a time.
+            InvalidArgumentError: It is too large, too slow or takes too long, or too many arrive at a time.
             MediaError: It is neither video nor picture.
         """
         most = self._settings.upload_bytes
@@ -143,11 +144,13 @@ class Uploads:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def _write(self, path: Path, body: AsyncIterator[bytes], lane: Lane) -> None:
-        most, written = self._settings.upload_bytes, 0
+        most, written, waited = self._settings.upload_bytes, 0, 0.0
         with path.open("xb") as file:
             while True:
-                async with asyncio.timeout(_SILENCE):
+                began = time.monotonic()
+                async with asyncio.timeout(min(_PATIENCE, _PATIENCE + written / _BYTES_A_SECOND - waited)):
                     piece = await anext(body, None)
+                waited += time.monotonic() - began
                 if piece is None:
                     return
                 written += len(piece)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from tests.web.conftest import Connect, Library, number_of
+from tests.web.conftest import Connect, Library, finish_job, number_of
 from vidkin.index import Index
 
 
@@ -21,22 +20,13 @@ def fresh(tmp_path: Path, connect: Connect) -> TestClient:
     return connect(tmp_path / "new.vidkin")
 
 
-def finish(client: TestClient, number: int) -> Any:
-    for _ in range(1200):
-        state = client.get(f"/api/jobs/{number}").json()
-        if state["state"] != "running":
-            return state
-        time.sleep(0.1)
-    raise AssertionError("the job does not end")
-
-
 def test_a_folder_is_added_and_broken_files_have_causes(library: Library, fresh: TestClient) -> None:
     answer = fresh.post("/api/index", json={"paths": [str(library.folder)]})
     assert answer.status_code == 202, answer.text
     again = fresh.post("/api/index", json={"paths": [str(library.folder)]})
     assert again.status_code == 409
-    assert "already being added" in again.json()["detail"]
-    state = finish(fresh, answer.json()["id"])
+    assert '"Add videos" is still running' in again.json()["detail"]
+    state = finish_job(fresh, answer.json())
     assert (state["state"], state["done"], state["total"]) == ("done", 4, 4)
     result = state["result"]
     assert (result["added"], result["unchanged"], result["broken"]) == (3, 0, 1)
@@ -46,7 +36,7 @@ def test_a_folder_is_added_and_broken_files_have_causes(library: Library, fresh:
     # The pages see it at once.
     assert fresh.get("/api/videos").json()["total"] == 4
     assert fresh.get(f"/videos/{number_of(fresh, 'coffee.mp4')}/thumbnail").status_code == 200
-    second = finish(fresh, fresh.post("/api/index", json={"paths": [str(library.folder)]}).json()["id"])
+    second = finish_job(fresh, fresh.post("/api/index", json={"paths": [str(library.folder)]}).json())
     assert (second["result"]["added"], second["result"]["unchanged"]) == (0, 3)
 
 
@@ -82,14 +72,14 @@ def test_a_job_that_is_stopped_keeps_what_was_read(
         (many / f"{number}").mkdir(parents=True)
         content = (library.folder / "rocket & <b>.mp4").read_bytes()
         (many / f"{number}" / "rocket.mp4").write_bytes(content + bytes(number))
-    job = fresh.post("/api/index", json={"paths": [str(many)]}).json()["id"]
-    while not fresh.get(f"/api/jobs/{job}").json()["done"]:
+    job = fresh.post("/api/index", json={"paths": [str(many)]}).json()
+    while not fresh.get(f"/api/jobs/{job['id']}").json()["done"]:
         time.sleep(0.05)
-    fresh.post(f"/api/jobs/{job}/stop")
-    assert finish(fresh, job)["state"] == "stopped"
+    fresh.post(f"/api/jobs/{job['id']}/stop")
+    assert finish_job(fresh, job)["state"] == "stopped"
     # Another job can write at once: the lock and the workers are gone.
     shutil.rmtree(many)
     assert (
-        finish(fresh, fresh.post("/api/index", json={"paths": [str(library.folder)]}).json()["id"])["state"]
+        finish_job(fresh, fresh.post("/api/index", json={"paths": [str(library.folder)]}).json())["state"]
         == "done"
     )

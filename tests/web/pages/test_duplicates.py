@@ -6,13 +6,12 @@ import csv
 import io
 import json
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from tests.web.conftest import Connect, Library, make_library, number_of
+from tests.web.conftest import Connect, Library, finish_job, make_library, number_of
 from vidkin.index import read_plan
 from vidkin.web import Settings
 from vidkin.web.app import create_app
@@ -21,14 +20,8 @@ from vidkin.web.guard import Guard
 
 def find(client: TestClient, **wish: object) -> None:
     """Look for duplicates and wait until they are found."""
-    job = client.post("/api/duplicates", json=wish).json()
-    for _ in range(600):
-        state = client.get(f"/api/jobs/{job['id']}").json()
-        if state["state"] != "running":
-            assert state["state"] == "done", state["error"]
-            return
-        time.sleep(0.05)
-    raise AssertionError("the job does not end")
+    state = finish_job(client, client.post("/api/duplicates", json=wish).json())
+    assert state["state"] == "done", state["error"]
 
 
 def test_before_a_search_the_page_says_what_to_do(library: Library, connect: Connect) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import time
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from tests.support.videos import encode, pan
-from tests.web.conftest import Connect, Library, make_library, number_of
+from tests.web.conftest import Connect, Library, finish_job, make_library, number_of
 from vidkin.media import probe, thumbnail
 
 
@@ -108,9 +107,7 @@ def test_a_link_that_took_the_place_of_a_file_is_refused(tmp_path: Path, connect
     other = number_of(client, "rocket & <b>.mp4")
     answer = client.post("/api/match", json={"video": other, "target": number})
     assert "symbolic link to another file" in answer.json()["detail"]
-    job = client.post(f"/api/videos/{number}/shots").json()["id"]
-    while (state := client.get(f"/api/jobs/{job}").json())["state"] == "running":
-        time.sleep(0.02)
+    state = finish_job(client, client.post(f"/api/videos/{number}/shots").json())
     assert (state["state"], "symbolic link to another file" in state["error"]) == ("failed", True)
     # The same behind a link in the place of a folder.
     moved = tmp_path / "moved"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from tests.review.synthetic import fill, judge, judge_pairs
-from tests.web.conftest import Connect
+from tests.web.conftest import Connect, finish_job
 from vidkin.index import Index
 from vidkin.review import Labels
 
@@ -21,14 +21,8 @@ def index(tmp_path: Path) -> Path:
     return tmp_path / "i.vidkin"
 
 
-def train(client: TestClient, what: str) -> dict[str, object]:
-    job = client.post("/api/review/train", json={"what": what}).json()
-    for _ in range(600):
-        state: dict[str, object] = client.get(f"/api/jobs/{job['id']}").json()
-        if state["state"] != "running":
-            return state
-        time.sleep(0.05)
-    raise AssertionError("the job does not end")
+def train(client: TestClient, what: str) -> dict[str, Any]:
+    return finish_job(client, client.post("/api/review/train", json={"what": what}).json())
 
 
 def test_a_verdict_becomes_a_label_and_the_next_pair_is_another(index: Path, connect: Connect) -> None:
@@ -55,7 +49,7 @@ def test_what_was_trained_is_used_after_the_switch_and_not_before(index: Path, c
     review = client.get("/api/review").json()
     assert review["measure_in_use"] is False
     assert review["runs"][0]["kind"] == "measure"
-    assert review["runs"][0]["judgment"] == state["result"]["judgment"]  # type: ignore[index]
+    assert review["runs"][0]["judgment"] == state["result"]["judgment"]
     assert "Use the trained measure" in client.get("/review").text
     used = client.post("/api/review/use", json={"what": "measure", "use": True}).json()
     assert used["measure_in_use"] is True

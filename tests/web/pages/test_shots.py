@@ -5,38 +5,34 @@ from __future__ import annotations
 import csv
 import io
 import json
-import time
+import threading
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 from tests.support.videos import encode, pan
-from tests.web.conftest import Connect, number_of
+from tests.web.conftest import Connect, finish_job, number_of
+from vidkin.errors import InvalidArgumentError
 from vidkin.index import Index, SerialExecutor
 from vidkin.review import Labels
 
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of ``film & co.mp4`` at 10 frames a second, cut at 2 s and 4 s."""
+    """Of ``film & co.mp4`` at 10 frames a second, cut at 2 s and 4 s, and of ``other.mp4``."""
     root = tmp_path_factory.mktemp("shots")
     frames = [frame for name in ("coffee", "rocket", "astronaut") for frame in pan(name, 20)]
     encode(root / "film & co.mp4", frames)
     with Index.open(root / "i.vidkin", extractor="classical", create=True) as opened:
-        opened.add(root / "film & co.mp4", executor=SerialExecutor(opened.worker_spec))
+        encode(root / "other.mp4", pan("rocket", 20))
+        opened.add([root / "film & co.mp4", root / "other.mp4"], executor=SerialExecutor(opened.worker_spec))
     return root / "i.vidkin"
 
 
 def detect(client: TestClient, address: str) -> None:
-    job = client.post(address).json()
-    for _ in range(600):
-        state = client.get(f"/api/jobs/{job['id']}").json()
-        if state["state"] != "running":
-            assert state["state"] == "done", state["error"]
-            return
-        time.sleep(0.05)
-    raise AssertionError("the job does not end")
+    state = finish_job(client, client.post(address).json())
+    assert state["state"] == "done", state["error"]
 
 
 def test_shots_are_found_corrected_exported_and_taken_back(index: Path, connect: Connect) -> None:
@@ -84,6 +80,31 @@ def test_shots_are_found_corrected_exported_and_taken_back(index: Path, connect:
     back = client.delete(address).json()
     assert back == found
     assert len(Labels.open(index).cuts) == 4
+
+
+def test_a_detection_at_work_is_found_and_not_begun_twice(
+    index: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = connect(index)
+    number = number_of(client, "film & co.mp4")
+    gate = threading.Event()
+
+    def wait(*_: object, **__: object) -> None:
+        assert gate.wait(10)
+        raise InvalidArgumentError("enough")
+
+    monkeypatch.setattr("vidkin.web.pages.shots.detect", wait)
+    monkeypatch.setattr("vidkin.web.pages.shots._name", lambda record, detector: "not detected yet")
+    first = client.post(f"/api/videos/{number}/shots").json()
+    assert (first["kind"], first["video"], first["state"]) == ("shots", number, "running")
+    assert client.post(f"/api/videos/{number}/shots").json()["id"] == first["id"]
+    other = client.post(f"/api/videos/{number_of(client, 'other.mp4')}/shots")
+    assert (other.status_code, '"Shots of film & co.mp4" is still running' in other.json()["detail"]) == (
+        409,
+        True,
+    )
+    gate.set()
+    assert finish_job(client, first)["error"] == "enough"
 
 
 def test_what_is_not_possible_is_said(index: Path, connect: Connect) -> None:

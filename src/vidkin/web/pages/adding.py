@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from fastapi import APIRouter, HTTPException
+from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from vidkin.errors import InvalidArgumentError
@@ -62,10 +62,7 @@ async def add_folders(site: CurrentSite, wanted: Folders) -> JobState:
     site.check_writable()
     paths = await site.lists.run(partial(_check, wanted.paths))
     title = f"Add {base_name(str(paths[0]))}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
-    job = site.jobs.start("index", title, partial(_add, site, paths, wanted.images))
-    if job is None:
-        raise HTTPException(409, "videos are already being added; wait until it is done, or stop it")
-    return job.state()
+    return site.jobs.start("index", title, partial(_add, site, paths, wanted.images)).state()
 
 
 def _check(names: Sequence[str]) -> list[Path]:

@@ -28,7 +28,6 @@ router = APIRouter(tags=["duplicates"])
 page = Page(router, "Duplicates", "/duplicates")
 
 Rule = Literal["best", "oldest", "newest", "largest", "longest"]
-_KIND = "duplicates"
 # Shares of a video at which its pictures are from.
 _MOMENTS = (0.15, 0.5, 0.85)
 _OUTDATED = "verdicts changed since the groups were found; find them again"
@@ -221,10 +220,7 @@ async def find_duplicates(site: CurrentSite, wish: Wish) -> JobState:
         site.found_groups = (began, FoundGroups(wish, tuple(groups)))
         return {"groups": len(groups)}
 
-    job = site.jobs.start(_KIND, "Find duplicates", work)
-    if job is None:
-        raise HTTPException(409, "a search for duplicates is already running; wait until it is done")
-    return job.state()
+    return site.jobs.start("duplicates", "Find duplicates", work).state()
 
 
 @router.post("/api/duplicates/verdict")

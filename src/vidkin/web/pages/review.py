@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from vidkin.errors import NotIndexedError
@@ -175,10 +175,7 @@ async def train(site: CurrentSite, training: Training) -> JobState:
             run = train_measure if training.what == "measure" else train_cuts
             return run(index, on_progress=lambda done, total: job.report(done, total, "training"))
 
-    job = site.jobs.start("review", "Train on verdicts", work)
-    if job is None:
-        raise HTTPException(409, "training on verdicts is already running; wait until it is done")
-    return job.state()
+    return site.jobs.start("review", "Train on verdicts", work).state()
 
 
 @router.post("/api/review/use")

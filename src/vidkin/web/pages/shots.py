@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -31,9 +30,9 @@ from vidkin.shots import (
     write_shots_csv,
 )
 from vidkin.web.files import open_record
-from vidkin.web.jobs import Job, JobState
+from vidkin.web.jobs import Job, JobRunningError, JobState
 from vidkin.web.pages.library import video_item
-from vidkin.web.site import CurrentSite, Page, Site, thumbnail_address
+from vidkin.web.site import CurrentSite, Page, Site, base_name, thumbnail_address
 from vidkin.web.sources import source_item
 
 __all__ = ["page"]
@@ -192,7 +191,10 @@ async def show_shots(request: Request, site: CurrentSite, video: int) -> HTMLRes
 
 @router.post("/api/videos/{video}/shots")
 async def detect_shots(site: CurrentSite, video: int) -> JobState:
-    """Find the shots of a video, as a job; they are kept until the file or the detector changes."""
+    """Find the shots of a video, as a job; they are kept until the file or the detector changes.
+
+    Where that job is at work already, it is the answer.
+    """
     record = await site.lists.run(lambda: site.collection.record(video))
 
     def work(job: Job) -> dict[str, int]:
@@ -210,10 +212,12 @@ async def detect_shots(site: CurrentSite, video: int) -> JobState:
         site.cache.get(_name(record, name), ".json", make)
         return {"video": video}
 
-    job = site.jobs.start("shots", f"Shots of {os.path.basename(record.path)}", work)
-    if job is None:
-        raise HTTPException(409, "shots of another video are being detected; wait until it is done")
-    return job.state()
+    try:
+        return site.jobs.start("shots", f"Shots of {base_name(record.path)}", work, video=video).state()
+    except JobRunningError as error:
+        if error.job.video != video:
+            raise
+        return error.job.state()
 
 
 @router.get("/api/videos/{video}/shots")

@@ -1,5 +1,5 @@
 // Shots: a timeline whose cuts are dragged, added and removed, beside a player.
-import { api, clock, make, say, showProgress, watchJob } from "./base.js";
+import { api, clock, make, runningJob, say, showProgress, watchJob } from "./base.js";
 import { Player, playerKeys } from "./player.js";
 
 const root = document.getElementById("shots");
@@ -20,13 +20,9 @@ const percent = (time) => `${(100 * time) / shown.duration}%`;
 const frame = () => 1 / shown.frame_rate;
 
 async function load() {
-  try {
-    const list = await api(address);
-    if (list === null) byId("find").hidden = false;
-    else accept(list);
-  } catch (error) {
-    say(error.message);
-  }
+  const list = await api(address);
+  if (list === null) byId("find").hidden = false;
+  else accept(list);
 }
 
 function accept(list) {
@@ -185,19 +181,36 @@ async function store(method) {
 }
 
 async function find() {
-  const [button, progress] = [byId("find").querySelector("button"), byId("find").querySelector("div")];
-  button.disabled = true;
-  progress.hidden = false;
   try {
-    const job = await api(address, { method: "POST" });
-    const ended = await watchJob(job.id, (state) => showProgress(progress, state));
-    if (ended.state === "done") await load();
-    else say(ended.error || "Stopped.");
+    await follow(await api(address, { method: "POST" }));
   } catch (error) {
     say(error.message);
   }
-  button.disabled = false;
-  progress.hidden = true;
+}
+
+async function follow(job) {
+  const [button, progress] = [byId("find").querySelector("button"), byId("find").querySelector("div")];
+  byId("find").hidden = progress.hidden = false;
+  button.disabled = true;
+  try {
+    const ended = await watchJob(job.id, (state) => showProgress(progress, state));
+    if (ended.state === "done") await load();
+    else say(ended.error || "Stopped.");
+  } finally {
+    button.disabled = false;
+    progress.hidden = true;
+  }
+}
+
+/** Show the shots; a page that is opened while they are being found shows how far that is. */
+async function begin() {
+  try {
+    const job = await runningJob("shots");
+    if (job?.video === Number(video)) await follow(job);
+    else await load();
+  } catch (error) {
+    say(error.message);
+  }
 }
 
 byId("find").querySelector("button").addEventListener("click", find);
@@ -252,4 +265,4 @@ document.addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
-load();
+begin();
