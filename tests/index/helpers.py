@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from tests.support.videos import encode, pan
-from vidkin.index import WorkerSpec
+from vidkin.index import Described, Event, Unreadable, WorkerSpec
 from vidkin.media import Frames
 from vidkin.similarity import FrameFeatures
 
@@ -99,3 +100,15 @@ def color_video(path: Path, what: str) -> Path:
     """A video on which :class:`Fatal` does something."""
     frame = np.full((64, 96, 3), COLORS[what], np.uint8)
     return encode(path, [frame] * 6, rate=3)
+
+
+def write_videos(folder: Path, count: int) -> list[str]:
+    """``count`` different videos of ten frames; their paths."""
+    return [str(video(folder / f"{seed}.mp4", seed=seed)) for seed in range(count)]
+
+
+def outcomes_of(events: Iterable[Event]) -> dict[str, Described | Unreadable]:
+    """Path -> how it ended; an executor ends every path once."""
+    outcomes = [event for event in events if isinstance(event, Described | Unreadable)]
+    assert len({event.path for event in outcomes}) == len(outcomes), "a file ended twice"
+    return {event.path: event for event in outcomes}

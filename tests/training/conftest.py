@@ -33,7 +33,7 @@ def footage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def clip_recipe(footage: Path) -> Callable[..., dict[str, Any]]:
     """A recipe for these videos; tables can be changed."""
 

@@ -1,8 +1,10 @@
-"""Results as plain values, for other programs: what JSON can hold, and text without control characters."""
+"""Results as plain values, for other programs: what JSON can hold, its digest, and text without control characters."""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import math
 import os
 import unicodedata
@@ -11,7 +13,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["Result", "as_json", "fields_as_json", "replace_controls"]
+__all__ = ["Result", "as_json", "fields_as_json", "replace_controls", "short_digest"]
 
 
 class Result:
@@ -69,3 +71,8 @@ def replace_controls(text: str) -> str:
     'a�[2Jb'
     """
     return "".join("�" if unicodedata.category(char) == "Cc" else char for char in text)
+
+
+def short_digest(values: object) -> str:
+    """Twelve hexadecimal digits of the SHA-256 of JSON values; the order of the keys of objects does not matter."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]

@@ -21,14 +21,14 @@ from vidkin.index.storage.places.opening import open_place
 __all__ = [
     "Decision",
     "Decisions",
-    "Verdict",
+    "DuplicateVerdict",
     "decide_pair",
     "forget_pair",
     "list_decisions",
     "prefer_copy",
 ]
 
-Verdict = Literal["match", "not a match"]
+DuplicateVerdict = Literal["match", "not a match"]
 PathLike = str | os.PathLike[str]
 
 
@@ -43,7 +43,7 @@ class Decision(Result):
 
     first: tuple[str, ...]
     second: tuple[str, ...]
-    verdict: Verdict
+    verdict: DuplicateVerdict
 
 
 @dataclass(slots=True)
@@ -57,10 +57,10 @@ class Decisions:
 
     FILE = "decisions.json"
 
-    verdicts: dict[frozenset[str], Verdict] = field(default_factory=dict)
+    verdicts: dict[frozenset[str], DuplicateVerdict] = field(default_factory=dict)
     preferred: dict[str, str] = field(default_factory=dict)
 
-    def decide(self, first: str, second: str, verdict: Verdict) -> None:
+    def decide(self, first: str, second: str, verdict: DuplicateVerdict) -> None:
         """Remember a verdict on two content hashes; a later one replaces it.
 
         Raises:
@@ -81,7 +81,7 @@ class Decisions:
                 "there is no decision on these two videos; `vidkin decisions` lists those there are"
             )
 
-    def verdict(self, first: str, second: str) -> Verdict | None:
+    def verdict(self, first: str, second: str) -> DuplicateVerdict | None:
         """The verdict on this pair, if there is one."""
         return self.verdicts.get(frozenset((first, second)))
 
@@ -111,7 +111,7 @@ class Decisions:
                 if (
                     not isinstance(first, str)
                     or not isinstance(second, str)
-                    or verdict not in get_args(Verdict)
+                    or verdict not in get_args(DuplicateVerdict)
                 ):
                     raise ValueError(f"{row} is not a decision")
                 decisions.decide(first, second, verdict)
@@ -145,7 +145,7 @@ def decide_pair(
     store: VectorStore,
     first: PathLike,
     second: PathLike,
-    verdict: Verdict,
+    verdict: DuplicateVerdict,
     *,
     wait: float,
 ) -> None:

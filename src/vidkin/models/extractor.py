@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 import torch
@@ -42,6 +43,10 @@ class ModelExtractor:
         model: Takes images (``image``, ``deep_ranking``).
         name: As it was opened.
         device: Where it computes.
+
+    Attributes:
+        fingerprint: Kind and a short hash of configuration and weights: the same wherever the folder is.
+        short_side: Side of the model's input, pixels.
     """
 
     scorer = "kinds"
@@ -49,24 +54,10 @@ class ModelExtractor:
 
     def __init__(self, model: Encoder, *, name: str, device: torch.device) -> None:
         self.model = model.eval().requires_grad_(False).to(device)
-        self._name = name
+        self.name: Final = name
         self._device = device
-        self._fingerprint = f"model-{model.config.kind}-{model_digest(model)[:12]}"
-
-    @property
-    def name(self) -> str:
-        """As it was opened."""
-        return self._name
-
-    @property
-    def fingerprint(self) -> str:
-        """Kind and a short hash of configuration and weights: the same wherever the folder is."""
-        return self._fingerprint
-
-    @property
-    def short_side(self) -> int:
-        """Side of the model's input, pixels."""
-        return self.model.config.size
+        self.fingerprint: Final = f"model-{model.config.kind}-{model_digest(model)[:12]}"
+        self.short_side: Final = model.config.size
 
     def extract(
         self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
@@ -80,7 +71,7 @@ class ModelExtractor:
             self._in_chunks(images, self.model.embed)[:, None],
             torch.from_numpy(frames.timestamps.copy()),
             frame_information(frames.images).clamp(min=_LEAST_INFORMATION),
-            self._fingerprint,
+            self.fingerprint,
         )
 
     def _in_chunks(self, inputs: torch.Tensor, network: object) -> torch.Tensor:
@@ -178,7 +169,7 @@ class ClipModelExtractor(ModelExtractor):
             values,
             torch.tensor([clip.time for clip in clips], dtype=torch.float64),
             torch.tensor([clip.information for clip in clips]).clamp(min=_LEAST_INFORMATION),
-            self._fingerprint,
+            self.fingerprint,
         )
 
 

@@ -8,7 +8,7 @@ import os
 from collections import deque
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import torch
@@ -62,6 +62,10 @@ class FrameEncoderExtractor:
         device: Where it computes.
         views: Which side of a comparison is described in parts, too: ``both``, the ``query`` alone (a smaller index
             that misses crops), or ``none``.
+
+    Attributes:
+        fingerprint: A short hash of the network's settings and weights, wherever they come from, and its views unless
+            both.
     """
 
     # Noise and compression change a still picture by up to .0001, a moving hand by .002.
@@ -76,29 +80,19 @@ class FrameEncoderExtractor:
         device: torch.device | None = None,
         views: Views = "both",
     ) -> None:
-        self.views: Views = views
+        self.name: Final = name
+        self.views: Final = views
         self._device = device or torch.device("cpu")
         self._network = encoder.fold().to(self._device).requires_grad_(False)
         self._settings = encoder.settings
-        self._name = name
         of_views = "" if views == "both" else f"-{views}"
         digest = hashlib.sha256(json.dumps(encoder.settings.to_table(), sort_keys=True).encode())
         for weight, tensor in sorted(encoder.state_dict().items()):
             digest.update(weight.encode())
             digest.update(tensor.detach().float().cpu().numpy().tobytes())
-        self._fingerprint = f"frame-encoder-{_REVISION}-{digest.hexdigest()[:12]}{of_views}"
+        self.fingerprint: Final = f"frame-encoder-{_REVISION}-{digest.hexdigest()[:12]}{of_views}"
         # The frames that were described last: their mirror image is usually asked for next.
         self._prepared: deque[tuple[Frames, torch.Tensor, torch.Tensor, torch.Tensor]] = deque(maxlen=2)
-
-    @property
-    def name(self) -> str:
-        """As it was opened."""
-        return self._name
-
-    @property
-    def fingerprint(self) -> str:
-        """A short hash of the network's settings and weights, wherever they come from, and its views unless both."""
-        return self._fingerprint
 
     def extract(
         self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
@@ -121,7 +115,7 @@ class FrameEncoderExtractor:
             values,
             torch.from_numpy(frames.timestamps.copy()),
             information,
-            self._fingerprint,
+            self.fingerprint,
             boxes=place_boxes(boxes, pictures),
         )
 

@@ -17,7 +17,7 @@ from vidkin.errors import MissingPartError, VidkinError
 
 __all__ = ["Finding", "describe_machine", "inspect_machine"]
 
-State = Literal["ok", "missing", "broken"]
+PartState = Literal["ok", "missing", "broken"]
 
 _PACKAGES = (
     "torch",
@@ -46,7 +46,7 @@ class Finding:
     """
 
     name: str
-    state: State
+    state: PartState
     detail: str
 
 

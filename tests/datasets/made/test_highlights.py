@@ -8,23 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.recordings import LENGTHS
 from tests.support.videos import encode
 from vidkin.datasets.made.highlights import ACTIVITIES, HIGHLIGHT_PLACES, build_highlights
 from vidkin.datasets.shot_labels.annotations import VideoAnnotation, read_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import read_frames
-
-LENGTHS = {
-    "one-by-one-person-detection.mp4": 139.4,
-    "car-detection.mp4": 30.1,
-    "bottle-detection.mp4": 39.9,
-    "crystal.mp4": 12.0,
-    "frog.mp4": 8.3,
-    "monster.mp4": 7.4,
-    "elf.mp4": 8.1,
-    "pig.mp4": 6.6,
-    "rabbit.mp4": 7.9,
-}
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vidkin.experiments.copies import CopyReport, CopyStudy, as_page
 from vidkin.experiments.copies.places import BoxOverlaps, TimeErrors
-from vidkin.experiments.copies.scores import CopyFigures, GroupFigures, Precision, UnrelatedFigures
+from vidkin.experiments.copies.scores import AveragePrecisions, CopyFigures, GroupFigures, UnrelatedFigures
 from vidkin.experiments.copies.systems import SearchCosts
 
 
@@ -17,8 +17,8 @@ def group(name: str, family: str | None = None, **more: object) -> GroupFigures:
         threshold=0.2,
         median=0.91234,
         lowest=0.1,
-        strict=Precision(0.875, 0.5),
-        neutral=Precision(1.0, 0.75),
+        strict=AveragePrecisions(0.875, 0.5),
+        neutral=AveragePrecisions(1.0, 0.75),
         **more,  # type: ignore[arg-type]
     )
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from tests.index.cluster.conftest import LOOPBACK
-from tests.index.helpers import FATAL, PLAIN, Plain, color_video, video
+from tests.index.helpers import FATAL, PLAIN, Plain, color_video, outcomes_of, video, write_videos
 from vidkin.errors import ClusterError, UnknownExtractorError
 from vidkin.index import (
     Advanced,
@@ -30,14 +30,7 @@ from vidkin.index.cluster import executor as module
 
 @pytest.fixture(scope="module")
 def videos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    folder = tmp_path_factory.mktemp("videos")
-    return [str(video(folder / f"{seed}.mp4", seed=seed)) for seed in range(4)]
-
-
-def ends(events: list[Event]) -> dict[str, Described | Unreadable]:
-    found = [event for event in events if isinstance(event, Described | Unreadable)]
-    assert len({event.path for event in found}) == len(found), "a file ended twice"
-    return {event.path: event for event in found}
+    return write_videos(tmp_path_factory.mktemp("videos"), 4)
 
 
 def test_an_index_made_on_a_cluster_is_the_local_one(cluster: Any, videos: list[str], tmp_path: Path) -> None:
@@ -81,8 +74,8 @@ def test_a_worker_that_is_killed_costs_time_and_no_file(cluster: Any, tmp_path: 
         if isinstance(event, Advanced) and not killed:
             killed.append(_workers_in(tmp_path)[0])
             os.kill(killed[0], signal.SIGKILL)
-    found = ends(events)
-    assert all(isinstance(found[path], Described) for path in paths)
+    outcomes = outcomes_of(events)
+    assert all(isinstance(outcomes[path], Described) for path in paths)
     assert len(killed) == 1
 
 
@@ -111,9 +104,9 @@ def test_a_file_that_ends_its_workers_costs_that_file(
 ) -> None:
     monkeypatch.setattr(module, "_MOST_TRIES", 2)
     fatal = str(color_video(tmp_path / "segfault.mp4", "segfault"))
-    found = ends(list(RayExecutor(FATAL, workers=2).run([videos[0], fatal, videos[1], videos[2]])))
-    assert all(isinstance(found[path], Described) for path in videos[:3])
-    event = found[fatal]
+    outcomes = outcomes_of(RayExecutor(FATAL, workers=2).run([videos[0], fatal, videos[1], videos[2]]))
+    assert all(isinstance(outcomes[path], Described) for path in videos[:3])
+    event = outcomes[fatal]
     assert isinstance(event, Unreadable)
     assert event.cause.startswith("its worker died 2 times: Worker unexpectedly exits")
     assert not event.temporary
@@ -121,7 +114,7 @@ def test_a_file_that_ends_its_workers_costs_that_file(
 
 def test_a_hang_ends_the_file_and_its_worker(cluster: Any, tmp_path: Path) -> None:
     hanging = str(color_video(tmp_path / "hang.mp4", "hang"))
-    (event,) = ends(list(RayExecutor(FATAL, workers=1, hang_timeout=0.5).run([hanging]))).values()
+    (event,) = outcomes_of(RayExecutor(FATAL, workers=1, hang_timeout=0.5).run([hanging])).values()
     assert isinstance(event, Unreadable)
     assert event.temporary
     # Before its first sign of life the worker counts as decoding.
@@ -141,8 +134,8 @@ def test_nodes_may_leave_and_join(cluster: Any, tmp_path: Path) -> None:
             cluster.remove_node(leaving, allow_graceful=False)
             cluster.add_node(num_cpus=2, **LOOPBACK)
         events.append(event)
-    found = ends(events)
-    assert all(isinstance(found[path], Described) for path in paths)
+    outcomes = outcomes_of(events)
+    assert all(isinstance(outcomes[path], Described) for path in paths)
 
 
 def test_workers_wait_while_nobody_reads(cluster: Any, tmp_path: Path) -> None:
@@ -154,8 +147,8 @@ def test_workers_wait_while_nobody_reads(cluster: Any, tmp_path: Path) -> None:
         pass
     _wait_until_still(lambda: _count(tmp_path))
     ahead = _count(tmp_path)
-    found = ends([event, *run])
-    frames = [len(end.features.timestamps) for end in found.values() if isinstance(end, Described)]
+    outcomes = outcomes_of([event, *run])
+    frames = [len(end.features.timestamps) for end in outcomes.values() if isinstance(end, Described)]
     assert len(frames) == 3
     assert ahead <= max(frames)
     assert _count(tmp_path) == sum(frames)

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,27 +68,16 @@ def difference(first: Path, second: Path) -> float:
 
 
 @pytest.fixture(scope="module")
-def recipes(tmp_path_factory: pytest.TempPathFactory, footage: Path) -> dict[str, dict[str, Any]]:
+def recipes(
+    tmp_path_factory: pytest.TempPathFactory, clip_recipe: Callable[..., dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
     """A recipe of each kind; batches of the classifier are of nine images, which two processes cannot halve."""
     root = tmp_path_factory.mktemp("data")
     pictures = training.write_pictures(root / "pictures", each=8)
     blobs = test_unlabeled.make_blobs(root / "blobs")
-    clips = {
-        "name": "clips",
-        "data": {
-            "kind": "unlabeled",
-            "source": str(footage),
-            "threads": 1,
-            "options": {"rate": 5.0, "window": 8, "length": 8, "side": 32, "views": 2},
-        },
-        "model": {"kind": "comparator", "weighting": "attention", "symmetric": True},
-        "objective": [
-            {"name": "info_nce"},
-            {"name": "similarity_regularizer"},
-            {"name": "frame_quad_linear_ap", "weight": 6.0},
-        ],
-        "schedule": {"steps": 4, "pairs": 4, "log_every": 1, "device": "cpu", **PLAIN},
-    }
+    clips = clip_recipe(schedule={"steps": 4, **PLAIN})
+    mined = ("self_hard_negative", "quad_linear_ap")
+    clips["objective"] = [term for term in clips["objective"] if term["name"] not in mined]
     return {
         "quadlets": training.recipe_for(
             pictures,

@@ -168,20 +168,20 @@ def read_photographs(source: str | os.PathLike[str], *, build: bool = True, seed
         if build and (not root.exists() or (root.is_dir() and not any(root.iterdir()))):
             return build_labelled_samples(root, seed=seed)
         raise DatasetError(f"{root} does not hold the labeled samples; call build_labelled_samples first")
-    found = []
+    items = []
     for split in SPLITS:
         if (root / split).is_dir():
             for item in iter_tree_items(root / split, VIDEO_EXTENSIONS):
                 key = item.path.relative_to(root).as_posix()
                 if key in known["cells"]:
                     group = f"{item.subcategory}, cell {known['cells'][key]}"
-                    found.append(replace(item, split=split, group=group))
-    if len(found) < len(known["cells"]):
+                    items.append(replace(item, split=split, group=group))
+    if len(items) < len(known["cells"]):
         raise DatasetError(
-            f"{root} lacks {len(known['cells']) - len(found)} of its {len(known['cells'])} clips; call "
+            f"{root} lacks {len(known['cells']) - len(items)} of its {len(known['cells'])} clips; call "
             "build_labelled_samples again to write the others"
         )
-    return LabelledSet("photographs", "video", tuple(found), root)
+    return LabelledSet("photographs", "video", tuple(items), root)
 
 
 def _clips(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.datasets.made.footage import Footage
-from vidkin.datasets.made.takes import Pictures, ShotMaker
+from vidkin.datasets.made.takes import ShotMaker, ShotPictures
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["Composition", "compose"]
@@ -137,11 +137,11 @@ class _SequenceComposer:
         touched = [*self._hard, *(last + 1 for _, last in self._gradual)]
         return self.end - max(touched, default=0) - 2
 
-    def _append(self, pictures: Pictures) -> None:
+    def _append(self, pictures: ShotPictures) -> None:
         self._pictures[self.end : self.end + len(pictures)] = pictures
         self.end += len(pictures)
 
-    def _fade_through(self, shot: Pictures, length: int) -> None:
+    def _fade_through(self, shot: ShotPictures, length: int) -> None:
         """Out to a ground and in again, or a cut from the ground."""
         random = self._random
         out = min(int(random.integers(3, _LONGEST_FADE)), self._free())
@@ -167,7 +167,7 @@ class _SequenceComposer:
         else:
             self._gradual.insert(-1, (begin, begin + out - 1))
 
-    def _fade_in(self, shot: Pictures, length: int, *, ground: Pictures | None = None) -> None:
+    def _fade_in(self, shot: ShotPictures, length: int, *, ground: ShotPictures | None = None) -> None:
         span = min(int(self._random.integers(3, _LONGEST_FADE)), length - 1)
         if ground is None:
             ground = self._pictures[self.end - 1] if self.end else self._ground(1)[0]
@@ -176,7 +176,7 @@ class _SequenceComposer:
         self._gradual.append((self.end, self.end + span - 1))
         self._append(shot[:length])
 
-    def _ground(self, length: int) -> Pictures:
+    def _ground(self, length: int) -> ShotPictures:
         random = self._random
         kind = random.random()
         luma = 0.0 if kind < 0.7 else 255.0 if kind < 0.9 else float(random.integers(0, 255))
@@ -185,9 +185,9 @@ class _SequenceComposer:
         return ground
 
 
-def _blend(one: Pictures, other: Pictures, course: NDArray[np.floating]) -> Pictures:
+def _blend(one: ShotPictures, other: ShotPictures, course: NDArray[np.floating]) -> ShotPictures:
     part = course.astype(np.float32)[:, None, None, None]
-    mixed: Pictures = one * (1 - part) + other * part
+    mixed: ShotPictures = one * (1 - part) + other * part
     return mixed
 
 
@@ -206,7 +206,7 @@ def _wiped(shape: tuple[int, ...], way: int, part: float) -> NDArray[np.bool_]:
     return area
 
 
-def _degraded(pictures: Pictures, random: np.random.Generator) -> Pictures:
+def _degraded(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
     """What happens to a whole film: bars, a logo, limited range, noise, detail lost between key frames."""
     length, _, height, width = pictures.shape
     pictures = pictures.copy()

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from vidkin.datasets.made.footage import Clip, Footage
 
-__all__ = ["Pictures", "ShotMaker"]
+__all__ = ["ShotMaker", "ShotPictures"]
 
-Pictures = NDArray[np.float32]
+ShotPictures = NDArray[np.float32]
 """[T, 3, H, W] luma and chroma, 0 to 255."""
 
 _NEUTRAL = 128.0
@@ -47,7 +47,7 @@ class ShotMaker:
         self._last: Clip | None = None
         self._chances = _Chances()
 
-    def draw(self, length: int) -> Pictures:
+    def draw(self, length: int) -> ShotPictures:
         """A shot of ``length`` frames."""
         random, chances = self._random, self._chances
         kind = random.random()
@@ -67,7 +67,7 @@ class ShotMaker:
             self._flash(pictures)
         return pictures
 
-    def _excerpt(self, length: int, *, again: bool) -> Pictures:
+    def _excerpt(self, length: int, *, again: bool) -> ShotPictures:
         random, height, width = self._random, self._footage.height, self._footage.width
         clips = self._footage.clips
         clip = self._last if again and self._last is not None else clips[random.integers(len(clips))]
@@ -97,7 +97,7 @@ class ShotMaker:
             columns = columns[:, ::-1]
         return _looked_at(clip.pictures(numbers), rows.clip(0, height - 1), columns.clip(0, width - 1))
 
-    def _camera(self, length: int) -> Pictures:
+    def _camera(self, length: int) -> ShotPictures:
         random, height, width = self._random, self._footage.height, self._footage.width
         photographs = self._footage.photographs
         picture = photographs[random.integers(len(photographs))]
@@ -124,7 +124,7 @@ class ShotMaker:
             self._cross(pictures)
         return pictures
 
-    def _cross(self, pictures: Pictures) -> None:
+    def _cross(self, pictures: ShotPictures) -> None:
         """Move a piece of another photograph through the picture."""
         random, (length, _, height, width) = self._random, pictures.shape
         photographs = self._footage.photographs
@@ -147,7 +147,7 @@ class ShotMaker:
                     :, first - top : bottom - top, start - left : right - left
                 ]
 
-    def _card(self, length: int) -> Pictures:
+    def _card(self, length: int) -> ShotPictures:
         """A still card: a plain ground, often black, mostly with lines of something like text."""
         random, height, width = self._random, self._footage.height, self._footage.width
         ground = float(random.choice(np.array([0, 0, 0, 255, random.integers(0, 255)])))
@@ -165,7 +165,7 @@ class ShotMaker:
             block[random.random(block.shape) < 0.5] = ink
         return np.repeat(card[None], length, 0)
 
-    def _grade(self, pictures: Pictures) -> None:
+    def _grade(self, pictures: ShotPictures) -> None:
         random = self._random
         gain, lift = random.uniform(0.4, 1.3), random.uniform(-30, 30) if random.random() < 0.5 else 0.0
         if random.random() < self._chances.dark:
@@ -179,7 +179,7 @@ class ShotMaker:
             change = np.exp(self._walk(length, random.uniform(0.1, 0.5), max(4, length / 3)))
             pictures[:, 0] = (pictures[:, 0] * change[:, None, None]).clip(0, 255)
 
-    def _flash(self, pictures: Pictures) -> None:
+    def _flash(self, pictures: ShotPictures) -> None:
         random = self._random
         for _ in range(random.integers(1, 4)):
             start, length, strength = (
@@ -209,7 +209,7 @@ class ShotMaker:
 
 def _looked_at(
     pictures: NDArray[np.generic], rows: NDArray[np.int64], columns: NDArray[np.int64]
-) -> Pictures:
+) -> ShotPictures:
     """[T, 3, h, w] seen at rows [T, H] and columns [T, W]."""
     frames = [
         picture[:, row[:, None], column[None]]

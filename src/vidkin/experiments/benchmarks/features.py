@@ -22,7 +22,7 @@ from vidkin.similarity import FrameFeatures
 
 __all__ = ["StoredFeatures", "describe_videos", "find_videos"]
 
-Place = tuple[Path, tuple[int, int] | None]
+FeaturePlace = tuple[Path, tuple[int, int] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class StoredFeatures:
         places: Id -> file, first frame and number of frames; None for all of the file.
     """
 
-    places: Mapping[str, Place] = field(default_factory=dict)
+    places: Mapping[str, FeaturePlace] = field(default_factory=dict)
 
     @classmethod
     def open(cls, folder: Path) -> StoredFeatures:
@@ -46,7 +46,7 @@ class StoredFeatures:
         Raises:
             InvalidArgumentError: There is no safetensors file, one is damaged, or two hold the same video.
         """
-        places: dict[str, Place] = {}
+        places: dict[str, FeaturePlace] = {}
         files = sorted(folder.rglob("*.safetensors"))
         if not files:
             raise InvalidArgumentError(
@@ -130,7 +130,7 @@ def describe_videos(
     )
     kept.mkdir(parents=True, exist_ok=True)
     broken: dict[str, str] = {}
-    places: dict[str, Place] = {}
+    places: dict[str, FeaturePlace] = {}
     for done, (video, path) in enumerate(videos.items()):
         if on_progress is not None:
             on_progress(done, len(videos), video)
@@ -154,7 +154,7 @@ def describe_videos(
     return StoredFeatures(places), broken
 
 
-def _add(places: dict[str, Place], video: str, place: Place) -> None:
+def _add(places: dict[str, FeaturePlace], video: str, place: FeaturePlace) -> None:
     if video in places:
         raise InvalidArgumentError(
             f"{video} is in {places[video][0]} and in {place[0]}; name a folder with features of one extractor"

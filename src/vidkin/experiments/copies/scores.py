@@ -22,9 +22,9 @@ from vidkin.metric.measures import mean_average_precision, micro_average_precisi
 
 __all__ = [
     "THRESHOLD",
+    "AveragePrecisions",
     "CopyFigures",
     "GroupFigures",
-    "Precision",
     "UnrelatedFigures",
     "relevance_of",
     "summarize_copies",
@@ -38,7 +38,7 @@ FAMILIES = ("pixels", "geometry", "time", "inset")
 
 
 @dataclass(frozen=True, slots=True)
-class Precision:
+class AveragePrecisions:
     """Both in [0, 1]; nan where nothing is relevant."""
 
     map: float
@@ -71,8 +71,8 @@ class GroupFigures:
     threshold: float
     median: float
     lowest: float
-    strict: Precision
-    neutral: Precision
+    strict: AveragePrecisions
+    neutral: AveragePrecisions
     recall: float | None = None
     times: TimeErrors | None = None
     boxes: BoxOverlaps | None = None
@@ -196,10 +196,10 @@ def summarize_copies(
     )
 
 
-def _precision(scores: Scores, truth: NDArray[np.int64], valid: NDArray[np.bool_]) -> Precision:
+def _precision(scores: Scores, truth: NDArray[np.int64], valid: NDArray[np.bool_]) -> AveragePrecisions:
     ranked, relevant = torch.from_numpy(scores), torch.from_numpy((truth > 0).astype(np.float64))
     counted = torch.from_numpy(valid)
-    return Precision(
+    return AveragePrecisions(
         map=float(mean_average_precision(ranked, relevant, valid=counted)),
         micro_ap=float(micro_average_precision(ranked, relevant, valid=counted)),
     )

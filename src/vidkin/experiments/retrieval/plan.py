@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from dataclasses import asdict, dataclass, field, replace
 
+from vidkin._base.plain_values import short_digest
 from vidkin.errors import InvalidArgumentError
 from vidkin.experiments.retrieval.methods import METHODS, method_named
 from vidkin.experiments.retrieval.sets import comparison_set
@@ -72,7 +71,7 @@ class ComparisonPlan:
         """A digest of all settings that change the result of a run, so that other runs are not mixed in."""
         schedule = asdict(replace(self.schedule, learning_rate=0.0))
         parts = [_MEASURED, schedule, self.backbone, self.hidden, self.units, self.frames]
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
+        return short_digest(parts)
 
 
 @dataclass(frozen=True, kw_only=True)

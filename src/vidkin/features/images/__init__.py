@@ -6,7 +6,7 @@ from vidkin.features.images.feature import Image, ImageFeature
 from vidkin.features.images.fisher import FisherVectors, improved_fisher_vector
 from vidkin.features.images.gabor import describe_patches
 from vidkin.features.images.hashed import HashedHistograms, consistent_samples, hash_agreement
-from vidkin.features.images.hog import GradientHistogram, Layout
+from vidkin.features.images.hog import GradientHistogram, GradientLayout
 from vidkin.features.images.oasis import BilinearSimilarity, learn_bilinear
 from vidkin.features.images.storage import (
     available_features,
@@ -25,11 +25,11 @@ __all__ = [
     "ColorSpace",
     "FisherVectors",
     "GradientHistogram",
+    "GradientLayout",
     "HashedHistograms",
     "Image",
     "ImageFeature",
     "ImageFeatureExtractor",
-    "Layout",
     "TextonPyramid",
     "VisualWords",
     "WaveletSignature",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import torch
 
@@ -32,7 +32,10 @@ class ImageFeatureExtractor:
 
     Args:
         feature: The feature.
-        name: As it was opened.
+        name: As it was opened; default ``classical:<feature>``.
+
+    Attributes:
+        fingerprint: ``classical-<feature>-<revision>-<digest>``.
     """
 
     short_side = 240
@@ -41,18 +44,8 @@ class ImageFeatureExtractor:
 
     def __init__(self, feature: ImageFeature, *, name: str | None = None) -> None:
         self.feature = feature
-        self._name = name or f"classical:{feature.name}"
-        self._fingerprint = f"classical-{feature.name}-{_REVISION}-{feature_digest(feature)[:12]}"
-
-    @property
-    def name(self) -> str:
-        """As it was opened, or ``classical:<feature>``."""
-        return self._name
-
-    @property
-    def fingerprint(self) -> str:
-        """``classical-<feature>-<revision>-<digest>``."""
-        return self._fingerprint
+        self.name: Final = name or f"classical:{feature.name}"
+        self.fingerprint: Final = f"classical-{feature.name}-{_REVISION}-{feature_digest(feature)[:12]}"
 
     def extract(
         self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None

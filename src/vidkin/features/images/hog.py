@@ -12,9 +12,9 @@ from torch.nn import functional
 from vidkin._base.checks import check_choice
 from vidkin.features.images.feature import CHUNK, Image, l1_distances, squares
 
-__all__ = ["GradientHistogram", "Layout"]
+__all__ = ["GradientHistogram", "GradientLayout"]
 
-Layout = Literal["cells", "blocks"]
+GradientLayout = Literal["cells", "blocks"]
 
 _SIDE = 96
 # Orientations and side of a cell, pixels.
@@ -39,7 +39,7 @@ class GradientHistogram:
     """
 
     name: ClassVar[str] = "hog"
-    layout: Layout = "cells"
+    layout: GradientLayout = "cells"
 
     def __post_init__(self) -> None:
         check_choice("layout", self.layout, _SHAPES)

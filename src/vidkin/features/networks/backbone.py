@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import torch
@@ -14,6 +12,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from vidkin._base.names import parse_name
+from vidkin._base.plain_values import short_digest
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.contracts import Views
 from vidkin.features.information import bar_boxes
@@ -69,6 +68,14 @@ class BackboneExtractor:
         whitening: A file made by :meth:`vidkin.features.Whitening.save`.
         device: ``auto`` (CUDA where there is one), ``cpu``, ``cuda``, ``cuda:1``.
 
+    Attributes:
+        name: As it was opened, settings included.
+        fingerprint: Name and a short hash of settings, weights and whitening.
+        short_side: Frames need not be decoded larger than this, pixels.
+        scorer: ``copies``.
+        views: As set in the name; default ``none``.
+        channels: Channels of each stage; their sum is the length of a descriptor before whitening.
+
     Raises:
         UnknownExtractorError: The library has no such model.
         WeightsUnavailableError: The weights are neither given nor cached, and cannot be downloaded.
@@ -83,7 +90,7 @@ class BackboneExtractor:
         whitening: PathLike | None = None,
         device: str = "auto",
     ) -> None:
-        self._name = name
+        self.name: Final = name
         self._device = resolve_device(device)
         library, model, settings = parse_network_name(name)
         self._settings = settings
@@ -109,59 +116,31 @@ class BackboneExtractor:
             # An empty picture tells the channels of the stages, and whether the network takes the size.
             with torch.no_grad():
                 empty = torch.zeros(1, 3, self._size, self._size, device=self._device)
-                self._channels = tuple(int(stage.shape[1]) for stage in self._network.stages(empty))
+                self.channels: Final = tuple(int(stage.shape[1]) for stage in self._network.stages(empty))
         except (AssertionError, RuntimeError) as error:
             raise InvalidArgumentError(
-                f"{self._name} does not take pictures of {self._size} x {self._size} pixels: {error}"
+                f"{self.name} does not take pictures of {self._size} x {self._size} pixels: {error}"
             ) from error
         if self._whitening is not None:
-            self._whitening.check_length(sum(self._channels), name)
+            self._whitening.check_length(sum(self.channels), name)
         facts = {
             "revision": _REVISION,
-            "name": self._name,
+            "name": self.name,
             "size": self._size,
             "mean": self._mean,
             "std": self._std,
             "weights": self._network.digest(),
             "whitening": None if self._whitening is None else self._whitening.digest(),
         }
-        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-        self._fingerprint = f"{self._name}-{digest[:12]}"
-
-    @property
-    def name(self) -> str:
-        """As it was opened, settings included."""
-        return self._name
-
-    @property
-    def fingerprint(self) -> str:
-        """Name and a short hash of settings, weights and whitening."""
-        return self._fingerprint
-
-    @property
-    def short_side(self) -> int:
-        """Frames need not be decoded larger than this, pixels."""
-        return self._size if self._settings.fit == "whole" else round(self._size * _CROP_MARGIN)
-
-    @property
-    def scorer(self) -> str:
-        """``copies``."""
-        return "copies"
-
-    @property
-    def channels(self) -> tuple[int, ...]:
-        """Channels of each stage; their sum is the length of a descriptor before whitening."""
-        return self._channels
+        self.fingerprint: Final = f"{name}-{short_digest(facts)}"
+        self.scorer: Final = "copies"
+        self.views: Final = settings.views
+        self.short_side: Final = self._size if settings.fit == "whole" else round(self._size * _CROP_MARGIN)
 
     @property
     def network(self) -> torch.nn.Module:
         """The whole network in eval mode, on its device; its classifier is there if the weights had one."""
         return self._network.module
-
-    @property
-    def views(self) -> Views:
-        """As set in the name; ``none`` unless it is."""
-        return self._settings.views
 
     def extract(
         self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
@@ -174,7 +153,7 @@ class BackboneExtractor:
         return features_of_views(
             lambda images: self._values(images, self._whitening, mirror=False),
             frames,
-            self._fingerprint,
+            self.fingerprint,
             mirror=mirror,
             boxes=boxes,
         )
@@ -213,7 +192,7 @@ class BackboneExtractor:
         self, images: NDArray[np.uint8], whitening: Whitening | None, *, mirror: bool
     ) -> torch.Tensor:
         chunk = _CHUNK[self._device.type]
-        dimension = sum(self._channels) if whitening is None else whitening.dimension
+        dimension = sum(self.channels) if whitening is None else whitening.dimension
         values = torch.zeros(len(images), 10 if self._settings.whole_frame else 9, dimension)
         for first in range(0, len(images), chunk):
             pictures = self.prepare(images[first : first + chunk], mirror=mirror)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
 import torch
@@ -14,11 +12,11 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from vidkin._base.names import parse_name
+from vidkin._base.plain_values import short_digest
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
-from vidkin.features.contracts import Views
 from vidkin.features.information import bar_boxes
 from vidkin.features.networks.backbone import optional_triple
-from vidkin.features.networks.onnx_network import Layout, OnnxNetwork
+from vidkin.features.networks.onnx_network import InputLayout, OnnxNetwork
 from vidkin.features.networks.pooling import region_max_pool
 from vidkin.features.views import check_views, features_of_views
 from vidkin.features.whitening import Whitening
@@ -68,6 +66,13 @@ class OnnxExtractor:
         whitening: A file made by :meth:`vidkin.features.Whitening.save`.
         device: ``auto`` (CUDA where torch and onnxruntime have it), ``cpu``, ``cuda``, ``cuda:1``.
 
+    Attributes:
+        name: As it was opened, settings included.
+        fingerprint: A short hash of the file, its settings and the whitening: the same wherever the file is.
+        short_side: Side of the input, pixels.
+        scorer: As set in the name; default ``copies``, or ``kinds`` for exported models that learned from labels.
+        views: As set in the name; default ``none``.
+
     Raises:
         UnknownExtractorError: There is no such file.
         MissingPartError: onnxruntime is not installed.
@@ -75,7 +80,7 @@ class OnnxExtractor:
     """
 
     def __init__(self, name: str, *, whitening: PathLike | None = None, device: str = "auto") -> None:
-        self._name = name
+        self.name: Final = name
         parsed = parse_name(name)
         if parsed.prefix != "onnx" or not parsed.address:
             raise UnknownExtractorError(f"the name must be onnx:<file>, got {name!r}")
@@ -104,8 +109,8 @@ class OnnxExtractor:
         self._pool = _pool_of(given.get("pool"), self._network)
         # Models of ours that learned kinds from labels; everything else is taken to find copies.
         learned_kinds = self._network.about.get("kind") in ("image", "deep_ranking")
-        self._scorer = given.get("scorer", "kinds" if learned_kinds else "copies")
-        self._views = check_views(given.get("views", "none"))
+        self.scorer: Final = given.get("scorer", "kinds" if learned_kinds else "copies")
+        self.views: Final = check_views(given.get("views", "none"))
         self._whitening = None if whitening is None else Whitening.load(whitening)
         if self._whitening is not None:
             self._whitening.check_length(
@@ -119,37 +124,12 @@ class OnnxExtractor:
             "output": self._network.output,
             "input": asdict(self._input),
             "pool": self._pool,
-            "scorer": self._scorer,
-            "views": self._views,
+            "scorer": self.scorer,
+            "views": self.views,
             "whitening": None if self._whitening is None else self._whitening.digest(),
         }
-        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-        self._fingerprint = f"onnx-{digest[:12]}"
-
-    @property
-    def name(self) -> str:
-        """As it was opened, settings included."""
-        return self._name
-
-    @property
-    def fingerprint(self) -> str:
-        """A short hash of the file, its settings and the whitening: the same wherever the file is."""
-        return self._fingerprint
-
-    @property
-    def short_side(self) -> int:
-        """Side of the input, pixels."""
-        return self._network.size
-
-    @property
-    def scorer(self) -> str:
-        """As set in the name: ``copies`` unless it is, ``kinds`` for exported models that learned from labels."""
-        return self._scorer
-
-    @property
-    def views(self) -> Views:
-        """As set in the name; ``none`` unless it is."""
-        return self._views
+        self.fingerprint: Final = f"onnx-{short_digest(facts)}"
+        self.short_side: Final = self._network.size
 
     def extract(
         self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
@@ -160,7 +140,7 @@ class OnnxExtractor:
             values = self.describe(images)
             return values if self._whitening is None else self._whitening.apply(values)
 
-        return features_of_views(describe, frames, self._fingerprint, mirror=mirror, boxes=boxes)
+        return features_of_views(describe, frames, self.fingerprint, mirror=mirror, boxes=boxes)
 
     def describe(self, images: NDArray[np.uint8]) -> torch.Tensor:
         """Descriptors of images [T, H, W, 3] before whitening, [T, R, D]: what a whitening is fitted on.
@@ -225,7 +205,7 @@ _ALLOWED: dict[str, tuple[str, ...]] = {
     "mean": (),
     "std": (),
     "color": ("rgb", "bgr"),
-    "layout": get_args(Layout),
+    "layout": get_args(InputLayout),
     "output": (),
     "pool": get_args(Pool),
     "scorer": ("copies", "kinds"),

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from vidkin.errors import ExtractorError, InvalidArgumentError, MissingPartError, UnknownExtractorError
 from vidkin.features.networks.backbone import resolve_device
 
-__all__ = ["Layout", "OnnxNetwork", "import_onnxruntime"]
+__all__ = ["InputLayout", "OnnxNetwork", "import_onnxruntime"]
 
-Layout = Literal["nchw", "nhwc"]
+InputLayout = Literal["nchw", "nhwc"]
 
 _TYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
@@ -64,7 +64,7 @@ class OnnxNetwork:
         self,
         path: str | os.PathLike[str],
         *,
-        layout: Layout | None = None,
+        layout: InputLayout | None = None,
         size: int | None = None,
         output: str | None = None,
         device: str = "auto",
@@ -212,8 +212,8 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _layout_of(path: Path, shape: list[Any], layout: Layout | None) -> Layout:
-    channels: dict[Layout, Any] = {"nchw": shape[1], "nhwc": shape[3]}
+def _layout_of(path: Path, shape: list[Any], layout: InputLayout | None) -> InputLayout:
+    channels: dict[InputLayout, Any] = {"nchw": shape[1], "nhwc": shape[3]}
     if layout is None:
         possible = [name for name, length in channels.items() if length == 3]
         if len(possible) != 1:
@@ -229,7 +229,7 @@ def _layout_of(path: Path, shape: list[Any], layout: Layout | None) -> Layout:
     return layout
 
 
-def _size_of(path: Path, shape: list[Any], layout: Layout, size: int | None) -> int:
+def _size_of(path: Path, shape: list[Any], layout: InputLayout, size: int | None) -> int:
     sides = {side for side in (shape[2:] if layout == "nchw" else shape[1:3]) if isinstance(side, int)}
     if len(sides) == 2:
         raise InvalidArgumentError(f"{path}: the input must be a square, got {_text(shape)}")

@@ -98,8 +98,8 @@ class Describer:
 
 
 def _mismatch(size: int, here: int) -> str:
-    found = f"it has {here:,} bytes there, {size:,} here" if here >= 0 else "it is not there"
+    state = f"it has {here:,} bytes there, {size:,} here" if here >= 0 else "it is not there"
     return (
-        f"machine {socket.gethostname()} of the cluster does not see this file: {found}; mount the folder at the same "
+        f"machine {socket.gethostname()} of the cluster does not see this file: {state}; mount the folder at the same "
         "path on every machine"
     )

@@ -10,7 +10,7 @@ from vidkin.index.ingest.files.content import content_hash, has_same_bytes
 from vidkin.index.ingest.files.scan import VideoFile, is_gone
 from vidkin.index.records import VideoRecord
 
-__all__ = ["Copy", "Extract", "Fail", "Keep", "Move", "Plan", "Step"]
+__all__ = ["Copy", "Extract", "Fail", "Keep", "Move", "Plan", "PlanStep"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Fail:
     cause: str
 
 
-Step = Keep | Move | Copy | Extract | Fail
+PlanStep = Keep | Move | Copy | Extract | Fail
 
 
 class Plan:
@@ -81,12 +81,12 @@ class Plan:
         self._moved: dict[int, str] = {}
         self._in_work: dict[str, str] = {}
 
-    def steps(self, files: Iterable[VideoFile]) -> Iterator[Step]:
+    def steps(self, files: Iterable[VideoFile]) -> Iterator[PlanStep]:
         """One step for each file, in order."""
         for file in files:
             yield self._step(file)
 
-    def _step(self, file: VideoFile) -> Step:
+    def _step(self, file: VideoFile) -> PlanStep:
         record = self._by_path.get(file.path)
         retry = record is not None and self._must_be_read(record)
         if record is not None and not retry and (record.size, record.mtime_ns) == (file.size, file.mtime_ns):

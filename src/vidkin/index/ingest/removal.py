@@ -94,13 +94,13 @@ def remove_records(location: Location, store: VectorStore, names: Iterable[str |
     records: dict[int, str] = {}
     paths: set[str] = set()
     for name in names:
-        found = find_records(store, name)
-        records |= {record.id: record.path for record in found}
+        named = find_records(store, name)
+        records |= {record.id: record.path for record in named}
         path = os.path.abspath(os.path.expanduser(os.fspath(name)))
         inside = os.path.join(path, "")
         # A name may spell its accents in another way than the file.
-        is_spelled_so = any(record.path == path or record.path.startswith(inside) for record in found)
-        paths |= {path} if is_spelled_so else {record.path for record in found}
+        is_spelled_so = any(record.path == path or record.path.startswith(inside) for record in named)
+        paths |= {path} if is_spelled_so else {record.path for record in named}
     RemovedPaths.open(location).with_paths(paths).save(location)
     store.remove(records)
     return len(records)

@@ -13,7 +13,7 @@ from vidkin.index.ingest.batch_writer import VIDEOS_A_COMMIT, BatchWriter
 from vidkin.index.ingest.failure_log import FailureLog
 from vidkin.index.ingest.files.rules import FolderRules
 from vidkin.index.ingest.files.scan import Scan, VideoFile, is_gone
-from vidkin.index.ingest.plan import Copy, Extract, Keep, Move, Plan, Step
+from vidkin.index.ingest.plan import Copy, Extract, Keep, Move, Plan, PlanStep
 from vidkin.index.ingest.report import (
     FileOutcome,
     IngestInterrupted,
@@ -135,7 +135,7 @@ class _Session:
         self._copies: list[Copy] = []
         self._in_work: dict[str, Extract] = {}
 
-    def read(self, executor: Executor, steps: Iterable[Step]) -> None:
+    def read(self, executor: Executor, steps: Iterable[PlanStep]) -> None:
         """Perform all steps but copies, which come when their sources are there. What is complete is written."""
         try:
             for event in executor.run(self._paths_to_read(steps)):
@@ -185,7 +185,7 @@ class _Session:
             self._writer.write()
         return without_twin
 
-    def _paths_to_read(self, steps: Iterable[Step]) -> Iterator[str]:
+    def _paths_to_read(self, steps: Iterable[PlanStep]) -> Iterator[str]:
         """Settle what needs no reading, and yield what does, as the executor asks for more."""
         for step in steps:
             if isinstance(step, Extract):

@@ -27,7 +27,7 @@ from vidkin.media.splitting.streams import PieceForm, choose_form
 __all__ = ["Span", "split_exactly"]
 
 PathLike = str | os.PathLike[str]
-Progress = Callable[[float, float | None], None]
+OnSplitProgress = Callable[[float, float | None], None]
 
 # Constant quality, on the scale of x264: 0 would be without loss, which the profiles of most videos do not allow.
 _BEST, _WORST = 1, 51
@@ -65,7 +65,7 @@ def split_exactly(
     times: NDArray[np.float64],
     names: Sequence[str] | None = None,
     quality: int = 18,
-    on_progress: Progress | None = None,
+    on_progress: OnSplitProgress | None = None,
 ) -> SplitReport:
     """Write parts of a video as files that hold exactly their frames, with sound and subtitles.
 
@@ -141,7 +141,7 @@ class _Job:
         quality: int,
         form: PieceForm,
         codec: str | None,
-        on_progress: Progress | None,
+        on_progress: OnSplitProgress | None,
     ) -> None:
         self._name, self._spans, self._times, self._paths = name, spans, times, paths
         self._quality, self._form, self._codec, self._on_progress = quality, form, codec, on_progress

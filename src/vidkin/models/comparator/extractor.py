@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import torch
 
@@ -41,6 +41,9 @@ class ComparatorExtractor:
         extractor: Makes the descriptors that the comparator was trained on.
         name: As it was opened.
 
+    Attributes:
+        fingerprint: That of the descriptors and a short hash of the comparator's weights.
+
     Raises:
         InvalidArgumentError: The extractor describes clips.
     """
@@ -53,26 +56,11 @@ class ComparatorExtractor:
             raise InvalidArgumentError(f"a comparator needs an extractor of frames, got {extractor.name}")
         self.comparator = comparator.eval().requires_grad_(False)
         self._extractor = extractor
-        self._name = name
+        self.name: Final = name
         self._digest = comparator_digest(comparator)[:12]
-
-    @property
-    def name(self) -> str:
-        """As it was opened."""
-        return self._name
-
-    @property
-    def fingerprint(self) -> str:
-        """That of the descriptors and a short hash of the comparator's weights.
-
-        The shares of TopK-Chamfer are not part of it: they can be changed for an index that is there.
-        """
-        return f"comparator-{self._digest}-{self._extractor.fingerprint}"
-
-    @property
-    def short_side(self) -> int:
-        """Pixels."""
-        return self._extractor.short_side
+        # Without the shares of TopK-Chamfer: they can be changed for an index that is there.
+        self.fingerprint: Final = f"comparator-{self._digest}-{extractor.fingerprint}"
+        self.short_side: Final = extractor.short_side
 
     def extract(
         self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None

@@ -56,8 +56,8 @@ class DrawnItems:
 
         def compute(rows: slice) -> Tensor:
             inputs = self.inputs[rows]
-            found: HeadOutputs = model.outputs(inputs) if self.are_features else model(inputs)
-            parts = [part.float() for part in (found.logits, found.embeddings, found.pooled)]
+            outputs: HeadOutputs = model.outputs(inputs) if self.are_features else model(inputs)
+            parts = [part.float() for part in (outputs.logits, outputs.embeddings, outputs.pooled)]
             sizes.extend(part.shape[1] for part in parts)
             return torch.cat(parts, dim=1)
 

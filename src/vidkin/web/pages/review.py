@@ -46,7 +46,7 @@ class PairToJudge:
 
 
 @dataclass(frozen=True, slots=True)
-class PairVerdict:
+class JudgedPair:
     """What a person says of two videos of the index.
 
     Attributes:
@@ -151,7 +151,7 @@ async def list_pairs(site: CurrentSite, limit: Annotated[int, Query(ge=1, le=50)
 
 
 @router.post("/api/review/pairs")
-async def judge_pair(site: CurrentSite, verdict: PairVerdict) -> ReviewState:
+async def judge_pair(site: CurrentSite, verdict: JudgedPair) -> ReviewState:
     """Store a verdict on two videos as a label; a later one replaces it."""
     site.check_writable()
 

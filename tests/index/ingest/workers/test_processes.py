@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.index.helpers import FATAL, PLAIN, color_video, open_plain, video
+from tests.index.helpers import FATAL, PLAIN, color_video, open_plain, outcomes_of, video, write_videos
 from vidkin.errors import ExtractorError, UnknownExtractorError
 from vidkin.index import (
     Advanced,
     Described,
-    Event,
     Idle,
     ProcessExecutor,
     SerialExecutor,
@@ -33,21 +32,16 @@ from vidkin.index.ingest.workers.channel import Channel
 
 @pytest.fixture(scope="module")
 def videos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    folder = tmp_path_factory.mktemp("videos")
-    return [str(video(folder / f"{seed}.mp4", seed=seed)) for seed in range(3)]
-
-
-def ends(events: list[Event]) -> dict[str, Described | Unreadable]:
-    return {event.path: event for event in events if isinstance(event, Described | Unreadable)}
+    return write_videos(tmp_path_factory.mktemp("videos"), 3)
 
 
 def test_processes_give_what_one_process_gives(videos: list[str], tmp_path: Path) -> None:
     text = tmp_path / "text.mp4"
     text.write_text("hello")
     paths = [*videos, str(text)]
-    here = ends(list(SerialExecutor(PLAIN).run(paths)))
+    here = outcomes_of(SerialExecutor(PLAIN).run(paths))
     events = list(ProcessExecutor(PLAIN, workers=2).run(paths))
-    there = ends(events)
+    there = outcomes_of(events)
     assert set(here) == set(there) == set(paths)
     for path in videos:
         one, other = here[path], there[path]
@@ -68,16 +62,16 @@ def test_each_kind_of_death_costs_one_file(videos: list[str], tmp_path: Path) ->
         what: str(color_video(tmp_path / f"{what}.mp4", what)) for what in ("segfault", "exit", "killed")
     }
     paths = [videos[0], fatal["segfault"], videos[1], fatal["exit"], fatal["killed"], videos[2]]
-    found = ends(list(ProcessExecutor(FATAL, workers=2).run(paths)))
-    assert {path for path, event in found.items() if isinstance(event, Described)} == set(videos)
-    causes = {what: getattr(found[path], "cause", None) for what, path in fatal.items()}
+    outcomes = outcomes_of(ProcessExecutor(FATAL, workers=2).run(paths))
+    assert {path for path, event in outcomes.items() if isinstance(event, Described)} == set(videos)
+    causes = {what: getattr(outcomes[path], "cause", None) for what, path in fatal.items()}
     assert causes == {
         "segfault": "decoder process died with signal SIGSEGV",
         "exit": "decoder process ended with exit status 3",
         "killed": "decoder process died with signal SIGKILL, perhaps for lack of memory",
     }
     # Only a crash is the file's doing; a process that was killed from outside is not.
-    assert {what: getattr(found[path], "temporary", None) for what, path in fatal.items()} == {
+    assert {what: getattr(outcomes[path], "temporary", None) for what, path in fatal.items()} == {
         "segfault": False,
         "exit": True,
         "killed": True,
@@ -87,17 +81,17 @@ def test_each_kind_of_death_costs_one_file(videos: list[str], tmp_path: Path) ->
 def test_a_hang_costs_one_file(videos: list[str], tmp_path: Path) -> None:
     hanging = str(color_video(tmp_path / "hang.mp4", "hang"))
     events = list(ProcessExecutor(FATAL, workers=1, hang_timeout=1.0).run([hanging, videos[0]]))
-    found = ends(events)
-    assert found[hanging] == Unreadable(hanging, "the extractor hung: no progress for 5 s", temporary=True)
-    assert isinstance(found[videos[0]], Described)
+    outcomes = outcomes_of(events)
+    assert outcomes[hanging] == Unreadable(hanging, "the extractor hung: no progress for 5 s", temporary=True)
+    assert isinstance(outcomes[videos[0]], Described)
     assert any(isinstance(event, Idle) for event in events)
 
 
 def test_a_decoder_that_hangs_costs_one_file(videos: list[str]) -> None:
     spec = WorkerSpec("plain", open_extractor=_open_with_a_decoder_that_hangs)
-    found = ends(list(ProcessExecutor(spec, workers=1, hang_timeout=1.0).run(videos[:1])))
+    outcomes = outcomes_of(ProcessExecutor(spec, workers=1, hang_timeout=1.0).run(videos[:1]))
     cause = "the decoder hung: no progress for 1 s"
-    assert found == {videos[0]: Unreadable(videos[0], cause, temporary=True)}
+    assert outcomes == {videos[0]: Unreadable(videos[0], cause, temporary=True)}
 
 
 def _open_with_a_decoder_that_hangs(name: str, **options: object) -> object:
@@ -107,8 +101,8 @@ def _open_with_a_decoder_that_hangs(name: str, **options: object) -> object:
 
 def test_a_worker_that_stops_in_the_middle_of_a_message_is_given_up(videos: list[str]) -> None:
     spec = WorkerSpec("plain", open_extractor=_open_with_a_channel_that_stalls)
-    found = ends(list(ProcessExecutor(spec, workers=1, hang_timeout=1.0).run(videos[:1])))
-    assert found[videos[0]] == Unreadable(
+    outcomes = outcomes_of(ProcessExecutor(spec, workers=1, hang_timeout=1.0).run(videos[:1]))
+    assert outcomes[videos[0]] == Unreadable(
         videos[0], "the extractor hung: no progress for 5 s", temporary=True
     )
 
@@ -139,20 +133,20 @@ def test_time_in_which_nobody_listened_is_no_hang(tmp_path: Path) -> None:
     waking = threading.Timer(0.5, os.kill, [worker, signal.SIGCONT])
     waking.start()
     events = [event, *run]
-    assert isinstance(ends(events)[path], Described)
+    assert isinstance(outcomes_of(events)[path], Described)
 
 
 def test_an_unexpected_exception_costs_one_file_and_says_where_it_happened(
     videos: list[str], tmp_path: Path
 ) -> None:
     path = str(color_video(tmp_path / "bug.mp4", "bug"))
-    found = ends(list(ProcessExecutor(FATAL, workers=1).run([path, videos[0]])))
-    event = found[path]
+    outcomes = outcomes_of(ProcessExecutor(FATAL, workers=1).run([path, videos[0]]))
+    event = outcomes[path]
     assert isinstance(event, Unreadable)
     assert event.cause == "internal error: ZeroDivisionError: a bug in an extractor"
     assert event.temporary
     assert "helpers.py" in event.trace
-    assert isinstance(found[videos[0]], Described)
+    assert isinstance(outcomes[videos[0]], Described)
 
 
 def test_an_extractor_that_cannot_be_opened_says_why(videos: list[str]) -> None:
@@ -172,8 +166,8 @@ def _open_in_a_way_that_exits(name: str, **_: object) -> None:
 
 def test_a_worker_killed_before_it_is_ready_is_started_again(videos: list[str], tmp_path: Path) -> None:
     spec = WorkerSpec(str(tmp_path), open_extractor=_open_after_two_deaths)
-    found = ends(list(ProcessExecutor(spec, workers=1).run(videos)))
-    assert all(isinstance(found[path], Described) for path in videos)
+    outcomes = outcomes_of(ProcessExecutor(spec, workers=1).run(videos))
+    assert all(isinstance(outcomes[path], Described) for path in videos)
     assert len(list(tmp_path.iterdir())) == 3
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from vidkin.datasets.made.films.scenes import Pictures
+from vidkin.datasets.made.films.scenes import ShotPictures
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["DISTURBANCES", "disturb"]
@@ -17,7 +17,7 @@ _NEUTRAL = 128.0
 _SHORTEST = 12
 
 
-def disturb(pictures: Pictures, kind: str, random: np.random.Generator) -> Pictures:
+def disturb(pictures: ShotPictures, kind: str, random: np.random.Generator) -> ShotPictures:
     """The pictures [T, 3, H, W] with a disturbance of this kind; shots below 12 frames are returned as they are.
 
     Raises:
@@ -30,7 +30,7 @@ def disturb(pictures: Pictures, kind: str, random: np.random.Generator) -> Pictu
     return _WAYS[kind](pictures, random)
 
 
-def _flash(pictures: Pictures, random: np.random.Generator) -> Pictures:
+def _flash(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
     for _ in range(random.integers(1, 4)):
         length = int(random.integers(1, 4))
         start = int(random.integers(3, len(pictures) - 7))
@@ -43,7 +43,7 @@ def _flash(pictures: Pictures, random: np.random.Generator) -> Pictures:
     return pictures
 
 
-def _compression(pictures: Pictures, random: np.random.Generator) -> Pictures:
+def _compression(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
     """Detail is lost from key frame to key frame and comes back at once, in steps of coarse blocks."""
     period = int(random.integers(8, 40))
     phase = int(random.integers(period))
@@ -57,20 +57,20 @@ def _compression(pictures: Pictures, random: np.random.Generator) -> Pictures:
     coarse[:, :, :height, :width] = blocks.repeat(4, 2).repeat(4, 3)
     parts = strength * ((np.arange(len(pictures)) + phase) % period / period)
     lost = parts.astype(np.float32)[:, None, None, None]
-    mixed: Pictures = pictures * (1 - lost) + coarse * lost
+    mixed: ShotPictures = pictures * (1 - lost) + coarse * lost
     return mixed
 
 
-def _dropped(pictures: Pictures, random: np.random.Generator) -> Pictures:
+def _dropped(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
     """Two to five frames are missing, now and then; the shot stands still at its end for as long."""
     numbers = np.arange(len(pictures))
     for _ in range(random.integers(1, 4)):
         numbers[int(random.integers(3, len(pictures))) :] += int(random.integers(2, 6))
-    kept: Pictures = pictures[numbers.clip(max=len(pictures) - 1)]
+    kept: ShotPictures = pictures[numbers.clip(max=len(pictures) - 1)]
     return kept
 
 
-def _repeated(pictures: Pictures, random: np.random.Generator) -> Pictures:
+def _repeated(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
     """Every frame twice to four times, or a still moment after which the picture catches up."""
     numbers = np.arange(len(pictures))
     if random.random() < 0.5:
@@ -82,7 +82,7 @@ def _repeated(pictures: Pictures, random: np.random.Generator) -> Pictures:
     return pictures[numbers]
 
 
-def _overlay(pictures: Pictures, random: np.random.Generator, edge: int) -> Pictures:
+def _overlay(pictures: ShotPictures, random: np.random.Generator, edge: int) -> ShotPictures:
     # Where a caption, a logo or a panel is, and its luma.
     shape = pictures.shape[2:]
     height, width = shape
@@ -103,7 +103,7 @@ def _overlay(pictures: Pictures, random: np.random.Generator, edge: int) -> Pict
     return pictures
 
 
-def _exposure(pictures: Pictures, random: np.random.Generator) -> Pictures:
+def _exposure(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
     """The camera corrects its exposure within some frames."""
     start, span = int(random.integers(1, len(pictures) - 4)), int(random.integers(2, 20))
     course = ((np.arange(len(pictures)) - start) / span).clip(0, 1)
@@ -112,7 +112,7 @@ def _exposure(pictures: Pictures, random: np.random.Generator) -> Pictures:
     return pictures
 
 
-_WAYS: dict[str, Callable[[Pictures, np.random.Generator], Pictures]] = {
+_WAYS: dict[str, Callable[[ShotPictures, np.random.Generator], ShotPictures]] = {
     "flash": _flash,
     "compression": _compression,
     "dropped": _dropped,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vidkin.datasets.made.films.disturbances import DISTURBANCES, disturb
 from vidkin.datasets.made.films.scene_maker import SceneMaker
-from vidkin.datasets.made.films.scenes import Framing, Pictures, Scene
+from vidkin.datasets.made.films.scenes import Framing, Scene, ShotPictures
 from vidkin.datasets.made.footage import Footage
 from vidkin.errors import InvalidArgumentError
 
@@ -135,7 +135,7 @@ class _View:
     framing: Framing
     lasting: tuple[str, ...] = ()
 
-    def pictures(self, first: int, length: int) -> Pictures:
+    def pictures(self, first: int, length: int) -> ShotPictures:
         return self.scene.pictures(self.start + first + np.arange(length, dtype=np.float64), self.framing)
 
     def later(self, frames: float) -> _View:
@@ -154,8 +154,8 @@ class _FilmComposer:
         lengths = self._shot_lengths()
         kinds = ["", *(self._kind(length, before) for before, length in itertools.pairwise(lengths))]
         view = other = self._new_view()
-        shots: list[Pictures] = []
-        going: Pictures = np.zeros((0, 0, 0, 0), np.float32)
+        shots: list[ShotPictures] = []
+        going: ShotPictures = np.zeros((0, 0, 0, 0), np.float32)
         for place, (kind, length) in enumerate(zip(kinds, lengths, strict=True)):
             begin, following = sum(lengths[:place]), view
             if kind in GRADUAL_JOINS:
@@ -251,7 +251,7 @@ class _FilmComposer:
         norm = np.sqrt((one * one).sum() * (two * two).sum())
         return 1.0 - float((one * two).sum() / norm) if norm > 1e-3 else 0.0
 
-    def _mix(self, kind: str, going: Pictures, shot: Pictures, begin: int) -> None:
+    def _mix(self, kind: str, going: ShotPictures, shot: ShotPictures, begin: int) -> None:
         """A dissolve or a wipe from the continuing previous shot."""
         random = self._random
         span = int(random.integers(3, min(_LONGEST + 1, len(shot) - 4)))
@@ -279,7 +279,7 @@ class _FilmComposer:
                 np.copyto(new, old, where=~area)
         self._joins.append(Join(kind, begin, begin + span - 1))
 
-    def _fade(self, before: Pictures, after: Pictures, begin: int) -> None:
+    def _fade(self, before: ShotPictures, after: ShotPictures, begin: int) -> None:
         """Out to a ground and in again; the ground stands for a moment inside the new shot.
 
         Where too little of the shot before is free of other transitions, it becomes a hard cut.

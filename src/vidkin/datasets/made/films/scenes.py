@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from vidkin.datasets.made.footage import Clip
 
-__all__ = ["ClipScene", "Course", "Framing", "Pictures", "Scene", "Sprite", "StageScene", "draw_sprite"]
+__all__ = ["ClipScene", "Course", "Framing", "Scene", "ShotPictures", "Sprite", "StageScene", "draw_sprite"]
 
-Pictures = NDArray[np.float32]
+ShotPictures = NDArray[np.float32]
 """[T, 3, H, W] luma and chroma, 0 to 255."""
 Times = NDArray[np.float64]
 """[T] frames since the scene began; any number."""
@@ -44,7 +44,7 @@ class Framing:
 class Scene(Protocol):
     """An event that can be filmed."""
 
-    def pictures(self, times: Times, framing: Framing) -> Pictures:
+    def pictures(self, times: Times, framing: Framing) -> ShotPictures:
         """[T, 3, H, W] at these moments, graded as the framing says."""
 
 
@@ -111,7 +111,7 @@ class ClipScene:
     mirrored: bool = False
     shake: tuple[Course, Course] = (Course(), Course())
 
-    def pictures(self, times: Times, framing: Framing) -> Pictures:
+    def pictures(self, times: Times, framing: Framing) -> ShotPictures:
         height, width = self.clip.luma.shape[1:]
         length = len(self.clip)
         around = (times * self.speed).astype(np.int64) % (2 * (length - 1))
@@ -163,7 +163,7 @@ class StageScene:
     zoom: Course = field(default_factory=Course)
     blur: bool = False
 
-    def pictures(self, times: Times, framing: Framing) -> Pictures:
+    def pictures(self, times: Times, framing: Framing) -> ShotPictures:
         sides = self.background.shape[1:]
         rows, columns = _grid(times, framing, sides, self.size, self.camera, np.exp(-self.zoom.at(times)))
         seen = np.empty((len(times), 3, *self.size), np.float32)
@@ -225,7 +225,7 @@ def _grid(
     return places[0], places[1]
 
 
-def _grade(pictures: Pictures, framing: Framing) -> Pictures:
+def _grade(pictures: ShotPictures, framing: Framing) -> ShotPictures:
     pictures[:, 0] = pictures[:, 0] * framing.gain + framing.lift
     pictures[:, 1] += framing.tint[0]
     pictures[:, 2] += framing.tint[1]

@@ -12,7 +12,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 
 __all__ = ["Journal", "RemovalStep"]
 
-State = Literal["begun", "done", "undone"]
+StepState = Literal["begun", "done", "undone"]
 Link = Literal["", "hard", "symbolic"]
 
 
@@ -32,7 +32,7 @@ class RemovalStep:
     place: str
     link: Link
     kept: str
-    state: State = "begun"
+    state: StepState = "begun"
 
 
 class Journal:
@@ -80,7 +80,7 @@ class Journal:
                 texts = (step.source, step.place, step.kept)
                 if (
                     not all(isinstance(text, str) for text in texts)
-                    or step.state not in get_args(State)
+                    or step.state not in get_args(StepState)
                     or step.link not in get_args(Link)
                 ):
                     raise ValueError("it has other values")

@@ -21,7 +21,7 @@ from vidkin.metric.losses.scores.pairs import (
     score_pairs,
     self_pair_mask,
 )
-from vidkin.metric.losses.scores.ranking import Step, list_risk, strict_step, surrogate_ap_risk
+from vidkin.metric.losses.scores.ranking import StepFunction, list_risk, strict_step, surrogate_ap_risk
 
 __all__ = [
     "FrameQuadLinearAPLoss",
@@ -220,7 +220,7 @@ class FrameQuadLinearAPLoss(Loss):
         __call__ = forward
 
 
-def quad_linear_steps(delta: float, rho: float) -> tuple[Step, Step]:
+def quad_linear_steps(delta: float, rho: float) -> tuple[StepFunction, StepFunction]:
     """The steps of a negative and of a positive above a positive."""
 
     def weighted_strict_step(difference: Tensor) -> Tensor:
@@ -263,8 +263,8 @@ def frame_risks(
     candidates: Tensor,
     positives: tuple[Tensor, Tensor],
     negatives: tuple[Tensor, Tensor],
-    negative_step: Step,
-    positive_step: Step,
+    negative_step: StepFunction,
+    positive_step: StepFunction,
 ) -> Tensor:
     """Risk [B, P, T] of every query frame of the candidate pairs [B, P, T, S]."""
     top, bottom = positives[0].shape[3], negatives[0].shape[3]

@@ -10,11 +10,15 @@ from torch import Tensor
 
 from vidkin.metric.losses.scores.pairs import ScorePairs, gather_marked, in_row_blocks
 
-Step = Callable[[Tensor], Tensor]
+StepFunction = Callable[[Tensor], Tensor]
 
 
 def surrogate_ap_risk(
-    pairs: ScorePairs, *, negative_step: Step, positive_step: Step, max_positives: int | None = None
+    pairs: ScorePairs,
+    *,
+    negative_step: StepFunction,
+    positive_step: StepFunction,
+    max_positives: int | None = None,
 ) -> Tensor:
     """Risk [N] of every query with smoothed ranks.
 
@@ -40,8 +44,8 @@ def list_risk(
     negatives: Tensor,
     is_negative: Tensor,
     *,
-    negative_step: Step,
-    positive_step: Step,
+    negative_step: StepFunction,
+    positive_step: StepFunction,
 ) -> Tensor:
     """The same risk [N] from lists of scores: positives [N, P] and negatives [N, Q], with what is filled."""
     anchors = positives.unsqueeze(2)

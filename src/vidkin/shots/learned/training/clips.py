@@ -132,8 +132,8 @@ class ShotClips:
         for part in parts:
             for one in drawn:
                 window: ClipWindow = getattr(one, part)
-                found = self._features[window.video][window.start : window.end]
-                rows = found if isinstance(found, Tensor) else torch.from_numpy(found)
+                features = self._features[window.video][window.start : window.end]
+                rows = features if isinstance(features, Tensor) else torch.from_numpy(features)
                 missing = self.window - len(rows)
                 filling = rows[:1].expand(missing, *rows.shape[1:])
                 clips.append(torch.cat([filling, rows]) if missing else rows)

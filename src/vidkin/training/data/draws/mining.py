@@ -42,8 +42,8 @@ def draw_mined_triplets(classes: Tensor, embed: Embed, *, items: int, generator:
         if len(triplets):
             return torch.cat([triplets.query, triplets.positive, triplets.negative])
     raise InvalidArgumentError(
-        f"{_TRIES} draws of {3 * items} items contained no two items of one class and one of another; make schedule.batch or "
-        "schedule.quadlets larger"
+        f"{_TRIES} draws of {3 * items} items contained no two items of one class and one of another; make "
+        "schedule.batch or schedule.quadlets larger"
     )
 
 
@@ -105,8 +105,8 @@ class ClusterDraws(nn.Module):
                 more = torch.randint(len(members), (each - len(chosen),), generator=generator)
                 chosen = torch.cat([chosen, more])
             indices.append(members[chosen])
-        found = torch.cat(indices)
-        return found, self.cluster_of[found]
+        items = torch.cat(indices)
+        return items, self.cluster_of[items]
 
     @torch.no_grad()
     def refresh(self, embed: Embed, *, seed: int) -> None:
@@ -118,12 +118,12 @@ class ClusterDraws(nn.Module):
             mine = (self._classes == number).nonzero().squeeze(1)
             # Clusters of one item have nothing to be drawn to.
             count = max(1, min(_CLUSTERS, len(mine) // 2))
-            found = (
+            clusters = (
                 clustering.KMeans(count, n_init=1, random_state=seed).fit_predict(vectors[mine].numpy())
                 if len(mine) > count > 1
                 else np.zeros(len(mine), dtype=np.int64)
             )
-            self.cluster_of[mine] = torch.from_numpy(found).long()
+            self.cluster_of[mine] = torch.from_numpy(clusters).long()
         rows = self._classes * _CLUSTERS + self.cluster_of
         sizes = torch.bincount(rows, minlength=len(self.losses)).clamp_min(1).float()
         self.centers.zero_().index_add_(0, rows, vectors).div_(sizes[:, None])
