@@ -159,11 +159,6 @@ class FrameFeatures:
             else torch.zeros(len(self)) > 0
         )
 
-    @property
-    def frames_a_part(self) -> float:
-        """Frames for each one in which parts of the picture were described."""
-        return len(self) / max(int(self.described_parts.sum()), 1)
-
     def frames(self, rows: torch.Tensor) -> FrameFeatures:
         """Only these frames: [T] bool, or indices in increasing order."""
         return replace(
@@ -177,7 +172,8 @@ class FrameFeatures:
 
     def views(self, indices: Sequence[int]) -> FrameFeatures:
         """Only these views, in this order."""
-        chosen = list(indices)
+        # A single view is a window on the values, not a copy.
+        chosen = slice(indices[0], indices[0] + 1) if len(indices) == 1 else list(indices)
         return replace(
             self,
             values=self.values[:, chosen],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import torch
 
@@ -37,6 +38,27 @@ _PART_MARGIN = 0.02
 
 # One view of query and target (None for the whole picture), and their map [Tq, Tt].
 _Candidate = tuple[FrameFeatures | None, FrameFeatures | None, torch.Tensor]
+
+
+class _Side(NamedTuple):
+    """One of two videos, with what every pair of views asks for.
+
+    Attributes:
+        features: All views.
+        whole: The view of the whole picture.
+        described: [T] bool, frames in which parts of the picture were described; nothing is known of parts elsewhere.
+        frames_a_part: Frames for each of these.
+    """
+
+    features: FrameFeatures
+    whole: FrameFeatures
+    described: torch.Tensor
+    frames_a_part: float
+
+    @classmethod
+    def of(cls, features: FrameFeatures) -> _Side:
+        described = features.described_parts
+        return cls(features, features.views([0]), described, len(features) / max(int(described.sum()), 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,25 +99,23 @@ class CopyScorer:
     ) -> list[PairScore]:
         """Scores, segments and calibrated maps; see :class:`vidkin.similarity.Scorer`."""
         maps = pair_maps(query, targets, spatial_share=self.settings.spatial_share)
+        side = _Side.of(query)
         return [
-            self._best_views(query, target, pairs, mirrored)
+            self._best_views(side, _Side.of(target), pairs, mirrored)
             for target, pairs in zip(targets, maps, strict=True)
         ]
 
-    def _best_views(
-        self, query: FrameFeatures, target: FrameFeatures, pairs: PairMaps, mirrored: bool
-    ) -> PairScore:
+    def _best_views(self, query: _Side, target: _Side, pairs: PairMaps, mirrored: bool) -> PairScore:
         """The score of the best pair of views; parts of a picture must score higher than the whole."""
         best: PairScore | None = None
         of_parts = replace(self.settings, evidence=self.settings.evidence_of_parts)
-        # Parts are described in some frames only; the others say nothing about them.
-        rows, columns = query.described_parts, target.described_parts
+        rows, columns = query.described, target.described
         for first, second, frame_map in _candidates(pairs, query, target, self.settings):
             if best is not None and best.score >= 1.0 - _PART_MARGIN:
                 break  # nothing can be better by the margin
             of_part = first is not None or second is not None
-            one = query.views([0]) if first is None else first.frames(rows)
-            other = target.views([0]) if second is None else second.frames(columns)
+            one = query.whole if first is None else first.frames(rows)
+            other = target.whole if second is None else second.frames(columns)
             if first is not None:
                 frame_map = frame_map[rows]
             if second is not None:
@@ -144,9 +164,7 @@ def _of_every_frame(
     return frame_map
 
 
-def _candidates(
-    pairs: PairMaps, query: FrameFeatures, target: FrameFeatures, settings: ScoreSettings
-) -> list[_Candidate]:
+def _candidates(pairs: PairMaps, query: _Side, target: _Side, settings: ScoreSettings) -> list[_Candidate]:
     """Pairs of views worth aligning, each with its map: that of whole pictures (None) first, then promising parts."""
     if len(pairs.maps) == 1:
         return [(None, None, pairs.maps[0])]
@@ -159,8 +177,8 @@ def _candidates(
             first, second = pairs.views[place]
             candidates.append(
                 (
-                    query.views([first]) if first else None,
-                    target.views([second]) if second else None,
+                    query.features.views([first]) if first else None,
+                    target.features.views([second]) if second else None,
                     pairs.maps[place],
                 )
             )
@@ -171,13 +189,13 @@ def _moving(
     pairs: PairMaps,
     promise: torch.Tensor,
     least: float,
-    query: FrameFeatures,
-    target: FrameFeatures,
+    query: _Side,
+    target: _Side,
     settings: ScoreSettings,
 ) -> list[_Candidate]:
     """Windows that move over one of the pictures and promise clearly more than each of their places does."""
     candidates: list[_Candidate] = []
-    for side, features in enumerate((query, target)):
+    for side, features in enumerate((query.features, target.features)):
         of_side = [at for at, pair in enumerate(pairs.views) if pair[side]]
         if not of_side or float(promise[of_side].max()) <= _LEAST_PROMISE:
             continue
@@ -196,14 +214,16 @@ def _moving(
 def _promise(
     maps: torch.Tensor,
     views: Sequence[tuple[int, int]],
-    query: FrameFeatures,
-    target: FrameFeatures,
+    query: _Side,
+    target: _Side,
     settings: ScoreSettings,
 ) -> torch.Tensor:
     """[P] seconds of similarity above the threshold in maps [P, Tq, Tt], at most."""
     excess = (maps - settings.threshold).clamp(min=0)
-    excess *= torch.minimum(query.information[:, None], target.information[None, :])
-    promise = torch.minimum(excess.amax(2).sum(1) * query.period, excess.amax(1).sum(1) * target.period)
+    excess *= torch.minimum(query.whole.information[:, None], target.whole.information[None, :])
+    promise = torch.minimum(
+        excess.amax(2).sum(1) * query.whole.period, excess.amax(1).sum(1) * target.whole.period
+    )
     # Where parts were described in every second frame, each of these stands for two.
     of_query, of_target = query.frames_a_part, target.frames_a_part
     return promise * torch.tensor([of_query if i else of_target if j else 1.0 for i, j in views])
