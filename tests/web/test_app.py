@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from tests.web.conftest import Library
+from tests.web.conftest import Connect, Library
+from vidkin.index import Index
 from vidkin.web.lanes import BusyError, StuckError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,6 +26,20 @@ def test_errors_are_pages_for_people_and_json_for_programs(client: TestClient) -
         assert "<h1>Not possible</h1>" in page.text
         assert "detail" in client.get(address).json()
     assert "detail" in client.get("/api/videos/999", headers=person).json()
+    assert "there is nothing at /&lt;b&gt;" in client.get("/<b>", headers=person).text
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_every_page_of_an_empty_index_says_what_to_do(
+    tmp_path: Path, connect: Connect, read_only: bool
+) -> None:
+    Index.open(tmp_path / "i.vidkin", extractor="classical", create=True).close()
+    client = connect(tmp_path / "i.vidkin", read_only=read_only)
+    for address in ("/", "/search", "/duplicates", "/shots", "/review"):
+        text = client.get(address).text
+        assert "The index is empty." in text, address
+        assert "<code>vidkin index PATH</code>" in text, address
+        assert ("Add a folder" in text) is not read_only, address
 
 
 @pytest.mark.parametrize(("error", "status"), [(BusyError("full"), 503), (StuckError("slow"), 504)])

@@ -117,7 +117,8 @@ def test_cuts_are_corrected_and_pairs_are_judged(browser: Browser, tmp_path: Pat
         expect(page.locator("#pair figure")).to_have_count(2)
         page.keyboard.press("2")
         expect(page.get_by_text("1 verdict: 0 same, 1 same kind, 0 different.")).to_be_visible()
-        expect(page.get_by_text("Every pair of this index that was drawn is judged.")).to_be_visible()
+        expect(page.get_by_text("No pair is left to judge.")).to_be_visible()
+        expect(page.get_by_role("button", name="different")).to_be_disabled()
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 

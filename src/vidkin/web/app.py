@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 
 from fastapi import FastAPI, Request
@@ -128,6 +129,8 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     headers = {"Retry-After": "2"} if isinstance(error, BusyError) else None
     if isinstance(error, HTTPException):
         status, message = error.status_code, str(error.detail)
+        if message == HTTPStatus.NOT_FOUND.phrase:  # of the router, which found no function for the address
+            message = f"there is nothing at {request.url.path}"
     elif isinstance(error, RequestValidationError):
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"][1:])

@@ -106,6 +106,10 @@ class Site:
         text = self._templates.get_template(template).render(path=request.url.path, **values)
         return HTMLResponse(text)
 
+    def is_empty(self) -> bool:
+        """Whether the index has no videos; reads it."""
+        return not self.collection.listing().records
+
     def check_writable(self) -> None:
         """Raise InvalidArgumentError if this server only shows."""
         if self.settings.read_only:

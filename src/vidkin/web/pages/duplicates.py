@@ -183,6 +183,7 @@ async def show_duplicates(
         "found": found,
         "page": number,
         "pages": max(-(-found.total // size), 1),
+        "is_empty": await site.lists.run(site.is_empty),
         "able": site.collection.has_segments,
         "first": (number - 1) * size,
     }

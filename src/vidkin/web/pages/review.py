@@ -128,7 +128,11 @@ class Switch:
 @router.get("/review", response_class=HTMLResponse, include_in_schema=False)
 async def show_review(request: Request, site: CurrentSite) -> HTMLResponse:
     """The page."""
-    return site.page("review.html", request, {"state": await site.lists.run(lambda: _state(site))})
+    values = {
+        "state": await site.lists.run(lambda: _state(site)),
+        "is_empty": await site.lists.run(site.is_empty),
+    }
+    return site.page("review.html", request, values)
 
 
 @router.get("/api/review")

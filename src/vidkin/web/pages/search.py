@@ -135,6 +135,7 @@ async def show_search(
     if video is not None or upload is not None:
         source = await site.lists.run(partial(source_item, site, video=video, upload=upload))
     values = {"source": source, "has_segments": site.collection.has_segments}
+    values["is_empty"] = await site.lists.run(site.is_empty)
     return site.page("search.html", request, values)
 
 

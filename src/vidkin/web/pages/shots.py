@@ -167,6 +167,7 @@ async def choose_video(
         ]
         videos = [video_item(record) for record in records[(number - 1) * _A_PAGE : number * _A_PAGE]]
         return {
+            "is_empty": site.is_empty(),
             "videos": [video for video in videos if not video.still],
             "query": q,
             "page": number,

@@ -19,6 +19,7 @@ async function show(address, { push = true } = {}) {
     if (found === null) throw new Error(page.querySelector(".error")?.textContent ?? "The server refused.");
     results.replaceWith(found);
     results = found;
+    document.getElementById("facts").replaceWith(page.getElementById("facts"));
     if (push) history.pushState(null, "", address);
   } catch (error) {
     say(error.message);

@@ -20,6 +20,12 @@ function side(video) {
 }
 
 async function show() {
+  await showPair();
+  for (const button of document.querySelectorAll("#verdicts button")) button.disabled = waiting.length === 0;
+}
+
+async function showPair() {
+  if (place.dataset.empty !== undefined) return; // the page says what to do
   if (waiting.length === 0) {
     try {
       waiting = await api("/api/review/pairs?limit=12");
@@ -28,7 +34,7 @@ async function show() {
       return;
     }
   }
-  if (waiting.length === 0) place.replaceChildren(make("p", { class: "empty" }, "Every pair of this index that was drawn is judged."));
+  if (waiting.length === 0) place.replaceChildren(make("p", { class: "empty" }, "No pair is left to judge. Train on the verdicts, or add videos."));
   else place.replaceChildren(side(waiting[0].first), side(waiting[0].second));
 }
 
