@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -55,7 +56,8 @@ class LabelledItem:
             raise InvalidArgumentError(
                 f"split of {self.path} must be one of {', '.join(SPLITS)}, or '' (undecided), got {self.split!r}"
             )
-        if not self.start >= 0 or (self.end is not None and not self.end > self.start):
+        last = self.start if self.end is None else self.end
+        if not (0 <= self.start <= last < math.inf and (self.end is None or self.start < self.end)):
             raise InvalidArgumentError(
                 f"start of {self.path} must be at least 0 s, and end after it, got {self.start} s and {self.end} s"
             )
