@@ -15,7 +15,7 @@ from vidkin._base.plain_values import Result
 from vidkin.datasets import LabelledItem
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.models import TwoHeadNetwork, load_model
-from vidkin.training.classifier.neighbors import TrainingItems, nearest
+from vidkin.training.classifier.neighbors import NEIGHBORS_FILE, TrainingItems, nearest
 from vidkin.training.data.item_inputs import read_input
 
 __all__ = ["ClassifiedFile", "Neighbor", "classify"]
@@ -83,6 +83,12 @@ def classify(
         )
     known = TrainingItems.load(model)
     names = network.class_names
+    of_classes = {*known.labels.tolist()} <= {*range(len(names))}
+    if known.embeddings.shape[1] != network.dimension or not of_classes:
+        raise InvalidArgumentError(
+            f"{Path(model) / NEIGHBORS_FILE}: must hold the training items of this model, got those of another; "
+            "train the model again"
+        )
     done: list[ClassifiedFile] = []
     broken: list[MediaError] = []
     for file in map(Path, files):

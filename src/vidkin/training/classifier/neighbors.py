@@ -51,12 +51,22 @@ class TrainingItems:
             with safe_open(os.fspath(path), framework="pt") as file:
                 embeddings, labels = file.get_tensor("embeddings"), file.get_tensor("labels")
                 keys = json.loads((file.metadata() or {})["keys"])
-        except (OSError, SafetensorError, KeyError, ValueError) as error:
+        except (OSError, SafetensorError, KeyError, ValueError, RecursionError) as error:
             raise InvalidArgumentError(f"{path}: cannot be read: {error}; train the model again") from error
-        if len(embeddings) != len(labels) or len(labels) != len(keys):
-            raise InvalidArgumentError(f"{path}: damaged: lists of different lengths; train the model again")
-        if not bool(embeddings.isfinite().all()):
-            raise InvalidArgumentError(f"{path}: damaged: values that are not finite; train the model again")
+        damage = None
+        if (
+            embeddings.ndim != 2
+            or labels.ndim != 1
+            or labels.is_floating_point()
+            or not isinstance(keys, list)
+        ):
+            damage = "no list of vectors with a class and a file each"
+        elif len(embeddings) != len(labels) or len(labels) != len(keys):
+            damage = "lists of different lengths"
+        elif not bool(embeddings.isfinite().all()):
+            damage = "values that are not finite"
+        if damage is not None:
+            raise InvalidArgumentError(f"{path}: damaged: {damage}; train the model again")
         return cls(embeddings, labels, tuple(map(str, keys)))
 
 

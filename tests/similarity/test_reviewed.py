@@ -1,0 +1,150 @@
+"""The score of a measure from verdicts, by hand: three numbers of a pair, two thresholds."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.similarity import FrameFeatures, KindScorer
+from vidkin.similarity.reviewed import ReviewedScorer, ReviewMeasure, describe_video_whole, pair_numbers
+
+MEASURE = ReviewMeasure("plain", (0.0, 0.0), (1.0, 1.0), (2.0, 0.0, 0.0), kind=1.0, same=2.0)
+
+
+def film(*vectors: tuple[float, float], weights: list[float] | None = None) -> FrameFeatures:
+    return FrameFeatures.of_whole(
+        torch.tensor(vectors)[:, None],
+        torch.arange(float(len(vectors)), dtype=torch.float64),
+        torch.tensor(weights or [1.0] * len(vectors)),
+        "plain",
+    )
+
+
+def chance(value: float) -> float:
+    return 1 / (1 + math.exp(-value))
+
+
+def test_grades_are_the_chances_on_either_side_of_a_threshold() -> None:
+    """u = 2 x the first number: at the threshold the chance is one half."""
+    assert MEASURE.grade((0.5, 9.0, 9.0)) == (0.5, pytest.approx(chance(-1)))
+    assert MEASURE.grade((1.0, 9.0, 9.0)) == (pytest.approx(chance(1)), 0.5)
+    of_kind, of_same = MEASURE.grade((0.8, 0.0, 0.0))
+    assert of_kind > of_same
+
+
+def test_numbers_far_from_a_threshold_do_not_overflow() -> None:
+    steep = replace(MEASURE, coefficients=(1e6, 0.0, 0.0))
+    assert steep.grade((1.0, 0.0, 0.0)) == (1.0, 1.0)
+    low = steep.grade((-1.0, 0.0, 0.0))
+    assert max(low) < 1e-200
+
+
+def test_a_video_as_one_vector_is_the_mean_of_its_informative_frames() -> None:
+    whole = describe_video_whole(film((1.0, 0.0), (0.0, 1.0), (0.0, 1.0), weights=[1.0, 0.5, 0.5]))
+    assert whole.tolist() == pytest.approx([0.5, 0.5])
+    # Black frames hardly count, and only black ones count alike.
+    assert describe_video_whole(film((1.0, 0.0), (0.0, 1.0), weights=[1.0, 0.0]))[0] > 0.999
+    assert describe_video_whole(film((1.0, 0.0), (0.0, 1.0), weights=[0.0, 0.0])).tolist() == pytest.approx(
+        [0.5, 0.5]
+    )
+
+
+def test_regions_count_alike_and_half_precision_is_widened() -> None:
+    values = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]]).half()
+    features = FrameFeatures.of_whole(values, torch.zeros(1, dtype=torch.float64))
+    whole = describe_video_whole(features)
+    assert whole.dtype == torch.float32
+    assert whole.tolist() == [0.25, 0.75]
+
+
+def test_the_numbers_of_a_pair() -> None:
+    query, targets = film((1.0, 0.0)), [film((0.6, 0.8)), film((0.0, 1.0))]
+    scores = KindScorer().score(query, targets)
+    numbers = pair_numbers(query, targets, scores, torch.tensor([0.0, 0.0]), torch.tensor([1.0, 1.0]))
+    # (1 + cosine) / 2 twice, as the scorer is that of kinds, and the cosine.
+    assert numbers.tolist() == [
+        pytest.approx([0.8, 0.8, 0.6], abs=1e-6),
+        pytest.approx([0.5, 0.5, 0.0], abs=1e-6),
+    ]
+
+
+def test_the_cosine_is_that_of_weighted_differences_from_the_center() -> None:
+    """From (0, 1): (1, -1) and (.6, -.2), and the second dimension counts twice: (1, -2) and (.6, -.4)."""
+    query, target = film((1.0, 0.0)), film((0.6, 0.8))
+    scores = KindScorer().score(query, [target])
+    numbers = pair_numbers(query, [target], scores, torch.tensor([0.0, 1.0]), torch.tensor([1.0, 2.0]))
+    assert numbers[0, 2].item() == pytest.approx((0.6 + 0.8) / math.sqrt(5 * 0.52), abs=1e-6)
+
+
+def test_a_scorer_keeps_all_but_the_score() -> None:
+    query, target = film((1.0, 0.0), (0.0, 1.0)), film((0.6, 0.8))
+    (plain,), (graded,) = (
+        scorer.score(query, [target]) for scorer in (KindScorer(), ReviewedScorer(KindScorer(), MEASURE))
+    )
+    assert torch.equal(graded.map, plain.map)
+    assert graded.segments == plain.segments
+    assert graded.score == pytest.approx((chance(2 * plain.score - 1) + chance(2 * plain.score - 2)) / 2)
+    scorer = ReviewedScorer(KindScorer(), MEASURE)
+    assert (scorer.name, scorer.needs_background, scorer.has_segments) == ("kinds", False, False)
+    assert scorer.score(query, []) == []
+
+
+def test_a_measure_comes_back_from_its_file(tmp_path: Path) -> None:
+    MEASURE.write(tmp_path / "measure.json")
+    assert ReviewMeasure.read(tmp_path / "measure.json") == MEASURE
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"weights": (1.0, -1.0)}, "must be finite, and its weights at least 0"),
+        ({"coefficients": (1.0, -0.1, 0.0)}, "must be finite, and its weights at least 0"),
+        ({"center": (float("nan"), 0.0)}, "must be finite, and its weights at least 0"),
+        ({"center": (0.0,)}, "center and weights must be of one length, coefficients of 3, got 1, 2 and 3"),
+        ({"kind": 3.0}, "threshold of the kind must be at most that of the same, got 3.0 and 2.0"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        replace(MEASURE, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        "[" * 100_000,
+        json.dumps(
+            {"fingerprint": "a", "center": [0], "weights": [1], "coefficients": [1, 1], "kind": 0, "same": 1}
+        ),
+        json.dumps(
+            {"fingerprint": "a", "center": 0, "weights": [1], "coefficients": [1, 1, 1], "kind": 0, "same": 1}
+        ),
+        json.dumps(
+            {
+                "fingerprint": "a",
+                "center": [0],
+                "weights": [1],
+                "coefficients": [1, 1, 1],
+                "kind": 2,
+                "same": 1,
+            }
+        ),
+    ],
+)
+def test_a_damaged_file_says_so(content: str, tmp_path: Path) -> None:
+    (tmp_path / "measure.json").write_text(content)
+    with pytest.raises(
+        InvalidArgumentError, match=r"measure.json must hold a measure from `vidkin train review`"
+    ):
+        ReviewMeasure.read(tmp_path / "measure.json")
+    with pytest.raises(InvalidArgumentError, match=r"none.json must hold a measure"):
+        ReviewMeasure.read(tmp_path / "none.json")
