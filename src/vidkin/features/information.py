@@ -74,6 +74,8 @@ def frame_information(images: NDArray[np.uint8]) -> torch.Tensor:
 
 def detailed_cells(luma: torch.Tensor) -> torch.Tensor:
     """Which of the 16 x 16 cells of luma [T, 128, 128] have detail (see :func:`frame_information`): [T, 16, 16]."""
+    if len(luma) == 0:
+        return luma.new_zeros(0, _GRID, _GRID)
     cells = luma.reshape(-1, _GRID, _CELL, _GRID, _CELL).transpose(2, 3)
     brightness = torch.quantile(cells.mean(dim=(3, 4)).flatten(1), 0.95, dim=1)
     detail = cells - cells.mean(dim=3, keepdim=True)

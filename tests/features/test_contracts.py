@@ -1,0 +1,145 @@
+"""What every extractor of the package promises: facts, independence of batches, mirror images, views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+import torch
+
+from tests.support.comparators import passing
+from tests.support.videos import pan
+from vidkin.features import ClipExtractor, FrameExtractor, Views, open_extractor
+from vidkin.media import Frames
+from vidkin.models import EncoderConfig, build_model, save_model
+from vidkin.models.comparator.config import ComparatorConfig
+from vidkin.models.comparator.folder import save_comparator
+from vidkin.similarity import WHOLE, FrameFeatures, available_scorers
+from vidkin.similarity.scorers import scorer_of
+
+
+def save_encoder(folder: Path, kind: str, **settings: object) -> str:
+    torch.manual_seed(0)
+    config = EncoderConfig(kind=kind, backbone="small", size=32, width=0.25, **settings)  # type: ignore[arg-type]
+    save_model(build_model(config), folder)
+    return str(folder)
+
+
+def save_small_comparator(folder: Path) -> str:
+    # Otherwise unrelated pairs are measured when it is opened, which takes seconds.
+    save_comparator(passing(ComparatorConfig(unrelated=(0.0, 0.2))), folder)
+    return str(folder)
+
+
+NAMES: dict[str, Callable[[Path], str]] = {
+    "vidkin": lambda folder: "vidkin",
+    "vidkin without views": lambda folder: "vidkin?views=none",
+    "classical": lambda folder: "classical",
+    "classical in views": lambda folder: "classical?views=both",
+    "classical feature": lambda folder: "classical:color",
+    "images": lambda folder: save_encoder(folder, "image", hidden=8),
+    "clips": lambda folder: save_encoder(folder, "clip", frames=4, lstm=8),
+    "comparator": save_small_comparator,
+}
+
+
+@pytest.fixture(scope="module")
+def frames() -> Frames:
+    """Five letterboxed frames of a photograph, and a black one."""
+    images = np.zeros((6, 72, 96, 3), np.uint8)
+    images[:5, 9:63] = np.stack(list(pan("coffee", 5, width=96, height=54)))
+    return Frames(images, np.arange(6) / 2)
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def name(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return NAMES[request.param](tmp_path_factory.mktemp("extractor") / "model")
+
+
+@pytest.fixture(scope="module")
+def extractor(name: str) -> FrameExtractor:
+    torch.set_num_threads(1)
+    return open_extractor(name)
+
+
+def part_of(frames: Frames, rows: list[int]) -> Frames:
+    return Frames(frames.images[rows], frames.timestamps[rows])
+
+
+def test_it_states_its_facts(extractor: FrameExtractor, name: str) -> None:
+    assert extractor.name == name
+    assert extractor.fingerprint
+    assert 16 <= extractor.short_side <= 512
+    assert extractor.views in get_args(Views)
+    scorer = scorer_of(extractor)
+    assert extractor.scorer.partition("?")[0] in available_scorers()
+    assert isinstance(scorer.needs_background, bool)
+    assert isinstance(scorer.has_segments, bool)
+    # A scorer of copies and kinds says its name; a comparator's has that of the model.
+    assert extractor.scorer == "learned" or extractor.scorer.startswith(scorer.name.partition("?")[0])
+
+
+def test_the_fingerprint_is_that_of_weights_and_settings(extractor: FrameExtractor, name: str) -> None:
+    assert open_extractor(name).fingerprint == extractor.fingerprint
+
+
+def test_features_are_unit_vectors_with_the_times_of_the_frames(
+    extractor: FrameExtractor, frames: Frames
+) -> None:
+    features = extractor.extract(frames)
+    assert isinstance(features, FrameFeatures)
+    assert features.fingerprint == extractor.fingerprint
+    assert features.values.shape[:2] == (6, 1)
+    assert features.timestamps.tolist() == frames.timestamps.tolist()
+    assert features.information.shape == (6,)
+    assert features.information.min() >= 0
+    assert features.information.max() <= 1
+    lengths = features.values.float().norm(dim=-1)
+    content = features.information[:, None, None] > 0.01
+    assert ((lengths - 1).abs() < 1e-3).logical_or(lengths < 1e-6)[content.expand_as(lengths)].all()
+    # The black frame says less than the others.
+    assert features.information[5] < features.information[:5].min()
+
+
+def test_a_frame_does_not_depend_on_its_batch(extractor: FrameExtractor, frames: Frames) -> None:
+    if isinstance(extractor, ClipExtractor):
+        pytest.skip("a clip consists of the frames around it")
+    whole = extractor.extract(frames)
+    for rows in ([3], [1, 5]):
+        some = extractor.extract(part_of(frames, rows))
+        assert torch.allclose(some.values, whole.values[rows], atol=1e-5)
+        assert torch.equal(some.information, whole.information[rows])
+
+
+def test_mirrored_features_are_those_of_flipped_frames(extractor: FrameExtractor, frames: Frames) -> None:
+    flipped = Frames(np.ascontiguousarray(frames.images[:, :, ::-1]), frames.timestamps)
+    mirrored, expected = extractor.extract(frames, mirror=True), extractor.extract(flipped)
+    # Scaling sums in another order from the other side.
+    cosines = (mirrored.values * expected.values).sum(-1)[:5]
+    norms = mirrored.values.norm(dim=-1)[:5] * expected.values.norm(dim=-1)[:5]
+    assert (cosines >= norms - 2e-3).all()
+    # A picture of a cup is not its mirror image.
+    plain = extractor.extract(frames)
+    assert not torch.allclose(plain.values, mirrored.values, atol=1e-3) or "color" in extractor.name
+
+
+def test_the_first_view_is_the_whole_picture(extractor: FrameExtractor, frames: Frames) -> None:
+    boxes = torch.tensor([WHOLE, (0.0, 0.0, 0.5, 1.0)])
+    plain, seen = extractor.extract(frames), extractor.extract(frames, boxes=boxes)
+    assert torch.allclose(seen.whole[:5], plain.whole[:5], atol=1e-5)
+    if seen.values.shape[1] == 2:
+        assert seen.boxes is not None
+        # Shares of the frame: the picture lies between bars of an eighth.
+        assert seen.boxes[0].flatten().tolist() == pytest.approx(
+            [0, 0.125, 1, 0.875, 0, 0.125, 0.5, 0.875], abs=0.02
+        )
+
+
+def test_no_frames_have_no_features(extractor: FrameExtractor, frames: Frames) -> None:
+    if isinstance(extractor, ClipExtractor):
+        pytest.skip("a clip has at least one frame")
+    features = extractor.extract(part_of(frames, []))
+    assert (len(features), features.values.ndim) == (0, 4)
