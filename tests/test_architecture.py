@@ -231,6 +231,18 @@ def test_the_architecture_page_names_files_that_exist() -> None:
     assert {path.partition("/")[0] for path in paths if path.count("/") == 1 and path.endswith("/")} >= rooms
 
 
+def test_the_architecture_page_names_classes_and_functions_that_exist() -> None:
+    page = (SOURCE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    # `CamelCase`, `Class.member` and `with_underscores`, with or without arguments.
+    named = set(re.findall(r"`((?:[A-Z]\w*[a-z]\w*\.)?(?:[A-Z]\w*[a-z]\w*|\w*_\w*))(?:\([^`]*\))?`", page))
+    named |= {
+        name for pair in re.findall(r"`([A-Z]\w*[a-z]\w*)\.(\w+)(?:\([^`]*\))?`", page) for name in pair
+    }
+    assert len(named) > 40
+    defined = set().union(*(_defined(tree) for tree in TREES.values()))
+    assert {name for name in named if name.rpartition(".")[2] not in defined} == set()
+
+
 def test_public_names_exist() -> None:
     import vidkin
 
