@@ -37,7 +37,13 @@ def test_a_section_gives_defaults_and_options_win(config: Path, tmp_path: Path) 
     outcome = run("shots", film, "--min-length", "0")
     assert "3 shots" in outcome.out
     assert outcome.err == "2 more shots not shown.\n"
-    assert "[default: shotdetect]" in " ".join(run("shots", "--help").out.split())
+    usage = " ".join(run("shots", "--help").out.split())
+    assert "[default: shotdetect]" in usage
+    assert "Leave out shots of fewer seconds. [default: 2.2; x>=0]" in usage
+    config.write_text("")
+    assert "Leave out shots of fewer seconds. [default: (none); x>=0]" in " ".join(
+        run("shots", "--help").out.split()
+    )
 
 
 def test_defaults_of_a_person_and_what_is_typed_comes_first(library: Library, config: Path) -> None:
@@ -59,6 +65,23 @@ def test_the_index_has_the_last_word(library: Library, config: Path, tmp_path: P
         assert (len(found["matches"]), found["threshold"]) == (2, 0.1)
 
 
+def test_an_index_named_for_all_commands_is_also_where_videos_are_added(
+    library: Library, config: Path, tmp_path: Path
+) -> None:
+    config.write_text(f'index = "{tmp_path / "own.vidkin"}"\n')
+    run("index", library.clip, "--workers", "1")
+    assert run("info", "--json").json["videos"] == 1
+
+
+def test_a_section_of_the_index_that_no_command_has(library: Library, tmp_path: Path) -> None:
+    index = Path(shutil.copytree(library.index, tmp_path / "own.vidkin"))
+    (index / "config.toml").write_text("[Search]\nlimit = 2\n")
+    assert (
+        f"{index / 'config.toml'}: [Search] is not the section of a command"
+        in run("search", library.clip, "--index", index, status=2).err
+    )
+
+
 def test_an_index_can_be_made_where_its_settings_are_already(library: Library, tmp_path: Path) -> None:
     index = tmp_path / "new.vidkin"
     index.mkdir()
@@ -76,6 +99,11 @@ def test_no_file_is_no_mistake(config: Path) -> None:
     ("text", "message"),
     [
         ("[shots]\nmin_lenght = 3\n", "[shots] has no option 'min_lenght'; choose from chapters, copy, csv"),
+        (
+            "[shot]\nlimit = 3\n",
+            "[shot] is not the section of a command; choose from apply, classify, decisions,",
+        ),
+        ("[benchmark]\nlimit = 3\n", "[benchmark] is not the section of a command"),
         ("limit = 3\n", "limit must be in the section of a command, for example below [shots]"),
         ("[shots]\njson = true\n", "[shots] has no option 'json'"),
         ("[shots\n", "the configuration is not TOML"),

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 
 from vidkin._version import __version__
-from vidkin.cli.config import INDEX_CONFIG, config_path, option_defaults
+from vidkin.cli.config import INDEX_CONFIG, config_path, option_defaults, show_defaults
 from vidkin.cli.exit import Status, status_of
 from vidkin.cli.lazy import LazyCommand, LazyGroup, new_app
 from vidkin.cli.options import mark_optional_value
@@ -151,12 +151,16 @@ class _Commands(LazyGroup):
         """The command, with the defaults that configuration files give to its options."""
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and command is not None and not hasattr(command, "commands"):
+            sections = [name for name, entry in self.table.items() if not entry.is_group]
             try:
-                ctx.default_map = {name: option_defaults(name, command.params, rest)}
+                defaults = option_defaults(name, command.params, rest, sections)
             except VidkinError:
                 # Help and completion work with a file that has a mistake.
                 if not ctx.resilient_parsing and _HELP.isdisjoint(rest):
                     raise
+            else:
+                ctx.default_map = {name: defaults}
+                command = show_defaults(command, defaults)
         return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:

@@ -7,6 +7,7 @@ A section a command, with the options as names; above the sections what many com
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["INDEX_CONFIG", "config_path", "option_defaults"]
+__all__ = ["INDEX_CONFIG", "config_path", "option_defaults", "show_defaults"]
 
 INDEX_CONFIG = "config.toml"
 """Name of the file in the folder of an index."""
@@ -35,28 +36,52 @@ def config_path() -> Path:
     return Path(home).expanduser() / "vidkin" / "config.toml"
 
 
-def option_defaults(command: str, options: Sequence[Any], arguments: Sequence[str]) -> dict[str, Any]:
+def option_defaults(
+    command: str, options: Sequence[Any], arguments: Sequence[str], sections: Sequence[str]
+) -> dict[str, Any]:
     """The defaults that both files give to the options of a command, by the names of its parameters.
 
     Args:
         command: The name of the command and of the section.
         options: The parameters of the command, as click has them.
         arguments: What was typed after the command, for the index that it names.
+        sections: The names of all commands, which are the sections that a file may have.
 
     Raises:
-        InvalidArgumentError: A file cannot be read, is not TOML, or has an option that the command lacks.
+        InvalidArgumentError: A file cannot be read, is not TOML, has a section of no command, or an option that the
+            command lacks.
     """
-    defaults = _read_defaults(config_path(), command, options)
+    defaults = _read_defaults(config_path(), command, options, sections)
     index = _named_index(arguments) or os.environ.get(_INDEX_VARIABLE) or defaults.get("index")
     folder = Path(str(index or "collection.vidkin")).expanduser()
-    return defaults | _read_defaults(folder / INDEX_CONFIG, command, options)
+    return defaults | _read_defaults(folder / INDEX_CONFIG, command, options, sections)
 
 
-def _read_defaults(path: Path, command: str, options: Sequence[Any]) -> dict[str, Any]:
+def show_defaults(command: Any, defaults: Mapping[str, Any]) -> Any:
+    """The command whose help shows these defaults, also where it has a text (``none``) for those that it came with."""
+    shown = copy.copy(command)
+    shown.params = [copy.copy(option) for option in command.params]
+    for option in shown.params:
+        if option.name in defaults:
+            option.show_default = True
+    return shown
+
+
+def _read_defaults(
+    path: Path, command: str, options: Sequence[Any], sections: Sequence[str]
+) -> dict[str, Any]:
     document = _read(path)
-    section, shared = document.get(command, {}), {}
+    section: Mapping[str, Any] = {}
+    shared: dict[str, Any] = {}
     for name, value in document.items():
-        if not isinstance(value, Mapping):
+        if isinstance(value, Mapping):
+            if name not in sections:
+                raise InvalidArgumentError(
+                    f"{path}: [{name}] is not the section of a command; choose from {', '.join(sorted(sections))}"
+                )
+            if name == command:
+                section = value
+        else:
             if name not in _SHARED:
                 raise InvalidArgumentError(
                     f"{path}: {name} must be in the section of a command, for example below [shots]; above the "

@@ -23,6 +23,11 @@ class LazyCommand(NamedTuple):
     place: str
     summary: str
 
+    @property
+    def is_group(self) -> bool:
+        """It has commands of its own."""
+        return self.place.endswith(":app")
+
 
 class LazyGroup(TyperGroup):
     """A group whose commands are listed in a table. A subclass sets ``table``.
