@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
 from rich.text import Text
 
-from vidkin.cli.console import error_line, meter, path_text, say, table
+from vidkin.cli.console import error_line, meter, note, path_text, say, table
 from vidkin.rendering.text import clock, file_size, number, printable
 
 
@@ -99,3 +100,29 @@ def test_progress_shows_steps_and_rate_on_a_terminal(capsys, monkeypatch) -> Non
     assert captured.out == ""
     assert "1/3" in captured.err
     assert "52x realtime [a].mp4" in captured.err
+
+
+def test_what_is_printed_meanwhile_takes_the_line_of_progress_away(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with meter("indexing") as bar:
+        bar.update(1, 3)
+        say("a shot")
+        note("Warning: damaged", style="yellow")
+    say("afterwards")
+    captured = capsys.readouterr()
+    erased = r"\r\x1b\[2K(\x1b\[[0-9;]*m)*"
+    assert re.search(erased + "a shot", captured.err)
+    assert re.search(erased + "Warning: damaged", captured.err)
+    assert captured.out == "afterwards\n"
+
+
+def test_results_for_a_file_stay_on_standard_output_under_a_line_of_progress(capsys, monkeypatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with meter("indexing") as bar:
+        bar.update(1, 3)
+        say("a shot")
+    captured = capsys.readouterr()
+    assert captured.out == "a shot\n"
+    assert "1/3" in captured.err

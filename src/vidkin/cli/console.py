@@ -30,16 +30,19 @@ __all__ = [
 
 # Columns where the output is not a terminal: wide enough that no name is ever cut or folded.
 _UNLIMITED = 100_000
+# Consoles with a line of progress on the screen: only they can take it away before something else is printed.
+_with_progress: list[Console] = []
 
 
 def stdout() -> Console:
     """The console for results. A new one each time, because callers may replace ``sys.stdout``."""
-    return _console(stderr=False)
+    console = _console(stderr=False)
+    return _with_progress[-1] if _with_progress and console.is_terminal else console
 
 
 def stderr() -> Console:
-    """The console for messages and progress."""
-    return _console(stderr=True)
+    """The console for messages."""
+    return _with_progress[-1] if _with_progress else _console(stderr=True)
 
 
 def say(message: str | Text, *, style: str | None = None) -> None:
@@ -109,8 +112,15 @@ def terminal_width() -> int | None:
 @contextmanager
 def meter(title: str) -> Iterator[Meter]:
     """A line of progress on standard error: steps, rate and remaining time; silent without a terminal."""
-    with progress_line(title, stderr(), shown=not is_quiet()) as bar:
-        yield bar
+    console = _console(stderr=True)
+    with progress_line(title, console, shown=not is_quiet()) as bar:
+        if console.is_terminal and not is_quiet():
+            _with_progress.append(console)
+        try:
+            yield bar
+        finally:
+            if console in _with_progress:
+                _with_progress.remove(console)
 
 
 def _console(*, stderr: bool) -> Console:
