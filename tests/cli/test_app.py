@@ -289,3 +289,13 @@ def test_nothing_is_collected_at_the_end_of_a_command(
         gc.unfreeze()
         gc.set_threshold(*usual)
     assert __version__ in capsys.readouterr().out
+
+
+def test_what_is_wrong_with_a_file_is_said_once_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    reader = logging.getLogger("vidkin.media.decoding.reader")
+    for _ in range(2):
+        run("man")
+        for path in ("a.mp4", "b.mp4", "a.mp4"):
+            reader.warning("%s: %s", path, "the file is damaged: 1 packet skipped")
+        said = [line.split(":")[1] for line in capsys.readouterr().err.splitlines()]
+        assert said == [" a.mp4", " b.mp4"]

@@ -14,6 +14,7 @@ import vidkin
 from tests.support.videos import encode, pan
 from vidkin.datasets import ShotAnnotation, VideoAnnotation, write_shot_annotations
 from vidkin.errors import InvalidArgumentError
+from vidkin.models.resume.folder_lock import hold_training_folder
 from vidkin.shots.learned import ShotPlan, ShotRules
 from vidkin.shots.train import ShotTrainingProgress, train_shots
 from vidkin.shots.training_recipes import load_shot_recipe
@@ -75,7 +76,7 @@ def test_labels_become_a_detector_with_a_report(annotations: list[VideoAnnotatio
     assert all({"loss", "quadlets", "triplets"} <= set(one.terms) for one in training)
     assert ShotRules.load(tmp_path / "model").fitted_on == "1 video kept from training"
     # Nothing but the detector is left in the folder.
-    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
+    assert sorted(path.name for path in (tmp_path / "model").glob("[!.]*")) == [
         "config.toml",
         "model.safetensors",
         "shots.json",
@@ -109,7 +110,7 @@ def test_an_interrupted_training_leaves_the_folder_as_it_was(
 
     with pytest.raises(KeyboardInterrupt):
         train_shots(annotations, RECIPE, output=tmp_path, on_progress=interrupt)
-    assert [path.name for path in tmp_path.iterdir()] == ["config.toml"]
+    assert [path.name for path in tmp_path.glob("[!.]*")] == ["config.toml"]
     assert (tmp_path / "config.toml").read_text() == "an older detector"
 
 
@@ -197,7 +198,7 @@ def test_an_interrupted_training_resumes_with_the_same_weights(
 
     with pytest.raises(KeyboardInterrupt):
         train_shots(annotations, RECIPE, output=tmp_path / "model", on_progress=press)
-    assert [path.name for path in (tmp_path / "model").iterdir()] == ["checkpoint.safetensors"]
+    assert [path.name for path in (tmp_path / "model").glob("[!.]*")] == ["checkpoint.safetensors"]
     other = {**RECIPE, "shots": {**RECIPE["shots"], "learning_rate": 1e-3}}
     with pytest.raises(InvalidArgumentError, match=r"unfinished training with another recipe.*--restart"):
         train_shots(annotations, other, output=tmp_path / "model")
@@ -221,3 +222,13 @@ def test_a_training_can_start_over(annotations: list[VideoAnnotation], tmp_path:
     with pytest.raises(InvalidArgumentError, match="the checkpoint is damaged"):
         train_shots(annotations, RECIPE, output=tmp_path)
     assert train_shots(annotations, RECIPE, output=tmp_path, resume=False).loss > 0
+
+
+def test_a_second_training_in_the_folder_is_refused(
+    annotations: list[VideoAnnotation], tmp_path: Path
+) -> None:
+    with (
+        hold_training_folder(tmp_path),
+        pytest.raises(InvalidArgumentError, match="another training is writing here"),
+    ):
+        train_shots(annotations, RECIPE, output=tmp_path)

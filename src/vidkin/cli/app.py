@@ -248,13 +248,21 @@ def vidkin(
     set_verbosity(Verbosity.QUIET if quiet else Verbosity.VERBOSE if verbose else Verbosity.USUAL)
     logger = logging.getLogger("vidkin")
     logger.setLevel(logging.DEBUG if verbose else logging.NOTSET)
-    if not any(isinstance(handler, _LogLines) for handler in logger.handlers):
-        logger.addHandler(_LogLines())
-        logger.propagate = False
+    for handler in [handler for handler in logger.handlers if isinstance(handler, _LogLines)]:
+        logger.removeHandler(handler)
+    logger.addHandler(_LogLines())
+    logger.propagate = False
 
 
 class _LogLines(logging.Handler):
-    """Prints logged warnings as yellow lines that do not break a progress bar, and with --verbose all messages."""
+    """Prints logged warnings as yellow lines that do not break a progress bar, and with --verbose all messages.
+
+    What is wrong with a file is said once, however often a command reads it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: set[tuple[str, str]] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
         from vidkin.cli.console import note
@@ -264,6 +272,11 @@ class _LogLines(logging.Handler):
         # The message, and below it the traceback of an error that was logged with one.
         first, *rest = (printable(line) for line in self.format(record).splitlines() or [""])
         if record.levelno >= logging.WARNING:
+            if record.msg.startswith("%s") and isinstance(record.args, tuple):
+                subject = (record.name + record.msg, str(record.args[0]))
+                if subject in self._said:
+                    return
+                self._said.add(subject)
             for line in (f"Warning: {first}", *rest):
                 note(line, style="yellow")
         elif is_verbose():

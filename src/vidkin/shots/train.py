@@ -21,6 +21,7 @@ from vidkin.datasets import VideoAnnotation, read_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import ClipEncoder, build_model, save_model
 from vidkin.models.randomness import seeded
+from vidkin.models.resume.folder_lock import hold_training_folder
 from vidkin.models.resume.steps import StepStore
 from vidkin.models.weights import add_weights
 from vidkin.shots.learned.encoding import encode_with, video_features
@@ -113,7 +114,8 @@ def train_shots(
         on_progress: Called before each video and after each step.
 
     Raises:
-        InvalidArgumentError: The recipe or the labels cannot be used, the output cannot be written to, or holds an
+        InvalidArgumentError: The recipe or the labels cannot be used, the output cannot be written to, another training
+            writes there, or it holds an
             unfinished training with other settings.
         MediaError: A video cannot be read.
         TrainingError: The loss is no longer a finite number.
@@ -125,39 +127,40 @@ def train_shots(
     held_out = annotations[_FIT_EVERY - 1 :: _FIT_EVERY]
     judges_critical = _check_labels(annotations, held_out)
     folder = create_output_folder(output)
-    model = build_model(plan.model, weights=plan.weights or None, seed=plan.shots.seed)
-    assert isinstance(model, ClipEncoder)
-    model.eval()
-    notify = on_progress or (lambda _: None)
-    videos = _read(model, plan, annotations, notify)
-    labeled = [video.annotation for video in videos]
-    store = StepStore(folder, _fingerprint(plan, model, annotations))
-    if not resume:
-        store.finish()
-    with seeded(plan.shots.seed):
-        training = _train(model, plan, videos, store, notify)
-    fitted = range(_FIT_EVERY - 1, len(videos), _FIT_EVERY)
-    rules = fit_shot_rules(
-        [_features(model, plan, videos[place]) for place in fitted],
-        [[(shot.start, shot.end) for shot in labeled[place].shots] for place in fitted],
-        encode_with(model),
-        window=plan.shots.window,
-        rate=plan.shots.rate,
-        method=plan.shots.rule,
-        critical=[[shot.critical is not None for shot in labeled[place].shots] for place in fitted]
-        if judges_critical
-        else None,
-        fitted_on=f"{len(held_out)} video{'s' if len(held_out) > 1 else ''} kept from training",
-    )
-    # Write all files, and only then put them in their places: an error on the way leaves an older detector whole.
-    with TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as temporary:
-        save_model(
-            model, temporary, notes={"loss": plan.shots.loss, "seed": plan.shots.seed, "labels": source}
+    with hold_training_folder(folder):
+        model = build_model(plan.model, weights=plan.weights or None, seed=plan.shots.seed)
+        assert isinstance(model, ClipEncoder)
+        model.eval()
+        notify = on_progress or (lambda _: None)
+        videos = _read(model, plan, annotations, notify)
+        labeled = [video.annotation for video in videos]
+        store = StepStore(folder, _fingerprint(plan, model, annotations))
+        if not resume:
+            store.finish()
+        with seeded(plan.shots.seed):
+            training = _train(model, plan, videos, store, notify)
+        fitted = range(_FIT_EVERY - 1, len(videos), _FIT_EVERY)
+        rules = fit_shot_rules(
+            [_features(model, plan, videos[place]) for place in fitted],
+            [[(shot.start, shot.end) for shot in labeled[place].shots] for place in fitted],
+            encode_with(model),
+            window=plan.shots.window,
+            rate=plan.shots.rate,
+            method=plan.shots.rule,
+            critical=[[shot.critical is not None for shot in labeled[place].shots] for place in fitted]
+            if judges_critical
+            else None,
+            fitted_on=f"{len(held_out)} video{'s' if len(held_out) > 1 else ''} kept from training",
         )
-        rules.save(temporary)
-        for file in sorted(Path(temporary).iterdir()):
-            file.replace(folder / file.name)
-    store.finish()
+        # Write all files, and only then put them in their places: an error on the way leaves an older detector whole.
+        with TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as temporary:
+            save_model(
+                model, temporary, notes={"loss": plan.shots.loss, "seed": plan.shots.seed, "labels": source}
+            )
+            rules.save(temporary)
+            for file in sorted(Path(temporary).iterdir()):
+                file.replace(folder / file.name)
+        store.finish()
     last = training.losses[-_LAST_STEPS:]
     return ShotTrainingReport(
         output=folder,

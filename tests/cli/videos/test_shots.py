@@ -423,6 +423,12 @@ def test_a_part_is_split_exactly(film: Path, tmp_path: Path) -> None:
             assert sum(1 for _ in container.decode(video=0)) == count
 
 
+def test_no_shot_is_long_enough(film: Path) -> None:
+    outcome = run(film, "--min-length", "99", "--format", "plain")
+    assert outcome.out == ""
+    assert outcome.err == f"{film}: no shot is as long as --min-length\n"
+
+
 def test_options_that_mean_nothing(film: Path) -> None:
     assert "--merge-short needs --min-length SECONDS" in run(film, "--merge-short", status=2).err
     assert "template has no field 'foo'; choose from name" in run(film, "--template", "{foo}", status=2).err

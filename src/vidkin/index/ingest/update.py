@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from vidkin.index.ingest.failure_log import ERRORS_FILE
+from vidkin.index.ingest.files.known_names import use_known_names
 from vidkin.index.ingest.files.scan import Scan
 from vidkin.index.ingest.removal import RemovedPaths, leave_out_removed
 from vidkin.index.ingest.report import IngestInterrupted, IngestReport, OnProgress
@@ -52,7 +53,10 @@ def update_index(
         removed.save(place)
     report = ingest(
         store,
-        leave_out_removed(scan, removed, lambda path: store.find(path) is not None),
+        use_known_names(
+            leave_out_removed(scan, removed, lambda path: store.find(path) is not None),
+            (record.path for record in store.videos()),
+        ),
         executor,
         base_rate=manifest.sampling_rate,
         calibrate=calibrate,

@@ -7,13 +7,11 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-
-from filelock import FileLock, Timeout
 
 from vidkin._base.atomic import write_text
 from vidkin._base.outputs import create_output_folder
@@ -21,6 +19,7 @@ from vidkin.errors import InvalidArgumentError, VidkinError
 from vidkin.models.engine import Step, check_finite, read_terms
 from vidkin.models.randomness import seeded
 from vidkin.models.resume.checkpoint import CHECKPOINT_FILE
+from vidkin.models.resume.folder_lock import hold_training_folder
 from vidkin.models.resume.interrupt import Interrupt, deferred_interrupt
 from vidkin.training.processes.group import any_process, is_first, join_processes, read_in_turn
 from vidkin.training.recipe import Recipe
@@ -36,10 +35,7 @@ logger = logging.getLogger(__name__)
 
 RECIPE_FILE = "recipe.toml"
 REPORT_FILE = "report.json"
-LOCK_FILE = ".training.lock"
 
-# Seconds to wait for the folder's lock: who looks whether it is held (the page of experiments) has it for an instant.
-_WAIT = 0.5
 # The report's terms are means over this many steps.
 _LAST = 20
 
@@ -83,7 +79,7 @@ def train(
 
     with (
         join_processes(recipe.schedule.device),
-        _lock(folder) if is_first() else nullcontext(),
+        hold_training_folder(folder) if is_first() else nullcontext(),
         deferred_interrupt() as interrupt,
         seeded(recipe.schedule.seed),
     ):
@@ -203,26 +199,6 @@ def _follow(run: TrainingRun, recorder: _Recorder, interrupt: Interrupt) -> None
             return
         if checkpoint:
             run.checkpoint()
-
-
-@contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """One training at a time in a folder; the system's lock is gone the moment its process is, however that ended."""
-    lock = FileLock(folder / LOCK_FILE, thread_local=False)
-    try:
-        lock.acquire(timeout=_WAIT)
-    except Timeout:
-        raise InvalidArgumentError(
-            f"{folder}: another training is writing here; wait until it has finished, or choose another output folder"
-        ) from None
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"{folder}: {error.strerror or error}; choose an output folder that can be written"
-        ) from error
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _write_start(run: TrainingRun, *, resumed: bool) -> None:

@@ -202,3 +202,11 @@ def test_numbers_without_an_image_or_a_name(tmp_path: Path) -> None:
     (tmp_path / "c" / "cars_test_annos_withlabels.mat").unlink()
     with pytest.raises(DatasetError, match=r"lacks cars_test_annos_withlabels\.mat, the labels of the test"):
         open_labelled(tmp_path / "c", reader="cars")
+
+
+def test_a_file_of_matlab_7_3_is_told(tmp_path: Path) -> None:
+    flowers102(tmp_path)
+    header = b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM"
+    (tmp_path / "setid.mat").write_bytes(header + bytes(512))
+    with pytest.raises(DatasetError, match=r"setid.mat: cannot be read as a MATLAB file with .*HDF"):
+        open_labelled(tmp_path, reader="flowers102")

@@ -274,6 +274,21 @@ def test_another_disk_takes_a_copy_and_gives_it_back(
     assert state(folder) == before
 
 
+def test_ctrl_c_leaves_no_half_of_a_copy_on_another_disk(
+    folder: Path, plan: DuplicatePlan, tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(source: str, target: str) -> None:
+        Path(target).write_bytes(b"a c")
+        raise KeyboardInterrupt
+
+    before = state(folder)
+    monkeypatch.setattr(shutil, "copy2", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        apply_plan(plan, Journal(tmp_path / "log"), folder=elsewhere)
+    assert state(folder) == before
+    assert not [path for path in elsewhere.rglob("*") if path.is_file()]
+
+
 def test_a_link_that_cannot_be_made_leaves_the_file(
     folder: Path, plan: DuplicatePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

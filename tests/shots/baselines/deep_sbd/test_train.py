@@ -13,6 +13,7 @@ from tests.support.detections import cut_video
 from vidkin.datasets import ShotAnnotation, VideoAnnotation, write_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import read_model_info
+from vidkin.models.resume.folder_lock import hold_training_folder
 from vidkin.shots import detect
 from vidkin.shots.baselines.deep_sbd.recipe import SegmentPlan
 from vidkin.shots.baselines.deep_sbd.train import train_deep_sbd
@@ -52,7 +53,7 @@ def test_labels_become_a_detector(labels: list[VideoAnnotation], tmp_path: Path)
     assert 0 <= report.right <= 1
     assert told[0] == ("film.mp4", 0, 1)
     assert [done for _, done, total in told[1:]] == [1, 2, 3, 4]
-    assert sorted(path.name for path in report.output.iterdir()) == ["config.toml", "model.safetensors"]
+    assert sorted(path.name for path in report.output.glob("[!.]*")) == ["config.toml", "model.safetensors"]
     # The folder alone is the name of the detector.
     found = detect(labels[0].video, str(report.output))
     assert found.curve is not None
@@ -76,7 +77,7 @@ def test_an_interrupted_training_resumes_with_the_same_weights(
 
     with pytest.raises(KeyboardInterrupt):
         train_deep_sbd(labels, plan(), output=tmp_path / "a", on_progress=press)
-    assert [path.name for path in (tmp_path / "a").iterdir()] == ["checkpoint.safetensors"]
+    assert [path.name for path in (tmp_path / "a").glob("[!.]*")] == ["checkpoint.safetensors"]
     with pytest.raises(InvalidArgumentError, match="unfinished training"):
         train_deep_sbd(labels, plan(steps=5), output=tmp_path / "a")
     first = train_deep_sbd(labels, plan(), output=tmp_path / "a")
@@ -93,3 +94,11 @@ def test_labels_without_a_cut_are_told(labels: list[VideoAnnotation], tmp_path: 
     late = [VideoAnnotation(labels[0].video, 10.0, (ShotAnnotation(0, 20), ShotAnnotation(20, 99)))]
     with pytest.raises(InvalidArgumentError, match="ends at frame 99, but the video has 60 frames"):
         train_deep_sbd(late, plan(), output=tmp_path / "model")
+
+
+def test_a_second_training_in_the_folder_is_refused(labels: list[VideoAnnotation], tmp_path: Path) -> None:
+    with (
+        hold_training_folder(tmp_path),
+        pytest.raises(InvalidArgumentError, match="another training is writing here"),
+    ):
+        train_deep_sbd(labels, plan(), output=tmp_path)

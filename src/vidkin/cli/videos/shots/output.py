@@ -49,6 +49,9 @@ class ShotPrinter:
     def add(self, detection: ShotDetection, exported: ExportedShots) -> None:
         """Print a video, or keep it for the end."""
         self._count += 1
+        # Tables say it in their heading; the others would be silent.
+        if not detection.shots and self._form is OutputFormat.PLAIN:
+            note(path_text(detection.path).append(": no shot is as long as --min-length"), style=None)
         if self._form is OutputFormat.JSON:
             files = {
                 "files": as_json(dict(exported.files)),

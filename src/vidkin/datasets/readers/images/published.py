@@ -60,6 +60,7 @@ def read_matlab(path: Path, *names: str) -> list[NDArray[Any]]:
     try:
         content = loadmat(path, squeeze_me=True)
         return [np.atleast_1d(content[name]) for name in names]
+    # scipy raises NotImplementedError for files of MATLAB 7.3, which are HDF5.
     except (OSError, ValueError, TypeError, NotImplementedError, KeyError, MatReadError) as error:
         raise DatasetError(
             f"{path}: cannot be read as a MATLAB file with {', '.join(names)}: {error}"

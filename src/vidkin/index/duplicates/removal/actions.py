@@ -217,6 +217,7 @@ def _move(source: str, target: str) -> None:
             shutil.copy2(source, target)
             if not has_same_bytes(source, target):
                 raise OSError(errno.EIO, f"the copy {target} differed from it")
+        # Ctrl-C, too, must leave no half of a copy behind.
         except BaseException:
             Path(target).unlink(missing_ok=True)
             raise

@@ -96,6 +96,7 @@ class _Walk:
         self._named: set[str] = set()
         self._skipped: dict[str, str] = {}
         self._seen: set[tuple[int, int]] = set()
+        self._named_links: list[tuple[str, os.stat_result]] = []
         self._linked_folders: list[tuple[str, os.stat_result]] = []
 
     def visit(self, name: str) -> None:
@@ -113,6 +114,8 @@ class _Walk:
     def result(self) -> Scan:
         """The files that were visited, and links whose files were not."""
         # After all real folders, so that a folder is never known by the name of a link to it.
+        for path, state in self._named_links:
+            self._visit_folder(path, state)
         while self._linked_folders:
             self._visit_folder(*self._linked_folders.pop(0), is_link=True)
         for path, state in sorted(self._links):
@@ -138,7 +141,9 @@ class _Walk:
         except OSError as error:
             self._problems[path] = _cause(error)
             return
-        if stat.S_ISDIR(state.st_mode):
+        if stat.S_ISDIR(state.st_mode) and os.path.islink(path):
+            self._named_links.append((path, state))
+        elif stat.S_ISDIR(state.st_mode):
             self._visit_folder(path, state)
         elif stat.S_ISREG(state.st_mode):
             self._take(path, state)

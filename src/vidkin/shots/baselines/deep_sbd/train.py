@@ -15,6 +15,7 @@ from vidkin.datasets import VideoAnnotation, read_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import DeepSBDNetwork, build_model, save_model
 from vidkin.models.randomness import seeded
+from vidkin.models.resume.folder_lock import hold_training_folder
 from vidkin.models.resume.steps import StepStore
 from vidkin.shots.baselines.deep_sbd.recipe import SegmentPlan
 from vidkin.shots.baselines.deep_sbd.svm import fit_svm
@@ -74,7 +75,8 @@ def train_deep_sbd(
         on_progress: Called with (what is done, number done, number in all) before each video and after each step.
 
     Raises:
-        InvalidArgumentError: The labels cannot be used, the output cannot be written to, or holds an unfinished
+        InvalidArgumentError: The labels cannot be used, the output cannot be written to, another training writes there,
+            or it holds an unfinished
             training with other settings.
         MediaError: A video cannot be read.
         TrainingError: The loss is no longer a finite number.
@@ -86,35 +88,36 @@ def train_deep_sbd(
     folder = create_output_folder(output)
     tell = on_progress or (lambda what, done, total: None)
     recipe = plan.segments
-    films = _read(annotations, plan, tell)
-    network = build_model(plan.model, seed=recipe.seed)
-    assert isinstance(network, DeepSBDNetwork)
-    names = [(annotation.video.name, annotation.cuts) for annotation in annotations]
-    deciding = replace(plan, segments=replace(recipe, memory=0.0))
-    store = StepStore(folder, hashlib.sha256(repr((deciding, names)).encode()).hexdigest())
-    if not resume:
+    with hold_training_folder(folder):
+        films = _read(annotations, plan, tell)
+        network = build_model(plan.model, seed=recipe.seed)
+        assert isinstance(network, DeepSBDNetwork)
+        names = [(annotation.video.name, annotation.cuts) for annotation in annotations]
+        deciding = replace(plan, segments=replace(recipe, memory=0.0))
+        store = StepStore(folder, hashlib.sha256(repr((deciding, names)).encode()).hexdigest())
+        if not resume:
+            store.finish()
+        with seeded(recipe.seed):
+            training = train_on_segments(
+                network,
+                films,
+                steps=recipe.steps,
+                batch=recipe.batch,
+                learning_rate=recipe.learning_rate,
+                weight_decay=recipe.weight_decay,
+                seed=recipe.seed,
+                store=store,
+                on_progress=lambda step, loss: tell(f"loss {loss:.3f}", step, recipe.steps),
+            )
+        right = training.right
+        if recipe.classifier == "svm":
+            right = fit_svm(network, films, seed=recipe.seed)
+        notes = {"trained_by": "vidkin train-shots", "classifier": recipe.classifier, "seed": recipe.seed}
+        with TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as temporary:
+            save_model(network, temporary, notes=notes)
+            for file in sorted(Path(temporary).iterdir()):
+                file.replace(folder / file.name)
         store.finish()
-    with seeded(recipe.seed):
-        training = train_on_segments(
-            network,
-            films,
-            steps=recipe.steps,
-            batch=recipe.batch,
-            learning_rate=recipe.learning_rate,
-            weight_decay=recipe.weight_decay,
-            seed=recipe.seed,
-            store=store,
-            on_progress=lambda step, loss: tell(f"loss {loss:.3f}", step, recipe.steps),
-        )
-    right = training.right
-    if recipe.classifier == "svm":
-        right = fit_svm(network, films, seed=recipe.seed)
-    notes = {"trained_by": "vidkin train-shots", "classifier": recipe.classifier, "seed": recipe.seed}
-    with TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as temporary:
-        save_model(network, temporary, notes=notes)
-        for file in sorted(Path(temporary).iterdir()):
-            file.replace(folder / file.name)
-    store.finish()
     last = training.losses[-_LAST_STEPS:]
     return SegmentTrainingReport(
         output=folder,

@@ -1,0 +1,42 @@
+"""The folder of a training: one training at a time writes there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = ["LOCK_FILE", "hold_training_folder"]
+
+LOCK_FILE = ".training.lock"
+
+# Seconds to wait for the folder's lock: who looks whether it is held (the page of experiments) has it for an instant.
+_WAIT = 0.5
+
+
+@contextmanager
+def hold_training_folder(folder: Path) -> Iterator[None]:
+    """One training at a time in a folder; the system's lock is gone the moment its process is, however that ended.
+
+    Raises:
+        InvalidArgumentError: Another training has it, or nothing can be written there.
+    """
+    lock = FileLock(folder / LOCK_FILE, thread_local=False)
+    try:
+        lock.acquire(timeout=_WAIT)
+    except Timeout:
+        raise InvalidArgumentError(
+            f"{folder}: another training is writing here; wait until it has finished, or choose another output folder"
+        ) from None
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"{folder}: {error.strerror or error}; choose an output folder that can be written"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
