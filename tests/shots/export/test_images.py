@@ -46,6 +46,19 @@ def test_a_middle_frame_that_is_black_is_passed_over(tmp_path: Path) -> None:
     assert len(paths) == 3
 
 
+def test_a_title_on_black_wins_over_the_rest_of_a_fade(tmp_path: Path) -> None:
+    """The second shot begins with the last gray of a fade; then white letters of half a percent of the picture."""
+    images = list(pan("coffee", 60))
+    gray = (images[20] // 8).astype(np.uint8)
+    title = np.zeros_like(gray)
+    title[60:72, 90:102] = 255
+    images[20:45] = [gray] * 4 + [title] * 21
+    source = encode(tmp_path / "film.mp4", images, options={"crf": "4"})
+    paths = write_thumbnails(detection(source), tmp_path / "pictures", form="png", short_side=128)
+    with Image.open(paths[1]) as picture:
+        assert np.asarray(picture).max() > 240
+
+
 def test_a_shot_of_few_frames_has_few_images(tmp_path: Path) -> None:
     source = cut_video(tmp_path / "film.mp4")
     given = detection(source)

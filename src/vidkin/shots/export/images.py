@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from itertools import groupby
@@ -97,7 +98,8 @@ def iter_shot_images(
     """Images of every shot, in order.
 
     A shot is divided into as many stretches as it gets images; each image is the frame in the middle of its stretch or,
-    if that is nearly black, the nearest of a few others that is not. If all are, it is the brightest.
+    if that is nearly black, the nearest of a few others that is not. If all are, it is the one with the most contrast:
+    a title of few letters rather than the last gray of a fade.
 
     Raises:
         InvalidArgumentError: The count is below 1.
@@ -129,6 +131,8 @@ def iter_shot_images(
 
 
 def _merit(image: NDArray[np.uint8], rank: int) -> tuple[float, int]:
-    """The smaller, the better: frames that show something by rank, others by brightness."""
-    bright = float(np.percentile(image[::2, ::2] @ _LUMA, 100 - _BRIGHT_SHARE))
-    return (-_BLACK, rank) if bright >= _BLACK else (-bright, rank)
+    """The smaller, the better: frames that show something by rank, others by contrast."""
+    luma = image[::2, ::2] @ _LUMA
+    if float(np.percentile(luma, 100 - _BRIGHT_SHARE)) >= _BLACK:
+        return -math.inf, rank
+    return -round(float(luma.std()), 1), rank
