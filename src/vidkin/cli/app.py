@@ -272,7 +272,7 @@ class _LogLines(logging.Handler):
         # The message, and below it the traceback of an error that was logged with one.
         first, *rest = (printable(line) for line in self.format(record).splitlines() or [""])
         if record.levelno >= logging.WARNING:
-            if record.msg.startswith("%s") and isinstance(record.args, tuple):
+            if record.msg.startswith("%s") and isinstance(record.args, tuple) and record.args:
                 subject = (record.name + record.msg, str(record.args[0]))
                 if subject in self._said:
                     return
