@@ -1,4 +1,4 @@
-"""Hook of MkDocs: pages that are not files in docs/ - README and its neighbors, and the API of every public room."""
+"""Hook of MkDocs: pages that are not files in docs/ - README and its neighbors, and the API of every public package."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def api_pages() -> Iterator[tuple[str, str]]:
     """Address and Markdown of every page of the API."""
     rooms = public_rooms()
     del rooms["vidkin"]
-    lines = ["# vidkin\n", "What `import vidkin` has. The other pages are the rooms of the package.\n"]
+    lines = ["# vidkin\n", "The names of `import vidkin`. The other pages are its packages.\n"]
     lines += [f"- [`vidkin.{name}`][{module}.{name}]" for name, module in public_names().items()]
     yield "api/index.md", "\n".join([*lines, ""])
     for module, names in rooms.items():

@@ -1,1 +1,1 @@
-"""Room _base: atomic files, TOML, names, registries, file extensions; what every other package uses."""
+"""Atomic files, TOML, names, registries, file extensions; what every other package uses."""

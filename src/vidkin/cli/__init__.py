@@ -1,4 +1,4 @@
-"""Room cli: what people type. Parsing, tables, exit statuses; no algorithms."""
+"""The command line: parsing, tables, exit statuses; no algorithms."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Room experiments: what the tables of a paper need, run and stored."""
+"""The experiments behind the tables of a paper, run and stored."""

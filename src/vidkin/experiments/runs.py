@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 OnProgress = Callable[[int, int, str], None]
-"""Called with the steps done, all steps (0 where unknown), and what is being done."""
+"""Called with the steps done, all steps (0 where unknown), and the current step."""
 
 # Results that depend on the data; features are stored under a digest of theirs.
 _DATA_DEPENDENT = ("runs", "highlights", "composed-train", "composed-test")
@@ -34,12 +34,12 @@ _DATA_DEPENDENT = ("runs", "highlights", "composed-train", "composed-test")
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What an experiment found.
+    """The result of an experiment.
 
     Attributes:
         what: Title of the experiment.
         machine: What it ran on.
-        settings: Everything that the figures depend on beside the data.
+        settings: Everything besides the data that the figures depend on.
         minutes: Wall-clock time, stored runs not counted.
         summary: Means over the seeds, one entry for every line of the tables.
         runs: One entry for every run.

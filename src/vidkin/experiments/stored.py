@@ -1,4 +1,4 @@
-"""Stored runs: trainings with their curves, also ones at work, and figures of benchmarks."""
+"""Stored runs: trainings with their curves, including running ones, and figures of benchmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Room index: the embedded store, ingest, two-stage search, duplicates."""
+"""The embedded store, ingest, two-stage search, duplicates."""
 
 from vidkin.index.cluster.executor import RayExecutor
 from vidkin.index.collection import Index

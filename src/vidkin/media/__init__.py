@@ -1,4 +1,4 @@
-"""Room media: probe, decode, encode, thumbnails, edits."""
+"""Probe, decode, encode, thumbnails, edits."""
 
 from vidkin.media.decode import iter_frames, iter_frames_at, read_frames, thumbnail
 from vidkin.media.editing.apply import apply_edit

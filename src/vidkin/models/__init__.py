@@ -1,4 +1,4 @@
-"""Room models: encoders of clips and images: built, trained step by step, stored, exported, used as extractors."""
+"""Encoders of clips and images: built, trained step by step, stored, exported, used as extractors."""
 
 from vidkin.models.build import build_model
 from vidkin.models.classifier.two_head import HeadOutputs, TwoHeadNetwork

@@ -1,1 +1,1 @@
-"""Room rendering: what every face shows - JSON values, text, pictures, findings about the machine and an index."""
+"""What command line and web app both show: JSON values, text, pictures, findings about the machine and an index."""

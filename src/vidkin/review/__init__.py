@@ -1,4 +1,4 @@
-"""Room review: verdicts of people as labels, and what is trained on them on top of what an index has."""
+"""People's verdicts as labels, and training on them on top of the features of an index."""
 
 from vidkin.review.corrected import forget_corrected, read_corrected, write_corrected
 from vidkin.review.cuts import CutReview, read_detector, train_cuts, use_detector

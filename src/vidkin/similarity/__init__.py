@@ -1,4 +1,4 @@
-"""Room similarity: from two sequences of descriptors to a score and to matching segments."""
+"""From two sequences of descriptors to a score and to matching segments."""
 
 from vidkin.similarity.alignment import align
 from vidkin.similarity.chamfer import (

@@ -1,4 +1,4 @@
-"""Room training: recipes, the run that follows one, and what the resulting model is worth."""
+"""Recipes, training runs, and the evaluation of models."""
 
 from vidkin.models.engine import Objective
 from vidkin.training.classifier.classify import ClassifiedFile, Neighbor, classify

@@ -1,4 +1,4 @@
-"""Room web: the local web app of an index - pages, an HTTP API, and what keeps both safe."""
+"""The local web app of an index - pages, an HTTP API, and the protection of both."""
 
 from vidkin.web.app import create_app
 from vidkin.web.server import serve

@@ -18,7 +18,7 @@ __all__ = ["losses"]
 def losses(
     folders: Annotated[
         list[Path],
-        typer.Argument(help="Folders of videos that show different things.", exists=True),
+        typer.Argument(help="Folders of unrelated videos.", exists=True),
     ],
     methods: Annotated[
         list[str] | None,

@@ -1,4 +1,4 @@
-"""From the scores of all pairs to the figures that a benchmark publishes."""
+"""The figures that a benchmark publishes, from the scores of all pairs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def evaluate_benchmark(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -
     caller. A query is not ranked in its own list.
 
     Args:
-        benchmark: What is right.
+        benchmark: Its labels.
         scores: Of a subset of its videos, in any order.
     """
     figures = []
@@ -111,7 +111,7 @@ def evaluate_segments(
     """Segment F (VCSL) over the labeled pairs, and segment AP (VSC2022) over all pairs that were compared.
 
     Args:
-        benchmark: What is right.
+        benchmark: Its labels.
         segments: Segments of the pairs that were compared. A labeled pair that is not among them is left out.
     """
     pairs = [pair for pair in segments if segments[pair] or pair in benchmark.segments]

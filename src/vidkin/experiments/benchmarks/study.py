@@ -71,10 +71,10 @@ def run_benchmark(
     the database a few at a time.
 
     Args:
-        benchmark: What is asked and what is right.
+        benchmark: Queries, videos and labels.
         features: Of its videos; what is missing is reported.
         system: Compares them.
-        on_progress: Called with the videos done, all videos, and what is being done.
+        on_progress: Called with the videos done, all videos, and the current step.
 
     Raises:
         InvalidArgumentError: No query or no video of the database has features, or features do not fit the system.

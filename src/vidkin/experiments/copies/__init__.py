@@ -1,4 +1,4 @@
-"""Copy retrieval: videos edited as people edit them, searched for among all copies and unrelated videos."""
+"""Copy retrieval: videos with common edits, searched for among all copies and unrelated videos."""
 
 from vidkin.experiments.copies.gallery import CopyMaterial, GalleryVideo, make_copies
 from vidkin.experiments.copies.material import (

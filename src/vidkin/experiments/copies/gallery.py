@@ -1,4 +1,4 @@
-"""The videos that are searched: copies of the queries with what they show, and unrelated videos."""
+"""The videos that are searched: copies of the queries with their segments, and unrelated videos."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class GalleryVideo:
         family: See `Recording`.
         scene: See `Recording`.
         edit: How it was edited, `REAL_COPY` or `DISTRACTOR`.
-        source: The query that it was made from; None for a video as it was found.
-        segments: What of the query is where in it, in the order of the copy.
-        mirrored: Whether left and right changed places.
+        source: The query that it was made from; None for an unedited video.
+        segments: The stretches of the query that it shows, in their order in the copy.
+        mirrored: Whether left and right are exchanged.
     """
 
     path: Path
@@ -55,7 +55,7 @@ class GalleryVideo:
 
     @property
     def edit_family(self) -> str | None:
-        """What the edit changes; None for a video as it was found."""
+        """What the edit changes; None for an unedited video."""
         return EDITS[self.edit].family if self.edit in EDITS else None
 
 
@@ -84,7 +84,7 @@ def make_copies(
         work: Folder of the queries and copies.
         size: Number and size of the queries.
         edits: Names in `vidkin.media.EDITS`; each query is edited in each of these ways.
-        distractors: More videos that show something else.
+        distractors: More, unrelated videos.
         threads: Copies that are made at the same time.
         on_progress: Called with the copies made, all copies, and the name of the file.
 

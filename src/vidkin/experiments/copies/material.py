@@ -1,4 +1,4 @@
-"""Recordings, which of them a scorer may be developed on, and the clips of them that are queries."""
+"""Recordings, which of them are for the development of scores, and the clips of them that are queries."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Recording:
     Attributes:
         path: The file.
         family: Recordings of one family are copies of each other.
-        scene: Recordings of one scene were taken before the same background.
+        scene: Recordings of one scene were taken in front of the same background.
         duration: Seconds.
     """
 
@@ -146,7 +146,7 @@ def find_recordings(
     Args:
         folder: The folder.
         half: A part of the division in `HALVES`; ``"all"`` takes every video.
-        alone: Every file shows something else; otherwise names tell families and scenes, as in the collection that
+        alone: Every file shows another scene; otherwise names tell families and scenes, as in the collection that
             `HALVES` divides.
         left_out: Names, without extension, of files that are not used.
 

@@ -44,7 +44,7 @@ figcaption b { margin-right: .4rem; } .badge { float: right; font-weight: 600; }
 
 @dataclass(frozen=True, slots=True)
 class _Example:
-    """A copy that shows how an edit fares: its score, and its first stretch with what was found of it."""
+    """An example of an edit: its score, and its first stretch with what was found of it."""
 
     video: GalleryVideo
     score: float
@@ -56,8 +56,8 @@ def as_picture_page(
 ) -> str:
     """A self-contained HTML page.
 
-    For each edit a frame of a copy beside the frame of its source: of the copy with the lowest score, so that what
-    is missed is seen. Green boxes are true, orange ones were found.
+    For each edit a frame of a copy beside the frame of its source: the copy with the lowest score, so that misses
+    are visible. Green boxes are true, orange ones were found.
 
     Args:
         results: Of a study with an extractor.

@@ -1,4 +1,4 @@
-"""Where copies were found, beside where they are: errors in time and overlaps of boxes."""
+"""Detected against true places of copies: errors in time and overlaps of boxes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOT_FOUND = 30.0
 
 @dataclass(frozen=True, slots=True)
 class PlacedSegment:
-    """A stretch that a copy shows, and the matching segment that was found for it.
+    """A stretch that a copy shows, and the matching segment.
 
     Attributes:
         edit: How the copy was edited.
@@ -48,11 +48,11 @@ class PlacedSegment:
 
 @dataclass(frozen=True, slots=True)
 class TimeErrors:
-    """Errors of start and end in the copy, in seconds; a stretch that was not found counts as `NOT_FOUND`.
+    """Errors of start and end in the copy, in seconds; a missed stretch counts as `NOT_FOUND`.
 
     Attributes:
         stretches: Number of stretches.
-        missed: How many of these were not found.
+        missed: Number of these that were missed.
         start_median: Of the errors of the start.
         end_median: Of the errors of the end.
         start_90th: 90 % of the errors of the start are not larger.
@@ -69,10 +69,10 @@ class TimeErrors:
 
 @dataclass(frozen=True, slots=True)
 class BoxOverlaps:
-    """Mean intersection over union of the boxes that were found with the true ones, of stretches that were found.
+    """Mean intersection over union of detected and true boxes, over detected stretches.
 
     Attributes:
-        stretches: Number of stretches that were found.
+        stretches: Number of detected stretches.
         query: Of the boxes in the query.
         copy: Of the boxes in the copy.
         both: Of the product of the two of a stretch.
@@ -85,7 +85,7 @@ class BoxOverlaps:
 
 
 def place_segments(scores: PairScores, material: CopyMaterial) -> list[PlacedSegment]:
-    """Every stretch of every copy with what was found of it by the query it was made from."""
+    """Every stretch of every copy with the segment that its query found."""
     assert scores.segments is not None
     row_of = {query.name: row for row, query in enumerate(material.queries)}
     placed = []
@@ -129,7 +129,7 @@ def summarize_times(placed: Sequence[PlacedSegment]) -> TimeErrors | None:
 
 
 def summarize_boxes(placed: Iterable[PlacedSegment]) -> BoxOverlaps | None:
-    """Overlaps of geometric and inset edits; None if none of them was found."""
+    """Overlaps of geometric and inset edits; None if none was detected."""
     pairs = [
         (
             box_overlap(place.segment.query_box, place.truth.source_box),

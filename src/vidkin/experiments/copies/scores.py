@@ -59,7 +59,7 @@ class GroupFigures:
         lowest: Score of the copies.
         strict: Other moments of the same recording count as wrong.
         neutral: Other moments of the same recording are left out.
-        recall: Share of the copies with a score that the first stage hands on; None without stages.
+        recall: Share of the copies with a score that the first stage selects; None without stages.
         times: Errors in time; None where segments are not known.
         boxes: Overlaps of boxes; None where none are known.
     """
@@ -83,7 +83,7 @@ class UnrelatedFigures:
     """Scores of pairs that show nothing in common.
 
     Attributes:
-        which: ``"other scenes"``; ``"same scene"``: before the same background; ``"other moments"``: of the same
+        which: ``"other scenes"``; ``"same scene"``: in front of the same background; ``"other moments"``: of the same
             recording.
         pairs: Number of pairs.
         highest: Score.

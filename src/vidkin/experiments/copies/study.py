@@ -42,7 +42,7 @@ class CopyStudy:
         edits: Names in `vidkin.media.EDITS`.
         extractors: Each searches the same copies.
         peers: Also measure a pHash per frame, and vPDQ where it is installed.
-        threshold: Score from which on a copy counts as found.
+        threshold: Least score at which a copy counts as found.
         threads: Copies that are made at the same time.
     """
 
@@ -116,7 +116,7 @@ def run_copy_study(
         recordings: See `make_copies`.
         work: Folder of copies and indexes. Copies that an earlier run made are used again.
         distractors: See `make_copies`.
-        on_progress: Called with the steps done, all steps of this part, and what is being done.
+        on_progress: Called with the steps done, all steps of this part, and the current step.
 
     Raises:
         InvalidArgumentError: No recording is long enough.

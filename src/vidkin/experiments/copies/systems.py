@@ -46,12 +46,12 @@ _PDQ_DISTANCE = 31
 
 @dataclass(frozen=True, slots=True)
 class PairScores:
-    """What a system says about every pair of a query and a gallery video.
+    """The results of a system for every pair of a query and a gallery video.
 
     Attributes:
-        scores: [Q, G], higher is more alike; 0 where the video is not reported.
+        scores: [Q, G], higher is more similar; 0 where the video is not reported.
         segments: [Q][G] matching segments, best first; None for a system that gives none.
-        kept: [Q, G] whether the video is reported when the first stage hands on `CANDIDATES` videos; None for a
+        kept: [Q, G] whether the video is reported when the first stage selects `CANDIDATES` videos; None for a
             system without stages.
         costs: Of the index and the searches; None for a system without an index.
     """
@@ -92,7 +92,7 @@ def search_scores(
 
     Args:
         material: Queries and gallery.
-        folder: Of the index; one that is there is replaced.
+        folder: Of the index; an existing one is replaced.
         extractor: Makes the features; None takes the default.
         weights: Of the extractor.
         whitening: Of the extractor.

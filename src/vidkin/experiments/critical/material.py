@@ -1,4 +1,4 @@
-"""What the comparison on critical clips trains and judges on: highlight videos composed of recordings, in parts."""
+"""What the comparison on critical clips trains and evaluates on: highlight videos composed of recordings, in parts."""
 
 from __future__ import annotations
 

@@ -27,11 +27,11 @@ _CUT_TOLERANCE = 1
 def score_model(
     model: ClipEncoder, rules: ShotRules, train: HighlightPart, test: HighlightPart, *, window: int
 ) -> dict[str, Any]:
-    """Scores on the test split, as JSON values; everything that has a threshold is fitted on the training split.
+    """Scores on the test split, as JSON values; everything with a threshold is fitted on the training split.
 
     Returns:
         ``trends``: for each test of the trend, scores of the labeled shots. ``found``: scores where the cuts are
-        found first and the shots between them are judged.
+        detected first and the shots between them are scored.
     """
     encode = encode_with(model)
     fit, judge = _windows(train, window, encode), _windows(test, window, encode)

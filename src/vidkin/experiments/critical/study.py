@@ -38,7 +38,7 @@ class CriticalStudy:
         rate: Frames per second of the composed videos.
         train: (videos, seed) of the training split with all places.
         test: (videos, seed) of the test split with all places.
-        held_out: Also hold out each place from training and judge on it.
+        held_out: Also hold out each place from training and evaluate on it.
         held_out_videos: Videos of each part where one place is held out.
         network: The frozen frame network.
     """
@@ -65,7 +65,7 @@ def run_critical_study(
     output: Path | None = None,
     on_progress: OnProgress = lambda done, total, what: None,
 ) -> Report:
-    """Train with every loss on one part of the recordings and judge on the other; stored runs are not repeated.
+    """Train with every loss on one part of the recordings and evaluate on the other; stored runs are not repeated.
 
     Args:
         study: What is compared.
@@ -74,7 +74,7 @@ def run_critical_study(
         work: Folder of composed videos, features and runs.
         save: Folder for the model trained with quadlets on all places by the first seed, unless that run was stored.
         output: File that the caller writes the figures to: data may lie in the same folder.
-        on_progress: Called with the steps done, all steps and what is being done.
+        on_progress: Called with the steps done, all steps and the current step.
 
     Raises:
         InvalidArgumentError: ``work`` has results on other data.

@@ -97,7 +97,7 @@ class ImageRow:
     Attributes:
         name: As tables show it, for example ``classical: HOG`` or ``two-head, semi-hard``.
         fit: Of (task, seed): the method fitted to ``task.train``; it must not look at ``task.test``.
-        group: Rows of a group stand together: ``classical``, ``network`` or ``learned``.
+        group: Rows of a group are shown together: ``classical``, ``network`` or ``learned``.
         is_seeded: Whether the seed changes anything; other rows are run once.
         settings: What the row's figures depend on beside its name: stored results with other settings are not used.
     """

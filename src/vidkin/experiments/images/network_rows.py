@@ -1,4 +1,4 @@
-"""Rows without training: features of a network as it comes."""
+"""Rows without training: features of a network as it is."""
 
 from __future__ import annotations
 

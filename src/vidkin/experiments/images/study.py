@@ -20,7 +20,7 @@ __all__ = ["ImageReport", "run_image_study"]
 
 @dataclass(frozen=True)
 class ImageReport:
-    """What a study of images found.
+    """The result of a study of images.
 
     Attributes:
         machine: What it ran on.
@@ -41,14 +41,14 @@ def run_image_study(
     seeds: Sequence[int] = (0, 1, 2),
     on_progress: OnProgress = lambda *told: None,
 ) -> ImageReport:
-    """Fit and measure every row on every set; what is in ``work`` already is not done again.
+    """Fit and measure every row on every set; finished runs in ``work`` are not repeated.
 
     Args:
         rows: What is compared.
         tasks: The sets.
         work: Folder of finished runs, made if missing.
         seeds: A run each; rows without a seed have one run.
-        on_progress: Called with runs done, all runs, and what is being done.
+        on_progress: Called with runs done, all runs, and the current step.
 
     Raises:
         MediaError: An image cannot be read.

@@ -59,7 +59,7 @@ class CollapseCurve:
 
 @dataclass(frozen=True)
 class SweepReport:
-    """What the sweeps found on one set.
+    """The result of the sweeps on one set.
 
     Attributes:
         set: Name of the set.
@@ -82,14 +82,14 @@ def run_sweeps(
     timed: int = 5,
     on_progress: OnProgress = lambda *told: None,
 ) -> SweepReport:
-    """Train with each setting; what is in ``work`` already is not done again, but for times.
+    """Train with each setting; finished runs in ``work`` are not repeated, except times.
 
     Args:
         task: The set.
         work: Folder of finished runs.
         seeds: Runs of each lambda and length.
         timed: Steps of each variant that are timed, after one that is not.
-        on_progress: Called with runs done, all runs, and what is being done.
+        on_progress: Called with runs done, all runs, and the current step.
     """
     variants = {f"lambda {weight:g}": TwoHeadVariant("semi_hard", weight=weight) for weight in _LAMBDAS}
     variants |= {

@@ -75,14 +75,14 @@ class LossStudy:
 
 @dataclass(frozen=True, slots=True)
 class LossFigures:
-    """One run, measured on test videos: each weak view looks for the strong views of its stretch.
+    """One run, measured on test videos: each weak view is a query for the strong views of its stretch.
 
     Attributes:
         method: Name of the method.
         seed: Of weights and draws.
         map: Mean average precision.
         micro_ap: Average precision of all pairs in one list.
-        positives: Quantiles .01, .25, .5, .75, .99 of the scores of pairs that belong together, in [0, 1].
+        positives: Quantiles .01, .25, .5, .75, .99 of the scores of positive pairs, in [0, 1].
         negatives: The same of pairs of different videos.
         own_map: Learned map of one test stretch, weak against strong view.
         other_map: That of the weak view against a view of another video.
@@ -100,7 +100,7 @@ class LossFigures:
 
 @dataclass(frozen=True, slots=True)
 class LossReport:
-    """What a study found.
+    """The result of a study.
 
     Attributes:
         study: What was compared.
@@ -118,13 +118,13 @@ class LossReport:
 def run_loss_study(
     study: LossStudy, folders: Sequence[Path], work: Path, *, on_progress: OnProgress = lambda *told: None
 ) -> LossReport:
-    """Train and measure every method with every seed; what is in ``work`` already is not done again.
+    """Train and measure every method with every seed; finished runs in ``work`` are not repeated.
 
     Args:
         study: What is compared.
-        folders: Folders of videos that show different things.
+        folders: Folders of unrelated videos.
         work: Folder of descriptors and finished runs, made if missing.
-        on_progress: Called with runs done, all runs, and what is being done.
+        on_progress: Called with runs done, all runs, and the current step.
 
     Raises:
         DatasetError: There are too few videos.

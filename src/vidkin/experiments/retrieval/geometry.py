@@ -21,7 +21,7 @@ _QUADLETS = 5_000
 def order_and_distances(
     queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor
 ) -> dict[str, float]:
-    """The parts of QP over test quadlets and squared distances of unit vectors [Q, D]; a figure of a gallery [G, D].
+    """The parts of QP over test quadlets, squared distances of unit vectors [Q, D], and one figure of a gallery [G, D].
 
     Returns:
         ``order_inside``: percent of the (q, p, i) with d(q, p) < d(q, i). ``order_across``: percent of the (q, i, n)

@@ -1,4 +1,4 @@
-"""The page of a comparison: tables, sentences that read them, and pictures of what each method ranks first."""
+"""The page of a comparison: tables, sentences that interpret them, and pictures of what each method ranks first."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def write_report(
 
 
 def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, machine: str) -> str:
-    """The tables and what they say as Markdown.
+    """The tables and their interpretation as Markdown.
 
     Args:
         summaries: From `summarize`.

@@ -23,7 +23,7 @@ class ComparisonPlan:
 
     Every method gets the same steps and learning rates, and every method but 3D-CNN the same frozen features, head and
     number of items a step. 3D-CNN learns from pixels (`vidkin.experiments.retrieval.prepared`): at an eighth of its
-    width, from 32 pixels a side and an eighth of the items a step, because a clip costs it some forty times as much.
+    width, from 32 pixels a side and an eighth of the items a step, because a clip costs it about forty times as much.
 
     Attributes:
         sets: Names of collections, see `COMPARISON_SETS`.

@@ -35,7 +35,7 @@ class PreparedSet:
         labelled: Its items.
         weights: Weights of the frozen network, a safetensors file; None takes those of the hub.
         folder: Folder of features and runs.
-        on_progress: Called with what is being done and the share of it that is done, in [0, 1].
+        on_progress: Called with the current step and its share done, in [0, 1].
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class PreparedSet:
         return self._encoder.train()
 
     def report(self, text: str, share: float) -> None:
-        """Report what is being done, and the share of it that is done."""
+        """Report the current step and its share done."""
         if self._on_progress is not None:
             self._on_progress(f"{self.chosen.name}: {text}", share)
 

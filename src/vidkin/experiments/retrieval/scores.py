@@ -1,4 +1,4 @@
-"""What embeddings are worth: the measures of `vidkin evaluate` in percent, and the nearest items of each query."""
+"""Figures of embeddings: the measures of `vidkin evaluate` in percent, and the nearest items of each query."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def score_retrieval(
     Returns:
         ``qp``, ``tp`` and their sampled forms are over test quadlets, ``qp_gallery`` and ``tp_gallery`` over gallery
         quadlets (`vidkin.training.embedding_measures`); of the figures that rank the gallery ``ndcg``, ``map``,
-        ``map_subcategory`` and ``recall_at_1``. The distances and ``quadlets`` are no percentages. Figures
+        ``map_subcategory`` and ``recall_at_1``. The distances and ``quadlets`` are not percentages. Figures
         that have nothing to count are NaN.
     """
     figures = measure_embeddings(queries, query_labels, gallery, labels, ranked=_RANKED)

@@ -45,7 +45,7 @@ def run_comparison(
         data: Folder of the collections.
         weights: Weights of the frozen network, a safetensors file; None takes those of the hub.
         output: Folder of features and runs; processes that work on different sets may share it.
-        on_progress: Called with what is being done and the share of it that is done, in [0, 1].
+        on_progress: Called with the current step and its share done, in [0, 1].
         on_broken: Called with the error of each item of your own collection that is left out.
 
     Raises:
@@ -92,7 +92,7 @@ def choose_rate(runs: Sequence[ComparisonRun], plan: ComparisonPlan) -> float:
 
 
 def picture_queries(labelled: LabelledSet) -> list[int]:
-    """Numbers of the test items that the picture shows: spread evenly, so that nobody picked them."""
+    """Numbers of the test items that the picture shows: spread evenly instead of picked."""
     count = len(labelled.part("test"))
     step = count / _PICTURE_QUERIES
     return sorted({int((place + 0.5) * step) for place in range(_PICTURE_QUERIES)})

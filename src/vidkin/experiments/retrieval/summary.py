@@ -1,4 +1,4 @@
-"""From the runs of a comparison to means over seeds, and to the published order beside the one found here."""
+"""From the runs of a comparison to means over seeds, and to the published order beside the one measured here."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class Conclusion:
         ours_over_radial: Its QP on the test split minus that of Radial without gradient through R.
         order: Spearman's correlation of QP here with the published QP, over the methods that have both; None for
             fewer than three.
-        reversed_pairs: (better here, better in the source) for pairs that are further apart here than two standard
-            deviations.
+        reversed_pairs: (better here, better in the source) for pairs that are more than two standard
+            deviations apart here.
     """
 
     radial_over_triplet: float | None

@@ -30,7 +30,7 @@ _WATCHED = 256
 
 @dataclass(frozen=True, kw_only=True)
 class RunSchedule:
-    """What all methods have in common.
+    """Settings shared by all methods.
 
     Attributes:
         steps: Steps of the optimizer (AdamW).
@@ -165,14 +165,14 @@ def embed_inputs(model: Encoder, inputs: Tensor) -> Tensor:
 
 
 def volume_items(schedule: RunSchedule) -> int:
-    """Items a step of 3D-CNN: an eighth of the others', as a clip costs it some forty times what a head pays."""
+    """Items a step of 3D-CNN: an eighth of the others', as a clip costs it about forty times as much as a head."""
     return 4 * max(1, schedule.quadlets // 8)
 
 
 def _batches(
     objective: WeightedObjective, method: Method, train: Labelled, schedule: RunSchedule, seed: int
 ) -> Iterator[Batch]:
-    """What every step gets; methods that draw alike see the same items."""
+    """The batches of every step; methods that draw alike see the same items."""
     pixels = method.input == "pixels"
     quadlets = volume_items(schedule) // 4 if pixels else schedule.quadlets
     streams = {

@@ -38,7 +38,7 @@ _MERGING = ("content", "adaptive")
 
 @dataclass(frozen=True, slots=True)
 class TrainedCuts:
-    """Cuts of every video that is judged, and what is reported about the training that came before."""
+    """Cuts of every evaluated video, and what is reported about the training that came before."""
 
     cuts: dict[Path, list[DetectedCut]]
     training: dict[str, Any]
@@ -67,7 +67,7 @@ def train_and_detect(
         recipe: Loss, window, steps and seed.
         composed: Composed videos.
         highlights: Highlight videos.
-        videos: What is judged.
+        videos: The videos to evaluate.
         save: Folder for the model, if it is to be saved.
         on_progress: Called while features are made.
     """

@@ -1,4 +1,4 @@
-"""What the comparison of shot detectors trains and judges on: composed videos of two splits, and edited ones."""
+"""What the comparison of shot detectors trains and evaluates on: composed videos of two splits, and edited ones."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class PublishedDetector:
     """The published rule and training, with what is reduced so that it runs on a CPU.
 
     Attributes:
-        network: The frame network, which is trained along; AlexNet in the paper.
+        network: The frame network, trained end to end; AlexNet in the paper.
         size: Pixels along each side of a frame; 224 with AlexNet.
         units: Units of the fully connected layer and of the LSTM; 512 in the paper for the first.
         steps: Steps of a training.
@@ -106,7 +106,7 @@ def train_and_detect_published(
         weights: Weights of the frame network, a safetensors file; None takes those of the hub.
         composed: Composed videos, on which the threshold is fitted as well.
         highlights: Highlight videos.
-        videos: What is judged.
+        videos: The videos to evaluate.
         seed: Of weights and draws.
         save: Folder for the detector, if it is to be saved.
         on_progress: Called while frames are read.

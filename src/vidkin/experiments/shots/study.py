@@ -72,7 +72,7 @@ class ShotStudy:
 
 @dataclass(frozen=True, slots=True)
 class _Material:
-    """The sets that detectors are judged on, and what the trained ones learn from."""
+    """The sets for evaluation, and the training data of the trained detectors."""
 
     sets: Mapping[str, Sequence[LabelledVideo]]
     composed: Sequence[LabelledVideo] = ()
@@ -80,7 +80,7 @@ class _Material:
 
     @property
     def videos(self) -> list[LabelledVideo]:
-        """Every video that is judged, once."""
+        """Every evaluated video, once."""
         return list(dict.fromkeys(video for videos in self.sets.values() for video in videos))
 
 
@@ -96,19 +96,19 @@ def run_shot_study(
     output: Path | None = None,
     on_progress: OnProgress = lambda done, total, what: None,
 ) -> Report:
-    """Judge every detector; runs that need training are stored and not repeated.
+    """Evaluate every detector; runs that need training are stored and not repeated.
 
     Args:
         study: What is compared.
         data: Folder of edited videos with ``truth.json``.
-        videos: Folder of single-shot clips to compose videos of; None judges only what needs no training.
+        videos: Folder of single-shot clips to compose videos of; None evaluates only what needs no training.
         photographs: Folder of photographs that add scenes to the composed videos.
         weights: Weights of the frame network, a safetensors file; None takes those of the hub.
         work: Folder of composed videos, features and runs.
         save: Folder for the model of the extended rule trained with quadlets by the first seed, and beside it, with
             ``-published`` behind its name, for that of the published rule; unless these runs were stored.
         output: File that the caller writes the figures to: data may lie in the same folder.
-        on_progress: Called with the steps done, all steps (0 where unknown) and what is being done.
+        on_progress: Called with the steps done, all steps (0 where unknown) and the current step.
 
     Raises:
         InvalidArgumentError: Labels or clips are missing, or ``work`` has results on other data.

@@ -1,4 +1,4 @@
-"""Room features/images: classical features of whole pictures, with their published distances."""
+"""Classical features of whole pictures, with their published distances."""
 
 from vidkin.features.images.color import ColorHistogram, ColorSpace
 from vidkin.features.images.extractor import ImageFeatureExtractor, open_image_extractor

@@ -147,7 +147,7 @@ class EditResult:
     Attributes:
         path: The file.
         segments: What of the source is where in it, in the order of the copy.
-        mirrored: Whether left and right changed places.
+        mirrored: Whether left and right are exchanged.
         time_map: The times of the first segment as a function.
     """
 

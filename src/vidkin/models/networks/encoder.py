@@ -1,4 +1,4 @@
-"""What the networks of this room have in common."""
+"""What the networks of this package have in common."""
 
 from __future__ import annotations
 

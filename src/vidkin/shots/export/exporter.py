@@ -56,7 +56,7 @@ SHOT_FORMATS: Mapping[str, ShotFormat] = {
     "stats": ShotFormat(".csv", write_stats_csv),
     "html": ShotFormat(".html", write_contact_sheet),
 }
-"""Formats of this room by name; a caller can add its own."""
+"""Formats of this package by name; a caller can add its own."""
 
 
 @dataclass(frozen=True, slots=True)

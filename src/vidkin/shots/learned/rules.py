@@ -41,7 +41,7 @@ _FORMAT = "vidkin-shot-rules-1"
 
 @dataclass(frozen=True, kw_only=True)
 class ShotRules:
-    """Thresholds of the learned detector, fitted on labeled videos that it is not judged on.
+    """Thresholds of the learned detector, fitted on labeled videos other than the test videos.
 
     Attributes:
         window: Frames a window, at least 2; the sources take 40.
