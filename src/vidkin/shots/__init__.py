@@ -1,6 +1,6 @@
 """Cuts, shots, critical clips and curves of a video; detectors, and the files made of their results.
 
-Exported here is what every detector shares, without torch. `vidkin.shots.band`, `vidkin.shots.learned` and
+This package exports what all detectors share, without torch. `vidkin.shots.band`, `vidkin.shots.learned` and
 `vidkin.shots.judging` export their own names.
 """
 

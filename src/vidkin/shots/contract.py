@@ -71,7 +71,7 @@ class DetectedCut:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DetectedCuts:
-    """What a detector finds in one video.
+    """The result of a detector for one video.
 
     Attributes:
         cuts: In order of frames, at most one a frame.
@@ -96,7 +96,7 @@ class DetectedCuts:
     def select(self, types: Collection[Transition]) -> DetectedCuts:
         """Only the cuts of these types; ``gradual``, of unknown type, counts as any type but ``hard``.
 
-        A shot that is no longer divided is as critical as its last part.
+        A merged shot is as critical as its last part.
         """
         accepted = {*types, "gradual"} if set(types) - {"hard"} else set(types)
         selected = [cut.kind in accepted for cut in self.cuts]
@@ -108,7 +108,7 @@ class DetectedCuts:
 
 @runtime_checkable
 class ShotDetector(Protocol):
-    """Takes the frames of one video in order, then says where it is cut. For one video only.
+    """Takes the frames of one video in order and returns its cuts. For one video only.
 
     Frames come one at a time and the caller forgets them: a detector that needs earlier ones stores what it needs of
     them, so that memory does not grow with the length of a film.
@@ -133,7 +133,7 @@ class ShotDetector(Protocol):
 
 @runtime_checkable
 class PlanesDetector(Protocol):
-    """A detector that looks at samples of the decoded planes: nothing is converted, so it costs little.
+    """A detector on samples of the decoded planes, which is cheap because nothing is converted.
 
     Attributes:
         name: As `open_detector` takes it; shown in results.

@@ -47,7 +47,7 @@ def trend_numbers(curve: NDArray[np.floating]) -> dict[str, float] | None:
 
 
 def critical_score(curve: NDArray[np.floating], rule: FittedRule) -> float:
-    """How surely the shot with this curve is critical, in [0, 1]; yes from 1/2 on.
+    """The certainty that the shot with this curve is critical, in [0, 1]; yes from 1/2 on.
 
     A shot too short for a trend scores 0.
     """

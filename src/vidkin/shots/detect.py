@@ -86,7 +86,7 @@ def detect(
 
 
 def detect_shots(path: PathLike, detector: str | ShotDetector | PlanesDetector = "default") -> list[Shot]:
-    """The shots of a video: `detect` without the rest."""
+    """The shots of a video: only those of `detect`."""
     return list(detect(path, detector).shots)
 
 
@@ -220,7 +220,7 @@ def _push_frames(
 
 
 def _shift(detected: DetectedCuts, frames: int, seconds: float) -> DetectedCuts:
-    """What was found in a part, with the frames and times of the whole video."""
+    """The detection in a part, with the frames and times of the whole video."""
 
     def moved(frame: int | None) -> int | None:
         return None if frame is None else frame + frames

@@ -1,4 +1,4 @@
-"""A detector that is told its cuts: for tests, and for cuts that are known from elsewhere."""
+"""A detector with given cuts: for tests, and for cuts that are known from elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["KnownCutsDetector"]
 
 
 class KnownCutsDetector:
-    """Reports the cuts that it was made with, as far as the video reaches; computes nothing.
+    """Reports given cuts, as far as the video reaches; computes nothing.
 
     Args:
         cuts: In order of frames.

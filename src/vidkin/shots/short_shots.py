@@ -27,7 +27,7 @@ def drop_short_shots(detection: ShotDetection, min_length: float) -> ShotDetecti
 def merge_short_shots(detection: ShotDetection, min_length: float) -> ShotDetection:
     """The detection with shots of less than ``min_length`` seconds joined to a neighbor, the shortest first.
 
-    Of the two transitions around such a shot the less certain one is given up. A joined shot is as critical as its last
+    Of the two transitions around such a shot the less certain one is dropped. A joined shot is as critical as its last
     part. One shot remains, however short.
 
     Raises:

@@ -140,7 +140,7 @@ class Curve(Result):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ShotDetection(Result):
-    """All that a detector finds in one video.
+    """The complete result of a detector for one video.
 
     Attributes:
         path: The video, as the caller named it.

@@ -88,7 +88,7 @@ def theil_sen(values: NDArray[np.floating], times: NDArray[np.floating] | None =
 
 
 def end_rise(values: NDArray[np.floating]) -> float:
-    """Median of the last quarter minus median of the first half: how much higher a series ends that is flat at first.
+    """Median of the last quarter minus median of the first half: how much higher a series ends if it is flat at first.
 
     The event of a critical clip lies at its end, so most of the clip is flat; slopes of all pairs then show little
     of it. 0 for fewer than four values.

@@ -49,7 +49,7 @@ def measure_scores(
     samples: int = SAMPLES,
     seed: int = 0,
 ) -> dict[str, float]:
-    """Figures in [0, 1], higher is better; nan if there is nothing to count.
+    """Figures in [0, 1], higher is better; nan if undefined.
 
     Args:
         scores: [Q, G], higher is more similar.
@@ -89,7 +89,7 @@ def measure_embeddings(
         query_labels: [Q, 2] (category, subcategory).
         gallery: [G, D]; None: the queries, none of which ranks itself.
         gallery_labels: [G, 2]; None likewise.
-        ranked: Those of `RANKED` that are wanted; they take most of the time.
+        ranked: Which of `RANKED` to compute; they take most of the time.
         samples: Quadlets of the sampled forms.
         seed: Seed of their draw.
     """

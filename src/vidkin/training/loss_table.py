@@ -1,4 +1,4 @@
-"""The losses that a recipe can name: what each is drawn for, how it is called, and which parameters it takes."""
+"""The losses that a recipe can name: how their items are drawn, how they are called, and their parameters."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class LossEntry:
             ``classes``: for :class:`Classification`. ``centers``: embeddings and class numbers [N], for a term that
             makes its centers with ``prepare(model, classes, seed)``. ``clusters``: also the clusters of the items [N].
         make: From parameters to the loss; their defaults are those of a recipe.
-        fixed: Parameters that the name stands for; a recipe cannot change them.
+        fixed: Parameters that the name implies; a recipe cannot change them.
     """
 
     draw: Draw

@@ -1,4 +1,4 @@
-"""Why a figure of an evaluation has nothing to count."""
+"""Why a figure of an evaluation is undefined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a training step minimizes: a weighted sum of losses on the items that were drawn for them."""
+"""The objective of a recipe: a weighted sum of losses, each on the items drawn for it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class WeightedObjective(nn.Module):
         parts: Terms of a recipe.
         model: The model that will be trained.
         classes: Number of subcategories; 0 for unlabeled data.
-        seed: Seed of weights that an objective brings along.
+        seed: Seed of weights that belong to an objective.
 
     Raises:
         InvalidArgumentError: An objective needs labels and there are none.

@@ -67,12 +67,12 @@ class DataRecipe:
         excerpt_share: Length of an excerpt as a share of its video.
         moving: Training clips move: each step takes new consecutive frames at a random position of the item, at
             ``model.rate`` frames a second. Otherwise a clip shows the same frames at every step.
-        memory: GiB of decoded frames, or of features of moving clips, that are kept; what does not fit is decoded again
-            whenever it is drawn. For a comparator: of descriptors that are made in advance.
+        memory: GiB of decoded frames, or of features of moving clips, that are kept; other items are decoded again
+            whenever they are drawn. For a comparator: of descriptors that are made in advance.
         augmentation: Random changes of labeled training items: ``flip``, ``crop``, ``color``. With any of them,
             features of a frozen backbone are not cached.
         relevance: How relevant two items are to each other, for the objective ``deep_ranking``: ``labels`` (levels that
-            they share), ``classical:<feature>`` (how alike their images look, inside a category), or a safetensors
+            they share), ``classical:<feature>`` (visual similarity inside a category), or a safetensors
             file with ``relevance`` [N, N] of the N training items in their order.
         folders: Further folders of unlabeled data.
         frames_per_video: Frames taken from each video of unlabeled data.
@@ -163,7 +163,7 @@ class ScheduleRecipe:
         warm_up: Steps in which the rate rises from near 0.
         decay: ``constant``, ``cosine`` (down to ``final_factor`` at the last step), ``linear``
             (down to 0 after the last step), ``step`` (times ``step_factor``
-            every ``step_every`` steps) or ``one_cycle`` (up for 30 % of the steps, then down to next to nothing; no
+            every ``step_every`` steps) or ``one_cycle`` (up for 30 % of the steps, then down to almost 0; no
             warm-up).
         final_factor: Share of the learning rate at the last step, with ``cosine``.
         step_every: Steps between two changes of the rate, with ``step``.
@@ -232,13 +232,13 @@ class ScheduleRecipe:
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationRecipe:
-    """When the validation split is measured, and what follows.
+    """When the validation split is measured, and which weights are kept.
 
     Attributes:
         every: Steps between validations; 0 never validates.
         measure: The figure that counts, higher is better: ``qp`` and ``tp`` among the validation items; ``ndcg``,
             ``map``, ``hap``, ``asi`` and ``recall_at_1`` with validation as queries and train as gallery. ``auto``:
-            ``qp``, or ``map`` where the validation items have no quadlets; for a ``two_head`` model ``accuracy``, the
+            ``qp``, or ``map`` if the validation items have no quadlets; for a ``two_head`` model ``accuracy``, the
             share of validation items that it classifies correctly (``macro_accuracy``: the mean over classes). For
             unlabeled data ``recall_at_1``: the share of images whose edited view is nearest to their own plain one;
             for a comparator ``map``, of the two views of each validation clip among all others.

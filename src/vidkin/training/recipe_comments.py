@@ -1,4 +1,4 @@
-"""What each setting of a recipe means, for the comments of its file."""
+"""The meaning of each setting of a recipe, for the comments of its file."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ def _objective(table: object) -> ObjectiveRecipe:
 
 
 def _check_together(recipe: Recipe, config: EncoderConfig) -> None:
-    """Settings that are fine alone but not with each other."""
+    """Refuse settings that are valid alone but not together."""
     for part in recipe.objectives:
         if find_loss(part.name).draw == "clips":
             raise InvalidArgumentError(

@@ -1,4 +1,4 @@
-"""What a training run reports, while it runs and at its end."""
+"""Progress and result of a training run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["OnProgress", "TrainingInterrupted", "TrainingProgress", "TrainingRep
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingProgress:
-    """Where a run is.
+    """The progress of a run.
 
     Attributes:
         phase: ``reading``: an item was read; ``training``: a step was taken; ``validating``: a validation was made.
@@ -54,7 +54,7 @@ class TrainingReport(Result):
         distance_end: The same at the end.
         collapsed_at: Step at which it fell below the threshold; None: never.
         recovered: It rose above the threshold again later.
-        notes: What was chosen otherwise than the recipe says, such as the split, and why.
+        notes: Choices that differ from the recipe, such as the split, with reasons.
         broken: (file, cause) of items that could not be read and were left out.
         seconds: Wall-clock time of this call.
     """
@@ -78,7 +78,7 @@ class TrainingReport(Result):
 
     @property
     def collapsed(self) -> bool:
-        """All embeddings came to lie at nearly one place, and stayed there."""
+        """All embeddings ended up at nearly one point, and stayed there."""
         return self.collapsed_at is not None and not self.recovered
 
     def to_dict(self) -> dict[str, Any]:

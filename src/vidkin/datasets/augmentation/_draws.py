@@ -23,7 +23,7 @@ Range = tuple[float, float]
 
 
 def make_generator(seed: int | torch.Generator) -> torch.Generator:
-    """A generator for this seed; a generator is handed back as it is, so that calls can share one."""
+    """A generator for this seed; a generator is returned unchanged, so that calls can share one."""
     if isinstance(seed, torch.Generator):
         return seed
     generator = torch.Generator()

@@ -1,6 +1,6 @@
 """Edits of color and light on batches: gray, contrast, brightness, gamma, color cast, saturation.
 
-All take images [N, 3, H, W] with values in 0..1 and give the same shape and range; what is drawn, is drawn once
+All take images [N, 3, H, W] with values in 0..1 and give the same shape and range; random numbers are drawn once
 for each image. A strength of 0 (or a share of 0) returns the images unchanged.
 """
 

@@ -1,4 +1,4 @@
-"""Things laid over an image on batches: bars, caption bars with writing, blocks, logos, borders.
+"""Overlays on batches of images: bars, caption bars with writing, blocks, logos, borders.
 
 All take images [N, 3, H, W] with values in 0..1 and give the same shape and range; a share of 0 changes nothing.
 Places and colors are drawn for each image.
@@ -48,7 +48,7 @@ def add_caption(
 ) -> torch.Tensor:
     """Lines of writing on a band across a ``share`` of the images, the band from clear to opaque.
 
-    The writing is a random pattern of the size of letters: at the sides that encoders see, no one can read it.
+    The writing is a random pattern of the size of letters: at the sizes that encoders see, nobody can read it.
 
     Args:
         images: [N, 3, H, W] in 0..1.

@@ -16,7 +16,7 @@ __all__ = ["EditSettings", "PairSettings", "edit_images", "make_pairs", "to_floa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditSettings:
-    """What `edit_images` does, and how strongly; the defaults change nothing.
+    """Kinds and strengths of edits for `edit_images`; the defaults change nothing.
 
     Shares are probabilities for each image, sides and heights are shares of the image.
 
@@ -137,7 +137,7 @@ class PairSettings:
 
 
 def to_float(images: torch.Tensor) -> torch.Tensor:
-    """Float images in 0..1 from uint8; floating point is handed back as it is."""
+    """Float images in 0..1 from uint8; floating point is returned unchanged."""
     return images if images.is_floating_point() else images.float().mul_(1.0 / 255.0)
 
 

@@ -1,4 +1,4 @@
-"""A benchmark of video retrieval: who asks, what is searched, and what is right."""
+"""A benchmark of video retrieval: queries, database and labels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RetrievalTask:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalBenchmark:
-    """What a benchmark publishes, videos named by their ids.
+    """The annotations of a benchmark, with videos named by their ids.
 
     Attributes:
         name: As of :func:`open_benchmark`.

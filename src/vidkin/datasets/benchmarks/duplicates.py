@@ -16,7 +16,7 @@ _DUPLICATES = frozenset("ESVML")
 
 
 def read_svd(folder: Path) -> RetrievalBenchmark:
-    """SVD: 206 queries with labeled pairs, and videos without labels that no query is about.
+    """SVD: 206 queries with labeled pairs, and unlabeled distractors.
 
     Args:
         folder: With ``test_groundtruth`` (query, video, 1 or 0 in a line), and ``unlabeled-data-id`` if the videos

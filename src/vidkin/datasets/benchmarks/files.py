@@ -1,4 +1,4 @@
-"""Annotation files, with errors that name the file and what it should hold."""
+"""Annotation files, with errors that name the file and its expected content."""
 
 from __future__ import annotations
 

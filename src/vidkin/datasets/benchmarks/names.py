@@ -1,4 +1,4 @@
-"""From the name of a benchmark to what it publishes."""
+"""Benchmarks by name."""
 
 from __future__ import annotations
 

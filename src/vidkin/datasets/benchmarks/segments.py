@@ -1,4 +1,4 @@
-"""VCDB, VCSL and VSC2022: where one video shows a part of another."""
+"""VCDB, VCSL and VSC2022: segments that one video shares with another."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Data sets that vidkin makes itself, with known answers."""
+"""Data sets that vidkin generates, with known labels."""

@@ -1,4 +1,4 @@
-"""Footage to compose videos of: real single-shot clips and photographs, at one small size."""
+"""Footage to compose videos from: real single-shot clips and photographs, at one small size."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Clip:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Footage:
-    """What there is to compose of.
+    """The footage to compose from.
 
     Attributes:
         height: H of all clips.

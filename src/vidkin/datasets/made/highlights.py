@@ -1,4 +1,4 @@
-"""Highlight videos with critical shots, composed from public recordings in which something really happens.
+"""Highlight videos with critical shots, composed from public recordings of real events.
 
 Three recordings of fixed cameras (intel-iot-devkit/sample-videos, CC BY 4.0) show long calm stretches and 22 changes
 of activity: a person enters or leaves a room, cars drive through the picture, a hand takes away or puts down bottles.
@@ -8,10 +8,10 @@ such moments in which a person who stands there only shifts are no change of act
 
 A *critical* shot is a calm stretch followed by one change, in which it ends, as the sources describe it: the event
 lies at the end of the clip. A shot that is *not critical* is a calm stretch of the same places, or a clip of a
-hand-held camera that circles and approaches a toy (mdn/learning-area, CC0): there much moves and nothing happens. All
+hand-held camera that circles and approaches a toy (mdn/learning-area, CC0): much moves, but nothing happens. All
 are cropped, mirrored, lit and slowly panned at random, and joined by hard cuts; neighbors show different recordings.
 In two of five shots that are not critical, and in one of five that are, the camera zooms in, swings, or its exposure
-drifts at the end of the shot: these changes are made, the events are real.
+drifts at the end of the shot: these changes are artificial, the events are real.
 
 Training and test split share no moment of any recording: each is divided in time, and the persons, cars and moves of
 bottles of the test split are others than those of the training split. The toys differ too.

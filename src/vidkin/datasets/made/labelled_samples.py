@@ -50,7 +50,7 @@ _CELLS = (
 
 @dataclass(frozen=True)
 class _Look:
-    """What one clip does to the photograph: its flight and its camera."""
+    """The look of one clip: its flight over the photograph and its camera."""
 
     cell: tuple[float, float, float, float]
     phases: NDArray[np.float64]
@@ -76,7 +76,7 @@ def build_labelled_samples(
     seed: int = 0,
     on_progress: Callable[[int, int, Path], None] | None = None,
 ) -> LabelledSet:
-    """Write the labeled clips into a folder, or take what an earlier call with the same arguments wrote.
+    """Write the labeled clips into a folder, or reuse those of an earlier call with the same arguments.
 
     The folder gets ``split/kind of picture/photograph/NN.mp4``: category and subcategory are the kind of picture and
     the photograph (:data:`LABELLED_PHOTOGRAPHS`). Each clip is a flight over a part of its photograph, with light,

@@ -74,7 +74,7 @@ class SampleCopy:
 
 @dataclass(frozen=True, slots=True)
 class SampleCollection:
-    """What :func:`build_samples` made.
+    """The result of :func:`build_samples`.
 
     Attributes:
         folder: The folder that holds everything.
@@ -113,7 +113,7 @@ def build_samples(
     seed: int = 0,
     on_progress: Callable[[int, int, Path], None] | None = None,
 ) -> SampleCollection:
-    """Write the sample collection into a folder, or take what an earlier call with the same arguments wrote.
+    """Write the sample collection into a folder, or reuse that of an earlier call with the same arguments.
 
     The folder gets ``videos/<photograph>.mp4``, ``copies/<photograph>-<edit>.mp4`` and ``clip.mp4`` (the
     query). The same arguments give the same pictures.
@@ -179,7 +179,7 @@ class _Builder:
         self.built = 0
 
     def start(self) -> None:
-        """Read what an earlier build noted."""
+        """Read the manifest of an earlier build."""
         self._root.mkdir(parents=True, exist_ok=True)
         try:
             noted = json.loads((self._root / _MANIFEST).read_text(encoding="utf-8"))

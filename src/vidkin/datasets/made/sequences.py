@@ -53,7 +53,7 @@ def compose(footage: Footage, length: int, *, seed: int, degrade: bool = True) -
 
     Returns:
         The sequence. Dissolves and wipes take 2 to 30 frames, fades to and from black, white or another ground up to 45
-        each way. What `ShotMaker` puts into shots (flashes, zooms, shake, crossing objects) is not a transition.
+        each way. Disturbances by `ShotMaker` (flashes, zooms, shake, crossing objects) are not transitions.
     """
     if length < 2:
         raise InvalidArgumentError(f"length must be at least 2 frames, got {length}")
@@ -118,7 +118,7 @@ class _SequenceComposer:
         self._append(shot[:length])
 
     def finished(self, *, degrade: bool) -> Composition:
-        """What has been composed, cut to length."""
+        """The composed sequence, cut to length."""
         pictures = self._pictures[: self._length]
         if degrade:
             pictures = _degraded(pictures, self._random)
@@ -207,7 +207,7 @@ def _wiped(shape: tuple[int, ...], way: int, part: float) -> NDArray[np.bool_]:
 
 
 def _degraded(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
-    """What happens to a whole film: bars, a logo, limited range, noise, detail lost between key frames."""
+    """Degradations of a whole film: bars, a logo, limited range, noise, detail lost between key frames."""
     length, _, height, width = pictures.shape
     pictures = pictures.copy()
     if random.random() < 0.3:

@@ -1,4 +1,4 @@
-"""Shots to compose of: excerpts of clips, camera moves over photographs, title cards; all with what fools detectors."""
+"""Shots for composition: excerpts of clips, camera moves over photographs, title cards; all with distractors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Chances:
 class ShotMaker:
     """Draws shots at random, the same ones for the same generator.
 
-    A shot holds what looks like a cut and is none: flashes, sudden zooms, shake, pans, objects that cross the picture,
+    Shots contain events that look like cuts: flashes, sudden zooms, shake, pans, objects that cross the picture,
     changes of exposure, fast motion (clips at up to five times their speed). One in eight follows another of the same
     clip at another place and scale, so that not every cut is to another scene.
     """

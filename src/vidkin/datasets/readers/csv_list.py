@@ -1,4 +1,4 @@
-"""What readers of a CSV share: rows with their place in the file, the names of splits, and errors that name both."""
+"""Helpers for readers of CSV files: rows with their place in the file, names of splits, and errors that name both."""
 
 from __future__ import annotations
 

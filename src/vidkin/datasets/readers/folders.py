@@ -1,4 +1,4 @@
-"""What readers of labeled folders share: which files count, and errors that say where to get a missing set."""
+"""Helpers for readers of labeled folders: which files count, and errors that say where to get a missing set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pen movements, and a film of the hand that writes."""
+"""Pen movements, and drawings of them at some moments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OVERSAMPLING = 2
 
 @dataclass(frozen=True)
 class Drawing:
-    """What a pen did.
+    """The movements of a pen.
 
     Attributes:
         points: [P, 2] float64, x to the right and y down, as shares of the paper's side (0 to 1 inside it).

@@ -50,7 +50,7 @@ class ShotAnnotation:
 class VideoAnnotation:
     """The labeled shots of one video.
 
-    Frames between two shots belong to a gradual transition; shots that touch have a hard cut between them.
+    Frames between two shots belong to a gradual transition; adjacent shots have a hard cut between them.
 
     Attributes:
         video: The file.

@@ -1,4 +1,4 @@
-"""Labels of several annotators made one, by the rule of the paper."""
+"""Labels of several annotators, merged by the rule of the paper."""
 
 from __future__ import annotations
 

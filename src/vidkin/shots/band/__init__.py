@@ -1,4 +1,4 @@
-"""The default detector: the band of a video's self-similarity, read by a small network."""
+"""The detector ``band``: the band of a video's self-similarity, read by a small network."""
 
 from vidkin.shots.band.detector import BandDetector
 from vidkin.shots.band.features import BAND_CHANNELS, BAND_LAGS, BandFeatures, band_features

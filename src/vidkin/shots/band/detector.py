@@ -1,4 +1,4 @@
-"""The default detector: the band of the video's self-similarity, read by a small network. No image network."""
+"""The detector ``band``: the band of the video's self-similarity, read by a small network, without an image network."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _BLOCK = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransitionThresholds:
-    """Probabilities from which on something counts; fitted on composed videos, stored with the weights.
+    """Least probabilities that count; fitted on composed videos, stored with the weights.
 
     Attributes:
         hard: Of a hard cut, at its frame.

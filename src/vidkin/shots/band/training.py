@@ -124,7 +124,7 @@ def fit_thresholds(
 def sequence_scores(
     network: TransitionNetwork, sequences: Sequence[LabeledSequence], *, tolerance: float = 2
 ) -> DetectionScores:
-    """Scores of what the network finds in sequences, with its thresholds."""
+    """Scores of the transitions that the network finds in sequences, with its thresholds."""
     probabilities = [network.probabilities(sequence.features).numpy() for sequence in sequences]
     return _score(probabilities, sequences, network.thresholds, tolerance)
 

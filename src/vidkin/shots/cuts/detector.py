@@ -1,4 +1,4 @@
-"""The default detector: distances of frame vectors where the picture moves, and a network that knows transitions."""
+"""The default detector: distances of frame vectors where the picture moves, and a network for transitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured in a stretch that may be a transition."""
+"""Measurements of a stretch that may be a transition."""
 
 from __future__ import annotations
 

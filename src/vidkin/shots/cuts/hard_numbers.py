@@ -1,4 +1,4 @@
-"""What is measured at a frame that may begin a shot."""
+"""Measurements of a frame that may begin a shot."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _OUTPUTS = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CutModel:
-    """What the default detector has learned.
+    """The trained parts of the default detector.
 
     Attributes:
         network: Five answers for each frame, from the band of the film's self-similarity.
@@ -47,7 +47,7 @@ class CutModel:
 
     @classmethod
     def load(cls, path: PathLike | None = None) -> CutModel:
-        """What :meth:`save` wrote; None is the model that ships with the package.
+        """Load what :meth:`save` wrote; None is the model that ships with the package.
 
         Raises:
             InvalidArgumentError: The file is something else.

@@ -1,4 +1,4 @@
-"""Places where a film may be cut, and what is measured there: all that a decision needs."""
+"""Places where a film may be cut, with the measurements that a decision needs."""
 
 from __future__ import annotations
 

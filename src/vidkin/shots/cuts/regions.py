@@ -1,4 +1,4 @@
-"""How much of the picture stays as it is from one frame to another: what a graphic that pops up leaves alone."""
+"""How much of the picture stays from one frame to another, as under a graphic that pops up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From proposals to cuts: two scores decide, and what contradicts each other is settled."""
+"""From proposals to cuts: two scores decide, and contradictions are resolved."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PICTURE = GRADUAL_NUMBERS.index("picture")
 
 @dataclass(frozen=True, slots=True)
 class CutRules:
-    """What decides, fitted on composed films.
+    """Scores and thresholds for decisions, fitted on composed films.
 
     Attributes:
         hard: Of `HARD_NUMBERS`.
@@ -111,7 +111,7 @@ def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRule
 
 
 def _judge_hard(proposal: Proposal, rules: CutRules) -> float:
-    """The probability of a hard cut: that of the score, but where the case is clear."""
+    """The probability of a hard cut: that of the score, except in clear cases."""
     probability = rules.hard.probability(proposal.numbers)
     numbers = dict(zip(HARD_NUMBERS, proposal.numbers, strict=True))
     changes, rectangle = 1 - numbers["stays"], numbers["rectangle"]
@@ -138,7 +138,7 @@ def _judge_hard(proposal: Proposal, rules: CutRules) -> float:
 
 
 def _judge_gradual(proposal: Proposal, rules: CutRules) -> float:
-    """The probability of a transition: that of the score, but for wipes that show the one shot beside the other."""
+    """The probability of a transition: that of the score, except for wipes that show one shot beside the other."""
     probability = rules.gradual.probability(proposal.numbers)
     numbers = dict(zip(GRADUAL_NUMBERS, proposal.numbers, strict=True))
     if (

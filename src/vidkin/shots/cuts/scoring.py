@@ -1,4 +1,4 @@
-"""How likely a proposal is right: a small network of what is measured there."""
+"""How likely a proposal is correct: a small network on its measurements."""
 
 from __future__ import annotations
 

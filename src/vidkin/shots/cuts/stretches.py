@@ -1,4 +1,4 @@
-"""Stretches that the network takes for transitions, divided where one ends and the next begins."""
+"""Stretches that the network classifies as transitions, divided where one ends and the next begins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GROUND, _ONE_FADE = 1.0, 10
 
 
 def propose_stretches(answers: NDArray[np.float32], contrasts: NDArray[np.float32]) -> list[tuple[int, int]]:
-    """First and last frames of what may be transitions.
+    """First and last frames of stretches that may be transitions.
 
     Args:
         answers: [T] probability that a frame lies in a transition.

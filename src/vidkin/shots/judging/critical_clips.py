@@ -33,7 +33,7 @@ _SAME_SHOT = 0.5
 
 @dataclass(frozen=True, slots=True)
 class JudgedShot:
-    """A shot as a detector judges it.
+    """A shot as a detector classifies it.
 
     Attributes:
         start: First frame.
@@ -129,7 +129,7 @@ def score_detected_critical(
 ) -> CriticalScores:
     """Scores of shots between detected cuts.
 
-    A critical one is right if it shares more than half (intersection over union) with a critical labeled one. Average
+    A critical one is correct if it shares more than half (intersection over union) with a critical labeled one. Average
     precision is that of these matches in falling order of score.
     """
     ranked: list[tuple[float, bool]] = []

@@ -20,7 +20,7 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True)
 class BoundaryLabels:
-    """Where a video is cut, by its labels.
+    """The labeled cuts and transitions of a video.
 
     Attributes:
         hard: First frames of new shots.

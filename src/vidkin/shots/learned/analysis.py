@@ -1,4 +1,4 @@
-"""What a trained clip encoder finds in one video: cuts, gradual transitions, shots and which of them are critical."""
+"""Detections by a trained clip encoder in one video: cuts, gradual transitions, shots and critical scores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["ShotAnalysis", "find_shots"]
 
 @dataclass(frozen=True, slots=True)
 class ShotAnalysis:
-    """What the learned detector finds in the features of one video.
+    """The result of the learned detector for the features of one video.
 
     Attributes:
         cuts: First frames of new shots after hard cuts, with confidences.

@@ -28,7 +28,7 @@ class HasHead(Protocol):
 
 
 class ShotModel(HasHead, Protocol):
-    """What the learned detector needs of a clip encoder (`vidkin.models.ClipEncoder`)."""
+    """The clip encoder that the learned detector needs (`vidkin.models.ClipEncoder`)."""
 
     def frame_features(self, frames: Tensor) -> Tensor:
         """Frames [N, 3, S, S] in 0..1 to features [N, F]."""
@@ -59,7 +59,7 @@ def video_features(
     fit: Fit = "stretch",
     rate: float | None = None,
 ) -> VideoFeatures:
-    """Features of the frames of a video: what rules are fitted on.
+    """Features of the frames of a video, for fitting rules.
 
     Args:
         model: In eval mode.

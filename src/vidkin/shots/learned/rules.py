@@ -1,4 +1,4 @@
-"""What a trained clip encoder needs to cut video: its window, and rules fitted on labeled videos; stored beside it."""
+"""Settings for cutting video with a trained clip encoder: its window, and rules fitted on labeled videos."""
 
 from __future__ import annotations
 

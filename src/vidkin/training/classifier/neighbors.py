@@ -27,7 +27,7 @@ NEIGHBORS_FILE = "neighbors.safetensors"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingItems:
-    """What is known of N training items.
+    """N training items as they are stored beside a model.
 
     Attributes:
         embeddings: [N, D] unit vectors.
@@ -41,7 +41,7 @@ class TrainingItems:
 
     @classmethod
     def load(cls, folder: PathLike) -> TrainingItems:
-        """Those of a model's folder.
+        """Load the training items in a model's folder.
 
         Raises:
             InvalidArgumentError: The folder has none, or the file is damaged.

@@ -1,1 +1,1 @@
-"""Training of a comparator on videos without labels: windows, views, batches, and what is minimized."""
+"""Training of a comparator on videos without labels: windows, views, batches and objective."""

@@ -1,4 +1,4 @@
-"""What a training step of a comparator gets: clips, and which of them show the same."""
+"""The batch of a training step of a comparator: clips, and which of them show the same video."""
 
 from __future__ import annotations
 

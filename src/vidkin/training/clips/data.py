@@ -73,7 +73,7 @@ class ClipData:
         return weak + strong
 
     def measure(self, model: Comparator, measure: Measure) -> float:
-        """mAP of validation clips: each view looks for the other view of its window among all others."""
+        """mAP of validation clips: each view is a query for the other view of its window among all others."""
         assert measure == "map"
         if self._judged is None:
             clips = []
@@ -94,7 +94,7 @@ class ClipData:
         return float(mean_average_precision(scores, relevance.clamp(min=0), valid=counts))
 
     def identity(self) -> bytes:
-        """Content of the videos, their windows, and what describes them."""
+        """Content of the videos, their windows, and the extractor's fingerprint."""
         keys = [video.key for video in self.maker.videos]
         windows = [[window.number, window.start, window.stop] for window in self.windows]
         return hashlib.sha256(json.dumps([keys, windows, self.maker.extractor.fingerprint]).encode()).digest()
@@ -106,7 +106,7 @@ class ClipData:
         return [self.windows[place] for place in order.tolist()], generator
 
     def _looked_up(self, first: int) -> Iterator[list[ClipFeatures]]:
-        """The clips of each step from those that were made in advance."""
+        """The clips of each step, from clips made in advance."""
         assert self.stored is not None
         for step in range(first, self.schedule.steps):
             windows, generator = self._choose(step)

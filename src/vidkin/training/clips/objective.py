@@ -1,4 +1,4 @@
-"""What the training of a comparator minimizes: a weighted sum of losses on scores and maps of all pairs of clips."""
+"""The objective of a comparator: a weighted sum of losses on scores and maps of all pairs of clips."""
 
 from __future__ import annotations
 

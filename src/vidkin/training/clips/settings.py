@@ -1,4 +1,4 @@
-"""How videos without labels become clips that belong together, as a value that a recipe can hold."""
+"""How positive clips are made from videos without labels, as settings of a recipe."""
 
 from __future__ import annotations
 

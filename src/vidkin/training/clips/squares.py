@@ -67,7 +67,7 @@ def read_squares(
     cache: Path | None,
     on_video: Callable[[int, int], None] | None = None,
 ) -> tuple[list[VideoSquares], list[tuple[str, str]]]:
-    """Every video below the folders as squares, in a fixed order, and (file, cause) of those that cannot be used.
+    """Every video below the folders as squares, in a fixed order, and (file, cause) of unusable ones.
 
     Args:
         folders: Folders, or single files.

@@ -1,4 +1,4 @@
-"""What is made once of the videos and kept in files: views as descriptors, and what a teacher sees."""
+"""What is computed once from the videos and stored: views as descriptors, and vectors of a teacher."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def store_views(
 ) -> dict[int, list[ClipFeatures]]:
     """For the number of each window its weak view and ``maker.settings.views`` strong ones, in memory.
 
-    What is put into a strong view is from other videos among the windows.
+    Footage inserted into a strong view is from other videos among the windows.
 
     Args:
         windows: All windows that views are made of.

@@ -1,4 +1,4 @@
-"""What a training step gets: drawn items as tensors, with their labels."""
+"""The batch of a training step: drawn items as tensors, with their labels."""
 
 from __future__ import annotations
 

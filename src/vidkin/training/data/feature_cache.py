@@ -94,7 +94,7 @@ def store_features(path: Path, rows: ItemRows) -> None:
 
 
 def load_features(path: Path) -> ItemRows | None:
-    """What :func:`store_features` wrote; None if there is no such file, or if it is damaged."""
+    """Load what :func:`store_features` wrote; None if there is no such file or it is damaged."""
     if not path.is_file():
         return None
     try:

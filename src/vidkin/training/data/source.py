@@ -1,4 +1,4 @@
-"""What a training run needs of its data, labeled or not."""
+"""The interface of training data, labeled or not."""
 
 from __future__ import annotations
 

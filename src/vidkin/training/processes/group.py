@@ -1,4 +1,4 @@
-"""The processes of one training: joined, kept in step, and only the first one writes."""
+"""The processes of one training: joined and synchronized; only the first one writes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _trainings = count()
 def join_processes(device: str) -> Iterator[None]:
     """Inside, this process belongs to those that ``torchrun`` has started; without it, it is the only one.
 
-    A group that is there already (Ray Train makes one) is used and left as it is.
+    An existing group (Ray Train makes one) is used and left as it is.
 
     Args:
         device: ``schedule.device`` of the recipe. On GPUs every process of a machine takes one of its own.

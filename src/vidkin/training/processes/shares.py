@@ -86,7 +86,7 @@ def seed_step(seed: int, step: int) -> None:
 
 
 def global_batch_norm() -> AbstractContextManager[object]:
-    """Inside, batch norms in training mode take mean and variance of the rows of all processes, whoever's they are.
+    """Inside, batch norms in training mode use mean and variance over the rows of all processes.
 
     Unlike ``nn.SyncBatchNorm`` it works on the CPU, and with layers that call ``batch_norm`` themselves.
     """

@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 def prepare_comparator(
     recipe: Recipe, folder: Path, device: torch.device, *, on_item: OnItem | None
 ) -> TrainingRun:
-    """Read the videos, make what is made once of them, build the comparator.
+    """Read the videos, prepare stored views and teacher vectors, and build the comparator.
 
     Raises:
         DatasetError: A folder does not exist, or holds fewer than two usable videos.
@@ -154,7 +154,7 @@ def read_clips(
 
 
 def fit_recipe(recipe: Recipe, data: ClipData) -> tuple[Recipe, tuple[str, ...]]:
-    """The recipe with what a small folder allows, and what was changed for it."""
+    """The recipe adapted to a small folder, and notes on the changes."""
     notes = []
     if recipe.validation.every and not data.validation:
         recipe = replace(recipe, validation=replace(recipe.validation, every=0, patience=0))

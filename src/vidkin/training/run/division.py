@@ -1,4 +1,4 @@
-"""The labeled items of a recipe and their split: the collection's own, a stored one, or one that the groups allow."""
+"""The labeled items of a recipe and their split: the collection's own, a stored one, or a new one by groups."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Division:
     Attributes:
         recipe: The recipe, with every ``auto`` replaced by what was chosen.
         labelled: All items with their splits.
-        is_made: Whether the split was made here; it is then no part of the collection.
-        notes: What was chosen otherwise than the recipe says, and why, one sentence each.
+        is_made: Whether the split was made here, and so is not part of the collection.
+        notes: Choices that differ from the recipe, with reasons, one sentence each.
     """
 
     recipe: Recipe

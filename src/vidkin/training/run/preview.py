@@ -1,4 +1,4 @@
-"""What a recipe would train on: items, labels, split and the first batch, read before anything is trained."""
+"""A preview of a training: items, labels, split and the first batch."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Overlay = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 def lay_over(clip: torch.Tensor, generator: torch.Generator, overlay: Overlay) -> torch.Tensor:
     """The same overlay in all frames of a clip [T, 3, H, W].
 
-    What it draws is found by drawing it on a black and on a white picture, so that any function of pictures that puts
+    It is drawn once on a black and once on a white picture, so that any function of pictures that puts
     something over them can be used, such as :func:`vidkin.datasets.augmentation.overlays.add_caption`.
 
     Args:

@@ -18,7 +18,7 @@ TemporalEdit = Literal["shuffle", "faster", "slower", "reverse", "pause", "none"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FramePlan:
-    """What an edited clip shows.
+    """The frames that an edited clip shows.
 
     Attributes:
         sources: [T'] int64, the source frame of each frame, also where it is covered.

@@ -37,7 +37,7 @@ _ASPECT = 4 / 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClipView:
-    """An edited clip and what it shows.
+    """An edited clip and the frames that it shows.
 
     Attributes:
         frames: [T', 3, S, S] in 0..1, T' at least 1.
@@ -59,7 +59,7 @@ class ClipView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrongSettings:
-    """What :func:`strong_view` does; the defaults are the published ones, without arrangements of platforms.
+    """Settings of :func:`strong_view`; the defaults are the published ones, without layouts of platforms.
 
     Shares are probabilities for a clip.
 
@@ -215,5 +215,5 @@ def _cropped(clip: torch.Tensor, area: Range, flip: float, generator: torch.Gene
 
 
 def _looped(clips: torch.Tensor, length: int) -> torch.Tensor:
-    """[D, length, ...]: the clips again and again until they are long enough."""
+    """[D, length, ...]: the clips repeated until they are long enough."""
     return clips[:, torch.arange(length) % clips.shape[1]]

@@ -1,4 +1,4 @@
-"""Films composed of scenes: every kind of join, also inside one scene, and what only looks like one."""
+"""Films composed of scenes: every kind of join, also inside one scene, and disturbances that look like one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Film:
-    """Frames, and where and how they are joined.
+    """The frames of a film, and where and how they are joined.
 
     Attributes:
         pictures: [T, 3, H, W] uint8, luma and chroma.
@@ -73,7 +73,7 @@ class Film:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilmRecipe:
-    """Shares of what a film is made of.
+    """The ingredients of a film, as shares.
 
     Attributes:
         joins: Kind of join -> share. Empty makes a film of one shot.
@@ -128,7 +128,7 @@ def compose_film(footage: Footage, length: int, *, seed: int, recipe: FilmRecipe
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _View:
-    """What a shot looks at: a scene, when, and in which framing."""
+    """The view of a shot: a scene, a time and a framing."""
 
     scene: Scene
     start: float

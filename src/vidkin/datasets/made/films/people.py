@@ -1,4 +1,4 @@
-"""Somebody before a fixed camera: a body that sways a little, and a head and hands that move."""
+"""A person in front of a fixed camera: a body that sways a little, and a head and hands that move."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Photograph = NDArray[np.uint8]
 def draw_person(
     photographs: tuple[Photograph, ...], size: tuple[int, int], random: np.random.Generator
 ) -> StageScene:
-    """A scene of one or two people before a wall: a jump cut in it leaves most of the picture as it is.
+    """A scene of one or two people in front of a wall: a jump cut in it leaves most of the picture as it is.
 
     Args:
         photographs: [3, h, w] uint8, what background and people look like.

@@ -32,7 +32,7 @@ class SceneMaker:
         self._clips = [clip for clip in footage.clips if not clip.name.startswith(_TURNTABLES)]
 
     def scene(self, kind: str = "any") -> Scene:
-        """A scene of the kind, or of any kind where the footage has none of it."""
+        """A scene of the kind, or of any kind if the footage has none of that kind."""
         random = self._random
         stage = bool(self._footage.photographs)
         if kind == "people" and stage:

@@ -1,4 +1,4 @@
-"""Scenes that can be looked at from any moment and in any framing: what cuts inside one scene are made of."""
+"""Scenes that can be shown at any moment and in any framing, for cuts inside one scene."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NEUTRAL = 128.0
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """What part of a scene is seen, and how bright.
+    """The visible part of a scene, and its brightness.
 
     Attributes:
         scale: Share of the scene's height and width, in (0, 1].
@@ -128,7 +128,7 @@ class ClipScene:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sprite:
-    """A thing or a person that moves before a background.
+    """An object or person that moves in front of a background.
 
     Attributes:
         image: [3, h, w] uint8.
@@ -145,7 +145,7 @@ class Sprite:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageScene:
-    """A photograph as the background, sprites that move before it, and a camera.
+    """A photograph as the background, moving sprites in front of it, and a camera.
 
     Attributes:
         background: [3, h, w] uint8.

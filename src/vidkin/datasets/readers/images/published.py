@@ -1,4 +1,4 @@
-"""What readers of published image sets share: complete folders, lists of MATLAB, names of classes."""
+"""Helpers for readers of published image sets: complete folders, MATLAB lists, names of classes."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _BATCH = 8
 
 
 class SegmentNetwork(Protocol):
-    """What the detector needs of a network (`models.DeepSBDNetwork`)."""
+    """The network that the detector needs (`models.DeepSBDNetwork`)."""
 
     def __call__(self, volumes: Tensor) -> Tensor:
         """Volumes [B, 3, 16, S, S] in 0..1 to logits [B, 3] of none, gradual, sharp."""

@@ -1,4 +1,4 @@
-"""From the classes of overlapping segments to cuts: what DeepSBD does after its network."""
+"""From the classes of overlapping segments to cuts: the steps of DeepSBD after its network."""
 
 from __future__ import annotations
 

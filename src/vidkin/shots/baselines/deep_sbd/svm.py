@@ -1,4 +1,4 @@
-"""The SVM variant of DeepSBD: a linear SVM on the last hidden layer takes the place of the network's own classifier."""
+"""The SVM variant of DeepSBD: a linear SVM on the last hidden layer replaces the network's own classifier."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def train_deep_sbd(
 ) -> SegmentTrainingReport:
     """Train DeepSBD on the cuts between labeled shots, and store it as a detector for ``vidkin shots --detector``.
 
-    Shots that touch have a sharp transition between them; frames between two shots are a gradual one. What is critical
+    Adjacent shots have a sharp transition between them; frames between two shots are a gradual one. What is critical
     is ignored. An interrupted training resumes with the same call and ends with the same weights.
 
     Args:

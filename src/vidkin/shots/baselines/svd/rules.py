@@ -155,7 +155,7 @@ def find_cut(columns: NDArray[np.float64]) -> tuple[int, float] | None:
 
 
 def find_transition(columns: NDArray[np.float64]) -> float | None:
-    """How surely a gradual transition spans these frames, by the inverted triangle.
+    """The certainty that a gradual transition spans these frames, by the inverted triangle.
 
     While one shot turns into another, frame t leaves the first frame f and comes nearer to the last one l, so that
     |cos(f, t) - cos(t, l)| falls from its largest value to 0 halfway and rises again in straight lines. The

@@ -1,4 +1,4 @@
-"""Clips from labeled shots as tuples of cached frame features: what the metric for shots is trained on."""
+"""Clips from labeled shots as tuples of cached frame features, the training data of the metric for shots."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class ShotObjective:
         return self.loss != "triplet"
 
     def __call__(self, model: HasHead, batch: ShotBatch) -> dict[str, Tensor]:
-        """Terms by name; ``loss``, their sum, is what is minimized.
+        """Terms by name; ``loss``, their sum, is minimized.
 
         Raises:
             InvalidArgumentError: The batch has no tuples that this loss can use.

@@ -1,4 +1,4 @@
-"""Items that are drawn by what the model makes of them now: mined triplets, and clusters near each other."""
+"""Items drawn by their current embeddings: mined triplets, and neighboring clusters."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def online_triplets(
 ) -> Iterator[Tensor]:
     """Rows [3 * triplets] int64 of each step, member by member: queries, positives, negatives.
 
-    The stream passes over all items in a random order, again and again; a step adds as many as it has members.
+    The stream passes over all items in random order, repeatedly; each step adds as many items as it has members.
 
     Args:
         labels: [N, 2] int64 (category, subcategory); buffers are those of categories.

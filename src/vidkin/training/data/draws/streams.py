@@ -110,7 +110,7 @@ def has_one_level(labels: Tensor) -> bool:
 def check_drawable(
     train: LabelledSet, draws: Sequence[Draw], *, sizes: Sequence[int] = (), copies: int = 1
 ) -> None:
-    """Raise before any step, with the names of the labels, if no item can start a draw that needs an order.
+    """Raise an error that names the labels, before any step, if no item can start a draw that needs an order.
 
     Args:
         train: Training items.
