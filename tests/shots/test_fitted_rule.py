@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from vidkin.errors import InvalidArgumentError
@@ -54,3 +55,74 @@ def test_mistakes_are_told() -> None:
         FittedRule({"a": float("nan")}, 0.0)
     with pytest.raises(InvalidArgumentError, match="a rule must have 'weights'"):
         FittedRule.from_dict({"bias": 1})
+
+
+def best_f1(values: list[float], labels: list[bool], missed: int) -> float:
+    """The highest F1 of "at least this value", over all values, counted one by one."""
+    scores = []
+    for least in values:
+        taken = [value >= least for value in values]
+        right = sum(take and label for take, label in zip(taken, labels, strict=True))
+        scores.append(2 * right / (sum(taken) + sum(labels) + missed))
+    return max(scores)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_threshold_is_better(seed: int) -> None:
+    """Random numbers, many of them equal, some positives not among the examples."""
+    random = np.random.default_rng(seed)
+    values = random.integers(0, 8, 14).astype(float).tolist()
+    labels = [bool(value + random.normal(0, 2) > 4) for value in values]
+    labels[0], labels[1] = True, False
+    missed = int(random.integers(0, 4))
+    rule = fit_rule([{"x": value} for value in values], labels, names=["x"], missed=missed)
+    answers = [rule.probability({"x": value}) >= rule.threshold for value in values]
+    right = sum(answer and label for answer, label in zip(answers, labels, strict=True))
+    f1 = 2 * right / (sum(answers) + sum(labels) + missed)
+    sign = 1.0 if rule.weights["x"] >= 0 else -1.0
+    assert f1 == pytest.approx(best_f1([sign * value for value in values], labels, missed))
+
+
+def test_units_of_the_numbers_do_not_matter() -> None:
+    random = np.random.default_rng(3)
+    numbers = random.normal(size=(20, 2))
+    labels = [bool(row[0] + 0.5 * row[1] > 0) for row in numbers]
+    plain = [{"a": float(a), "b": float(b)} for a, b in numbers]
+    scaled = [{"a": 1000 * float(a) + 7, "b": float(b) / 50} for a, b in numbers]
+    one, other = (fit_rule(examples, labels, names=["a", "b"]) for examples in (plain, scaled))
+    for first, second in zip(plain, scaled, strict=True):
+        assert one.probability(first) == pytest.approx(other.probability(second), abs=1e-4)
+    assert one.weights["a"] == pytest.approx(1000 * other.weights["a"], rel=1e-3)
+
+
+@pytest.mark.parametrize("threshold", [0.2, 0.5, 0.9, 1.0])
+def test_confidence_rises_with_the_probability_and_crosses_one_half_at_the_threshold(
+    threshold: float,
+) -> None:
+    rule = FittedRule({"x": 1.0}, 0.0, threshold)
+    sure = [rule.confidence({"x": float(x)}) for x in np.linspace(-40, 40, 161)]
+    assert sure == sorted(sure)
+    assert sure[0] < 1e-6
+    assert sure[-1] == pytest.approx(1.0)
+    for x in np.linspace(-5, 5, 41):
+        yes = rule.probability({"x": float(x)}) >= threshold
+        assert (rule.confidence({"x": float(x)}) >= 0.5) is yes
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {},
+        {"weights": {}, "bias": 0, "threshold": 0.5},
+        {"weights": [1], "bias": 0, "threshold": 0.5},
+        {"weights": {"a": "much"}, "bias": 0, "threshold": 0.5},
+        {"weights": {"a": 1}, "bias": None, "threshold": 0.5},
+        {"weights": {"a": float("nan")}, "bias": 0, "threshold": 0.5},
+        {"weights": {"a": 1}, "bias": 0, "threshold": 0},
+    ],
+)
+def test_damaged_rules_are_refused(table: dict[str, object]) -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"must be|must have 'weights' \(name: number\), 'bias' and 'thresh"
+    ):
+        FittedRule.from_dict(table)
