@@ -1,0 +1,117 @@
+"""The figures of an embedding, against quadlets that are listed one by one."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+
+from vidkin.training.embedding_measures import RANKED, TUPLES, measure_embeddings, measure_one, measure_scores
+
+
+def unit(*angles: float) -> Tensor:
+    """Unit vectors in the plane at these degrees."""
+    radians = torch.tensor([math.radians(angle) for angle in angles], dtype=torch.float64)
+    return torch.stack([radians.cos(), radians.sin()], dim=1)
+
+
+def made(count: int, seed: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    vectors = torch.nn.functional.normalize(
+        torch.randn(count, 3, generator=generator, dtype=torch.float64), dim=-1
+    )
+    category = torch.randint(0, 2, (count,), generator=generator)
+    return vectors, torch.stack(
+        [category, 2 * category + torch.randint(0, 2, (count,), generator=generator)], dim=1
+    )
+
+
+def listed(
+    queries: Tensor, labels: Tensor, gallery: Tensor, others: Tensor, *, same: bool
+) -> tuple[float, float, int]:
+    """(QP, TP, quadlets) by listing every quadlet."""
+    distances = (queries[:, None] - gallery[None]).square().sum(-1).tolist()
+    in_order = triplets = count = 0
+    for query in range(len(queries)):
+        row, groups = distances[query], {2: [], 1: [], 0: []}
+        for place in range(len(gallery)):
+            if not (same and place == query):
+                shared = (labels[query] == others[place]).tolist()
+                groups[2 if all(shared) else 1 if shared[0] else 0].append(place)
+        for p, i, n in product(groups[2], groups[1], groups[0]):
+            count += 1
+            in_order += row[p] < row[i] < row[n]
+            triplets += (row[p] < row[n]) + (row[i] < row[n])
+    return in_order / count, triplets / (2 * count), count
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_quadlets_are_counted_as_if_they_were_listed(seed: int) -> None:
+    queries, labels = made(12, seed)
+    gallery, others = made(15, seed + 100)
+    figures = measure_embeddings(queries, labels, gallery, others, samples=4000)
+    qp, tp, count = listed(queries, labels, queries, labels, same=True)
+    assert (figures["qp"], figures["tp"], figures["quadlets"]) == (
+        pytest.approx(qp),
+        pytest.approx(tp),
+        count,
+    )
+    qp_gallery, tp_gallery, _ = listed(queries, labels, gallery, others, same=False)
+    assert figures["qp_gallery"] == pytest.approx(qp_gallery)
+    assert figures["tp_gallery"] == pytest.approx(tp_gallery)
+    # Drawn quadlets are off by chance: 4,000 draws have a deviation of .008 at most.
+    assert figures["qp_sampled"] == pytest.approx(qp, abs=0.04)
+    assert figures["tp_sampled"] == pytest.approx(tp, abs=0.04)
+    assert set(figures) == {*TUPLES, *RANKED, "quadlets", "qp_gallery", "tp_gallery"}
+
+
+def test_without_a_gallery_the_queries_rank_each_other() -> None:
+    queries, labels = made(12, 7)
+    figures = measure_embeddings(queries, labels, None, None)
+    assert (figures["qp_gallery"], figures["tp_gallery"]) == (figures["qp"], figures["tp"])
+    # No item finds itself: with itself in the list every first result would be right.
+    assert figures["recall_at_1"] < 1
+
+
+def test_an_ordered_line_has_every_figure_at_its_best() -> None:
+    """Two pairs of neighbors in each of two categories that lie apart."""
+    vectors = unit(0, 1, 10, 11, 90, 91, 100, 101)
+    labels = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 2], [1, 2], [1, 3], [1, 3]])
+    figures = measure_embeddings(vectors, labels, None, None, samples=100)
+    # Every query has one positive, two intermediates and four negatives.
+    assert figures.pop("quadlets") == 8 * 8
+    assert figures.pop("recall_at_5") == figures.pop("recall_at_10") == 1.0
+    assert all(value == pytest.approx(1.0) for value in figures.values()), figures
+
+
+def test_one_figure_is_the_one_of_all() -> None:
+    queries, labels = made(10, 3)
+    gallery, others = made(14, 4)
+    figures = measure_embeddings(queries, labels, gallery, others)
+    for name in ("qp", "tp", "map", "ndcg", "recall_at_1"):
+        assert measure_one(name, queries, labels, gallery, others) == pytest.approx(figures[name]), name
+
+
+def test_the_seed_decides_the_drawn_quadlets() -> None:
+    queries, labels = made(12, 1)
+    scores = queries @ queries.T
+    relevance = (labels[:, None] == labels[None]).long().cumprod(-1).sum(-1)
+    valid = ~torch.eye(12, dtype=torch.bool)
+
+    def drawn(seed: int) -> float:
+        return measure_scores(scores, relevance, valid, names=["qp_sampled"], samples=50, seed=seed)[
+            "qp_sampled"
+        ]
+
+    assert drawn(1) == drawn(1)
+    assert len({drawn(seed) for seed in range(8)}) > 1
+
+
+def test_what_cannot_be_counted_is_nan() -> None:
+    labels = torch.tensor([[0, 0], [1, 1], [2, 2]])
+    figures = measure_embeddings(unit(0, 90, 180), labels, None, None)
+    assert figures["quadlets"] == 0
+    assert all(math.isnan(figures[name]) for name in ("qp", "tp", "qp_sampled", "map", "recall_at_1"))
