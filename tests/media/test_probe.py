@@ -189,12 +189,13 @@ def with_a_tone(
     return path
 
 
+@pytest.mark.parametrize("codec", ["mpeg4", "libx264"])
 @pytest.mark.parametrize("first", [-48, -10, -3, 5])
-def test_times_below_zero_count(tmp_path: Path, first: int) -> None:
-    """Matroska can hold them."""
+def test_times_below_zero_count(tmp_path: Path, first: int, codec: str) -> None:
+    """Matroska can hold them; of H.264 they are read as no times at all."""
     path = tmp_path / "a.mkv"
     with av.open(str(path), "w", options={"avoid_negative_ts": "disabled"}) as container:
-        stream = container.add_stream("mpeg4", rate=10)
+        stream = container.add_stream(codec, rate=10)
         stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
         for index in range(50):
             frame = av.VideoFrame.from_ndarray(flat(index), format="rgb24")
@@ -206,6 +207,7 @@ def test_times_below_zero_count(tmp_path: Path, first: int) -> None:
     assert info.start_time == pytest.approx(first / 10, abs=0.01)
     assert not info.cut_off
     assert len(read_frames(path, rate=1)) == 5
+    assert len(read_frames(path, rate=None)) == 50
 
 
 @pytest.mark.parametrize("ending", ["mkv", "ts", "avi", "mpg", "webm"])

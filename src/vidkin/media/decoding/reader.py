@@ -14,6 +14,7 @@ from vidkin.media.decoding.container import (
     MOST_PIXELS,
     is_refusal,
     media_error,
+    open_video,
     stated_pixels,
     too_large,
 )
@@ -33,6 +34,13 @@ DEFAULT_RATE = 25.0
 # They only hold decoding times; the presentation times that FFmpeg makes up are out of order with B-frames. Pictures
 # come in order of presentation, so the decoding times in order are right except for a delay.
 _WITHOUT_PRESENTATION = ("avi",)
+
+# Times below zero, which Matroska can hold, are read as none for some codecs.
+_WITH_NEGATIVE_TIMES = "matroska"
+# Packets with times among which the earliest is: no more of them overtake others.
+_OVERTAKERS = 17
+# Packets without times after which none is expected to have one.
+_MOST_UNTIMED = 10_000
 
 # A step back in time by more seconds than this is an appended recording, not jitter.
 GLUED = 1.0
@@ -158,7 +166,10 @@ class PictureReader:
         for frame in frames:
             stamp = frame.dts if self._times_of_decoding or frame.pts is None else frame.pts
             # Raw streams have no times (and no better durations), and neither have the last pictures of AVI.
-            usual = 0 if self._last is None else self._last + self.nominal
+            if self._last is not None:
+                usual = self._last + self.nominal
+            else:
+                usual = self._untimed_start() if stamp is None else 0
             time = usual if stamp is None else stamp + self._shift
             if self._last is not None and time <= self._last:
                 if self._repeating or (self._last - time) * self.tick <= GLUED:
@@ -178,6 +189,21 @@ class PictureReader:
         self._repeating = True
         self.container.seek(min(0, self.base or 0), stream=self.stream)
         yield from self._decode_all()
+
+    def _untimed_start(self) -> int:
+        """Time of the first picture, if the first packets have none: as long before the first time as they take."""
+        if not self.container.format.name.startswith(_WITH_NEGATIVE_TIMES):
+            return 0
+        untimed, times = 0, list[int]()
+        with open_video(self.name, threads=1) as (container, stream):
+            for packet in container.demux(stream):
+                if packet.pts is not None:
+                    times.append(packet.pts)
+                elif packet.size:
+                    untimed += 1
+                if len(times) == _OVERTAKERS or untimed == _MOST_UNTIMED:
+                    break
+        return min(times) - untimed * self.nominal if times else 0
 
     def _decode_all(self) -> Iterator[VideoFrame]:
         for packet in self.packets():

@@ -20,6 +20,7 @@ from vidkin.similarity.alignment.lines import (
     check_times,
     clear_adjoining,
 )
+from vidkin.similarity.alignment.long_gaps import shorten_gaps
 from vidkin.similarity.segment import Segment
 
 __all__ = ["align"]
@@ -82,6 +83,8 @@ def align(
             frames show nothing).
         mirrored: Passed on to the segments.
 
+    Gaps of more than a minute between frames are shortened first where they make the videos too long to align.
+
     Returns:
         Segments whose ends lie half a sampling period of the query beyond the first and the last matching
         frame (on both sides of the line), within [first frame, last frame + period] of each video; a match
@@ -100,6 +103,20 @@ def align(
         raise InvalidArgumentError(f"maximum_segments must be at least 1, got {maximum_segments}")
     if not minimum_duration >= 0.0:
         raise InvalidArgumentError(f"minimum_duration must be at least 0 s, got {minimum_duration}")
+    if (shortened := shorten_gaps(query_times, target_times, speeds)) is not None:
+        segments = align(
+            similarity,
+            shortened.query,
+            shortened.target,
+            query_weights=query_weights,
+            target_weights=target_weights,
+            threshold=threshold,
+            speeds=speeds,
+            maximum_segments=maximum_segments,
+            minimum_duration=minimum_duration,
+            mirrored=mirrored,
+        )
+        return [shortened.restore(segment) for segment in segments]
     # Nothing here is ever trained: without the account for gradients small operations are faster.
     with torch.inference_mode():
         evidence, weights = _evidence(
@@ -117,7 +134,7 @@ def align(
             return []
         # A line that is fitted to its cells explains more than the line that was found, but not twice as much.
         search = LineSearch(evidence, speeds, max(_LEAST_EXCESS * shortest * _LEAST_WEIGHT, least / 2))
-        segments: list[Segment] = []
+        segments = []
         against = -threshold * evidence.query_period
         for _ in range(_ATTEMPTS * maximum_segments):
             best = search.best(longest_gap=_LONGEST_GAP * threshold)

@@ -1,0 +1,75 @@
+"""Times that jump: gaps without frames are shortened for the alignment, whose work grows with the length of the videos.
+
+A file of a few frames may claim that months lie between two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from vidkin.similarity.segment import Segment
+
+__all__ = ["ShortenedTimes", "shorten_gaps"]
+
+# Lines from which on gaps are shortened: two videos of twelve hours at a frame a second have 1.4 million.
+_MANY_LINES = 1 << 23
+# Seconds that remain of a longer gap.
+_LONGEST_GAP = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShortenedTimes:
+    """Times of two videos without their long gaps.
+
+    Attributes:
+        query, target: [T] float64 seconds, increasing.
+        query_before, target_before: The same frames with the gaps.
+    """
+
+    query: torch.Tensor
+    target: torch.Tensor
+    query_before: torch.Tensor
+    target_before: torch.Tensor
+
+    def restore(self, segment: Segment) -> Segment:
+        """A segment of the shortened times at the times of the files."""
+        return replace(
+            segment,
+            query_start=_restore(segment.query_start, self.query, self.query_before),
+            query_end=_restore(segment.query_end, self.query, self.query_before),
+            target_start=_restore(segment.target_start, self.target, self.target_before),
+            target_end=_restore(segment.target_end, self.target, self.target_before),
+        )
+
+
+def shorten_gaps(query: torch.Tensor, target: torch.Tensor, speeds: Sequence[float]) -> ShortenedTimes | None:
+    """The times with no gap of more than a minute; None if the alignment can do with them as they are.
+
+    Args:
+        query, target: [T] seconds, increasing.
+        speeds: That lines are looked for at.
+    """
+    if query.ndim != 1 or target.ndim != 1 or not query.numel() or not target.numel():
+        return None
+    times = query.double(), target.double()
+    gaps = [side.diff() for side in times]
+    steps = [float(gap.median()) for gap in reversed(gaps) if gap.numel()]
+    spans = [float(side[-1] - side[0]) for side in times]
+    if not steps or not sum(speeds) * spans[0] + len(speeds) * spans[1] > _MANY_LINES * steps[0] / 2:
+        return None
+    if not any(bool((gap > _LONGEST_GAP).any()) for gap in gaps):
+        return None
+    first, second = (
+        torch.cat([side[:1], side[0] + gap.clamp(max=_LONGEST_GAP).cumsum(0)])
+        for side, gap in zip(times, gaps, strict=True)
+    )
+    return ShortenedTimes(first, second, *times)
+
+
+def _restore(seconds: float, times: torch.Tensor, before: torch.Tensor) -> float:
+    """Ends lie within half a period of a frame: they move as it does."""
+    nearest = int((times - seconds).abs().argmin())
+    return float(before[nearest]) + (seconds - float(times[nearest]))
