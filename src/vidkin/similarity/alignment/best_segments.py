@@ -103,24 +103,11 @@ def align(
         raise InvalidArgumentError(f"maximum_segments must be at least 1, got {maximum_segments}")
     if not minimum_duration >= 0.0:
         raise InvalidArgumentError(f"minimum_duration must be at least 0 s, got {minimum_duration}")
-    if (shortened := shorten_gaps(query_times, target_times, speeds)) is not None:
-        segments = align(
-            similarity,
-            shortened.query,
-            shortened.target,
-            query_weights=query_weights,
-            target_weights=target_weights,
-            threshold=threshold,
-            speeds=speeds,
-            maximum_segments=maximum_segments,
-            minimum_duration=minimum_duration,
-            mirrored=mirrored,
-        )
-        return [shortened.restore(segment) for segment in segments]
+    times = shorten_gaps(query_times, target_times, speeds)
     # Nothing here is ever trained: without the account for gradients small operations are faster.
     with torch.inference_mode():
         evidence, weights = _evidence(
-            similarity, query_times, target_times, query_weights, target_weights, threshold
+            similarity, times.query, times.target, query_weights, target_weights, threshold
         )
         shortest = min(
             minimum_duration,
@@ -134,7 +121,7 @@ def align(
             return []
         # A line that is fitted to its cells explains more than the line that was found, but not twice as much.
         search = LineSearch(evidence, speeds, max(_LEAST_EXCESS * shortest * _LEAST_WEIGHT, least / 2))
-        segments = []
+        segments: list[Segment] = []
         against = -threshold * evidence.query_period
         for _ in range(_ATTEMPTS * maximum_segments):
             best = search.best(longest_gap=_LONGEST_GAP * threshold)
@@ -161,7 +148,7 @@ def align(
                 if bool((evidence.at(explained.rows, explained.columns) < against).any()):
                     search.forget()
                 evidence.excess[explained.rows, explained.columns] = against
-    return segments
+    return [times.restore(segment) for segment in segments]
 
 
 def _evidence(

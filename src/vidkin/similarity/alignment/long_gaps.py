@@ -22,10 +22,10 @@ _LONGEST_GAP = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ShortenedTimes:
-    """Times of two videos without their long gaps.
+    """Times of two videos without their long gaps, or as they are.
 
     Attributes:
-        query, target: [T] float64 seconds, increasing.
+        query, target: [T] seconds, increasing.
         query_before, target_before: The same frames with the gaps.
     """
 
@@ -36,6 +36,8 @@ class ShortenedTimes:
 
     def restore(self, segment: Segment) -> Segment:
         """A segment of the shortened times at the times of the files."""
+        if self.query is self.query_before:
+            return segment
         return replace(
             segment,
             query_start=_restore(segment.query_start, self.query, self.query_before),
@@ -45,23 +47,24 @@ class ShortenedTimes:
         )
 
 
-def shorten_gaps(query: torch.Tensor, target: torch.Tensor, speeds: Sequence[float]) -> ShortenedTimes | None:
-    """The times with no gap of more than a minute; None if the alignment can do with them as they are.
+def shorten_gaps(query: torch.Tensor, target: torch.Tensor, speeds: Sequence[float]) -> ShortenedTimes:
+    """The times with no gap of more than a minute; as they are if the alignment can do with them.
 
     Args:
         query, target: [T] seconds, increasing.
         speeds: That lines are looked for at.
     """
+    unchanged = ShortenedTimes(query, target, query, target)
     if query.ndim != 1 or target.ndim != 1 or not query.numel() or not target.numel():
-        return None
+        return unchanged
     times = query.double(), target.double()
     gaps = [side.diff() for side in times]
     steps = [float(gap.median()) for gap in reversed(gaps) if gap.numel()]
     spans = [float(side[-1] - side[0]) for side in times]
     if not steps or not sum(speeds) * spans[0] + len(speeds) * spans[1] > _MANY_LINES * steps[0] / 2:
-        return None
+        return unchanged
     if not any(bool((gap > _LONGEST_GAP).any()) for gap in gaps):
-        return None
+        return unchanged
     first, second = (
         torch.cat([side[:1], side[0] + gap.clamp(max=_LONGEST_GAP).cumsum(0)])
         for side, gap in zip(times, gaps, strict=True)
