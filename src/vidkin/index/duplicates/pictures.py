@@ -17,6 +17,9 @@ __all__ = ["Pictures", "cut_bars", "read_pictures", "read_stretch"]
 # A blurred border has less than this share of the edges of the picture inside it.
 _BLURRED = 0.3
 _LEAST_CONTENT = 0.15
+# Gray levels by which a pixel changes, and the share of a bar that does, under its subtitles.
+_CHANGE = 48
+_MOST_CHANGES = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +91,16 @@ def read_stretch(
 def cut_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Pictures [T, H, W, 3] of one video without its bars."""
     # In the brightest and the darkest values of all moments bars stay what they are, and a dark scene hides none.
-    extremes = np.stack([images.max(axis=0), images.min(axis=0)])
-    boxes = bar_boxes(extremes).tolist()
-    top, bottom, left, right = min(boxes, key=lambda box: (box[1] - box[0]) * (box[3] - box[2]))
+    brightest, darkest = images.max(axis=0), images.min(axis=0)
+    changes = (brightest - darkest).max(axis=-1) > _CHANGE
+    top, bottom, left, right = 0, changes.shape[0], 0, changes.shape[1]
+    for box in bar_boxes(np.stack([brightest, darkest])).tolist():
+        outside = np.ones(changes.shape, dtype=bool)
+        outside[box[0] : box[1], box[2] : box[3]] = False
+        # What is dark at one moment only is no bar; a bar may have subtitles.
+        is_smaller = (box[1] - box[0]) * (box[3] - box[2]) < (bottom - top) * (right - left)
+        if is_smaller and changes[outside].mean() < _MOST_CHANGES:
+            top, bottom, left, right = box
     return images[:, top:bottom, left:right]
 
 
