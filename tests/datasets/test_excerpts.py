@@ -23,17 +23,17 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> LabelledSet:
 
 
 def test_every_excerpt_shows_its_consecutive_frames(collection: LabelledSet) -> None:
-    found = make_frame_excerpts(collection, count=3, frames=10)
-    shown = [read_item(item, "video", size=64, frames=10).mean(axis=(1, 2, 3)) for item in found.items[:3]]
+    excerpts = make_frame_excerpts(collection, count=3, frames=10)
+    shown = [read_item(item, "video", size=64, frames=10).mean(axis=(1, 2, 3)) for item in excerpts.items[:3]]
     for start, gray in zip((0, 7, 14), shown, strict=True):
         np.testing.assert_allclose(gray, 10 * np.arange(start, start + 10), atol=3)
 
 
 def test_excerpts_keep_label_group_and_split_and_short_videos_stay_whole(collection: LabelledSet) -> None:
-    found = make_frame_excerpts(collection, count=3, frames=10)
-    assert [item.subcategory for item in found.items] == ["long"] * 3 + ["short"]
-    assert {(item.group, item.split) for item in found.items} == {("long", "train"), ("short", "train")}
-    assert found.items[3] == collection.items[1]
+    excerpts = make_frame_excerpts(collection, count=3, frames=10)
+    assert [item.subcategory for item in excerpts.items] == ["long"] * 3 + ["short"]
+    assert {(item.group, item.split) for item in excerpts.items} == {("long", "train"), ("short", "train")}
+    assert excerpts.items[3] == collection.items[1]
 
 
 def test_no_excerpt_stands_twice_where_there_are_fewer_places(collection: LabelledSet) -> None:

@@ -62,8 +62,8 @@ def test_another_process_finds_it_too(plugin: Path) -> None:
 
 
 def test_trained_models_come_in_as_a_plugin() -> None:
-    found = importlib.metadata.entry_points(group="vidkin.extractors", name="model")
-    assert [plugin.value for plugin in found] == ["vidkin.models.extractor:open_model_extractor"]
+    plugins = importlib.metadata.entry_points(group="vidkin.extractors", name="model")
+    assert [plugin.value for plugin in plugins] == ["vidkin.models.extractor:open_model_extractor"]
     assert "model:<folder>" in available_extractors()
 
 

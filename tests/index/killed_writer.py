@@ -48,9 +48,9 @@ def write(store: LanceStore) -> None:
         if store.find(wanted.record.path) is None:
             store.append_many([wanted])
     store.append_many([entry(0, version=1)])
-    found = store.find("/videos/1.mp4")
-    assert found is not None
-    store.remove([found.id])
+    record = store.find("/videos/1.mp4")
+    assert record is not None
+    store.remove([record.id])
     store.optimize()
     store.append_many([entry(1)])
     store.recover()

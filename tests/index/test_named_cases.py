@@ -168,11 +168,11 @@ def test_a_trim_between_two_samples_is_still_a_copy(
 def test_one_second_is_enough(collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path) -> None:
     index = collection({name: clip(name, 12, seed=3) for name in PHOTOGRAPHS[:6]})
     query = encode(tmp_path / "short.mp4", clip("coffee", 12, seed=3)[6 * RATE : 7 * RATE], rate=RATE)
-    found = index.search(query)
-    assert Path(found[0].path).stem == "coffee"
-    assert found[0].score > 0.5
-    assert found[0].segments[0].target_start == pytest.approx(6, abs=1.0)
-    assert all(match.score < 0.3 for match in found[1:])
+    matches = index.search(query)
+    assert Path(matches[0].path).stem == "coffee"
+    assert matches[0].score > 0.5
+    assert matches[0].segments[0].target_start == pytest.approx(6, abs=1.0)
+    assert all(match.score < 0.3 for match in matches[1:])
 
 
 def test_identical_is_one_and_unrelated_is_near_zero(

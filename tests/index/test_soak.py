@@ -117,8 +117,8 @@ def one_round(index: Index, reader: Index, folder: Folder, work: Path, *, worker
     names = sorted(folder.good)
     query = folder.path / str(folder.random.choice(names))
     alike = {name for name in names if folder.good[name] == folder.good[query.name]}
-    found = reader.search(query, limit=len(names))
-    assert {os.path.basename(match.path) for match in found if match.score > 0.99} >= alike
+    matches = reader.search(query, limit=len(names))
+    assert {os.path.basename(match.path) for match in matches if match.score > 0.99} >= alike
     other = folder.path / str(folder.random.choice(names))
     assert (index.match(query, other).score > 0.99) >= (other.name in alike)
     grouped = [{os.path.basename(member.path) for member in group.members} for group in index.duplicates()]

@@ -50,8 +50,8 @@ def made(angles: list[float], *, step: float = 1.0, information: list[float] | N
 
 
 def spans(features: FrameFeatures) -> list[tuple[int, int, float, float]]:
-    found = window_vectors(features)
-    columns = (found.first_frames, found.last_frames, found.starts, found.ends)
+    windows = window_vectors(features)
+    columns = (windows.first_frames, windows.last_frames, windows.starts, windows.ends)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 

@@ -78,10 +78,10 @@ def test_two_processes_have_the_gradients_of_one(tmp_path: Path) -> None:
     mp.spawn(train_in_one_of_two, (str(tmp_path / "store"), str(tmp_path / "found")), nprocs=WORLD)
     expected = one_process()
     for rank in range(WORLD):
-        found = torch.load(tmp_path / f"found.{rank}", weights_only=True)
-        assert found.pop("order")[0].tolist() == [[0], [1], [10], [11]]
-        assert found.keys() == expected.keys()
-        for name, gradients in found.items():
+        loaded = torch.load(tmp_path / f"found.{rank}", weights_only=True)
+        assert loaded.pop("order")[0].tolist() == [[0], [1], [10], [11]]
+        assert loaded.keys() == expected.keys()
+        for name, gradients in loaded.items():
             for gradient, other in zip(gradients, expected[name], strict=True):
                 torch.testing.assert_close(gradient, other, msg=lambda text, n=name: f"{n}: {text}")
 

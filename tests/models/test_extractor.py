@@ -46,9 +46,9 @@ def described(path: Path, extractor: ClipModelExtractor, **stretch: float) -> Fr
 
 def clip_extractor(folder: Path, **settings: object) -> ClipModelExtractor:
     save_model(small("clip", **settings), folder)
-    found = open_extractor(str(folder), device="cpu")
-    assert isinstance(found, ClipModelExtractor)
-    return found
+    extractor = open_extractor(str(folder), device="cpu")
+    assert isinstance(extractor, ClipModelExtractor)
+    return extractor
 
 
 def test_a_folder_is_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,9 +93,9 @@ def test_pictures_are_described_as_labelled_pictures_are_read(kind: str, tmp_pat
     model = small(kind)
     extractor = open_extractor(str(save_model(model, tmp_path / "model")), device="cpu")
     frames = Frames(np.stack(list(pan("coffee", 7))), np.arange(7.0))
-    found = extractor.extract(frames)
-    assert found.whole.shape == (7, 1, model.dimension)
-    assert torch.equal(found.timestamps, torch.arange(7.0, dtype=torch.float64))
+    features = extractor.extract(frames)
+    assert features.whole.shape == (7, 1, model.dimension)
+    assert torch.equal(features.timestamps, torch.arange(7.0, dtype=torch.float64))
     path = tmp_path / "frame.png"
     Image.fromarray(frames.images[4]).save(path)
     picture = (
@@ -104,7 +104,9 @@ def test_pictures_are_described_as_labelled_pictures_are_read(kind: str, tmp_pat
         .float()
         / 255
     )
-    torch.testing.assert_close(found.whole[4, 0], model.embed(picture[None])[0].detach(), atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        features.whole[4, 0], model.embed(picture[None])[0].detach(), atol=1e-5, rtol=0
+    )
 
 
 @pytest.mark.parametrize("kind", ["image", "clip"])
@@ -226,11 +228,11 @@ def test_the_mirror_image(video: Path, tmp_path: Path) -> None:
 def test_single_frames_get_the_clip_around_them(video: Path, tmp_path: Path) -> None:
     extractor = clip_extractor(tmp_path)
     frames = read_frames(video, rate=5.0)
-    found = extractor.extract(frames)
-    assert found.whole.shape == (15, 1, 16)
+    features = extractor.extract(frames)
+    assert features.whole.shape == (15, 1, 16)
     pictures = encoder_input(frames.images, extractor.model.config)
     clips = torch.stack([pictures[0:6], pictures[4:10], pictures[9:15]])
-    torch.testing.assert_close(found.whole[[0, 7, 14], 0], extractor.model.embed(clips), atol=1e-5, rtol=0)
+    torch.testing.assert_close(features.whole[[0, 7, 14], 0], extractor.model.embed(clips), atol=1e-5, rtol=0)
 
 
 def test_a_plain_picture_still_has_some_weight(tmp_path: Path) -> None:

@@ -45,9 +45,9 @@ def orange(image: np.ndarray) -> np.ndarray:
 def test_a_segment_is_drawn_downwards_to_the_right(tmp_path: Path) -> None:
     target = tmp_path / "map.png"
     draw_map(comparison(10, 20, Segment(0, 10, 0, 10, 0.9)), target, query="q.mp4", target="t.mp4")
-    found = orange(pixels(target))
-    assert len(found) > 100
-    top, bottom = found[found[:, 0].argmin()], found[found[:, 0].argmax()]
+    share = orange(pixels(target))
+    assert len(share) > 100
+    top, bottom = share[share[:, 0].argmin()], share[share[:, 0].argmax()]
     assert bottom[0] - top[0] > 50
     assert bottom[1] - top[1] > 100
     assert list(tmp_path.iterdir()) == [target]

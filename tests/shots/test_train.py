@@ -172,9 +172,9 @@ def test_the_published_rule_is_a_detector_too(annotations: list[VideoAnnotation]
     rules = ShotRules.load(tmp_path / "model")
     assert (rules.method, rules.rate, rules.window) == ("slope", 12.5, 4)
     assert set(rules.cut.weights) == {"jump"}
-    found = vidkin.detect_shots(annotations[0].video, str(tmp_path / "model"))
+    shots = vidkin.detect_shots(annotations[0].video, str(tmp_path / "model"))
     # At half the rate a new shot begins in a frame with an even number.
-    assert all(shot.start_frame % 2 == 0 for shot in found)
+    assert all(shot.start_frame % 2 == 0 for shot in shots)
     untrained = train_shots(
         annotations, {**PUBLISHED, "shots": {**PUBLISHED["shots"], "steps": 0}}, output=tmp_path / "untrained"
     )

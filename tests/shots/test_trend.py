@@ -11,26 +11,26 @@ from vidkin.shots.trend import end_rise, mann_kendall, theil_sen
 
 
 def test_a_series_that_always_rises_has_tau_one() -> None:
-    found = mann_kendall(np.array([1.0, 2.0, 4.0, 8.0]))
+    trend = mann_kendall(np.array([1.0, 2.0, 4.0, 8.0]))
     # 6 pairs, all rising; Var = 4*3*13/18 = 26/3; z = 5 / sqrt(26/3).
-    assert (found.statistic, found.tau) == (6, 1.0)
-    assert found.z == pytest.approx(5 / np.sqrt(26 / 3))
-    assert found.p_value == pytest.approx(stats.norm.sf(found.z))
+    assert (trend.statistic, trend.tau) == (6, 1.0)
+    assert trend.z == pytest.approx(5 / np.sqrt(26 / 3))
+    assert trend.p_value == pytest.approx(stats.norm.sf(trend.z))
     falling = mann_kendall(np.array([8.0, 4.0, 2.0, 1.0]))
-    assert (falling.statistic, falling.tau, falling.z) == (-6, -1.0, pytest.approx(-found.z))
+    assert (falling.statistic, falling.tau, falling.z) == (-6, -1.0, pytest.approx(-trend.z))
 
 
 def test_ties_lower_the_variance() -> None:
     # Pairs: (1,1) 0, five others rise except (2,2) 0 -> S = 4; Var = (4*3*13 - 2*(2*1*9)) / 18 = 120/18.
-    found = mann_kendall(np.array([1.0, 1.0, 2.0, 2.0]))
-    assert found.statistic == 4
-    assert found.z == pytest.approx(3 / np.sqrt(120 / 18))
+    trend = mann_kendall(np.array([1.0, 1.0, 2.0, 2.0]))
+    assert trend.statistic == 4
+    assert trend.z == pytest.approx(3 / np.sqrt(120 / 18))
 
 
 @pytest.mark.parametrize("values", [[], [3.0], [2.0, 2.0, 2.0]])
 def test_without_differences_there_is_no_trend(values: list[float]) -> None:
-    found = mann_kendall(np.array(values))
-    assert (found.statistic, found.tau, found.z, found.p_value) == (0, 0.0, 0.0, 0.5)
+    trend = mann_kendall(np.array(values))
+    assert (trend.statistic, trend.tau, trend.z, trend.p_value) == (0, 0.0, 0.0, 0.5)
 
 
 def test_equal_to_scipy_on_noise() -> None:

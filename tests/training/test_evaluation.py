@@ -43,35 +43,35 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LabelledSet
 class TestMeasures:
     def test_of_embeddings_in_order_are_all_one(self) -> None:
         vectors = on_circle(IN_ORDER)
-        found = measure_embeddings(vectors, LABELS, vectors, LABELS)
+        figures = measure_embeddings(vectors, LABELS, vectors, LABELS)
         for name in ("qp", "qp_sampled", "tp", "tp_sampled", "ndcg", "map", "map_subcategory"):
-            assert found[name] == pytest.approx(1.0), name
+            assert figures[name] == pytest.approx(1.0), name
         for name in ("hap", "asi", "recall_at_1", "r_precision"):
-            assert found[name] == pytest.approx(1.0), name
+            assert figures[name] == pytest.approx(1.0), name
         # 8 queries x 1 positive x 2 intermediates x 4 negatives.
-        assert found["quadlets"] == 64
+        assert figures["quadlets"] == 64
 
     def test_quadlets_are_those_among_the_queries(self) -> None:
         # Items 1 and 2 change places: of items 0 to 3 each has its positive farther than one intermediate.
         vectors = on_circle([0, 30, 5, 35, 150, 155, 180, 185])
-        found = measure_embeddings(vectors, LABELS, on_circle(IN_ORDER), LABELS)
+        figures = measure_embeddings(vectors, LABELS, on_circle(IN_ORDER), LABELS)
         # Of item 0: i at 5 is nearer than p at 30, i at 35 is not: 4 of 8 quadlets. Of 1 (p 30 away, i 25 and 5): none,
         # and so for 2; of 3 (p 30 away, i 35 and 5): 4. The other four items are right: 32.
-        assert found["qp"] == pytest.approx((4 + 0 + 0 + 4 + 32) / 64)
-        assert found["tp"] == pytest.approx(1.0)
-        assert measure_one("qp", vectors, LABELS, vectors, LABELS) == found["qp"]
-        assert measure_one("map", vectors, LABELS, on_circle(IN_ORDER), LABELS) == found["map"]
-        assert found["recall_at_1"] == pytest.approx(0.75)
+        assert figures["qp"] == pytest.approx((4 + 0 + 0 + 4 + 32) / 64)
+        assert figures["tp"] == pytest.approx(1.0)
+        assert measure_one("qp", vectors, LABELS, vectors, LABELS) == figures["qp"]
+        assert measure_one("map", vectors, LABELS, on_circle(IN_ORDER), LABELS) == figures["map"]
+        assert figures["recall_at_1"] == pytest.approx(0.75)
 
     def test_gallery_quadlets_take_p_i_and_n_of_the_gallery(self) -> None:
         # One query at 0; the gallery has p at 40, i at 30 and at 50, n at 60: only (p, i at 50, n) is in order.
         labels = torch.tensor([[0, 0], [0, 1], [0, 1], [1, 2]])
-        found = measure_embeddings(
+        figures = measure_embeddings(
             on_circle([0]), torch.tensor([[0, 0]]), on_circle([40, 30, 50, 60]), labels
         )
-        assert found["qp_gallery"] == 0.5
-        assert found["tp_gallery"] == 1.0
-        assert math.isnan(found["qp"])
+        assert figures["qp_gallery"] == 0.5
+        assert figures["tp_gallery"] == 1.0
+        assert math.isnan(figures["qp"])
         # With one split for both there is one protocol.
         vectors = on_circle(IN_ORDER)
         both = measure_embeddings(vectors, LABELS, None, None)
@@ -79,16 +79,16 @@ class TestMeasures:
 
     def test_without_a_gallery_no_item_ranks_itself(self) -> None:
         vectors = on_circle([0, 90, 1, 91, 180, 270, 181, 271])
-        found = measure_embeddings(vectors, LABELS, None, None)
-        assert found["recall_at_1"] == 0.0
+        figures = measure_embeddings(vectors, LABELS, None, None)
+        assert figures["recall_at_1"] == 0.0
 
     def test_a_split_without_quadlets_gives_nan_and_ranks_all_the_same(self) -> None:
         vectors = on_circle(IN_ORDER)
         queries = torch.tensor([0, 2])
-        found = measure_embeddings(vectors[queries], LABELS[queries], vectors, LABELS)
-        assert math.isnan(found["qp"])
-        assert found["quadlets"] == 0
-        assert found["map"] == pytest.approx(1.0)
+        figures = measure_embeddings(vectors[queries], LABELS[queries], vectors, LABELS)
+        assert math.isnan(figures["qp"])
+        assert figures["quadlets"] == 0
+        assert figures["map"] == pytest.approx(1.0)
 
 
 class TestEvaluate:
@@ -97,13 +97,13 @@ class TestEvaluate:
     ) -> None:
         folder, labelled = trained
         told: list[tuple[int, int]] = []
-        found = evaluate(folder, labelled, on_item=lambda done, total: told.append((done, total)))
-        assert (found.queries, found.gallery, found.query_split) == (12, 24, "test")
+        evaluation = evaluate(folder, labelled, on_item=lambda done, total: told.append((done, total)))
+        assert (evaluation.queries, evaluation.gallery, evaluation.query_split) == (12, 24, "test")
         # 12 queries with a positive, 2 intermediates and 8 negatives each.
-        assert found.quadlets == 12 * 2 * 8
+        assert evaluation.quadlets == 12 * 2 * 8
         assert told == [*((done, 36) for done in range(1, 13)), (36, 36)]
-        assert evaluate(load_model(folder), labelled) == found
-        assert found.broken == ()
+        assert evaluate(load_model(folder), labelled) == evaluation
+        assert evaluation.broken == ()
 
     def test_a_folder_is_divided_as_in_training_and_the_data_of_the_recipe_are_the_default(
         self, trained: tuple[Path, LabelledSet]
@@ -138,19 +138,21 @@ class TestEvaluate:
             (shade / "session").mkdir()
             for path in shade.glob("*.png"):
                 path.rename(shade / "session" / path.name)
-        found = evaluate(folder, other)
-        assert (found.queries, found.gallery) == (6, 18)
+        evaluation = evaluate(folder, other)
+        assert (evaluation.queries, evaluation.gallery) == (6, 18)
         assert "it is divided by item" in caplog.text
-        assert found.missing["qp"] == "no quadlets among the 6 test items: no subcategory has two of them"
-        assert math.isnan(found.qp)
-        assert not math.isnan(found.map)
+        assert (
+            evaluation.missing["qp"] == "no quadlets among the 6 test items: no subcategory has two of them"
+        )
+        assert math.isnan(evaluation.qp)
+        assert not math.isnan(evaluation.map)
 
     def test_the_primary_figure_is_named(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, labelled = trained
-        found = evaluate(folder, labelled)
-        assert (found.primary, found.value) == ("qp", found.qp)
-        without = replace(found, qp=math.nan)
-        assert (without.primary, without.value) == ("map", found.map)
+        evaluation = evaluate(folder, labelled)
+        assert (evaluation.primary, evaluation.value) == ("qp", evaluation.qp)
+        without = replace(evaluation, qp=math.nan)
+        assert (without.primary, without.value) == ("map", evaluation.map)
 
     def test_a_model_in_memory_needs_a_labeled_set(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, _ = trained
@@ -175,8 +177,8 @@ class TestEvaluate:
 
     def test_one_split_against_itself(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, labelled = trained
-        found = evaluate(folder, labelled, query_split="train", gallery_split="train")
-        assert (found.queries, found.gallery) == (24, 24)
+        evaluation = evaluate(folder, labelled, query_split="train", gallery_split="train")
+        assert (evaluation.queries, evaluation.gallery) == (24, 24)
 
     def test_other_draws_move_the_sampled_forms_alone(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, labelled = trained

@@ -55,9 +55,9 @@ def test_labels_become_a_detector(labels: Path, tmp_path: Path) -> None:
     rules = ShotRules.load(tmp_path / "model")
     assert rules.window == 6
     assert rules.fitted_on == "1 video kept from training"
-    found = detect(labels.parent / "0.mp4", f"learned:{tmp_path / 'model'}")
-    assert len(found.shots) >= 2
-    assert all(shot.critical is not None for shot in found.shots)
+    detection = detect(labels.parent / "0.mp4", f"learned:{tmp_path / 'model'}")
+    assert len(detection.shots) >= 2
+    assert all(shot.critical is not None for shot in detection.shots)
     printed = run(labels, "--recipe", recipe, "-o", tmp_path / "again").stdout
     assert "4 videos" in printed
     assert "use it with vidkin shots --detector" in printed

@@ -40,23 +40,23 @@ def corners(matrices: torch.Tensor) -> torch.Tensor:
 @settings(max_examples=40, deadline=None)
 @given(st.integers(min_value=0, max_value=500))
 def test_crops_stay_inside_and_have_the_side_that_was_drawn(seed: int) -> None:
-    found = corners(crop_matrices(20, (0.3, 0.8), seeded(seed)))
-    assert float(found.abs().max()) <= 1 + 1e-6
-    sides = (found[:, 1, 0] - found[:, 0, 0]) / 2
+    boxes = corners(crop_matrices(20, (0.3, 0.8), seeded(seed)))
+    assert float(boxes.abs().max()) <= 1 + 1e-6
+    sides = (boxes[:, 1, 0] - boxes[:, 0, 0]) / 2
     assert float(sides.min()) >= 0.3
     assert float(sides.max()) <= 0.8 + 1e-6
-    assert torch.allclose(sides, (found[:, 3, 1] - found[:, 0, 1]) / 2, atol=1e-6)
+    assert torch.allclose(sides, (boxes[:, 3, 1] - boxes[:, 0, 1]) / 2, atol=1e-6)
 
 
 def test_a_crop_larger_than_the_image_holds_all_of_it() -> None:
-    found = corners(crop_matrices(50, (1.5, 2.0), seeded()))
-    assert bool((found[:, 0] <= -1).all())
-    assert bool((found[:, 2] >= 1).all())
+    boxes = corners(crop_matrices(50, (1.5, 2.0), seeded()))
+    assert bool((boxes[:, 0] <= -1).all())
+    assert bool((boxes[:, 2] >= 1).all())
 
 
 def test_aspect_shortens_one_side_by_at_most_the_root_of_the_factor_twice() -> None:
-    found = corners(aspect_matrices(400, 4.0, seeded()))
-    width, height = found[:, 1, 0], found[:, 3, 1]
+    boxes = corners(aspect_matrices(400, 4.0, seeded()))
+    width, height = boxes[:, 1, 0], boxes[:, 3, 1]
     # The longer side stays, the other one is between 1/4 and 1.
     assert torch.allclose(torch.maximum(width, height), torch.ones(400))
     shorter = torch.minimum(width, height)
@@ -74,10 +74,10 @@ def test_rotations_keep_lengths_and_angles() -> None:
 
 
 def test_a_perspective_moves_each_corner_by_at_most_its_share() -> None:
-    found = corners(perspective_matrices(200, 0.1, seeded()))
+    boxes = corners(perspective_matrices(200, 0.1, seeded()))
     square = torch.tensor([[-1.0, -1], [1, -1], [1, 1], [-1, 1]])
     # A tenth of the side, which is 2 long.
-    moved = (found - square).abs()
+    moved = (boxes - square).abs()
     assert 0.19 < float(moved.max()) <= 0.2 + 1e-5
     assert torch.allclose(corners(perspective_matrices(5, 0.0, seeded())), square.expand(5, 4, 2), atol=1e-5)
 

@@ -37,15 +37,15 @@ def test_activities_are_apart_and_in_order() -> None:
 
 
 def test_labels_fit_the_files(recordings: Path, tmp_path: Path) -> None:
-    found = build_highlights(recordings, tmp_path, part="train", videos=3, shots=6, seed=2, rate=5)
-    assert read_shot_annotations(tmp_path / "labels.json") == found
+    labels = build_highlights(recordings, tmp_path, part="train", videos=3, shots=6, seed=2, rate=5)
+    assert read_shot_annotations(tmp_path / "labels.json") == labels
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "highlights-000.mp4",
         "highlights-001.mp4",
         "highlights-002.mp4",
         "labels.json",
     ]
-    for video in found:
+    for video in labels:
         assert len(video.shots) == 6
         assert [shot.start for shot in video.shots[1:]] == [shot.end for shot in video.shots[:-1]]
         frames = read_frames(video.video, rate=None)

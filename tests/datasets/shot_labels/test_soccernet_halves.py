@@ -60,9 +60,9 @@ def test_shots_of_a_detector_take_the_place_of_camera_changes(game: Path) -> Non
         InvalidArgumentError, match=r"has no Labels-cameras\.json, so its shots must be found"
     ):
         read_soccernet_half(half)
-    found = read_soccernet_half(half, find_shots=lambda video: [(0, 4), (4, 20)])
-    assert [(shot.start, shot.end) for shot in found.shots] == [(0, 4), (4, 20)]
-    assert found.shots[1].critical == (4, 19)
+    labels = read_soccernet_half(half, find_shots=lambda video: [(0, 4), (4, 20)])
+    assert [(shot.start, shot.end) for shot in labels.shots] == [(0, 4), (4, 20)]
+    assert labels.shots[1].critical == (4, 19)
 
 
 def test_what_is_missing_is_told(game: Path, tmp_path: Path) -> None:

@@ -76,9 +76,9 @@ def test_the_picture_page_stands_alone_and_shows_found_and_missed(results: CopyR
     page = as_picture_page(results)
     assert "src='http" not in page
     assert page.count("<figure class=") == 3
-    found = re.search(r"<figure class='found'>.*?<b>grey</b>without color", page)
-    assert found
-    assert "1 of 1 found" in found.group()
+    matches = re.search(r"<figure class='found'>.*?<b>grey</b>without color", page)
+    assert matches
+    assert "1 of 1 found" in matches.group()
     pictures = [
         Image.open(io.BytesIO(base64.b64decode(data))) for data in re.findall(r"base64,([^']+)'", page)
     ]

@@ -13,23 +13,23 @@ from vidkin.experiments.copies import CopyMaterial, GalleryVideo, phash_scores, 
 
 def test_search_finds_the_copies(material: CopyMaterial, tmp_path: Path) -> None:
     steps: list[tuple[int, int, str]] = []
-    found = search_scores(
+    scores = search_scores(
         material,
         tmp_path / "c.vidkin",
         extractor="classical",
         on_progress=lambda done, total, name: steps.append((done, total, name)),
     )
-    reencoded, cropped, mirrored, *unrelated = found.scores[0]
+    reencoded, cropped, mirrored, *unrelated = scores.scores[0]
     assert min(reencoded, cropped, mirrored) > 0.4 > 0.2 > max(unrelated)
-    assert found.segments is not None
-    assert found.segments[0][0][0].target_end == pytest.approx(6.0, abs=0.6)
-    assert found.kept is not None
-    assert found.kept[0, :3].all()
-    assert found.costs is not None
-    assert found.costs.identical > 0.99
+    assert scores.segments is not None
+    assert scores.segments[0][0][0].target_end == pytest.approx(6.0, abs=0.6)
+    assert scores.kept is not None
+    assert scores.kept[0, :3].all()
+    assert scores.costs is not None
+    assert scores.costs.identical > 0.99
     # An index has a few kilobytes beside its 22 s of video.
-    assert 1e6 < found.costs.bytes_per_hour < 1e9
-    assert min(found.costs.index_seconds, found.costs.search_seconds) > 0
+    assert 1e6 < scores.costs.bytes_per_hour < 1e9
+    assert min(scores.costs.index_seconds, scores.costs.search_seconds) > 0
     assert steps[-1] == (6, 6, material.queries[0].path.name)
     # An index of an earlier run is replaced, so that it holds nothing else.
     fewer = CopyMaterial(material.queries, material.gallery[:1])
@@ -37,10 +37,10 @@ def test_search_finds_the_copies(material: CopyMaterial, tmp_path: Path) -> None
 
 
 def test_hashes_of_one_picture_are_alike(material: CopyMaterial) -> None:
-    found = phash_scores(material)
-    assert found.scores.shape == (1, 5)
-    assert found.scores[0, 0] > 0.9 > 0.6 > found.scores[0, 3:].max()
-    assert found.segments is found.kept is found.costs is None
+    scores = phash_scores(material)
+    assert scores.scores.shape == (1, 5)
+    assert scores.scores[0, 0] > 0.9 > 0.6 > scores.scores[0, 3:].max()
+    assert scores.segments is scores.kept is scores.costs is None
 
 
 def test_a_missing_package_is_named(material: CopyMaterial, monkeypatch: pytest.MonkeyPatch) -> None:

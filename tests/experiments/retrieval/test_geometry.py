@@ -20,15 +20,15 @@ def on_the_circle(*angles: float) -> Tensor:
 
 def test_orders_and_distances_by_hand() -> None:
     labels = torch.tensor([[0, 0], [0, 0], [0, 1], [1, 2]])
-    found = order_and_distances(on_the_circle(0.0, 0.1, 0.4, 0.3), labels, on_the_circle(0.0), labels[:1])
+    figures = order_and_distances(on_the_circle(0.0, 0.1, 0.4, 0.3), labels, on_the_circle(0.0), labels[:1])
     # (q, p, i): of 0.0 and of 0.1 the other one is nearer than 0.4; 0.4 has no positive.
-    assert found["order_inside"] == 100.0
+    assert figures["order_inside"] == 100.0
     # (q, i, n): of 0.0 and of 0.1 n at 0.3 is nearer than i at 0.4; of 0.4 n, .1 away, is nearer than both i.
-    assert found["order_across"] == 0.0
-    assert found["distance_positive"] == pytest.approx(2 - 2 * math.cos(0.1))
-    assert found["distance_intermediate"] == pytest.approx(2 - math.cos(0.4) - math.cos(0.3))
+    assert figures["order_across"] == 0.0
+    assert figures["distance_positive"] == pytest.approx(2 - 2 * math.cos(0.1))
+    assert figures["distance_intermediate"] == pytest.approx(2 - math.cos(0.4) - math.cos(0.3))
     # Of every ordered pair with n at 0.3: 0.3, 0.2 and 0.1 away, twice each.
-    assert found["distance_negative"] == pytest.approx(
+    assert figures["distance_negative"] == pytest.approx(
         2 - 2 * (math.cos(0.3) + math.cos(0.2) + math.cos(0.1)) / 3
     )
 
@@ -51,8 +51,8 @@ def test_radial_cannot_be_met_where_intermediates_are_far() -> None:
 
 def test_a_gallery_without_positives_says_nothing_about_radial() -> None:
     single = torch.tensor([[0, 0], [0, 1], [1, 2]])
-    found = order_and_distances(
+    figures = order_and_distances(
         on_the_circle(0.1, 0.2, 1.0, 1.1, 2.0, 2.1, 3.0, 3.1), LABELS, on_the_circle(0.1, 0.2, 0.3), single
     )
-    assert math.isnan(found["unreachable"])
-    assert found["order_inside"] == 100.0
+    assert math.isnan(figures["unreachable"])
+    assert figures["order_inside"] == 100.0

@@ -135,26 +135,26 @@ def circle(*angles: float) -> Tensor:
 def test_gallery_quadlets_by_hand() -> None:
     """One query at angle 0 and a gallery of p, i and two n on the circle: one n is nearer than i."""
     labels = torch.tensor([[0, 0], [0, 1], [1, 2], [1, 3]])
-    found = score_retrieval(circle(0.0), torch.tensor([[0, 0]]), circle(0.1, 0.5, 0.3, 2.0), labels)
-    assert found["qp_gallery"] == 50.0  # (p, i, n at 0.3) is out of order, (p, i, n at 2.0) in order
-    assert found["tp_gallery"] == 75.0  # of (p, n), (i, n) for both n three are in order
-    assert found["map"] == pytest.approx(100 * (1 / 1 + 2 / 3) / 2)
-    assert found["map_subcategory"] == found["recall_at_1"] == 100.0
+    figures = score_retrieval(circle(0.0), torch.tensor([[0, 0]]), circle(0.1, 0.5, 0.3, 2.0), labels)
+    assert figures["qp_gallery"] == 50.0  # (p, i, n at 0.3) is out of order, (p, i, n at 2.0) in order
+    assert figures["tp_gallery"] == 75.0  # of (p, n), (i, n) for both n three are in order
+    assert figures["map"] == pytest.approx(100 * (1 / 1 + 2 / 3) / 2)
+    assert figures["map_subcategory"] == figures["recall_at_1"] == 100.0
     best = 3 / math.log2(2) + 1 / math.log2(3)
-    assert found["ndcg"] == pytest.approx(100 * (3 / math.log2(2) + 1 / math.log2(4)) / best)
-    assert math.isnan(found["qp"])  # a single query has no quadlet in its own part
+    assert figures["ndcg"] == pytest.approx(100 * (3 / math.log2(2) + 1 / math.log2(4)) / best)
+    assert math.isnan(figures["qp"])  # a single query has no quadlet in its own part
 
 
 def test_test_quadlets_by_hand() -> None:
     """Four queries, of which two start a quadlet: q at 0 and 0.1, i at 0.4, n at 0.3 and a second n at 2."""
     labels = torch.tensor([[0, 0], [0, 0], [0, 1], [1, 2], [1, 3]])
-    found = score_retrieval(circle(0.0, 0.1, 0.4, 0.3, 2.0), labels, circle(0.0), labels[:1])
+    figures = score_retrieval(circle(0.0, 0.1, 0.4, 0.3, 2.0), labels, circle(0.0), labels[:1])
     # Each of both has its positive first; n at 0.3 is nearer than i at 0.4, n at 2 is not.
-    assert found["qp"] == 50.0
-    assert found["quadlets"] == 4.0
+    assert figures["qp"] == 50.0
+    assert figures["quadlets"] == 4.0
     # Of each quadlet (q, p, n) and (q, i, n): all (q, p, n) are in order, half of the (q, i, n).
-    assert found["tp"] == 75.0
-    assert found["qp_sampled"] == pytest.approx(50.0, abs=2)
+    assert figures["tp"] == 75.0
+    assert figures["qp_sampled"] == pytest.approx(50.0, abs=2)
 
 
 def test_the_nearest_come_first() -> None:

@@ -203,10 +203,10 @@ def test_windows_can_be_searched(collection: Collection) -> None:
     collection.add()
     for record in collection.store.videos():
         windows = collection.store.read_windows(record.id)
-        found = collection.store.nearest(windows.vectors.float(), 1)
+        neighbors = collection.store.nearest(windows.vectors.float(), 1)
         assert record.windows == len(windows) > 0
-        assert set(found.video_ids[:, 0].tolist()) == {record.id}
-        assert found.scores[:, 0].min() > 0.998
+        assert set(neighbors.video_ids[:, 0].tolist()) == {record.id}
+        assert neighbors.scores[:, 0].min() > 0.998
 
 
 def test_broken_files_are_outcomes_and_are_read_again_only_when_that_may_help(collection: Collection) -> None:
@@ -493,9 +493,9 @@ def test_an_index_that_is_deleted_in_the_middle_is_told(originals: Path, tmp_pat
 def test_a_file_that_vanishes_or_cannot_be_opened(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = scan([collection.folder])
+    scanned = scan([collection.folder])
     (collection.folder / "b.mp4").unlink()
-    report = ingest(collection.store, found, Counting())
+    report = ingest(collection.store, scanned, Counting())
     assert short(report.added) == ["a.mp4", "c.mp4"]
     assert [(os.path.basename(o.path), o.cause) for o in report.broken] == [
         ("b.mp4", "cannot be read: no such file or directory")

@@ -24,9 +24,9 @@ def halves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.mark.parametrize("extractor", ["vidkin", "classical?views=both"])
 def test_views_find_half_of_a_split_screen(halves: tuple[Path, Path], extractor: str) -> None:
-    found = vidkin.compare(*halves, extractor=extractor, mirrored=False)
-    assert found.score > 0.5
-    left, top, right, bottom = found.segments[0].target_box
+    comparison = vidkin.compare(*halves, extractor=extractor, mirrored=False)
+    assert comparison.score > 0.5
+    left, top, right, bottom = comparison.segments[0].target_box
     assert right - left == pytest.approx(0.5, abs=0.1)
     assert bottom - top == pytest.approx(1.0, abs=0.1)
 

@@ -74,10 +74,10 @@ def test_a_file_of_the_collection_finds_itself_first(kinds: Kinds, collection: P
 
 
 def test_the_manifest_says_what_it_was_made_with(kinds: Kinds, collection: Path) -> None:
-    found = json.loads((collection / "collection.json").read_text())
-    assert found["measure"] == "kinds"
-    assert found["extractor"] == f"model:{kinds.model}"
-    assert found["fingerprint"].startswith("model-clip-")
+    table = json.loads((collection / "collection.json").read_text())
+    assert table["measure"] == "kinds"
+    assert table["extractor"] == f"model:{kinds.model}"
+    assert table["fingerprint"].startswith("model-clip-")
     with Index.open(collection) as index:
         assert index.manifest.measure == "kinds"
         assert index.recall(queries=2).recall == 1.0

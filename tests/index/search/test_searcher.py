@@ -38,12 +38,12 @@ def path_of(index: Index, name: str) -> Path:
 
 
 def test_match_reads_the_target_again_as_finely_as_the_query(index: Index) -> None:
-    found = index.match(path_of(index, "coffee low"), path_of(index, "coffee"))
-    assert found.score > 0.9
-    assert found.segments[0].query_end == pytest.approx(10, abs=0.3)
-    assert tuple(found.map.shape) == (len(found.query_times), len(found.target_times))
-    assert len(found.target_times) == len(found.query_times) == 40  # four a second
-    assert "Comparison(score=" in repr(found)
+    comparison = index.match(path_of(index, "coffee low"), path_of(index, "coffee"))
+    assert comparison.score > 0.9
+    assert comparison.segments[0].query_end == pytest.approx(10, abs=0.3)
+    assert tuple(comparison.map.shape) == (len(comparison.query_times), len(comparison.target_times))
+    assert len(comparison.target_times) == len(comparison.query_times) == 40  # four a second
+    assert "Comparison(score=" in repr(comparison)
     assert index.match(path_of(index, "rocket"), path_of(index, "coffee")).score < 0.2
 
 
@@ -54,9 +54,9 @@ def test_match_uses_what_is_stored_of_a_file_that_is_gone(tmp_path: Path) -> Non
     with Index.open(tmp_path / "i", create=True) as other:
         other.add(gone, executor=SerialExecutor(other.worker_spec))
         gone.unlink()
-        found = other.match(clip, gone)
-    assert len(found.target_times) == 10  # one a second, as indexed
-    assert found.score > 0.98
+        comparison = other.match(clip, gone)
+    assert len(comparison.target_times) == 10  # one a second, as indexed
+    assert comparison.score > 0.98
 
 
 def test_segments_end_where_the_videos_end(index: Index, tmp_path: Path) -> None:
@@ -69,10 +69,10 @@ def test_segments_end_where_the_videos_end(index: Index, tmp_path: Path) -> None
             for segment in match.segments:
                 assert segment.query_end <= 3.1 + 1e-9
                 assert segment.target_end <= (3.1 if match.path == str(short) else 9.3) + 1e-9
-        found = other.search(long, start=7, end=9.1)
-        assert found[0].path == str(long)
-        assert found[0].segments[0].query_end == pytest.approx(9.1, abs=0.3)
-        assert max(segment.query_end for match in found for segment in match.segments) <= 9.1
+        matches = other.search(long, start=7, end=9.1)
+        assert matches[0].path == str(long)
+        assert matches[0].segments[0].query_end == pytest.approx(9.1, abs=0.3)
+        assert max(segment.query_end for match in matches for segment in match.segments) <= 9.1
         # An end beyond that of the file is that of the file; the query is sampled as densely as without.
         beyond = other.search(short, start=0, end=100)
         assert [m.segments for m in beyond] == [m.segments for m in other.search(short, start=0, end=3.1)]
@@ -107,8 +107,8 @@ def test_parts_of_a_search_are_loaded_once(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_compare_needs_no_collection(index: Index) -> None:
-    found = vidkin.compare(path_of(index, "coffee low"), path_of(index, "coffee"))
-    assert found.score > 0.9
+    comparison = vidkin.compare(path_of(index, "coffee low"), path_of(index, "coffee"))
+    assert comparison.score > 0.9
     assert vidkin.compare(path_of(index, "rocket"), path_of(index, "coffee"), mirrored=False).score < 0.2
 
 

@@ -86,10 +86,10 @@ def identity(store: MemoryStore, name: str) -> int:
 
 def test_a_video_finds_itself_first_and_nothing_else(store: MemoryStore) -> None:
     for record in store.videos():
-        found = search(store, query(store, record.id), CommonFrames())
-        assert [match.path for match in found] == [record.path]
-        assert found[0].score == pytest.approx(1.0, abs=2e-3)
-        assert found[0].video_id == record.id
+        matches = search(store, query(store, record.id), CommonFrames())
+        assert [match.path for match in matches] == [record.path]
+        assert matches[0].score == pytest.approx(1.0, abs=2e-3)
+        assert matches[0].video_id == record.id
 
 
 def test_copies_come_in_the_order_of_their_scores(store: MemoryStore) -> None:
@@ -98,10 +98,10 @@ def test_copies_come_in_the_order_of_their_scores(store: MemoryStore) -> None:
     for name, noise in (("near", 0.04), ("far", 0.09)):
         noisy = source + noise * torch.randn(16, 4, 64, generator=torch.Generator().manual_seed(1))
         add(store, name, torch.nn.functional.normalize(noisy, dim=-1))
-    found = search(store, query(store, wanted), CommonFrames())
-    assert [match.path for match in found] == [f"/videos/{n}.mp4" for n in ("source", "near", "far")]
-    assert found[0].score > found[1].score > found[2].score > 0.3
-    kept = search(store, query(store, wanted), CommonFrames(), threshold=found[1].score - 1e-9)
+    matches = search(store, query(store, wanted), CommonFrames())
+    assert [match.path for match in matches] == [f"/videos/{n}.mp4" for n in ("source", "near", "far")]
+    assert matches[0].score > matches[1].score > matches[2].score > 0.3
+    kept = search(store, query(store, wanted), CommonFrames(), threshold=matches[1].score - 1e-9)
     assert len(kept) == 2
     assert len(search(store, query(store, wanted), CommonFrames(), limit=1)) == 1
 

@@ -80,9 +80,9 @@ def test_an_empty_store_answers(store: VectorStore) -> None:
     assert store.find("/a.mp4") is None
     assert store.read_many([]) == []
     assert store.recover() == 0
-    found = store.nearest(unit([1.0, 0], [0, 1.0]), 3)
-    assert found.video_ids.tolist() == [[-1] * 3] * 2
-    assert found.scores.tolist() == [[-1.0] * 3] * 2
+    neighbors = store.nearest(unit([1.0, 0], [0, 1.0]), 3)
+    assert neighbors.video_ids.tolist() == [[-1] * 3] * 2
+    assert neighbors.scores.tolist() == [[-1.0] * 3] * 2
     store.optimize()
     store.remove([3])
 
@@ -254,17 +254,17 @@ def test_nearest_windows_by_hand(store: VectorStore) -> None:
             entry("/b.mp4", vectors=unit([1.0, 1, 0, 0], [0, 0, 0, 1.0])),
         ]
     )
-    found = store.nearest(unit([1.0, 0, 0, 0], [0, 0, 0, -1.0]), 3)
-    assert found.video_ids[0].tolist() == [a.id, b.id, a.id] or found.video_ids[0].tolist() == [
+    neighbors = store.nearest(unit([1.0, 0, 0, 0], [0, 0, 0, -1.0]), 3)
+    assert neighbors.video_ids[0].tolist() == [a.id, b.id, a.id] or neighbors.video_ids[0].tolist() == [
         a.id,
         b.id,
         b.id,
     ]
-    assert found.windows[0, :2].tolist() == [0, 0]
-    assert found.scores[0].tolist() == pytest.approx([1.0, 0.5**0.5, 0.0], abs=1e-3)
-    assert found.starts[0, 1] == 0.0
-    assert found.ends[0, 1] == 10.0
-    assert found.scores[1].tolist() == pytest.approx([0.0, 0.0, 0.0], abs=1e-3)
+    assert neighbors.windows[0, :2].tolist() == [0, 0]
+    assert neighbors.scores[0].tolist() == pytest.approx([1.0, 0.5**0.5, 0.0], abs=1e-3)
+    assert neighbors.starts[0, 1] == 0.0
+    assert neighbors.ends[0, 1] == 10.0
+    assert neighbors.scores[1].tolist() == pytest.approx([0.0, 0.0, 0.0], abs=1e-3)
     more = store.nearest(unit([0.0, 1, 0, 0]), 6)
     assert more.video_ids[0, 4:].tolist() == [-1, -1]
     assert more.windows[0, 0] == 1
@@ -506,9 +506,9 @@ def test_the_approximate_index_does_not_show_orphans(disk: Callable[..., LanceSt
     query = vectors[:1]
     store._catalog.drop([1, 2])
     store._search = None
-    found = store.nearest(query, 100)
-    assert {1, 2}.isdisjoint(found.video_ids[0].tolist())
-    assert int((found.video_ids >= 0).sum()) == 100
+    neighbors = store.nearest(query, 100)
+    assert {1, 2}.isdisjoint(neighbors.video_ids[0].tolist())
+    assert int((neighbors.video_ids >= 0).sum()) == 100
 
 
 def _pairs(exact: object, close: object) -> list[tuple[tuple[list[int], ...], tuple[list[int], ...]]]:

@@ -17,8 +17,8 @@ def on_a_line(*places: float) -> torch.Tensor:
 def test_one_line_by_hand() -> None:
     # Class 0 at 0 and 3, class 1 at 1, 4 and 9. For (0 -> 3) the negatives lie at 1, 4, 9: 4 is the nearest
     # beyond 3. For (3 -> 0) they lie at distance 2, 1, 6: the one at 9.
-    found = nearest_semi_hard_triplets(on_a_line(0, 3, 1, 4, 9), torch.tensor([0, 0, 1, 1, 1]))
-    rows = [tuple(row) for row in found.stacked().tolist()]
+    triplets = nearest_semi_hard_triplets(on_a_line(0, 3, 1, 4, 9), torch.tensor([0, 0, 1, 1, 1]))
+    rows = [tuple(row) for row in triplets.stacked().tolist()]
     assert rows[:2] == [(0, 1, 3), (1, 0, 4)]
     # 1 -> 4 (3): negatives at distance 1 and 2 are both nearer, so the farthest, 3 at distance 2.
     assert rows[2] == (2, 3, 1)
@@ -50,8 +50,8 @@ def test_equals_the_naive_twin(seed: int, drop: bool) -> None:
     points = torch.randn(20, 3, generator=generator, dtype=torch.float64)
     labels = torch.randint(4, (20,), generator=generator)
     distances = torch.cdist(points, points)
-    found = nearest_semi_hard_triplets(distances, labels, without="drop" if drop else "farthest")
-    assert [tuple(row) for row in found.stacked().tolist()] == naive_triplets(
+    triplets = nearest_semi_hard_triplets(distances, labels, without="drop" if drop else "farthest")
+    assert [tuple(row) for row in triplets.stacked().tolist()] == naive_triplets(
         distances, labels.tolist(), drop=drop
     )
 
@@ -59,14 +59,14 @@ def test_equals_the_naive_twin(seed: int, drop: bool) -> None:
 @pytest.mark.parametrize("labels", [[3, 3, 3], [0, 1, 2], [5], []])
 def test_without_pairs_or_negatives_there_is_nothing(labels: list[int]) -> None:
     size = len(labels)
-    found = nearest_semi_hard_triplets(torch.rand(size, size), torch.tensor(labels, dtype=torch.long))
-    assert len(found) == 0
+    triplets = nearest_semi_hard_triplets(torch.rand(size, size), torch.tensor(labels, dtype=torch.long))
+    assert len(triplets) == 0
 
 
 def test_an_equal_distance_is_not_farther() -> None:
     # Everything at one place: no negative is farther, the farthest stands in.
-    found = nearest_semi_hard_triplets(torch.zeros(4, 4), torch.tensor([0, 0, 1, 1]))
-    assert len(found) == 4
+    triplets = nearest_semi_hard_triplets(torch.zeros(4, 4), torch.tensor([0, 0, 1, 1]))
+    assert len(triplets) == 4
     assert len(nearest_semi_hard_triplets(torch.zeros(4, 4), torch.tensor([0, 0, 1, 1]), without="drop")) == 0
 
 
@@ -81,26 +81,26 @@ def test_the_procedure_keeps_a_third_of_a_batch_of_triplets() -> None:
         asked.append(indices)
         return points[indices]
 
-    found = sample_semi_hard_triplets(labels, embed, batch_size=33, batches=3, seed=1)
-    assert len(found) == 11
+    triplets = sample_semi_hard_triplets(labels, embed, batch_size=33, batches=3, seed=1)
+    assert len(triplets) == 11
     (drawn,) = asked
     assert len(drawn) == len(set(drawn.tolist())) == 99
     inside = {item: place for place, item in enumerate(drawn.tolist())}
     distances = torch.cdist(points[drawn], points[drawn]).detach()
     possible = naive_triplets(distances, labels[drawn].tolist(), drop=False)
-    for row in found.stacked().tolist():
+    for row in triplets.stacked().tolist():
         assert tuple(inside[item] for item in row) in possible
     again = sample_semi_hard_triplets(labels, embed, batch_size=33, batches=3, seed=1)
-    assert torch.equal(again.stacked(), found.stacked())
+    assert torch.equal(again.stacked(), triplets.stacked())
     other = sample_semi_hard_triplets(labels, embed, batch_size=33, batches=3, seed=2)
-    assert not torch.equal(other.stacked(), found.stacked())
+    assert not torch.equal(other.stacked(), triplets.stacked())
 
 
 def test_a_small_collection_is_drawn_whole() -> None:
-    found = sample_semi_hard_triplets(
+    triplets = sample_semi_hard_triplets(
         torch.tensor([0, 0, 1]), lambda indices: indices[:, None].float(), batch_size=3, batches=9, seed=0
     )
-    assert len(found) == 1
+    assert len(triplets) == 1
 
 
 def test_arguments_are_checked() -> None:

@@ -23,9 +23,9 @@ class TestCheckpoint:
             "c": torch.tensor(0.1, dtype=torch.float64),
         }
         Checkpoint(7, tensors, {"x": 0.1 + 0.2, "y": None}).write(tmp_path / "file")
-        found = Checkpoint.read(tmp_path / "file")
-        assert (found.step, found.values) == (7, {"x": 0.1 + 0.2, "y": None})
-        assert all(torch.equal(found.tensors[name], tensor) for name, tensor in tensors.items())
+        features = Checkpoint.read(tmp_path / "file")
+        assert (features.step, features.values) == (7, {"x": 0.1 + 0.2, "y": None})
+        assert all(torch.equal(features.tensors[name], tensor) for name, tensor in tensors.items())
         assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
     @pytest.mark.parametrize("kind", ["adamw", "sgd"])

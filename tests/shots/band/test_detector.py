@@ -170,15 +170,15 @@ def film(path: Path, *, flash: bool = False) -> Path:
 
 
 def test_cut_and_dissolve_are_found_and_a_flash_is_not(tmp_path: Path) -> None:
-    found = detect(film(tmp_path / "film.mp4", flash=True), "band")
-    assert [cut.kind for cut in found.cuts] == ["hard", "gradual"]
-    assert found.cuts[0].frame == 40
-    assert found.cuts[0].time == pytest.approx(40 / 25)
-    assert found.cuts[1].start_frame == pytest.approx(80, abs=4)
-    assert found.cuts[1].end_frame == pytest.approx(91, abs=4)
-    assert [shot.start_frame for shot in found.shots] == [0, 40, found.cuts[1].frame]
-    assert found.curve is not None
-    assert len(found.curve.values) == 132
+    detection = detect(film(tmp_path / "film.mp4", flash=True), "band")
+    assert [cut.kind for cut in detection.cuts] == ["hard", "gradual"]
+    assert detection.cuts[0].frame == 40
+    assert detection.cuts[0].time == pytest.approx(40 / 25)
+    assert detection.cuts[1].start_frame == pytest.approx(80, abs=4)
+    assert detection.cuts[1].end_frame == pytest.approx(91, abs=4)
+    assert [shot.start_frame for shot in detection.shots] == [0, 40, detection.cuts[1].frame]
+    assert detection.curve is not None
+    assert len(detection.curve.values) == 132
 
 
 def test_times_of_a_variable_rate_are_right_to_a_frame(tmp_path: Path) -> None:
@@ -203,9 +203,9 @@ def test_thresholds_are_settings(tmp_path: Path) -> None:
 
 def test_short_videos(tmp_path: Path) -> None:
     for count in (1, 2, 5):
-        found = detect(encode(tmp_path / f"{count}.mp4", pan("coffee", count), rate=25), "band")
-        assert found.cuts == ()
-        assert len(found.shots) == 1
+        detection = detect(encode(tmp_path / f"{count}.mp4", pan("coffee", count), rate=25), "band")
+        assert detection.cuts == ()
+        assert len(detection.shots) == 1
 
 
 @pytest.mark.data

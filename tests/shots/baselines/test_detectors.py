@@ -23,20 +23,20 @@ def hard(found: ShotDetection) -> list[int]:
 
 @pytest.mark.parametrize("name", ["content", "adaptive", "shotdetect", "svd"])
 def test_hard_cuts_between_photographs(tmp_path: Path, name: str) -> None:
-    found = detect(cut_video(tmp_path / "film.mp4"), name)
-    assert hard(found) == list(CUTS)
-    assert found.detector == name
-    assert [shot.start for shot in found.shots] == [0.0, 2.0, 4.5]
-    assert found.curve is not None
-    assert all(0.0 <= cut.confidence <= 1.0 for cut in found.cuts)
+    detection = detect(cut_video(tmp_path / "film.mp4"), name)
+    assert hard(detection) == list(CUTS)
+    assert detection.detector == name
+    assert [shot.start for shot in detection.shots] == [0.0, 2.0, 4.5]
+    assert detection.curve is not None
+    assert all(0.0 <= cut.confidence <= 1.0 for cut in detection.cuts)
 
 
 @pytest.mark.parametrize("name", ["content", "adaptive", "shotdetect", "svd"])
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_short_videos_without_cuts(tmp_path: Path, name: str, count: int) -> None:
-    found = detect(encode(tmp_path / "film.mp4", pan("coffee", count)), name)
-    assert found.cuts == ()
-    assert len(found.shots) == 1
+    detection = detect(encode(tmp_path / "film.mp4", pan("coffee", count)), name)
+    assert detection.cuts == ()
+    assert len(detection.shots) == 1
 
 
 @pytest.mark.parametrize("name", ["content", "adaptive", "shotdetect", "svd"])
@@ -84,9 +84,9 @@ def test_a_dissolve_is_gradual_for_svd(tmp_path: Path) -> None:
     )
     weights = np.clip((np.arange(100) - 40) / 20, 0, 1)
     images = [((1 - weight) * first + weight * last).astype(np.uint8) for weight in weights]
-    found = detect(encode(tmp_path / "film.mp4", images), "svd")
-    assert [(cut.kind, cut.start_frame, cut.end_frame) for cut in found.cuts] == [("gradual", 40, 60)]
-    assert found.cuts[0].frame == 50
+    detection = detect(encode(tmp_path / "film.mp4", images), "svd")
+    assert [(cut.kind, cut.start_frame, cut.end_frame) for cut in detection.cuts] == [("gradual", 40, 60)]
+    assert detection.cuts[0].frame == 50
 
 
 @pytest.mark.parametrize(

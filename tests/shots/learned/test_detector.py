@@ -71,20 +71,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_model_folder_cuts_a_film_it_has_not_seen(folder: Path, tmp_path: Path) -> None:
     shots = film(tmp_path / "film.mp4", ("coffee", 30), ("rocket", 25), ("chelsea", 40), seed=77)
-    found = detect(tmp_path / "film.mp4", f"learned:{folder}")
-    assert found.detector == f"learned:{folder}"
+    detection = detect(tmp_path / "film.mp4", f"learned:{folder}")
+    assert detection.detector == f"learned:{folder}"
     # A network of 30 steps may see one cut too many, but none of these is missed or moved.
-    assert {start for start, _ in shots[1:]} <= {cut.frame for cut in found.cuts if cut.kind == "hard"}
-    assert len(found.cuts) <= 3
-    assert found.cuts[0].time == pytest.approx(found.cuts[0].frame / 25)
-    assert all(0.5 <= cut.confidence <= 1 for cut in found.cuts)
-    assert all(shot.critical is not None and 0 <= shot.critical <= 1 for shot in found.shots)
-    assert found.curve is not None
-    assert found.curve.values.shape == (95,)
+    assert {start for start, _ in shots[1:]} <= {cut.frame for cut in detection.cuts if cut.kind == "hard"}
+    assert len(detection.cuts) <= 3
+    assert detection.cuts[0].time == pytest.approx(detection.cuts[0].frame / 25)
+    assert all(0.5 <= cut.confidence <= 1 for cut in detection.cuts)
+    assert all(shot.critical is not None and 0 <= shot.critical <= 1 for shot in detection.shots)
+    assert detection.curve is not None
+    assert detection.curve.values.shape == (95,)
     # Red dots of the sources' figure 3: the curve is high where a cut is, and starts anew behind it. Of a jump from
     # frame to frame nothing is said: under so small a network the flight over the photograph moves it as well.
-    assert found.curve.values[30] > 2 * np.median(found.curve.values[:30])
-    assert found.curve.values[31] == 0.0
+    assert detection.curve.values[30] > 2 * np.median(detection.curve.values[:30])
+    assert detection.curve.values[31] == 0.0
 
 
 def test_every_frame_goes_through_the_frame_network_once() -> None:

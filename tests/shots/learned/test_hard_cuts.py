@@ -41,17 +41,17 @@ def windows_of(*parts: Array, window: int = 4) -> ShotWindows:
 
 def test_every_frame_has_a_window_that_ends_and_one_that_starts_there() -> None:
     features = scene(0, 10)
-    found = ShotWindows(features, 4, mean_direction)
-    assert found.embeddings.shape == (13, 32)
-    np.testing.assert_allclose(found.embeddings[5], mean_direction(features[None, 2:6])[0], rtol=1e-5)
-    np.testing.assert_allclose(found.embeddings[5 + 3], mean_direction(features[None, 5:9])[0], rtol=1e-5)
+    windows = ShotWindows(features, 4, mean_direction)
+    assert windows.embeddings.shape == (13, 32)
+    np.testing.assert_allclose(windows.embeddings[5], mean_direction(features[None, 2:6])[0], rtol=1e-5)
+    np.testing.assert_allclose(windows.embeddings[5 + 3], mean_direction(features[None, 5:9])[0], rtol=1e-5)
     # The first frame is repeated outwards.
     first = mean_direction(features[None, [0, 0, 0, 1]])[0]
-    np.testing.assert_allclose(found.embeddings[1], first, rtol=1e-5)
-    anew = found.restart(6)
+    np.testing.assert_allclose(windows.embeddings[1], first, rtol=1e-5)
+    anew = windows.restart(6)
     assert anew.shape == (3, 32)
     np.testing.assert_allclose(anew[1], mean_direction(features[None, [6, 6, 6, 7]])[0], rtol=1e-5)
-    assert len(found.restart(9)) == 1
+    assert len(windows.restart(9)) == 1
 
 
 def test_curve_is_the_distance_to_the_first_window_of_the_shot() -> None:
@@ -65,9 +65,9 @@ def test_curve_is_the_distance_to_the_first_window_of_the_shot() -> None:
 
 
 def test_cuts_lie_between_the_last_two_frames_of_the_window_where_the_slope_changes() -> None:
-    found = find_cuts(windows_of(scene(1, 40), scene(2, 30), scene(3, 25)), RULE)
-    assert [cut.frame for cut in found] == [40, 70]
-    assert all(0.5 <= cut.confidence <= 1 for cut in found)
+    cuts = find_cuts(windows_of(scene(1, 40), scene(2, 30), scene(3, 25)), RULE)
+    assert [cut.frame for cut in cuts] == [40, 70]
+    assert all(0.5 <= cut.confidence <= 1 for cut in cuts)
 
 
 def test_shots_shorter_than_a_window_are_found_after_a_reset() -> None:

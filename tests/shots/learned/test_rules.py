@@ -47,20 +47,20 @@ def fitted() -> ShotRules:
 
 def test_rules_fitted_on_some_videos_cut_another() -> None:
     features, shots, _ = video(7)
-    found = find_shots(features, mean_direction, fitted())
-    assert [frame for frame, _ in found.cuts] == [36, 66]
-    (gradual,) = found.gradual
+    analysis = find_shots(features, mean_direction, fitted())
+    assert [frame for frame, _ in analysis.cuts] == [36, 66]
+    (gradual,) = analysis.gradual
     assert abs(gradual.first - 106) <= 3
     assert abs(gradual.last - 115) <= 3
-    assert len(found.stretches) == 4
-    assert found.stretches[0] == shots[0]
-    assert found.critical is not None
-    assert [score >= 0.5 for score in found.critical] == [True, False, False, False]
+    assert len(analysis.stretches) == 4
+    assert analysis.stretches[0] == shots[0]
+    assert analysis.critical is not None
+    assert [score >= 0.5 for score in analysis.critical] == [True, False, False, False]
     # The curve is 0 in a shot's first window, and jumps in the frame of a cut.
-    assert found.curve.shape == (156,)
-    assert found.curve[7] == 0.0
-    assert found.curve[36] > found.curve[20] + 0.1
-    assert found.curve[37:44].tolist() == [0.0] * 7
+    assert analysis.curve.shape == (156,)
+    assert analysis.curve[7] == 0.0
+    assert analysis.curve[36] > analysis.curve[20] + 0.1
+    assert analysis.curve[37:44].tolist() == [0.0] * 7
 
 
 def test_rules_survive_their_file(tmp_path: Path) -> None:
@@ -70,9 +70,9 @@ def test_rules_survive_their_file(tmp_path: Path) -> None:
     only_cuts = ShotRules(window=4, rate=12.5, cut=FittedRule({"jump": 1.0}, -3.0), method="slope")
     only_cuts.save(tmp_path)
     assert ShotRules.load(tmp_path) == only_cuts
-    found = find_shots(video(7)[0], mean_direction, only_cuts)
-    assert found.gradual == ()
-    assert found.critical is None
+    analysis = find_shots(video(7)[0], mean_direction, only_cuts)
+    assert analysis.gradual == ()
+    assert analysis.critical is None
     assert [path.name for path in tmp_path.iterdir()] == ["shots.json"]
 
 

@@ -69,8 +69,8 @@ def test_rules_of_the_published_method_use_the_slope_alone() -> None:
     assert set(rules.cut.weights) == {"jump"}
     assert rules.critical is not None
     features, shots = film(900, 30, 25, 40)
-    found = find_shots(features, mean_direction, rules)
-    assert [frame for frame, _ in found.cuts] == [30, 55]
-    assert list(found.stretches) == shots
-    assert found.critical is not None
-    assert len(found.critical) == 3
+    analysis = find_shots(features, mean_direction, rules)
+    assert [frame for frame, _ in analysis.cuts] == [30, 55]
+    assert list(analysis.stretches) == shots
+    assert analysis.critical is not None
+    assert len(analysis.critical) == 3

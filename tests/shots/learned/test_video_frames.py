@@ -85,7 +85,7 @@ def test_labels_are_counted_in_the_frames() -> None:
             ShotAnnotation(14, 20, (18, 20)),
         ),
     )
-    found = count_in(labels, numbers, fps=6.25)
+    counted = count_in(labels, numbers, fps=6.25)
     # 0 to 9 holds frames 0, 4, 8; 9 to 11 none; 11 to 14 frame 12; 14 to 20 frame 16, none of which is critical.
-    assert found.shots == (ShotAnnotation(0, 3, (2, 3)), ShotAnnotation(3, 4), ShotAnnotation(4, 5))
-    assert found.fps == 6.25
+    assert counted.shots == (ShotAnnotation(0, 3, (2, 3)), ShotAnnotation(3, 4), ShotAnnotation(4, 5))
+    assert counted.fps == 6.25

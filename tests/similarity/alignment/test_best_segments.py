@@ -96,15 +96,15 @@ def test_speeds_in_between_are_fitted(speed: float) -> None:
 
 def test_two_parts_at_two_places_strongest_first() -> None:
     query, target = regular(60), regular(300)
-    found = align(drawn(query, target, [(30, 45, 20, 1), (5, 25, 200, 1)]), query, target)
-    assert [ends(segment) for segment in found] == [(4.5, 24.5, 199.5, 219.5), (29.5, 44.5, 19.5, 34.5)]
+    segments = align(drawn(query, target, [(30, 45, 20, 1), (5, 25, 200, 1)]), query, target)
+    assert [ends(segment) for segment in segments] == [(4.5, 24.5, 199.5, 219.5), (29.5, 44.5, 19.5, 34.5)]
 
 
 def test_one_part_at_three_places_of_the_target() -> None:
     query, target = regular(60), regular(300)
     lines = [(5, 25, 200, 1), (5, 25, 20, 1), (5, 25, 100, 1)]
-    found = align(drawn(query, target, lines), query, target)
-    assert sorted(ends(segment) for segment in found) == [
+    segments = align(drawn(query, target, lines), query, target)
+    assert sorted(ends(segment) for segment in segments) == [
         (4.5, 24.5, 19.5, 39.5),
         (4.5, 24.5, 99.5, 119.5),
         (4.5, 24.5, 199.5, 219.5),
@@ -114,9 +114,9 @@ def test_one_part_at_three_places_of_the_target() -> None:
 
 def test_three_parts_of_the_query_at_one_place_of_the_target() -> None:
     query, target = regular(100), regular(80)
-    found = align(drawn(query, target, [(5, 20, 40, 1), (40, 55, 40, 1), (80, 95, 40, 1)]), query, target)
-    assert sorted(segment.query_start for segment in found) == [4.5, 39.5, 79.5]
-    assert {segment.target_start for segment in found} == {39.5}
+    segments = align(drawn(query, target, [(5, 20, 40, 1), (40, 55, 40, 1), (80, 95, 40, 1)]), query, target)
+    assert sorted(segment.query_start for segment in segments) == [4.5, 39.5, 79.5]
+    assert {segment.target_start for segment in segments} == {39.5}
 
 
 def test_a_static_scene_is_one_segment_at_speed_one() -> None:
@@ -142,8 +142,11 @@ def test_a_few_bad_frames_inside_do_not_cut() -> None:
 def test_a_long_gap_cuts() -> None:
     query, target = regular(100), regular(100)
     similarity = drawn(query, target, [(0, 35, 0, 1), (65, 100, 65, 1)], noise=0.0)
-    found = align(similarity, query, target)
-    assert sorted(ends(segment) for segment in found) == [(0.0, 34.5, 0.0, 34.5), (64.5, 100.0, 64.5, 100.0)]
+    segments = align(similarity, query, target)
+    assert sorted(ends(segment) for segment in segments) == [
+        (0.0, 34.5, 0.0, 34.5),
+        (64.5, 100.0, 64.5, 100.0),
+    ]
 
 
 def test_frames_without_weight_are_bridged_and_do_not_count() -> None:
@@ -160,12 +163,12 @@ def test_frames_without_weight_are_bridged_and_do_not_count() -> None:
 def test_single_frames() -> None:
     row = torch.full((1, 50), 0.1)
     row[0, 20], row[0, 40] = 0.8, 0.7
-    found = align(row, regular(1), regular(50))
+    segments = align(row, regular(1), regular(50))
     # A frame at 0 s of a video whose period is that of the other: shown until the end of its period, nothing before 0.
-    assert [ends(segment) for segment in found] == [(0.0, 1.0, 20.0, 21.0), (0.0, 1.0, 40.0, 41.0)]
-    assert [segment.score for segment in found] == [pytest.approx(0.8), pytest.approx(0.7)]
-    found = align(row.T, regular(50), regular(1))
-    assert [ends(segment)[:2] for segment in found] == [(20.0, 21.0), (40.0, 41.0)]
+    assert [ends(segment) for segment in segments] == [(0.0, 1.0, 20.0, 21.0), (0.0, 1.0, 40.0, 41.0)]
+    assert [segment.score for segment in segments] == [pytest.approx(0.8), pytest.approx(0.7)]
+    segments = align(row.T, regular(50), regular(1))
+    assert [ends(segment)[:2] for segment in segments] == [(20.0, 21.0), (40.0, 41.0)]
     (segment,) = align(torch.tensor([[0.9]]), regular(1), regular(1))
     assert ends(segment) == (0.0, 1.0, 0.0, 1.0)
     assert align(torch.tensor([[0.2]]), regular(1), regular(1)) == []
@@ -252,12 +255,12 @@ def test_ends_on_noisy_maps() -> None:
         query, target = regular(60), regular(240)
         line = (start, start + length, place, speed)
         similarity = drawn(query, target, [line], level=0.6, spread=0.12, noise=0.25, seed=number)
-        found = align(similarity, query, target)
-        if len(found) != 1:
+        segments = align(similarity, query, target)
+        if len(segments) != 1:
             missed += 1
             continue
         truth = (start, start + length, place, place + speed * length)
-        for name, one, other in zip(errors, ends(found[0]), truth, strict=True):
+        for name, one, other in zip(errors, ends(segments[0]), truth, strict=True):
             errors[name].append(abs(one - other))
     assert missed == 0
     for name, values in errors.items():
@@ -274,9 +277,9 @@ def test_mirrored_is_passed_on_and_repetition_changes_nothing() -> None:
     query, target = regular(30), regular(60)
     similarity = drawn(query, target, [(5, 25, 20, 1)], spread=0.1)
     before = similarity.clone()
-    found = align(similarity, query, target, mirrored=True)
-    assert [segment.mirrored for segment in found] == [True]
-    assert align(similarity, query, target, mirrored=True) == found
+    segments = align(similarity, query, target, mirrored=True)
+    assert [segment.mirrored for segment in segments] == [True]
+    assert align(similarity, query, target, mirrored=True) == segments
     assert torch.equal(similarity, before)
 
 
@@ -294,8 +297,8 @@ def test_maps_full_of_similar_frames(jitter: float) -> None:
     target = (query + jitter * torch.rand(700, generator=generator)).double()
     lines = [(100, 300, 400, 1), (500, 640, 100, 1.25)]
     similarity = drawn(query, target, lines, noise=0.5, level=0.9)
-    found = align(similarity, query, target, maximum_segments=2)
-    for segment, (start, end, place, speed) in zip(found, lines, strict=True):
+    segments = align(similarity, query, target, maximum_segments=2)
+    for segment, (start, end, place, speed) in zip(segments, lines, strict=True):
         assert segment.query_start == pytest.approx(start, abs=10)
         assert segment.query_end == pytest.approx(end, abs=10)
         assert segment.target_start == pytest.approx(place, abs=13)

@@ -33,9 +33,9 @@ def test_only_long_gaps_are_shortened() -> None:
     shortened = shorten_gaps(query, torch.arange(4.0), SPEEDS)
     assert shortened.query.tolist() == [0.0, 1.0, 2.0, 32.0, 92.0, 93.0]
     assert shortened.target.tolist() == [0.0, 1.0, 2.0, 3.0]
-    found = shortened.restore(Segment(31.5, 93.5, 0.0, 2.0, 0.9, 1.0))
-    assert (found.query_start, found.query_end) == (31.5, 1e7 + 1.5)
-    assert (found.target_start, found.target_end, found.score) == (0.0, 2.0, 0.9)
+    restored = shortened.restore(Segment(31.5, 93.5, 0.0, 2.0, 0.9, 1.0))
+    assert (restored.query_start, restored.query_end) == (31.5, 1e7 + 1.5)
+    assert (restored.target_start, restored.target_end, restored.score) == (0.0, 2.0, 0.9)
 
 
 @pytest.mark.parametrize("jump", [1e7, 1e12])
@@ -43,8 +43,8 @@ def test_both_sides_of_a_jump_are_found(jump: float) -> None:
     """The target is 30 s of each side, one after the other."""
     query, target = jumping(60, jump), torch.arange(60, dtype=torch.float64)
     similarity = torch.full((60, 60), 0.1).fill_diagonal_(1.0)
-    found = align(similarity, query, target)
-    first, second = sorted(found, key=lambda part: part.query_start)
+    segments = align(similarity, query, target)
+    first, second = sorted(segments, key=lambda part: part.query_start)
     assert (first.query_start, first.query_end, first.target_start, first.target_end) == (
         0.0,
         30.0,

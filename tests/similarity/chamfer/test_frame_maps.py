@@ -63,8 +63,8 @@ def test_equals_the_naive_form(share: float | None, query_regions: int, target_r
         frame_similarity(query, target, spatial_share=share).double(), expected, atol=1e-6, rtol=0
     )
     both = (expected + naive(target, query, share).T) / 2
-    found = frame_similarity(query, target, spatial_share=share, symmetric=True)
-    torch.testing.assert_close(found.double(), both, atol=1e-6, rtol=0)
+    similarity = frame_similarity(query, target, spatial_share=share, symmetric=True)
+    torch.testing.assert_close(similarity.double(), both, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("share", [None, 0.5])
@@ -78,7 +78,7 @@ def test_masked_regions_are_as_if_absent(share: float | None, symmetric: bool) -
     expected = naive(query, target, share, query_mask, target_mask)
     if symmetric:
         expected = (expected + naive(target, query, share, target_mask, query_mask).T) / 2
-    found = frame_similarity(
+    similarity = frame_similarity(
         query,
         target,
         spatial_share=share,
@@ -86,9 +86,9 @@ def test_masked_regions_are_as_if_absent(share: float | None, symmetric: bool) -
         query_mask=query_mask,
         target_mask=target_mask,
     )
-    torch.testing.assert_close(found.double(), expected, atol=1e-6, rtol=0)
-    assert found[1].tolist() == [0.0] * 6  # a frame without a valid region is similar to nothing
-    assert found[:, 2].tolist() == [0.0] * 4
+    torch.testing.assert_close(similarity.double(), expected, atol=1e-6, rtol=0)
+    assert similarity[1].tolist() == [0.0] * 6  # a frame without a valid region is similar to nothing
+    assert similarity[:, 2].tolist() == [0.0] * 4
 
 
 @pytest.mark.parametrize("block_bytes", [1, 700, 5_000, 40_000])
@@ -131,8 +131,8 @@ def test_any_shape_share_and_block(
 ) -> None:
     query = features(query_frames, query_regions, 6, seed=seed, dtype=torch.float64)
     target = features(target_frames, target_regions, 6, seed=seed + 1, dtype=torch.float64)
-    found = frame_similarity(query, target, spatial_share=share, block_bytes=block_bytes)
-    torch.testing.assert_close(found, naive(query, target, share))
+    similarity = frame_similarity(query, target, spatial_share=share, block_bytes=block_bytes)
+    torch.testing.assert_close(similarity, naive(query, target, share))
 
 
 def test_order_of_regions_does_not_matter() -> None:
@@ -171,9 +171,9 @@ def test_many_ragged_targets_equal_one_by_one(lengths: list[int], block_bytes: i
 def test_many_targets_with_masks() -> None:
     query, targets = features(3, 4, 8), [features(2, 4, 8, seed=1), features(5, 4, 8, seed=2)]
     masks = [torch.ones(2, 4, dtype=torch.bool), torch.arange(4).expand(5, 4) < 2]
-    found = frame_similarity_many(query, targets, target_masks=masks, block_bytes=100)
-    torch.testing.assert_close(found[0].double(), naive(query, targets[0]), atol=1e-6, rtol=0)
-    torch.testing.assert_close(found[1].double(), naive(query, targets[1][:, :2]), atol=1e-6, rtol=0)
+    similarities = frame_similarity_many(query, targets, target_masks=masks, block_bytes=100)
+    torch.testing.assert_close(similarities[0].double(), naive(query, targets[0]), atol=1e-6, rtol=0)
+    torch.testing.assert_close(similarities[1].double(), naive(query, targets[1][:, :2]), atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("share", [None, 0.35, 0.8])

@@ -53,19 +53,19 @@ def test_pairwise_equals_pair_by_pair(
     queries = [features(length, 3, 8, seed=length) for length in (4, 1, 4, 7)]
     targets = [features(length, 5, 8, seed=20 + length) for length in (3, 12, 3, 1, 12)]
     options: dict[str, Any] = {"spatial_share": 0.4, "temporal_share": 0.25, "symmetric": symmetric}
-    found = video_similarity_pairwise(queries, targets, **options)
+    similarities = video_similarity_pairwise(queries, targets, **options)
     expected = [[video_similarity(q, t, **options).item() for t in targets] for q in queries]
-    assert found.shape == (4, 5)
-    for row, line in zip(found.tolist(), expected, strict=True):
+    assert similarities.shape == (4, 5)
+    for row, line in zip(similarities.tolist(), expected, strict=True):
         assert row == pytest.approx(line, abs=1e-6)
 
 
 def test_pairwise_of_queries_with_unequal_regions() -> None:
     queries = [features(3, 4, 8), features(2, 9, 8, seed=1)]
     targets = [features(5, 2, 8, seed=2)]
-    found = video_similarity_pairwise(queries, targets)
+    similarities = video_similarity_pairwise(queries, targets)
     expected = [naive_score(query, targets[0], None, None) for query in queries]
-    assert found[:, 0].tolist() == pytest.approx(expected, abs=1e-6)
+    assert similarities[:, 0].tolist() == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("symmetric", [False, True])

@@ -79,12 +79,12 @@ def test_evaluation_of_a_trained_model(data: Path, model: Path, tmp_path: Path) 
     network = load_model(model)
     assert isinstance(network, TwoHeadNetwork)
     parts = describe_splits(network, open_labelled(data, reader="classes"))
-    found = evaluate_classifier(parts)
-    assert (found.items, found.top_1, found.macro, found.wrong) == (12, 1.0, 1.0, 0)
-    assert found.per_class == dict.fromkeys(COLORS, (4, 1.0))
-    assert found.embedding.recalls[1] == found.embedding.nearest_label == 1.0
-    assert found.embedding.nmi == pytest.approx(1.0)
-    assert found.to_dict()["explained"] is None
+    evaluation = evaluate_classifier(parts)
+    assert (evaluation.items, evaluation.top_1, evaluation.macro, evaluation.wrong) == (12, 1.0, 1.0, 0)
+    assert evaluation.per_class == dict.fromkeys(COLORS, (4, 1.0))
+    assert evaluation.embedding.recalls[1] == evaluation.embedding.nearest_label == 1.0
+    assert evaluation.embedding.nmi == pytest.approx(1.0)
+    assert evaluation.to_dict()["explained"] is None
     paths = draw_classifier(parts, tmp_path)
     assert [path.name for path in paths] == ["retrieval.png", "misclassified.png", "embedding.png"]
     for path in paths:
@@ -108,15 +108,20 @@ def test_figures_that_can_be_checked_by_hand(data: Path, model: Path) -> None:
 
     blue, green = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]
     test = outputs([0.0, 0.1, 1.0, 0.2], [blue, blue, green, blue])
-    found = evaluate_classifier(
+    evaluation = evaluate_classifier(
         DescribedParts(parts.test, parts.train, test, outputs([0.0, 1.0], [blue, green]))
     )
-    assert (found.top_1, found.macro, found.wrong, found.explained) == (0.75, 0.75, 1, 1.0)
-    assert found.per_class == {"blue": (2, 1.0), "green": (2, 0.5)}
+    assert (evaluation.top_1, evaluation.macro, evaluation.wrong, evaluation.explained) == (
+        0.75,
+        0.75,
+        1,
+        1.0,
+    )
+    assert evaluation.per_class == {"blue": (2, 1.0), "green": (2, 0.5)}
     # Nearest others: 0 -> .1, .1 -> 0 or .2, 1 -> .2, .2 -> .1: right for the first and the third.
-    assert found.embedding.recalls[1] in (0.5, 0.75)
-    assert found.embedding.recalls[4] == 1.0
-    assert found.embedding.nearest_label == 0.75
+    assert evaluation.embedding.recalls[1] in (0.5, 0.75)
+    assert evaluation.embedding.recalls[4] == 1.0
+    assert evaluation.embedding.nearest_label == 0.75
 
 
 def test_nearest_first() -> None:

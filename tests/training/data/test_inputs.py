@@ -44,14 +44,14 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> LabelledSet:
 
 
 def test_pictures_are_taken_from_0_to_1(pictures: LabelledSet) -> None:
-    found = prepare_inputs(image_model(), pictures, features=False)
-    taken, lengths = found.take(torch.tensor([3, 0]), device=CPU)
+    inputs = prepare_inputs(image_model(), pictures, features=False)
+    taken, lengths = inputs.take(torch.tensor([3, 0]), device=CPU)
     assert taken.shape == (2, 3, 16, 16)
     assert lengths is None
     # The first is of the darkest blue: red 20, green 30, blue 110 of 255, with a brighter corner.
     assert taken[1].mean(dim=(1, 2))[2] > taken[1].mean(dim=(1, 2))[0]
     assert 0 <= float(taken.min()) < float(taken.max()) <= 1
-    assert found.labels.tolist()[:4] == [[0, 0], [0, 0], [0, 1], [0, 1]]
+    assert inputs.labels.tolist()[:4] == [[0, 0], [0, 0], [0, 1], [0, 1]]
 
 
 def test_features_are_those_of_the_backbone_and_heads_make_the_same_embeddings(videos: LabelledSet) -> None:
@@ -67,16 +67,16 @@ def test_features_are_those_of_the_backbone_and_heads_make_the_same_embeddings(v
 def test_clips_at_a_rate_have_lengths_and_padding_that_does_not_count(tmp_path: Path) -> None:
     counting_clip(tmp_path / "a" / "x" / "long.mp4", 20)
     counting_clip(tmp_path / "a" / "x" / "short.mp4", 10)
-    found = prepare_inputs(clip_model(rate=4.0, frames=8), open_labelled(tmp_path), features=False)
-    assert found.lengths is not None
-    assert found.lengths.tolist() == [8, 4]
-    taken, lengths = found.take(torch.tensor([1]), device=CPU)
+    inputs = prepare_inputs(clip_model(rate=4.0, frames=8), open_labelled(tmp_path), features=False)
+    assert inputs.lengths is not None
+    assert inputs.lengths.tolist() == [8, 4]
+    taken, lengths = inputs.take(torch.tensor([1]), device=CPU)
     assert taken.shape == (1, 8, 3, 16, 16)
     assert lengths is not None
     assert torch.equal(taken[0, 3], taken[0, 7])
     model = clip_model(rate=4.0, frames=8).eval()
     alone = model.embed(taken[:, :4])
-    assert torch.allclose(found.embed(model, device=CPU)[1], alone[0], atol=1e-6)
+    assert torch.allclose(inputs.embed(model, device=CPU)[1], alone[0], atol=1e-6)
 
 
 def test_clips_of_some_seconds_are_the_middle_of_the_video(videos: LabelledSet) -> None:
@@ -91,9 +91,9 @@ def test_clips_of_some_seconds_are_the_middle_of_the_video(videos: LabelledSet) 
 
 
 def test_a_video_shows_its_middle_to_an_encoder_of_pictures(videos: LabelledSet) -> None:
-    found = prepare_inputs(image_model(), videos, features=False)
-    assert found.stored is not None
-    assert found.stored.shape == (4, 16, 16, 3)
+    inputs = prepare_inputs(image_model(), videos, features=False)
+    assert inputs.stored is not None
+    assert inputs.stored.shape == (4, 16, 16, 3)
 
 
 class TestCache:
@@ -198,10 +198,10 @@ def test_threads_change_nothing(pictures: LabelledSet) -> None:
 
 def test_what_is_too_large_to_be_kept_is_read_when_it_is_drawn(pictures: LabelledSet) -> None:
     kept = prepare_inputs(image_model(), pictures, features=False)
-    found = prepare_inputs(image_model(), pictures, features=False, most_bytes=0)
-    assert found.stored is None
+    inputs = prepare_inputs(image_model(), pictures, features=False, most_bytes=0)
+    assert inputs.stored is None
     indices = torch.tensor([5, 2])
-    assert torch.equal(found.take(indices, device=CPU)[0], kept.take(indices, device=CPU)[0])
+    assert torch.equal(inputs.take(indices, device=CPU)[0], kept.take(indices, device=CPU)[0])
 
 
 def test_augmentation_happens_in_training_alone(pictures: LabelledSet) -> None:
@@ -227,14 +227,14 @@ def test_a_network_without_a_frozen_backbone_has_no_features(videos: LabelledSet
 class TestExcerpts:
     def test_are_spread_from_start_to_end_and_keep_group_and_split(self, videos: LabelledSet) -> None:
         divided = make_split(videos, by="subcategory", test=0.5, validation=0.0)
-        found = make_excerpts(divided, 3, share=0.5)
-        first = [item for item in found.items if item.path == videos.items[0].path]
+        excerpts = make_excerpts(divided, 3, share=0.5)
+        first = [item for item in excerpts.items if item.path == videos.items[0].path]
         assert [(item.start, item.end) for item in first] == [(0.0, 1.0), (0.5, 1.5), (1.0, 2.0)]
         assert {(item.group, item.split) for item in first} == {
             (divided.items[0].group, divided.items[0].split)
         }
-        assert len(found) == 12
-        assert found.subcategories() == videos.subcategories()
+        assert len(excerpts) == 12
+        assert excerpts.subcategories() == videos.subcategories()
 
     def test_one_is_the_middle(self, videos: LabelledSet) -> None:
         item = make_excerpts(videos, 1, share=0.5).items[0]
@@ -245,9 +245,9 @@ class TestExcerpts:
     def test_a_broken_file_stays_for_its_reader_to_tell(self, tmp_path: Path) -> None:
         counting_clip(tmp_path / "a" / "x" / "0.mp4")
         (tmp_path / "a" / "x" / "1.mp4").write_bytes(b"no video")
-        found = make_excerpts(open_labelled(tmp_path), 2)
-        assert [item.end is None for item in found.items] == [False, False, True]
-        made = prepare_inputs(clip_model(), found, features=False)
+        excerpts = make_excerpts(open_labelled(tmp_path), 2)
+        assert [item.end is None for item in excerpts.items] == [False, False, True]
+        made = prepare_inputs(clip_model(), excerpts, features=False)
         assert len(made) == 2
         assert len(made.broken) == 1
 

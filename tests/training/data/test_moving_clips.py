@@ -54,24 +54,24 @@ def frames_of(clip: Tensor) -> list[int]:
 
 
 def test_clips_are_consecutive_frames_at_the_rate_from_every_position(videos: LabelledSet) -> None:
-    found = prepare_inputs(clip_model(), videos, features=False, moving=True)
-    drawn = {tuple(frames_of(draw(found, 0, seed))) for seed in range(60)}
+    inputs = prepare_inputs(clip_model(), videos, features=False, moving=True)
+    drawn = {tuple(frames_of(draw(inputs, 0, seed))) for seed in range(60)}
     # At 5 a second every second frame is read: 0, 2, ..., 18. Windows of four of these ten have seven positions.
     assert drawn == {tuple(range(start, start + 8, 2)) for start in range(0, 14, 2)}
-    assert torch.equal(draw(found, 0, 3), draw(found, 0, 3))
+    assert torch.equal(draw(inputs, 0, 3), draw(inputs, 0, 3))
 
 
 def test_what_is_measured_does_not_move(videos: LabelledSet) -> None:
-    found = prepare_inputs(clip_model(), videos, features=False, moving=True)
-    clip, _ = found.take(torch.tensor([0]), device=CPU)
+    inputs = prepare_inputs(clip_model(), videos, features=False, moving=True)
+    clip, _ = inputs.take(torch.tensor([0]), device=CPU)
     assert frames_of(clip[0]) == [0, 2, 4, 6]
     fixed = prepare_inputs(clip_model(), videos, features=False)
-    assert torch.equal(found.embed(clip_model(), device=CPU), fixed.embed(clip_model(), device=CPU))
+    assert torch.equal(inputs.embed(clip_model(), device=CPU), fixed.embed(clip_model(), device=CPU))
 
 
 def test_an_item_that_is_shorter_than_a_clip_repeats_its_last_frame(videos: LabelledSet) -> None:
-    found = prepare_inputs(clip_model(), videos, features=False, moving=True)
-    clips, lengths = found.take(torch.tensor([0, 3]), device=CPU, generator=torch.Generator().manual_seed(0))
+    inputs = prepare_inputs(clip_model(), videos, features=False, moving=True)
+    clips, lengths = inputs.take(torch.tensor([0, 3]), device=CPU, generator=torch.Generator().manual_seed(0))
     assert lengths is not None
     assert lengths.tolist() == [4, 2]
     assert frames_of(clips[1]) == [0, 2, 2, 2]
@@ -103,21 +103,21 @@ def test_features_of_moving_clips_are_those_of_their_images_and_are_stored(
 ) -> None:
     model = clip_model().eval()
     images = prepare_inputs(model, videos, features=False, moving=True)
-    found = prepare_inputs(model, videos, features=True, moving=True, cache=tmp_path)
+    inputs = prepare_inputs(model, videos, features=True, moving=True, cache=tmp_path)
     again = prepare_inputs(model, videos, features=True, moving=True, cache=tmp_path)
     clip = draw(images, 5, 1)
     with torch.no_grad():
         expected = model.frame_features(clip)  # type: ignore[operator]
-    assert torch.allclose(draw(found, 5, 1), expected, atol=1e-5)
-    assert torch.equal(draw(found, 5, 1), draw(again, 5, 1))
+    assert torch.allclose(draw(inputs, 5, 1), expected, atol=1e-5)
+    assert torch.equal(draw(inputs, 5, 1), draw(again, 5, 1))
     # Features of fixed clips of the same items have a name of their own.
     prepare_inputs(model, videos, features=True, cache=tmp_path)
     assert len(list(tmp_path.glob("*.safetensors"))) == 2
 
 
 def test_every_step_has_new_positions_and_a_resumed_run_the_same_ones(videos: LabelledSet) -> None:
-    found = prepare_inputs(clip_model(), videos, features=False, moving=True)
-    data = LabeledData(found, None, ScheduleRecipe(steps=4, quadlets=2), CPU)
+    inputs = prepare_inputs(clip_model(), videos, features=False, moving=True)
+    data = LabeledData(inputs, None, ScheduleRecipe(steps=4, quadlets=2), CPU)
     whole = [batch.draws["uniform"].inputs for batch in data.batches(["uniform"], first=0)]
     rest = [batch.draws["uniform"].inputs for batch in data.batches(["uniform"], first=2)]
     assert all(torch.equal(one, other) for one, other in zip(whole[2:], rest, strict=True))

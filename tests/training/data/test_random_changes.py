@@ -20,61 +20,61 @@ def ramp(count: int = 64, frames: int = 3, size: int = 16) -> torch.Tensor:
 
 def test_a_flip_mirrors_whole_clips_every_second_time() -> None:
     clips = ramp()
-    found = augment(clips, ["flip"], generator())
-    mirrored = (found == clips.flip(-1)).flatten(1).all(dim=1)
-    same = (found == clips).flatten(1).all(dim=1)
+    augmented = augment(clips, ["flip"], generator())
+    mirrored = (augmented == clips.flip(-1)).flatten(1).all(dim=1)
+    same = (augmented == clips).flatten(1).all(dim=1)
     assert bool((mirrored ^ same).all())
     assert 20 < int(mirrored.sum()) < 44
 
 
 @pytest.mark.parametrize("name", ["flip", "crop", "color"])
 def test_all_frames_of_a_clip_change_alike(name: str) -> None:
-    found = augment(ramp(), [name], generator())
-    assert found.shape == (64, 3, 3, 16, 16)
-    torch.testing.assert_close(found[:, 0], found[:, 1])
-    torch.testing.assert_close(found[:, 0], found[:, 2])
+    augmented = augment(ramp(), [name], generator())
+    assert augmented.shape == (64, 3, 3, 16, 16)
+    torch.testing.assert_close(augmented[:, 0], augmented[:, 1])
+    torch.testing.assert_close(augmented[:, 0], augmented[:, 2])
 
 
 def test_clips_change_differently() -> None:
-    found = augment(ramp(4), ["crop", "color"], generator())
-    assert all(not torch.equal(found[0], found[place]) for place in (1, 2, 3))
+    augmented = augment(ramp(4), ["crop", "color"], generator())
+    assert all(not torch.equal(augmented[0], augmented[place]) for place in (1, 2, 3))
 
 
 def test_a_cut_out_shows_a_part_of_the_picture() -> None:
-    found = augment(ramp(), ["crop"], generator())
-    spans = found[:, 0, 0, 0, -1] - found[:, 0, 0, 0, 0]
+    augmented = augment(ramp(), ["crop"], generator())
+    spans = augmented[:, 0, 0, 0, -1] - augmented[:, 0, 0, 0, 0]
     # 70 to 100 % of a span of .6; up to a pixel is lost by scaling.
     assert float(spans.min()) > 0.6 * 0.7 - 0.05
     assert float(spans.max()) <= 0.6 + 1e-6
     assert float(spans.max() - spans.min()) > 0.05
-    assert float(found.min()) >= 0.2 - 1e-6
-    assert float(found.max()) <= 0.8 + 1e-6
+    assert float(augmented.min()) >= 0.2 - 1e-6
+    assert float(augmented.max()) <= 0.8 + 1e-6
 
 
 def test_colors_stay_in_range_and_gray_stays_gray() -> None:
-    found = augment(ramp() * 1.25, ["color"], generator())
-    assert float(found.min()) >= 0.0
-    assert float(found.max()) <= 1.0
-    torch.testing.assert_close(found[:, :, 0], found[:, :, 2])
-    brightness = found.mean(dim=(1, 2, 3, 4)) / (ramp() * 1.25).mean(dim=(1, 2, 3, 4))
+    augmented = augment(ramp() * 1.25, ["color"], generator())
+    assert float(augmented.min()) >= 0.0
+    assert float(augmented.max()) <= 1.0
+    torch.testing.assert_close(augmented[:, :, 0], augmented[:, :, 2])
+    brightness = augmented.mean(dim=(1, 2, 3, 4)) / (ramp() * 1.25).mean(dim=(1, 2, 3, 4))
     assert 0.65 < float(brightness.min()) < 0.9
     assert 1.1 < float(brightness.max()) < 1.35
 
 
 def test_saturation_moves_colors_toward_gray_or_away() -> None:
     red = torch.tensor([0.6, 0.4, 0.4])[:, None, None].expand(32, 1, 3, 8, 8)
-    found = augment(red, ["color"], generator())
-    strength = found[:, 0, 0, 0, 0] - found[:, 0, 1, 0, 0]
+    augmented = augment(red, ["color"], generator())
+    strength = augmented[:, 0, 0, 0, 0] - augmented[:, 0, 1, 0, 0]
     assert float(strength.min()) > 0
     assert float(strength.min()) < 0.2 < float(strength.max())
 
 
 def test_single_pictures_are_taken_too() -> None:
     pictures = ramp(8, 1)[:, 0]
-    found = augment(pictures, ["flip", "crop", "color"], generator())
-    assert found.shape == pictures.shape
+    augmented = augment(pictures, ["flip", "crop", "color"], generator())
+    assert augmented.shape == pictures.shape
     torch.testing.assert_close(
-        found, augment(pictures.unsqueeze(1), ["flip", "crop", "color"], generator())[:, 0]
+        augmented, augment(pictures.unsqueeze(1), ["flip", "crop", "color"], generator())[:, 0]
     )
 
 

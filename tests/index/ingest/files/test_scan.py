@@ -27,10 +27,10 @@ def test_folders_are_searched_for_videos(tmp_path: Path) -> None:
     for name in ("b.mp4", "a.MKV", "sub/deep/c.webm", "notes.txt", "d.jpg", ".hidden.mp4", ".cache/e.mp4"):
         touch(tmp_path / name)
     assert names(tmp_path) == ["a.MKV", "b.mp4", "sub/deep/c.webm"]
-    found = scan([tmp_path])
-    assert found.folders == (str(tmp_path),)
-    assert found.problems == ()
-    assert (found.files[0].size, found.files[0].mtime_ns) == (1, (tmp_path / "a.MKV").stat().st_mtime_ns)
+    scanned = scan([tmp_path])
+    assert scanned.folders == (str(tmp_path),)
+    assert scanned.problems == ()
+    assert (scanned.files[0].size, scanned.files[0].mtime_ns) == (1, (tmp_path / "a.MKV").stat().st_mtime_ns)
 
 
 def test_a_file_that_is_named_may_have_any_name(tmp_path: Path) -> None:
@@ -75,9 +75,9 @@ def test_links(tmp_path: Path) -> None:
     (tmp_path / "real/b1.mp4").symlink_to(tmp_path / "elsewhere/b.mp4")
     (tmp_path / "real/b2.mp4").symlink_to(tmp_path / "elsewhere/b.mp4")
     (tmp_path / "real/dead.mp4").symlink_to(tmp_path / "nowhere")
-    found = scan([tmp_path / "real"])
-    assert [os.path.basename(file.path) for file in found.files] == ["a.mp4", "b1.mp4"]
-    assert found.problems == ((str(tmp_path / "real/dead.mp4"), "there is no such file or folder"),)
+    scanned = scan([tmp_path / "real"])
+    assert [os.path.basename(file.path) for file in scanned.files] == ["a.mp4", "b1.mp4"]
+    assert scanned.problems == ((str(tmp_path / "real/dead.mp4"), "there is no such file or folder"),)
 
 
 def test_what_cannot_be_looked_at_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,9 +92,9 @@ def test_what_cannot_be_looked_at_is_reported(tmp_path: Path, monkeypatch: pytes
         return list_folder(path)
 
     monkeypatch.setattr(os, "scandir", refuse)
-    found = scan([tmp_path, tmp_path / "pipe.mp4", tmp_path / "missing"])
-    assert [os.path.basename(file.path) for file in found.files] == ["a.mp4"]
-    assert dict(found.problems) == {
+    scanned = scan([tmp_path, tmp_path / "pipe.mp4", tmp_path / "missing"])
+    assert [os.path.basename(file.path) for file in scanned.files] == ["a.mp4"]
+    assert dict(scanned.problems) == {
         str(tmp_path / "locked"): "cannot be listed: permission denied",
         str(tmp_path / "pipe.mp4"): "is neither a file nor a folder",
         str(tmp_path / "missing"): "there is no such file or folder",
@@ -119,8 +119,8 @@ def test_gone(tmp_path: Path) -> None:
 def test_photographs_are_found_on_request(tmp_path: Path) -> None:
     for name in ("a.mp4", "b.JPG", "sub/c.png", "d.txt"):
         touch(tmp_path / name)
-    found = scan([tmp_path], FolderRules(images=True))
-    assert [os.path.relpath(file.path, tmp_path) for file in found.files] == ["a.mp4", "b.JPG", "sub/c.png"]
+    scanned = scan([tmp_path], FolderRules(images=True))
+    assert [os.path.relpath(file.path, tmp_path) for file in scanned.files] == ["a.mp4", "b.JPG", "sub/c.png"]
     assert names(tmp_path) == ["a.mp4"]
 
 
@@ -152,9 +152,9 @@ def test_what_is_left_out_has_a_reason(tmp_path: Path) -> None:
     ):
         touch(tmp_path / name)
     (tmp_path / "link.mp4").symlink_to("a.mp4")
-    found = scan([tmp_path], FolderRules(exclude=("*proxy*", "Trash/", "2019/raw", "a.mp4/")))
-    assert [os.path.basename(file.path) for file in found.files] == ["a.mp4"]
-    assert {os.path.relpath(path, tmp_path): reason for path, reason in found.skipped} == {
+    scanned = scan([tmp_path], FolderRules(exclude=("*proxy*", "Trash/", "2019/raw", "a.mp4/")))
+    assert [os.path.basename(file.path) for file in scanned.files] == ["a.mp4"]
+    assert {os.path.relpath(path, tmp_path): reason for path, reason in scanned.skipped} == {
         ".hidden.mp4": "hidden",
         "2019/raw": "excluded by 2019/raw",
         "Trash": "excluded by Trash/",
@@ -170,9 +170,9 @@ def test_an_index_is_not_looked_through(tmp_path: Path) -> None:
     touch(tmp_path / "films/a.mp4")
     touch(tmp_path / "films/collection.vidkin/collection.json")
     touch(tmp_path / "films/collection.vidkin/previews/b.mp4")
-    found = scan([tmp_path / "films"])
-    assert [os.path.basename(file.path) for file in found.files] == ["a.mp4"]
-    assert found.skipped == ((str(tmp_path / "films/collection.vidkin"), "an index"),)
+    scanned = scan([tmp_path / "films"])
+    assert [os.path.basename(file.path) for file in scanned.files] == ["a.mp4"]
+    assert scanned.skipped == ((str(tmp_path / "films/collection.vidkin"), "an index"),)
 
 
 def test_a_pipe_in_a_folder_is_left_out(tmp_path: Path) -> None:

@@ -35,13 +35,13 @@ class ByDifference:
 
 def test_hard_cuts_are_found_to_the_frame(tmp_path: Path) -> None:
     network = ByDifference()
-    found = detect(cut_video(tmp_path / "film.mp4"), DeepSbdBaseline(network))
-    assert [(cut.kind, cut.frame) for cut in found.cuts] == [("hard", 20), ("hard", 45)]
+    detection = detect(cut_video(tmp_path / "film.mp4"), DeepSbdBaseline(network))
+    assert [(cut.kind, cut.frame) for cut in detection.cuts] == [("hard", 20), ("hard", 45)]
     # 60 frames: segments begin at 0, 8, ..., 48; the last one is filled up from 60 to 63.
     assert network.segments == 7
-    assert found.curve is not None
-    assert found.curve.times.tolist() == pytest.approx([0.8, 1.6, 2.4, 3.2, 4.0, 4.8, 5.6])
-    assert found.cuts[0].confidence == pytest.approx(np.exp(4) / (np.exp(4) + 2))
+    assert detection.curve is not None
+    assert detection.curve.times.tolist() == pytest.approx([0.8, 1.6, 2.4, 3.2, 4.0, 4.8, 5.6])
+    assert detection.cuts[0].confidence == pytest.approx(np.exp(4) / (np.exp(4) + 2))
 
 
 def test_a_dissolve_is_an_interval(tmp_path: Path) -> None:
@@ -71,8 +71,8 @@ def test_what_returns_to_the_same_colors_is_dropped(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [1, 5, 16, 17])
 def test_short_videos(tmp_path: Path, count: int) -> None:
     network = ByDifference()
-    found = detect(encode(tmp_path / "film.mp4", pan("coffee", count)), DeepSbdBaseline(network))
-    assert found.cuts == ()
+    detection = detect(encode(tmp_path / "film.mp4", pan("coffee", count)), DeepSbdBaseline(network))
+    assert detection.cuts == ()
     assert network.segments == (1 if count <= 16 else 2)
     assert DeepSbdBaseline(network).finish().cuts == ()
 
@@ -101,10 +101,10 @@ def test_a_saved_network_is_opened_by_its_folder(tmp_path: Path) -> None:
     frames = torch.zeros(1, 3, 16, 32, 32)
     expected = float(1 - network.eval()(frames).detach().softmax(1)[0, 0])
     black = encode(tmp_path / "black.mp4", [np.zeros((64, 64, 3), np.uint8)] * 16)
-    found = detect(black, names[0])
-    assert found.curve is not None
-    assert found.curve.values.tolist() == pytest.approx([expected], abs=1e-6)
-    assert found.detector == names[0]
+    detection = detect(black, names[0])
+    assert detection.curve is not None
+    assert detection.curve.values.tolist() == pytest.approx([expected], abs=1e-6)
+    assert detection.detector == names[0]
     assert "deepsbd:FOLDER" in available_detectors()
 
 

@@ -17,8 +17,8 @@ NONE, GRADUAL, SHARP = (0.8, 0.1, 0.1), (0.2, 0.7, 0.1), (0.0, 0.1, 0.9)
 
 def test_equal_neighbors_become_one_run() -> None:
     """Segments begin at 0, 8, 16, ... and hold 16 frames."""
-    found = list(find_segment_runs(np.array([NONE, SHARP, (0.1, 0.3, 0.6), NONE, GRADUAL, SHARP]), 60))
-    assert found == [
+    runs = list(find_segment_runs(np.array([NONE, SHARP, (0.1, 0.3, 0.6), NONE, GRADUAL, SHARP]), 60))
+    assert runs == [
         SegmentRun("hard", 8, 31, 0.9),
         SegmentRun("gradual", 32, 47, 0.7),
         SegmentRun("hard", 40, 55, 0.9),

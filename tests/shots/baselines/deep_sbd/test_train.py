@@ -55,9 +55,9 @@ def test_labels_become_a_detector(labels: list[VideoAnnotation], tmp_path: Path)
     assert [done for _, done, total in told[1:]] == [1, 2, 3, 4]
     assert sorted(path.name for path in report.output.glob("[!.]*")) == ["config.toml", "model.safetensors"]
     # The folder alone is the name of the detector.
-    found = detect(labels[0].video, str(report.output))
-    assert found.curve is not None
-    assert len(found.curve.values) == 7
+    detection = detect(labels[0].video, str(report.output))
+    assert detection.curve is not None
+    assert len(detection.curve.values) == 7
 
 
 def test_the_svm_variant_is_a_detector_too(labels: list[VideoAnnotation], tmp_path: Path) -> None:

@@ -89,10 +89,10 @@ def test_reduced_columns_are_those_of_the_singular_value_decomposition() -> None
 def test_the_cut_is_where_neighbors_are_least_alike() -> None:
     before, after = np.array([1.0, 0.1, 0.0]), np.array([0.0, 0.1, 1.0])
     columns = reduced_columns(np.stack([before, before, before, before, after, after]))
-    found = find_cut(columns)
-    assert found is not None
+    cut = find_cut(columns)
+    assert cut is not None
     # cos = 0.01 / 1.01
-    assert found == (4, pytest.approx(1 - 0.01 / 1.01))
+    assert cut == (4, pytest.approx(1 - 0.01 / 1.01))
     # A flash: the last frame is like the first.
     assert find_cut(reduced_columns(np.stack([before, after, before]))) is None
 
