@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.judging.critical_clips import JudgedShot, TrueShot, score_critical, score_detected_critical
+from vidkin.shots.fitted_rule import FittedRule
+from vidkin.shots.judging.critical_clips import (
+    JudgedShot,
+    TrueShot,
+    judge_shots,
+    score_critical,
+    score_detected_critical,
+)
+from vidkin.shots.learned.shot_windows import ShotWindows
 
 TRUTH = [[TrueShot(0, 50, 4.0), TrueShot(50, 80, None), TrueShot(80, 120, 11.0), TrueShot(120, 150, None)]]
 
@@ -60,3 +69,41 @@ def test_other_shots_than_the_labelled_ones_are_told() -> None:
         match="in video 0 must be the labeled ones; use score_detected",
     ):
         score_critical([[JudgedShot(0, 50, 0.9, 4.4)]], TRUTH)
+
+
+def test_a_shot_is_judged_by_its_own_curve() -> None:
+    """Windows of 5 frames, embedded as the mean of their frames: 0 until frame 40, 1 from there on."""
+    features = np.zeros((54, 1), np.float32)
+    features[40:50] = 1.0
+    windows = ShotWindows(features, 5, lambda clips: clips.mean(axis=1))
+    rule = FittedRule({"end": 10.0}, bias=-5.0)
+    calm, event, short = judge_shots(windows, [(0, 20), (20, 50), (50, 54)], rule, rate=10.0)
+    # The curve of the calm shot stays at 0; that of the other one ends 1 above its first half.
+    assert calm.score == pytest.approx(1 / (1 + np.exp(5)))
+    assert event.score == pytest.approx(1 / (1 + np.exp(-5)))
+    # Window 18 is the first with more than half of its frames after 40: it ends at frame 20 + 18 + 4.
+    assert (event.start, event.end, event.moment) == (20, 50, pytest.approx(4.2))
+    # A shot shorter than a window has no curve: it is not critical, and its moment lies inside of it.
+    assert short.score == 0.0
+    assert 5.0 <= short.moment < 5.4
+
+
+def test_without_critical_shots_there_is_nothing_to_rank() -> None:
+    scores = score_detected_critical([[JudgedShot(0, 40, 0.9, 2.0)]], [[TrueShot(0, 50, None)]])
+    assert (scores.clips.true_positives, scores.clips.false_positives, scores.clips.false_negatives) == (
+        0,
+        1,
+        0,
+    )
+    assert np.isnan(scores.average_precision)
+
+
+def test_critical_shots_that_are_not_detected_are_missed() -> None:
+    scores = score_detected_critical([[]], TRUTH)
+    assert (scores.clips.true_positives, scores.clips.false_positives, scores.clips.false_negatives) == (
+        0,
+        0,
+        2,
+    )
+    assert scores.average_precision == 0.0
+    assert scores.clips.f1 == 0.0
