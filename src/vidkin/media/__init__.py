@@ -15,6 +15,7 @@ from vidkin.media.editing.picture_edits import EditSetting
 from vidkin.media.editing.steady_frames import steady_frames
 from vidkin.media.encode import write_clip, write_thumbnail, write_video
 from vidkin.media.frames import Frames
+from vidkin.media.matroska import find_matroska_damage
 from vidkin.media.planes import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes, iter_planes
 from vidkin.media.probe import ProbedVideo, VideoInfo, open_probed, probe
 from vidkin.media.splitting.at_keys import split_video
@@ -40,6 +41,7 @@ __all__ = [
     "TimeMap",
     "VideoInfo",
     "apply_edit",
+    "find_matroska_damage",
     "iter_frames",
     "iter_frames_at",
     "iter_planes",

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from tests.index.helpers import FATAL, PLAIN, color_video, video
-from tests.support.videos import broken_off
+from tests.support.videos import broken_off, encode, pan
 from vidkin.errors import CollectionError
 from vidkin.index import (
     Event,
@@ -139,6 +139,23 @@ def test_damage_in_the_middle_is_told_and_kept(
     mended = collection.store.find(str(path))
     assert mended is not None
     assert mended.damage == ""
+
+
+def test_bytes_that_lack_in_the_middle_of_a_webm_are_told(collection: Collection) -> None:
+    """Its demuxer goes on with the next packet that it understands, without a word."""
+    path = encode(
+        collection.folder / "d.webm",
+        pan("coffee", 40, width=96, height=64),
+        codec="libvpx",
+        options={"deadline": "realtime", "cpu-used": "8"},
+    )
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2] + content[len(content) // 2 + 20 :])
+    collection.add()
+    record = collection.store.find(str(path))
+    assert record is not None
+    assert record.status == "ok"
+    assert record.damage.endswith("1 of about 1 parts (clusters) changed after they were written")
 
 
 def test_a_file_that_changes_while_it_is_read_is_read_again_and_lends_its_features_to_nobody(

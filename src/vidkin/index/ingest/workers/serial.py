@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 from vidkin.errors import MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.index.ingest.workers.executor import Advanced, Described, Event, Unreadable, WorkerSpec
 from vidkin.index.records import to_stored
 from vidkin.index.sampling_rate import part_rate, sampling_rate
-from vidkin.media import open_probed
+from vidkin.media import find_matroska_damage, open_probed
 from vidkin.similarity import FrameFeatures
 
 __all__ = ["SerialExecutor", "describe_video", "internal_error"]
@@ -78,8 +79,14 @@ def describe_video(
                 parts.append(to_stored(part))
                 before, reached = reached, float(part.timestamps[-1])
                 yield Advanced(path, len(part), max(reached - before, 0.0))
+        if info.container.startswith("matroska"):
+            # A file that vanishes meanwhile was read in time.
+            with suppress(OSError):
+                damage.append(find_matroska_damage(path, on_read=lambda: beat("decoding")))
         if parts:
-            yield Described(path, info, FrameFeatures.concatenate(parts), "; ".join(dict.fromkeys(damage)))
+            yield Described(
+                path, info, FrameFeatures.concatenate(parts), "; ".join(dict.fromkeys(filter(None, damage)))
+            )
         else:
             yield Unreadable(path, "not a single frame could be decoded")
     except MediaError as error:

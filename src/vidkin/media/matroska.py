@@ -1,0 +1,183 @@
+"""Matroska and WebM: is the file whole, without decoding it?
+
+Demuxers look for the next thing that they understand, and say nothing. The file knows better: every part says its
+length (RFC 8794, EBML; RFC 9559, Matroska), so overwritten headers and missing bytes show. Clusters with a checksum, as
+FFmpeg writes them into Matroska but not into WebM, show every changed byte.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable
+from typing import BinaryIO
+
+from vidkin._base.regular_files import open_regular_file
+
+__all__ = ["find_matroska_damage"]
+
+_HEADER, _SEGMENT, _CLUSTER, _TRACKS = 0x1A45DFA3, 0x18538067, 0x1F43B675, 0x1654AE6B
+_CHECKSUM, _VOID = 0xBF, 0xEC
+# Seek head, information, tracks, cues, tags, chapters, attachments.
+_PARTS = frozenset(
+    {0x114D9B74, 0x1549A966, _TRACKS, _CLUSTER, 0x1C53BB6B, 0x1254C367, 0x1043A770, 0x1941A469}
+    | {_CHECKSUM, _VOID}
+)
+_TRACK, _TRACK_NUMBER = 0xAE, 0xD7
+_SIMPLE_BLOCK, _BLOCK_GROUP = 0xA3, 0xA0
+# Time, silent tracks, position, size of the cluster before, encrypted block.
+_IN_CLUSTER = frozenset({0xE7, 0x5854, 0xA7, 0xAB, 0xAF, _SIMPLE_BLOCK, _BLOCK_GROUP, _CHECKSUM, _VOID})
+_CLUSTER_BYTES = _CLUSTER.to_bytes(4, "big")
+# An identifier has at most 4 bytes, a length at most 8.
+_HEAD = 12
+# Larger parts are not looked into.
+_MOST_BYTES = 64 * 2**20
+_LOOK = 2**20
+
+
+def find_matroska_damage(path: str | os.PathLike[str], *, on_read: Callable[[], None] = lambda: None) -> str:
+    """What is wrong with the structure of a Matroska or WebM file, in one line; "" if nothing is.
+
+    A file that says of no part how long it is, as one that is sent while it is made, cannot be checked.
+
+    Args:
+        path: The file.
+        on_read: Called for every part that is read.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with open_regular_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        head = _read_head(file, 0, size)
+        if head is None or head[0] != _HEADER or head[2] is None:
+            return ""
+        segment = _read_head(file, head[2], size)
+        if segment is None or segment[0] != _SEGMENT:
+            return ""
+        end = size if segment[2] is None else min(size, segment[2])
+        count, damaged = _count_clusters(file, segment[1], end, on_read)
+    if not damaged:
+        return ""
+    return f"the file is damaged: {damaged} of about {count} parts (clusters) changed after they were written"
+
+
+def _count_clusters(file: BinaryIO, place: int, end: int, on_read: Callable[[], None]) -> tuple[int, int]:
+    """Clusters of a segment, and how many of them are not as they were written."""
+    tracks: frozenset[int] = frozenset()
+    count, damaged, before, is_whole = 0, 0, place, True
+    while place < end:
+        on_read()
+        name, begin, after = _read_head(file, place, end) or (0, 0, None)
+        if name not in _PARTS:
+            # Of bytes that are missing the next cluster comes earlier than the last one says.
+            damaged += is_whole
+            found = _find_cluster(file, before + 1, end)
+            if found is None:
+                break
+            place, before, is_whole = found, found, True
+            continue
+        if after is None:
+            break
+        if name == _CLUSTER:
+            count += 1
+            is_whole = after <= end and _is_whole(_read(file, begin, after), tracks)
+            damaged += not is_whole
+        elif name == _TRACKS and after <= end:
+            tracks = _track_numbers(_read(file, begin, after))
+        before, place = place, after
+    return max(count, damaged), damaged
+
+
+def _is_whole(content: bytes | None, tracks: frozenset[int]) -> bool:
+    """The parts of a cluster fill it, blocks are of known tracks, and its checksum is right if it has one."""
+    place, is_first = 0, True
+    while content is not None and place < len(content):
+        name, begin, after = _parse_head(content, place) or (0, 0, None)
+        if name not in _IN_CLUSTER or after is None or after > len(content):
+            return False
+        if name == _CHECKSUM and is_first:
+            # It is of all that follows it.
+            if int.from_bytes(content[begin:after], "little") != zlib.crc32(memoryview(content)[after:]):
+                return False
+        elif name == _SIMPLE_BLOCK:
+            track = _parse_number(content, begin)
+            if track is None or (tracks and track[0] not in tracks):
+                return False
+        place, is_first = after, False
+    return True
+
+
+def _track_numbers(content: bytes | None) -> frozenset[int]:
+    """The numbers of all tracks; none if they cannot be made sense of."""
+    numbers = set()
+    for name, begin, after in _children(content or b""):
+        if name == _TRACK and content is not None:
+            for inner, first, last in _children(content[begin:after]):
+                if inner == _TRACK_NUMBER:
+                    numbers.add(int.from_bytes(content[begin + first : begin + last], "big"))
+    return frozenset(numbers)
+
+
+def _children(content: bytes) -> list[tuple[int, int, int]]:
+    """Identifier, beginning and end of each part of this content, up to one that does not say its length."""
+    children, place = [], 0
+    while (head := _parse_head(content, place)) is not None and head[2] is not None:
+        children.append((head[0], head[1], head[2]))
+        place = head[2]
+    return children
+
+
+def _find_cluster(file: BinaryIO, place: int, end: int) -> int | None:
+    """Where the next cluster begins, at ``place`` or later."""
+    while place < end:
+        block = _read(file, place, min(place + _LOOK, end)) or b""
+        found = block.find(_CLUSTER_BYTES)
+        if found >= 0:
+            return place + found
+        place += max(1, len(block) - len(_CLUSTER_BYTES) + 1) if len(block) > len(_CLUSTER_BYTES) else _LOOK
+    return None
+
+
+def _read(file: BinaryIO, begin: int, end: int) -> bytes | None:
+    """These bytes of the file; None if they are too many to be looked into."""
+    if end - begin > _MOST_BYTES:
+        return None
+    file.seek(begin)
+    parts, left = [], end - begin
+    while left > 0 and (part := file.read(left)):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def _read_head(file: BinaryIO, place: int, end: int) -> tuple[int, int, int | None] | None:
+    """Of the part at a place its identifier, where its content begins, and where it ends (None: it does not say)."""
+    head = _parse_head(_read(file, place, min(place + _HEAD, end)) or b"", 0)
+    if head is None:
+        return None
+    return head[0], place + head[1], None if head[2] is None else place + head[2]
+
+
+def _parse_head(content: bytes, place: int) -> tuple[int, int, int | None] | None:
+    """As :func:`_read_head`, of bytes; None if there is no part."""
+    if place >= len(content) or content[place] < 0x10:
+        return None
+    begin = place + 9 - content[place].bit_length()
+    number = _parse_number(content, begin)
+    if number is None:
+        return None
+    size, after = number
+    is_unknown = size == (1 << 7 * (after - begin)) - 1
+    return int.from_bytes(content[place:begin], "big"), after, None if is_unknown else after + size
+
+
+def _parse_number(content: bytes, place: int) -> tuple[int, int] | None:
+    """A number of variable length, and the place behind it."""
+    if place >= len(content) or not content[place]:
+        return None
+    length = 9 - content[place].bit_length()
+    if place + length > len(content):
+        return None
+    value = int.from_bytes(content[place : place + length], "big")
+    return value & (1 << 7 * length) - 1, place + length

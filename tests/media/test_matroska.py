@@ -1,0 +1,86 @@
+"""Files whose bytes changed after they were written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.videos import encode, pan
+from vidkin.media import find_matroska_damage
+
+CLUSTER = b"\x1f\x43\xb6\x75"
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``a.mkv`` has checksums, ``a.webm`` has none; both have several clusters."""
+    folder = tmp_path_factory.mktemp("films")
+    frames = list(pan("coffee", 60, width=96, height=64))
+    encode(folder / "a.mkv", frames, rate=2, options={"g": "10"})
+    options = {"deadline": "realtime", "cpu-used": "8", "g": "10"}
+    encode(folder / "a.webm", frames, rate=2, codec="libvpx", options=options)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["a.mkv", "a.webm"])
+def test_whole_files_and_others_have_no_damage(films: Path, tmp_path: Path, name: str) -> None:
+    content = (films / name).read_bytes()
+    assert content.count(CLUSTER) > 3  # in the index of the beginning, too
+    assert find_matroska_damage(films / name) == ""
+    (tmp_path / "tail").write_bytes(content + b"anything behind the segment")
+    assert find_matroska_damage(tmp_path / "tail") == ""
+    for other in (b"", b"\x1a", b"RIFF....AVI ", content[:40], content[: content.rindex(CLUSTER)]):
+        (tmp_path / "other").write_bytes(other)
+        assert find_matroska_damage(tmp_path / "other") == ""
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_one_changed_byte_shows_where_there_are_checksums(films: Path, tmp_path: Path, seed: int) -> None:
+    content = bytearray((films / "a.mkv").read_bytes())
+    generator = np.random.default_rng(seed)
+    first = content.index(CLUSTER, content.index(CLUSTER) + 1)
+    place = int(generator.integers(first + 16, content.rindex(CLUSTER)))
+    content[place] ^= int(generator.integers(1, 256))
+    (tmp_path / "a.mkv").write_bytes(content)
+    assert find_matroska_damage(tmp_path / "a.mkv").startswith("the file is damaged: 1 of about ")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_missing_bytes_show_without_checksums(films: Path, tmp_path: Path, seed: int) -> None:
+    content = bytearray((films / "a.webm").read_bytes())
+    generator = np.random.default_rng(seed)
+    places = [place for place in range(len(content)) if content.startswith(CLUSTER, place)]
+    begin = int(generator.integers(places[1] + 12, places[-1] - 60))
+    del content[begin : begin + int(generator.integers(1, 50))]
+    (tmp_path / "a.webm").write_bytes(content)
+    assert "parts (clusters) changed after they were written" in find_matroska_damage(tmp_path / "a.webm")
+
+
+def test_what_follows_damage_is_looked_at_again(films: Path, tmp_path: Path) -> None:
+    """Two clusters of which each lacks a byte, and whole ones between them."""
+    content = bytearray((films / "a.webm").read_bytes())
+    places = [place for place in range(len(content)) if content.startswith(CLUSTER, place)]
+    for place in (places[-2], places[-5]):
+        del content[place + 100]
+    (tmp_path / "a.webm").write_bytes(content)
+    assert find_matroska_damage(tmp_path / "a.webm").startswith("the file is damaged: 2 of about ")
+
+
+def test_a_file_without_lengths_cannot_be_checked(films: Path, tmp_path: Path) -> None:
+    """As it is sent while it is made: the segment and its clusters do not say how long they are."""
+    content = (films / "a.webm").read_bytes()
+    head = content.index(b"\x18\x53\x80\x67") + 4
+    live = content[:head] + b"\x01" + b"\xff" * 7 + content[head + 8 :]
+    assert len(live) == len(content)
+    (tmp_path / "open.webm").write_bytes(live)
+    assert find_matroska_damage(tmp_path / "open.webm") == ""
+    place = live.index(CLUSTER, live.index(b"\x16\x54\xae\x6b"))
+    (tmp_path / "live.webm").write_bytes(live[:place] + CLUSTER + b"\xff" + live[place + 20 :])
+    assert find_matroska_damage(tmp_path / "live.webm") == ""
+
+
+def test_a_file_that_is_gone(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"No such file|cannot find"):
+        find_matroska_damage(tmp_path / "gone.mkv")
