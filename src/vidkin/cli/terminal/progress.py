@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
 from rich.progress import Progress, ProgressColumn, Task, TaskID
 from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
@@ -22,6 +23,8 @@ __all__ = ["Meter", "progress_line"]
 _BAR = 20
 # A detail has this much room before there is a bar; with less than the second it would only be dots.
 _DETAIL, _LEAST_DETAIL = 24, 8
+# Columns for what the terminal shows of Ctrl-C.
+_INTERRUPT = 3
 # Steps may take minutes: rates are measured over this many seconds, up to now, and not told before the first second.
 PERIOD = 300.0
 _EARLIEST = 1.0
@@ -56,7 +59,6 @@ def progress_line(title: str, console: Console, *, shown: bool = True) -> Iterat
         console=console,
         disable=not (shown and console.is_terminal),
         transient=True,
-        expand=True,
     ) as progress:
         yield Meter(progress, progress.add_task(printable(title), total=None, detail=""))
 
@@ -96,6 +98,11 @@ class _Laid:
 
     def __init__(self, task: Task, spinner: Spinner) -> None:
         self._task, self._spinner = task, spinner
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        # The terminal writes ^C behind the line: it must not begin another one, as then nobody takes this one away.
+        width = max(1, options.max_width - _INTERRUPT)
+        return Measurement(width, width)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         task = self._task
