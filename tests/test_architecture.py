@@ -281,6 +281,27 @@ def _defined(tree: ast.Module) -> set[str]:
     return names
 
 
+def test_a_public_class_has_a_name_of_its_own() -> None:
+    """Nothing else at the top of any module has the name of a class: no other class, and no alias of a type."""
+    classes = Counter(
+        node.name
+        for tree in TREES.values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert {name for name, count in classes.items() if count > 1} == set()
+    aliases = {
+        f"{module}.{target.id}"
+        for module, tree in TREES.items()
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id in classes
+    }
+    # Parameters of addresses are named like what they name.
+    assert {alias for alias in aliases if not alias.startswith("vidkin.web.pages.")} == set()
+
+
 def test_a_room_holds_few_files_side_by_side() -> None:
     counts = Counter(
         path.parent.relative_to(SOURCE).as_posix() for path in FILES if path.name != "__init__.py"

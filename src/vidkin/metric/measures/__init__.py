@@ -26,7 +26,7 @@ from vidkin.metric.measures.hierarchical import (
 )
 from vidkin.metric.measures.labels import accuracy, accuracy_per_class, normalized_mutual_information
 from vidkin.metric.measures.order import TripletWeighting, quadlet_precision, triplet_precision
-from vidkin.metric.measures.ranking import CountedMean, Reduction, Ties
+from vidkin.metric.measures.ranking import CountedMean, QueryReduction, Ties
 from vidkin.metric.measures.recall import RecallForm, map_at_r, r_precision, recall_at_k
 from vidkin.metric.measures.relevance import graded_relevance
 from vidkin.metric.measures.segments import (
@@ -47,8 +47,8 @@ __all__ = [
     "Gain",
     "LevelWeights",
     "MicroAveragePrecisionAccumulator",
+    "QueryReduction",
     "RecallForm",
-    "Reduction",
     "RetrievalAccumulator",
     "SegmentScores",
     "Ties",

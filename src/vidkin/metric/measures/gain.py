@@ -10,8 +10,8 @@ import torch
 from vidkin._base.checks import check_at_least, check_choice
 from vidkin.metric.measures.ranking import (
     CountedMean,
+    QueryReduction,
     Ranking,
-    Reduction,
     Ties,
     before,
     check_ties,
@@ -32,7 +32,7 @@ def ndcg(
     k: int | None = None,
     ties: Ties = "stable",
     valid: torch.Tensor | None = None,
-    reduction: Reduction = "mean",
+    reduction: QueryReduction = "mean",
 ) -> CountedMean | torch.Tensor:
     """Normalized discounted cumulative gain (Järvelin and Kekäläinen, TOIS 2002).
 

@@ -9,7 +9,7 @@ import torch
 
 from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.measures.ranking import CountedMean, Ranking, Reduction, per_query, reduce_values
+from vidkin.metric.measures.ranking import CountedMean, QueryReduction, Ranking, per_query, reduce_values
 
 __all__ = ["LevelWeights", "average_set_intersection", "hierarchical_average_precision"]
 
@@ -25,7 +25,7 @@ def hierarchical_average_precision(
     weights: LevelWeights = "population",
     include_query: bool = False,
     valid: torch.Tensor | None = None,
-    reduction: Reduction = "mean",
+    reduction: QueryReduction = "mean",
 ) -> CountedMean | torch.Tensor:
     """Hierarchical average precision, H-AP (Ramzi et al., ECCV 2022).
 
@@ -66,7 +66,7 @@ def average_set_intersection(
     levels: int | None = None,
     depth: Literal["positives", "gallery"] = "positives",
     valid: torch.Tensor | None = None,
-    reduction: Reduction = "mean",
+    reduction: QueryReduction = "mean",
 ) -> CountedMean | torch.Tensor:
     """Average set intersection, ASI (Fagin et al. 2003; Sun et al., CVPR 2021).
 

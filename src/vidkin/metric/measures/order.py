@@ -10,7 +10,7 @@ import torch
 
 from vidkin._base.checks import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.measures.ranking import CountedMean, Ranking, Reduction, before, checked, per_query
+from vidkin.metric.measures.ranking import CountedMean, QueryReduction, Ranking, before, checked, per_query
 
 __all__ = ["TripletWeighting", "quadlet_precision", "triplet_precision"]
 
@@ -25,7 +25,7 @@ def quadlet_precision(
     samples: int | None = None,
     seed: int | torch.Generator = 0,
     valid: torch.Tensor | None = None,
-    reduction: Reduction = "mean",
+    reduction: QueryReduction = "mean",
 ) -> CountedMean | torch.Tensor:
     """Quadlet precision QP (Radial loss, ICIP): the share of quadlets with s(q,p) > s(q,i) > s(q,n).
 
@@ -69,7 +69,7 @@ def triplet_precision(
     samples: int | None = None,
     seed: int | torch.Generator = 0,
     valid: torch.Tensor | None = None,
-    reduction: Reduction = "mean",
+    reduction: QueryReduction = "mean",
 ) -> CountedMean | torch.Tensor:
     """Triplet precision TP: each quadlet gives (q, p, n) and (q, i, n); the share with s(q,p|i) > s(q,n).
 
@@ -146,7 +146,7 @@ def _check_samples(samples: int, reduction: str) -> None:
         raise InvalidArgumentError("reduction must be 'mean' with samples, which are drawn over all queries")
 
 
-def _share(counts: torch.Tensor, reduction: Reduction) -> CountedMean | torch.Tensor:
+def _share(counts: torch.Tensor, reduction: QueryReduction) -> CountedMean | torch.Tensor:
     if reduction == "none":
         return counts[:, 0] / counts[:, 1]
     check_choice("reduction", reduction, ("mean", "none"))

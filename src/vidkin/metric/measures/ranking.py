@@ -28,8 +28,8 @@ from vidkin.errors import InvalidArgumentError
 __all__ = [
     "BLOCK_CELLS",
     "CountedMean",
+    "QueryReduction",
     "Ranking",
-    "Reduction",
     "Ties",
     "checked",
     "per_query",
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 Ties = Literal["stable", "expected"]
-Reduction = Literal["mean", "none"]
+QueryReduction = Literal["mean", "none"]
 
 # Rows are ranked in blocks of about this many pairs, so that the float64 intermediates of a measure stay at
 # some tens of MiB for matrices of any size.
@@ -167,7 +167,7 @@ def per_query(
     return torch.cat(blocks)
 
 
-def reduce_values(values: torch.Tensor, reduction: Reduction) -> CountedMean | torch.Tensor:
+def reduce_values(values: torch.Tensor, reduction: QueryReduction) -> CountedMean | torch.Tensor:
     """Per-query values [Q] float64 (NaN: undefined) as they are, or the mean of the others."""
     if reduction == "none":
         return values

@@ -11,8 +11,8 @@ from vidkin._base.checks import check_at_least, check_choice
 from vidkin.metric.measures.average_precision import precision_at_positives
 from vidkin.metric.measures.ranking import (
     CountedMean,
+    QueryReduction,
     Ranking,
-    Reduction,
     Ties,
     before,
     check_ties,
@@ -34,7 +34,7 @@ def recall_at_k(
     level: float = 1,
     ties: Ties = "stable",
     valid: torch.Tensor | None = None,
-    reduction: Reduction = "mean",
+    reduction: QueryReduction = "mean",
 ) -> CountedMean | torch.Tensor:
     """Recall@K.
 
@@ -70,7 +70,7 @@ def r_precision(
     level: float = 1,
     ties: Ties = "stable",
     valid: torch.Tensor | None = None,
-    reduction: Reduction = "mean",
+    reduction: QueryReduction = "mean",
 ) -> CountedMean | torch.Tensor:
     """R-precision: the share of positives among the first R ranks, R the number of the query's positives.
 
@@ -88,7 +88,7 @@ def map_at_r(
     level: float = 1,
     ties: Ties = "stable",
     valid: torch.Tensor | None = None,
-    reduction: Reduction = "mean",
+    reduction: QueryReduction = "mean",
 ) -> CountedMean | torch.Tensor:
     """mAP@R (Musgrave, Belongie and Lim, ECCV 2020): 1/R sum over ranks i <= R of [positive at i] precision at i.
 
