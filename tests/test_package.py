@@ -75,7 +75,8 @@ def test_the_source_archive_builds_and_tests_itself(built: Path) -> None:
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
 def test_the_wheel_of_the_archive_installs_into_an_empty_environment(version: str) -> None:
     installed = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
-    python = shutil.which(f"python{version}") or (str(installed[-1]) if installed else None)
+    # A pyenv puts a command of every version on the path, which fails where that version is not the chosen one.
+    python = str(installed[-1]) if installed else shutil.which(f"python{version}")
     if python is None:
         pytest.skip(f"there is no Python {version} on this machine")
     command = [sys.executable, "benchmarks/install_size.py", "--python", python]

@@ -1,6 +1,7 @@
 """The embedded store, ingest, two-stage search, duplicates."""
 
 from vidkin.index.cluster.executor import RayExecutor
+from vidkin.index.cluster.ranker import RayRanker
 from vidkin.index.collection import Index
 from vidkin.index.decisions import Decision
 from vidkin.index.duplicates.groups import DuplicateGroup, DuplicateMember
@@ -28,6 +29,7 @@ from vidkin.index.sampling_rate import query_rate, sampling_rate
 from vidkin.index.search.compare import compare
 from vidkin.index.search.match import Comparison, Match
 from vidkin.index.search.stage_recall import RecallReport
+from vidkin.index.search.stages import Ranker
 from vidkin.index.storage.contract import NO_WINDOW, NearestWindows, VectorStore
 from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.memory import MemoryStore
@@ -62,7 +64,9 @@ __all__ = [
     "NearestWindows",
     "ProcessExecutor",
     "Progress",
+    "Ranker",
     "RayExecutor",
+    "RayRanker",
     "RecallReport",
     "Scan",
     "SerialExecutor",

@@ -27,6 +27,7 @@ from vidkin.index.search.match import Comparison, Match
 from vidkin.index.search.queries.frame_queries import QuerySource
 from vidkin.index.search.searcher import Searcher
 from vidkin.index.search.stage_recall import RecallReport
+from vidkin.index.search.stages import Ranker
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.lookup import has_record
@@ -223,12 +224,8 @@ class Index:
     ) -> list[Match]:
         """The videos of the index that match a query, best first, and where.
 
-        An index made with a trained model ranks all candidates by kind instead: the same, the same kind, something
-        else. Then scores are specific to the model and matches have no segments
-        (:class:`vidkin.similarity.KindScorer`).
-
-        A file of the index is read again like any other and finds itself first, with a score of 1. A file with
-        the same bytes always has a score of 1, even one of black frames only.
+        An index made with a trained model ranks by kind instead, with scores of its own and without segments
+        (:class:`vidkin.similarity.KindScorer`). A file with the same bytes always scores 1, even one of black frames.
 
         Args:
             query: A video (or image) file, which need not be in the index, a PIL image, a uint8 array [H, W, 3] or
@@ -239,9 +236,8 @@ class Index:
             limit: At most this many matches.
             offset: Leave out so many of the best ones.
             threshold: Leave out scores below this; 0.2 leaves out nearly all that is unrelated.
-            mirrored: Also find copies that were flipped left to right; takes about twice as long.
-            candidates: Number of videos that are compared exactly; more find more where recall is low
-                (`vidkin doctor`).
+            mirrored: Also find mirrored copies; takes about twice as long.
+            candidates: Number of videos compared exactly; more find more where recall is low (`vidkin doctor`).
 
         Raises:
             MediaError: The query cannot be read.
@@ -314,6 +310,10 @@ class Index:
         return self._searcher.duplicates(
             threshold=threshold, parts=parts, mirrored=mirrored, keep=keep, on_progress=on_progress
         )
+
+    def rank_with(self, ranker: Ranker | None) -> None:
+        """Let something else score the candidates of searches (:class:`RayRanker`); None does it in this process."""
+        self._searcher.ranker = ranker
 
     def recall(
         self,

@@ -1,1 +1,1 @@
-"""Work on many machines with Ray: describing files, behind the contract of an executor."""
+"""Work on many machines with Ray: describing files and scoring candidates, behind the contracts of both."""

@@ -28,7 +28,7 @@ from vidkin.index.search.queries.frame_queries import QuerySource, query_file
 from vidkin.index.search.queries.query import Query, describe_query
 from vidkin.index.search.queries.readings import Readings
 from vidkin.index.search.stage_recall import RecallReport, measure_recall
-from vidkin.index.search.stages import find_matches, put_identical_first
+from vidkin.index.search.stages import Ranker, find_matches, put_identical_first
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.lookup import find_records
 from vidkin.index.storage.places.contract import Place
@@ -54,6 +54,9 @@ class Searcher:
         manifest: Of the index.
         store: Records, features and windows.
         open_extractor: Opens what made the features; called on first use, as duplicates and recall need none.
+
+    Attributes:
+        ranker: Scores the candidates of searches; None does it in this process.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class Searcher:
         store: VectorStore,
         open_extractor: Callable[[], FrameExtractor],
     ) -> None:
+        self.ranker: Ranker | None = None
         self._place = place
         self._manifest = manifest
         self._store = store
@@ -166,6 +170,7 @@ class Searcher:
                     threshold=threshold,
                     candidates=candidates,
                     read=self._readings().stretch,
+                    rank=self.ranker,
                 )
                 break
             except NotIndexedError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import torch
 
@@ -12,17 +13,37 @@ from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.match import Match
 from vidkin.index.search.moments import ReadStretch, find_moments, is_photograph, is_picture, without_length
 from vidkin.index.search.queries.query import Query, weigh_features
-from vidkin.index.storage.contract import VectorStore
+from vidkin.index.storage.contract import FeatureReader, VectorStore
 from vidkin.index.windows import frame_vectors
 from vidkin.similarity import PairScore, Scorer, Segment
 
-__all__ = ["find_candidates", "find_matches", "put_identical_first", "score_candidates"]
+__all__ = ["Ranker", "find_candidates", "find_matches", "put_identical_first", "score_candidates"]
 
 _MOST_QUERY_VECTORS = 64
 _MOST_PART_VECTORS = 8
 _WINDOWS_PER_CANDIDATE = 4
 # Score from which on the mirror image of the query has nothing to add.
 _SURE = 0.98
+
+
+class Ranker(Protocol):
+    """Does the second stage of a search, wherever the features are. :func:`score_candidates` is one."""
+
+    def __call__(
+        self,
+        store: FeatureReader,
+        query: Query,
+        video_ids: Sequence[int],
+        common: CommonFrames,
+        scorer: Scorer,
+    ) -> list[tuple[int, PairScore]]:
+        """What :func:`score_candidates` returns for the same arguments.
+
+        Raises:
+            NotIndexedError: A candidate was removed meanwhile.
+            ClusterError: The features are elsewhere and cannot be reached.
+        """
+        ...
 
 
 def find_matches(
@@ -35,6 +56,7 @@ def find_matches(
     threshold: float = 0.0,
     candidates: int = 100,
     read: ReadStretch | None = None,
+    rank: Ranker | None = None,
 ) -> list[Match]:
     """The best matches of a query, best first; ties in the order of their paths.
 
@@ -47,6 +69,7 @@ def find_matches(
         candidates: Number of videos that the first stage hands to the second.
         read: Reads stretches of videos again, to find the moment that a single picture shows; None compares it with
             what is stored.
+        rank: Scores the candidates; None does it in this process.
 
     Raises:
         InvalidArgumentError: A number is out of its range.
@@ -60,7 +83,7 @@ def find_matches(
     if read is not None and is_picture(query) and scorer.has_segments:
         scored = find_moments(store, query, ids, common, scorer, read)
     else:
-        scored = score_candidates(store, query, ids, common, scorer)
+        scored = (rank or score_candidates)(store, query, ids, common, scorer)
     matches = []
     for video_id, pair in scored:
         if pair.score > 0 and pair.score >= threshold:
@@ -107,7 +130,7 @@ def find_candidates(store: VectorStore, query: Query, count: int) -> list[int]:
 
 
 def score_candidates(
-    store: VectorStore, query: Query, video_ids: Sequence[int], common: CommonFrames, scorer: Scorer
+    store: FeatureReader, query: Query, video_ids: Sequence[int], common: CommonFrames, scorer: Scorer
 ) -> list[tuple[int, PairScore]]:
     """Second stage: exact scores of these videos, the better of the plain and the mirrored query each.
 

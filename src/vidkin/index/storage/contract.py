@@ -17,6 +17,7 @@ from vidkin.similarity import FrameFeatures
 
 __all__ = [
     "NO_WINDOW",
+    "FeatureReader",
     "NearestWindows",
     "VectorStore",
     "check_entries",
@@ -48,6 +49,18 @@ class NearestWindows:
     starts: torch.Tensor
     ends: torch.Tensor
     scores: torch.Tensor
+
+
+class FeatureReader(Protocol):
+    """The part of a store that scoring candidates needs."""
+
+    def get(self, video_id: int) -> VideoRecord:
+        """See :meth:`VectorStore.get`."""
+        ...
+
+    def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
+        """See :meth:`VectorStore.read_many`."""
+        ...
 
 
 class VectorStore(Protocol):

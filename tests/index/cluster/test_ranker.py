@@ -1,0 +1,105 @@
+"""Candidates scored by shards: the same matches as in one process, whatever happens to a shard."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.index.helpers import video
+from vidkin.errors import InvalidArgumentError, NotIndexedError
+from vidkin.index import Index, RayRanker
+from vidkin.index.cluster.shard import Shard
+from vidkin.index.search.common import CommonFrames
+from vidkin.index.search.queries.query import query_from_stored
+from vidkin.index.search.stages import score_candidates
+
+
+@dataclass
+class Collection:
+    """An index of five videos, two of one scene, and one of these files."""
+
+    index: Index
+    clip: Path
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
+    folder = tmp_path_factory.mktemp("ranked")
+    clips = [video(folder / f"{seed}.mp4", seed=seed, frames=20) for seed in range(4)]
+    clips.append(video(folder / "longer.mp4", seed=0, frames=30))
+    with Index.open(folder / "c.vidkin", extractor="classical", create=True) as index:
+        index.add(clips, workers=1)
+        yield Collection(index, clips[0])
+
+
+@pytest.mark.parametrize("most_bytes", [1, 2**30])
+def test_a_shard_scores_as_the_store_does(collection: Collection, most_bytes: int) -> None:
+    index = collection.index
+    ids = [record.id for record in index.videos()]
+    query = query_from_stored(index.store.read(ids[0]), CommonFrames())
+    shard = Shard(str(index.path), most_bytes)
+    for chosen in (ids[:3], ids):
+        there = shard.score(query, chosen, CommonFrames(), index.scorer)
+        assert isinstance(there, list)
+        here = score_candidates(index.store, query, chosen, CommonFrames(), index.scorer)
+        assert [(video_id, pair.score, pair.segments) for video_id, pair in there] == [
+            (video_id, pair.score, pair.segments) for video_id, pair in here
+        ]
+    videos, held = shard.held()
+    assert videos == (5 if most_bytes > 1 else 0)
+    sizes = [index.store.read(video_id).values for video_id in ids]
+    assert held == (sum(values.numel() * values.element_size() for values in sizes) if most_bytes > 1 else 0)
+
+
+def test_a_shard_returns_that_a_video_is_gone(collection: Collection) -> None:
+    index = collection.index
+    query = query_from_stored(index.store.read(index.videos()[0].id), CommonFrames())
+    found = Shard(str(index.path), 1).score(query, [10**6], CommonFrames(), index.scorer)
+    assert isinstance(found, NotIndexedError)
+
+
+def test_searches_on_a_cluster_are_those_of_one_process(cluster: Any, collection: Collection) -> None:
+    index = collection.index
+    here = index.search(collection.clip)
+    assert [Path(match.path).stem for match in here] == ["0", "longer"]
+    with RayRanker(index.path, shards=2) as ranker:
+        index.rank_with(ranker)
+        try:
+            there = index.search(collection.clip)
+            # A shard that dies is started again, and reads again.
+            pid = _pid_of(ranker)
+            os.kill(pid, signal.SIGKILL)
+            again = index.search(collection.clip)
+        finally:
+            index.rank_with(None)
+    assert [match.path for match in there] == [match.path for match in here]
+    scores = [torch.tensor([match.score for match in found]) for found in (here, there)]
+    torch.testing.assert_close(scores[0], scores[1], rtol=0, atol=1e-6)
+    assert again == there
+    assert [match.segments for match in there] == [match.segments for match in here]
+
+
+def _pid_of(ranker: RayRanker) -> int:
+    import ray
+
+    (pid,) = ray.get([ranker._actors[0].__ray_call__.remote(lambda shard: os.getpid())])
+    return int(pid)
+
+
+def test_a_video_that_is_gone_is_said_by_the_cluster(cluster: Any, collection: Collection) -> None:
+    index = collection.index
+    query = query_from_stored(index.store.read(index.videos()[0].id), CommonFrames())
+    with RayRanker(index.path, shards=1) as ranker, pytest.raises(NotIndexedError):
+        ranker(index.store, query, [10**6], CommonFrames(), index.scorer)
+
+
+def test_a_number_of_shards_must_be_positive(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="shards and most_bytes must be at least 1, got 0 and"):
+        RayRanker(tmp_path, shards=0)
