@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from tests.cli.conftest import Library, run
 from tests.cli.test_players import make_player
@@ -39,6 +40,14 @@ def test_other_matches_and_files(library: Library, mpv: Path) -> None:
     assert mpv.read_text() == f"--start=2.500\n{library.folder / 'rocket.mp4'}"
     outcome = run("open", library.clip, "--rank", "200", "--index", library.index, status=3)
     assert "there is no match 200" in outcome.err
+
+
+def test_nothing_to_open(library: Library, tmp_path: Path, mpv: Path) -> None:
+    plain = tmp_path / "plain.png"
+    Image.new("RGB", (96, 64), (120, 120, 120)).save(plain)
+    outcome = run("open", plain, "--index", library.index, status=3)
+    assert "plain.png: nothing similar found; add videos with `vidkin index PATH`" in outcome.err
+    assert not mpv.exists()
 
 
 def test_a_player_without_times_is_told(library: Library, tmp_path: Path, mpv: Path) -> None:

@@ -66,6 +66,8 @@ def open_match(
     if at is None:
         with open_index(index, extractor=extractor_name(None, model), weights=weights) as collection:
             matches = collection.search(path, limit=rank, mirrored=mirror)
+        if not matches:
+            raise NotIndexedError(f"{query}: nothing similar found; add videos with `vidkin index PATH`")
         if len(matches) < rank:
             raise NotIndexedError(
                 f"{query}: there is no match {rank}, only {len(matches)}; `vidkin search` lists them"
