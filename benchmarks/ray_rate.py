@@ -1,0 +1,110 @@
+"""How fast a folder is indexed on a Ray cluster with 1, 2 and 4 workers, beside the processes of `vidkin index`.
+
+    python benchmarks/ray_rate.py FOLDER [FOLDER...] [--workers 1 2 4] [--output docs/results/ray_rate.json]
+
+One Ray cluster of this machine, with as many processors as the largest number of workers, is started and runs all the
+time. In turns, each number of workers indexes the same files into a new index, on Ray and in processes; the start of
+the workers (the time to index one tiny file) is measured for itself and taken off. Efficiency is the speedup over one
+worker, for each worker that can have a processor of its own. The contents of all indexes are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from vidkin.index import Executor, Index, ProcessExecutor, RayExecutor, WorkerSpec
+from vidkin.index.cluster.connection import import_ray
+from vidkin.media import probe, write_video
+from vidkin.rendering.machine import describe_machine
+
+SUFFIXES = {".mp4", ".mkv", ".webm", ".mov", ".avi"}
+
+
+def executor(kind: str, spec: WorkerSpec, workers: int) -> Executor:
+    return RayExecutor(spec, workers=workers) if kind == "ray" else ProcessExecutor(spec, workers=workers)
+
+
+def index_seconds(kind: str, workers: int, files: list[Path]) -> tuple[float, dict[str, bytes]]:
+    """Wall seconds of indexing the files into a new index, and the features of each."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Index.open(Path(folder) / "c.vidkin", create=True) as index,
+    ):
+        started = time.perf_counter()
+        report = index.add(files, executor=executor(kind, index.worker_spec, workers))
+        seconds = time.perf_counter() - started
+        if report.broken:
+            raise SystemExit(f"cannot be read: {report.broken}")
+        content = {
+            record.path: index.store.read(record.id).values.numpy().tobytes() for record in index.videos()
+        }
+    return seconds, content
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folders", type=Path, nargs="+")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    files = sorted(p for f in arguments.folders for p in f.rglob("*") if p.suffix.lower() in SUFFIXES)
+    video_seconds = sum(probe(path).duration for path in files)
+    ray = import_ray()
+    ray.init(num_cpus=max(arguments.workers), include_dashboard=False, log_to_driver=False, address="local")
+    cases = [(kind, workers) for workers in arguments.workers for kind in ("ray", "processes")]
+    whole: dict[tuple[str, int], list[float]] = {case: [] for case in cases}
+    start: dict[tuple[str, int], list[float]] = {case: [] for case in cases}
+    contents = []
+    with tempfile.TemporaryDirectory() as folder:
+        tiny = Path(folder) / "tiny.mp4"
+        write_video(tiny, iter(np.random.default_rng(0).integers(0, 255, (2, 64, 64, 3), np.uint8)), rate=2)
+        for _ in range(arguments.repeat):
+            for case in cases:
+                start[case].append(index_seconds(*case, [tiny])[0])
+                seconds, content = index_seconds(*case, files)
+                whole[case].append(seconds)
+                contents.append(content)
+    ray.shutdown()
+    rows = []
+    for kind, workers in cases:
+        seconds = statistics.median(whole[kind, workers])
+        began = statistics.median(start[kind, workers])
+        one = statistics.median(whole[kind, cases[0][1]]) - statistics.median(start[kind, cases[0][1]])
+        speedup = one / (seconds - began)
+        rows.append(
+            {
+                "executor": kind,
+                "workers": workers,
+                "seconds": whole[kind, workers],
+                "start_seconds": start[kind, workers],
+                "times_real_time": video_seconds / (seconds - began),
+                "speedup": speedup,
+                "efficiency": speedup / min(workers, os.cpu_count() or 1) * cases[0][1],
+            }
+        )
+        print(json.dumps(rows[-1]))
+    result = {
+        "machine": describe_machine(),
+        "files": len(files),
+        "video_seconds": video_seconds,
+        "same_content": all(content == contents[0] for content in contents),
+        "rows": rows,
+    }
+    print(f"same content in all {len(contents)} indexes: {result['same_content']}")
+    if arguments.output:
+        arguments.output.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
