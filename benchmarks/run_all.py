@@ -75,6 +75,7 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
         "trained_search": [
             script("trained_search", fruit, "--weights", weights, "--output", RESULTS / "trained_search.json")
         ],
+        "review": [script("review_gain", fruit, "--output", RESULTS / "review.json")],
         "shots": [
             benchmark(
                 "shots", "--data", edited, "--videos", videos, "--photographs", photographs,

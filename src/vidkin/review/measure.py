@@ -33,6 +33,7 @@ from vidkin.similarity.reviewed import (
 __all__ = [
     "Judgment",
     "MeasureReview",
+    "interval_of_difference",
     "judge_difference",
     "ordering",
     "read_reviews",
@@ -132,7 +133,7 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
     scores = torch.tensor([sum(chance) / 2 for chance in chances])
     guesses = torch.tensor([sum(value >= 0.5 for value in chance) for chance in chances])
     before, after = (ordering(values[held_back], grades[held_back]) for values in (numbers[:, 0], scores))
-    low, high = _interval(numbers[held_back, 0], scores[held_back], grades[held_back])
+    low, high = interval_of_difference(numbers[held_back, 0], scores[held_back], grades[held_back])
     folder = index.path / REVIEW_FOLDER
     measure.write(index.path / MEASURE_FILE)
     review = MeasureReview(
@@ -201,6 +202,24 @@ def ordering(scores: Tensor, grades: Tensor) -> float:
     return float(right[above].mean())
 
 
+def interval_of_difference(before: Tensor, after: Tensor, grades: Tensor) -> tuple[float, float]:
+    """90 % interval of how much higher :func:`ordering` is with other scores, by drawing the pairs with replacement.
+
+    Args:
+        before, after: [N] scores of the same pairs.
+        grades: [N] integers, the higher the more alike.
+    """
+    draw = random.Random(0)
+    differences = []
+    for _ in range(_DRAWS):
+        places = torch.tensor(draw.choices(range(len(grades)), k=len(grades)))
+        if len(set(grades[places].tolist())) > 1:
+            figures = (ordering(values[places], grades[places]) for values in (after, before))
+            differences.append(next(figures) - next(figures))
+    differences.sort()
+    return differences[int(_TAIL * len(differences))], differences[int((1 - _TAIL) * len(differences))]
+
+
 class _Head(nn.Module):
     """Weights of dimensions, coefficients of the numbers, and two thresholds."""
 
@@ -267,16 +286,3 @@ def _read_pairs(
         others.append(describe_video_whole(other) - center)
         report(done)
     return torch.cat(rows), torch.stack(ones), torch.stack(others)
-
-
-def _interval(before: Tensor, after: Tensor, grades: Tensor) -> tuple[float, float]:
-    """90 % interval of the difference of two scores' figures, by drawing the pairs with replacement."""
-    draw = random.Random(0)
-    differences = []
-    for _ in range(_DRAWS):
-        places = torch.tensor(draw.choices(range(len(grades)), k=len(grades)))
-        if len(set(grades[places].tolist())) > 1:
-            figures = (ordering(values[places], grades[places]) for values in (after, before))
-            differences.append(next(figures) - next(figures))
-    differences.sort()
-    return differences[int(_TAIL * len(differences))], differences[int((1 - _TAIL) * len(differences))]

@@ -10,31 +10,30 @@ function wish() {
   return { threshold: Number(values.threshold.value), parts: values.parts.checked, rule: values.rule.value };
 }
 
-/** Replace the groups by what the server has now, and stay at the copy that had the focus. */
-async function reload(focus) {
+/** Replace the groups by what the server has now. */
+async function reload() {
   const answer = await fetch(location.pathname + location.search, { headers: { Accept: "text/html" } });
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   document.getElementById("groups").replaceWith(page.getElementById("groups"));
-  if (focus) document.querySelector(`.member[data-id="${focus}"]`)?.focus();
 }
 
-async function find(focus) {
+async function find() {
   if (running !== null) return;
   try {
-    await follow(await api("/api/duplicates", { method: "POST", body: wish() }), focus);
+    await follow(await api("/api/duplicates", { method: "POST", body: wish() }));
   } catch (error) {
     say(error.message);
   }
 }
 
-async function follow(job, focus) {
+async function follow(job) {
   running = job;
   progress.hidden = false;
   try {
     const ended = await watchJob(job.id, (state) => showProgress(progress, state));
     if (ended.state === "failed") say(ended.error);
     if (ended.state === "stopped") say("Stopped; what was compared is kept.");
-    await reload(focus);
+    await reload();
   } catch (error) {
     say(error.message);
   } finally {
@@ -50,16 +49,25 @@ async function decide(member, verdict) {
       const others = [...member.closest(".members").querySelectorAll(".member")].map((other) => other.dataset.id);
       const instead = others.filter((id) => id !== "" && Number(id) !== first).map(Number);
       await api("/api/duplicates/keep", { method: "POST", body: { video: first, instead_of: instead } });
-      say("Remembered: this copy is kept.");
+      mark(member, "keep (your choice)");
     } else {
       const body = { first, second: Number(member.dataset.other), verdict };
       await api("/api/duplicates/verdict", { method: "POST", body });
-      say(verdict === "match" ? "Remembered: these match." : "Remembered: not a match.");
+      mark(member, verdict === "match" ? "copy (you confirmed it)" : "not a match (your verdict)");
     }
-    await find(first);
   } catch (error) {
     say(error.message);
   }
+}
+
+/** Show a verdict that is stored. The groups follow when they are found again: that may take long, and verdicts come fast. */
+function mark(member, words) {
+  const line = member.querySelector(".verdict");
+  line.textContent = words;
+  line.className = "verdict good";
+  document.getElementById("outdated").hidden = false;
+  document.getElementById("plans").hidden = true;
+  say(`Remembered: ${words}.`);
 }
 
 form?.addEventListener("submit", (event) => {

@@ -1,0 +1,157 @@
+"""What two reviews teach: a measure trained on 30 verdicts, and on 60, on pairs that nobody judged.
+
+    python benchmarks/review_gain.py FRUIT [--extractor vidkin classical] [--verdicts 30] [--reviews 2] [--seed 0]
+        [--output docs/results/review.json]
+
+The collection: turntable videos of 67 varieties of apple, cherry and tomato, in folders `fruit/variety`. A rule on the
+names takes the place of the person: two videos of one variety are `same`, of one fruit `same kind`, others `different`.
+Each review judges the pairs that the review page would show, in its order, and trains like `vidkin train review`.
+
+Before the first review half of the pairs of each grade are drawn, 240 at most; a pair that was drawn is never judged.
+The figure is the share of drawn pairs of different grades that the score puts in the right order; .5 is chance. Videos
+of these pairs are in other pairs that are judged. The 90 % interval of the difference is over draws of these pairs; the
+judgment beside it is that of `vidkin train review`, on the third of the verdicts that it holds back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import tempfile
+from itertools import combinations
+from pathlib import Path
+
+import torch
+
+from vidkin.index import Index
+from vidkin.rendering.machine import describe_machine
+from vidkin.review import Labels, suggest_pairs, train_measure, use_measure
+from vidkin.review.labels import PairVerdict
+from vidkin.review.measure import interval_of_difference, ordering
+
+GRADES: dict[PairVerdict, int] = {"different": 0, "same kind": 1, "same": 2}
+MOST_OF_A_GRADE = 240
+# As many as the page asks for at a time.
+PAIRS_AT_A_TIME = 12
+Pair = tuple[str, str]
+
+
+def judge(one: str, other: str) -> PairVerdict:
+    """The verdict that the names of two files give."""
+    first, second = (Path(path).parent for path in (one, other))
+    if first == second:
+        return "same"
+    return "same kind" if first.parent == second.parent else "different"
+
+
+def draw_pairs(paths: list[str], seed: int) -> list[Pair]:
+    """Pairs to measure with, of each grade."""
+    draw = random.Random(seed)
+    by_grade: dict[PairVerdict, list[Pair]] = {verdict: [] for verdict in GRADES}
+    for one, other in combinations(sorted(paths), 2):
+        by_grade[judge(one, other)].append((one, other))
+    return [
+        pair
+        for pairs in by_grade.values()
+        for pair in draw.sample(pairs, min(MOST_OF_A_GRADE, len(pairs) // 2))
+    ]
+
+
+def score(path: Path, pairs: list[Pair]) -> torch.Tensor:
+    """[N] scores of pairs by the scorer that searches of the index use now."""
+    with Index.open(path, read_only=True) as index:
+        numbers = {record.path: record.id for record in index.videos()}
+        scores = []
+        for pair in pairs:
+            one, other = (index.store.read(numbers[name]) for name in pair)
+            scores.append(index.scorer.score(one, [other])[0].score)
+    return torch.tensor(scores)
+
+
+def review(path: Path, verdicts: int, drawn: set[Pair]) -> None:
+    """Give so many verdicts on what the page would show."""
+    given, passed = 0, 0
+    while given < verdicts:
+        with Index.open(path, read_only=True) as index:
+            # Pairs that are measured with are passed over, as a person passes over them with the key S.
+            suggestions = suggest_pairs(index, Labels.open(path), limit=PAIRS_AT_A_TIME + passed)[passed:]
+        for suggestion in suggestions[: verdicts - given]:
+            one, other = suggestion.first, suggestion.second
+            if tuple(sorted((one.path, other.path))) in drawn:
+                passed += 1
+                continue
+            verdict = judge(one.path, other.path)
+            Labels.judge_pair(path, one.content_hash, other.content_hash, verdict, source="rule on names")
+            given, passed = given + 1, 0
+
+
+def review_all(
+    folder: Path, path: Path, extractor: str, verdicts: int, reviews: int, seed: int
+) -> tuple[int, list[dict[str, object]]]:
+    """Number of drawn pairs, and what is known before the first review and after each."""
+    with Index.open(path, extractor=extractor, create=True) as index:
+        index.add([folder])
+        pairs = draw_pairs([record.path for record in index.videos() if record.status == "ok"], seed)
+    grades = torch.tensor([GRADES[judge(*pair)] for pair in pairs])
+    before = score(path, pairs)
+    rows: list[dict[str, object]] = [{"verdicts": 0, "figure": ordering(before, grades)}]
+    for number in range(1, reviews + 1):
+        review(path, verdicts, set(pairs))
+        with Index.open(path, read_only=True) as index:
+            trained = train_measure(index)
+        use_measure(path, use=True)
+        after = score(path, pairs)
+        use_measure(path, use=False)
+        low, high = interval_of_difference(before, after, grades)
+        given = [label.verdict for label in Labels.open(path).pairs]
+        rows.append(
+            {
+                "verdicts": number * verdicts,
+                **{verdict: given.count(verdict) for verdict in GRADES},
+                "figure": ordering(after, grades),
+                "difference, low": low,
+                "difference, high": high,
+                "judgment": trained.judgment,
+            }
+        )
+    return len(pairs), rows
+
+
+def main() -> None:
+    """Review, train and measure, as often as asked."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--extractor", nargs="+", default=["vidkin", "classical"])
+    parser.add_argument("--verdicts", type=int, default=30, help="of each review")
+    parser.add_argument("--reviews", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    options = parser.parse_args()
+    report: dict[str, object] = {"machine": describe_machine(), "seed": options.seed}
+    for extractor in options.extractor:
+        with tempfile.TemporaryDirectory() as folder:
+            report["pairs"], rows = review_all(
+                options.folder,
+                Path(folder) / "review.vidkin",
+                extractor,
+                options.verdicts,
+                options.reviews,
+                options.seed,
+            )
+        report[extractor] = rows
+        print(f"{extractor}, {report['pairs']} pairs that nobody judged")
+        for row in rows:
+            cells = (
+                f"{name} {value:.3f}" if isinstance(value, float) else f"{name} {value}"
+                for name, value in row.items()
+            )
+            print("  " + ", ".join(cells))
+    if options.output is not None:
+        options.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
