@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -25,10 +26,13 @@ _TO_START, _FOR_A_PAGE, _TO_END = 60.0, 180.0, 30.0
 
 
 @contextmanager
-def within(seconds: float, what: str, kill: Callable[[], None]) -> Iterator[None]:
+def within(
+    seconds: float, what: str, kill: Callable[[], None], explain: Callable[[], str] = str
+) -> Iterator[None]:
     """Fails when the block takes longer: ``kill`` ends the process that the block waits for, and so the wait.
 
-    Most calls of Playwright have limits of their own; keys, scripts and closing have none.
+    Most calls of Playwright have limits of their own; keys, scripts and closing have none. The error says what
+    ``explain`` returns then.
     """
     late = threading.Event()
 
@@ -49,7 +53,7 @@ def within(seconds: float, what: str, kill: Callable[[], None]) -> Iterator[None
     finally:
         timer.cancel()
     if late.is_set():
-        raise AssertionError(f"{what} took longer than {seconds:g} s and was killed") from error
+        raise AssertionError(f"{what} took longer than {seconds:g} s and was killed\n{explain()}") from error
 
 
 def kill_browser() -> None:
@@ -64,21 +68,33 @@ def kill_browser() -> None:
 def served(index: Path, *options: str) -> Iterator[str]:
     """The address of ``vidkin serve`` for an index."""
     command = [sys.executable, "-m", "vidkin", "serve", str(index), "--port", "0", *options]
+    # A server that hangs is aborted, and tells where each of its threads is.
+    environment = {**os.environ, "PYTHONFAULTHANDLER": "1"}
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as server,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
+        ) as server,
     ):
         assert server.stdout is not None
+
+        def abort() -> None:
+            server.send_signal(signal.SIGABRT)
+
+        def read_errors() -> str:
+            server.wait()
+            errors.seek(0)
+            return errors.read()
+
         try:
-            with within(_TO_START, "the start of `vidkin serve`", server.kill):
+            with within(_TO_START, "the start of `vidkin serve`", abort, read_errors):
                 address = server.stdout.readline().strip().removeprefix("Open ")
             yield address
         finally:
-            with within(_TO_END, "the end of `vidkin serve` after Ctrl-C", server.kill):
+            with within(_TO_END, "the end of `vidkin serve` after Ctrl-C", abort, read_errors):
                 server.send_signal(signal.SIGINT)
                 server.wait()
-        errors.seek(0)
-        lines = errors.read()
+        lines = read_errors()
     assert "Traceback" not in lines, lines
 
 
