@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from tests.index.helpers import video
-from tests.support.videos import pan
+from tests.support.videos import encode, pan
 from vidkin.errors import (
     CollectionError,
     CollectionLockedError,
@@ -240,3 +240,15 @@ def test_where_a_whitening_moved_is_told_once(tmp_path: Path) -> None:
     Index.open(tmp_path / "c", whitening=second).close()
     with Index.open(tmp_path / "c") as index:
         assert index.search(clip)
+
+
+def test_an_index_without_its_manifest_after_the_run_is_told(tmp_path: Path) -> None:
+    """Another program deleted the folder, and what was written since has made it again."""
+    encode(tmp_path / "a.mp4", pan("coffee", 20, width=96, height=64))
+    index = Index.open(tmp_path / "i.vidkin", extractor="classical", create=True)
+
+    def delete(*_: object) -> None:
+        (tmp_path / "i.vidkin" / "collection.json").unlink(missing_ok=True)
+
+    with pytest.raises(CollectionError, match="was deleted or moved while videos were added"):
+        index.add([tmp_path / "a.mp4"], workers=1, on_progress=delete)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from vidkin.errors import CollectionError
 from vidkin.index.ingest.failure_log import ERRORS_FILE
 from vidkin.index.ingest.files.known_names import use_known_names
 from vidkin.index.ingest.files.scan import Scan
@@ -11,7 +12,7 @@ from vidkin.index.ingest.removal import RemovedPaths, leave_out_removed
 from vidkin.index.ingest.report import IngestInterrupted, IngestReport, OnProgress
 from vidkin.index.ingest.session import ingest
 from vidkin.index.ingest.workers.executor import Executor
-from vidkin.index.manifest import Manifest
+from vidkin.index.manifest import MANIFEST_FILE, Manifest
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.places.contract import Place
 from vidkin.similarity import FrameFeatures
@@ -45,6 +46,7 @@ def update_index(
 
     Raises:
         IngestInterrupted: On Ctrl-C, with the report so far.
+        CollectionError: The folder of the index was deleted meanwhile.
     """
     store.recover()
     before = RemovedPaths.open(place)
@@ -66,6 +68,10 @@ def update_index(
         on_progress=on_progress,
         errors_file=None if place.folder is None else place.folder / ERRORS_FILE,
     )
+    if place.folder is not None and not (place.folder / MANIFEST_FILE).is_file():
+        raise CollectionError(
+            f"{place.folder} was deleted or moved while videos were added; remove what is left of it and add them again"
+        )
     try:
         store.optimize()
         update_common([outcome.path for outcome in report.added])
