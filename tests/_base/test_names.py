@@ -41,7 +41,7 @@ def test_malformed_settings_are_reported_when_they_are_asked_for() -> None:
         match=r"^settings must have the form name=value&name=value, got 'size' in 'a\?size'$",
     ):
         name.settings()
-    with pytest.raises(InvalidArgumentError, match=r"^'a\?x=1&x=2' has the setting x twice; keep one$"):
+    with pytest.raises(InvalidArgumentError, match=r"^'a\?x=1&x=2' has the setting x twice; give it once$"):
         parse_name("a?x=1&x=2").settings()
 
 

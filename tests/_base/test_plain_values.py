@@ -71,7 +71,7 @@ def test_everything_that_the_package_returns_is_a_result() -> None:
 
 
 def test_what_has_no_form_is_refused() -> None:
-    with pytest.raises(TypeError, match="object has no form in JSON"):
+    with pytest.raises(TypeError, match="object cannot be expressed in JSON"):
         as_json(object())
 
 

@@ -113,7 +113,7 @@ def test_decisions_that_cannot_be_read_are_a_finding(library: Library, tmp_path:
     (index / "decisions.json").write_text("{")
     assert "decisions.json is damaged" in run("doctor", "--index", index, status=1).out
     assert (
-        "correct it, restore it from a copy or move it away"
+        "correct it, restore it from a backup or move it away"
         in run("doctor", "--index", index, "--repair", status=3).err
     )
     assert (index / "decisions.json").read_text() == "{"

@@ -79,7 +79,7 @@ def test_an_index_without_its_manifest_is_no_place_for_a_new_one(tmp_path: Path)
     (tmp_path / "videos.lance").mkdir()
     for call in (lambda: Manifest.read(tmp_path), lambda: create_index(tmp_path, PLAIN)):
         with pytest.raises(
-            CollectionDamagedError, match=r"collection\.json is missing; restore it from a copy"
+            CollectionDamagedError, match=r"collection\.json is missing; restore it from a backup"
         ):
             call()
 

@@ -169,14 +169,16 @@ def test_a_damaged_list_of_videos_is_told_and_not_touched(folder: Path, made: Pa
         path.write_bytes(b"not what was here")
     for call in (lambda: found(folder, made), lambda: add(folder, made), lambda: repair(folder)):
         with pytest.raises(
-            CollectionDamagedError, match=r"videos\.lance is damaged .*restore it from a copy"
+            CollectionDamagedError, match=r"videos\.lance is damaged .*restore it from a backup"
         ):
             call()
     assert all(path.read_bytes() == b"not what was here" for path in damaged)
     # What the message says helps; half of it is refused, before anything is deleted.
     shutil.rmtree(folder / "videos.lance")
     for call in (lambda: found(folder, made), lambda: add(folder, made), lambda: repair(folder)):
-        with pytest.raises(CollectionDamagedError, match=r"videos\.lance is missing; restore it from a copy"):
+        with pytest.raises(
+            CollectionDamagedError, match=r"videos\.lance is missing; restore it from a backup"
+        ):
             call()
     assert len(list((folder / "features").rglob("*.safetensors"))) == 4
     shutil.rmtree(folder / "windows.lance")

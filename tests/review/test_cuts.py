@@ -57,7 +57,7 @@ def test_one_kind_of_verdict_is_not_enough(path: Path) -> None:
         )
         with pytest.raises(InvalidArgumentError, match=r"both `cut` and `no cut`.*judge more cuts"):
             train_cuts(index)
-    with pytest.raises(InvalidArgumentError, match="no threshold was trained"):
+    with pytest.raises(InvalidArgumentError, match="no threshold has been trained"):
         use_detector(path, use=True)
 
 

@@ -121,7 +121,7 @@ def test_a_detector_of_an_installed_package(plugin: Path) -> None:
         ("content?threshold=high", r"threshold must be a number, got 'high'"),
         ("content?min_scene_len=1.5", r"min_scene_len must be a whole number, got '1.5'"),
         ("content?threshold", r"settings must have the form name=value&name=value, got 'threshold'"),
-        ("svd?a=1&a=2", r"has the setting a twice; keep one"),
+        ("svd?a=1&a=2", r"has the setting a twice; give it once"),
     ],
 )
 def test_names_of_no_detector(name: str, message: str) -> None:

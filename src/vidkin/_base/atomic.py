@@ -29,11 +29,11 @@ def write_text(path: PathLike, text: str) -> None:
 
 @contextmanager
 def replace_file(path: PathLike, *, sync: bool = True) -> Iterator[Path]:
-    """A temporary file in the same folder that replaces ``path`` when the block succeeds.
+    """Yield a temporary file in the same folder that replaces ``path`` when the block succeeds.
 
-    The temporary file exists, is empty, is hidden, and keeps the ending of the name, from which libraries choose a
+    The temporary file exists, is empty and hidden, and keeps the extension, from which libraries choose a
     format. Its content reaches the disk before the name changes. If the block fails, it is removed and ``path`` stays
-    as it was. The file gets the usual permissions, also where a library creates files that only their owner can read.
+    as it was. The file gets the usual permissions, even if a library creates files that only their owner can read.
 
     Args:
         path: The file.
@@ -44,11 +44,11 @@ def replace_file(path: PathLike, *, sync: bool = True) -> Iterator[Path]:
     """
     target = Path(path)
     with suppress(FileNotFoundError):
-        target.lstat()  # a name that the system cannot have fails here, before any work
+        target.lstat()  # an impossible file name fails here, before any work
     # A hidden random path in the folder of ``target``, with its ending.
     ending = target.suffix if len(os.fsencode(target.suffix)) <= _LONGEST_ENDING else ""
     temporary = target.with_name(f".{secrets.token_hex(8)}.part{ending}")
-    # O_EXCL and O_NOFOLLOW: nobody can make us write through a link that waits under this name.
+    # O_EXCL and O_NOFOLLOW: nobody can plant a link under this name for us to write through.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(temporary, flags, 0o666)
     try:

@@ -1,4 +1,4 @@
-"""The meanings of settings, read from the docstrings that explain them: one text for programmers and for files."""
+"""Descriptions of settings, taken from docstrings, so that code and settings files share one text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SECTIONS = ("Args:", "Attributes:")
 
 
 def describe_settings(source: Callable[..., Any]) -> dict[str, str]:
-    """The text of each attribute or argument that the docstring of a class or function lists, as plain sentences.
+    """Description of each attribute or argument that the docstring of a class or function lists, as plain text.
 
-    Markup of references and code is removed. Empty where Python runs without docstrings.
+    Markup of references and code is removed. Empty if Python runs without docstrings (``-OO``).
 
     Args:
         source: A class or a function; names are looked for under ``Args:`` and ``Attributes:``.
@@ -40,6 +40,6 @@ def describe_settings(source: Callable[..., Any]) -> dict[str, str]:
             texts |= dict.fromkeys(names, entry[2])
         elif line.startswith(" "):
             texts |= {name: f"{texts[name]} {line.strip()}" for name in names}
-    # A reference is called by its last name.
+    # Of a reference only the last name is shown.
     plain = {name: re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text) for name, text in texts.items()}
     return {name: text.replace("``", "`") for name, text in plain.items()}

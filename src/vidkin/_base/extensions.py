@@ -13,7 +13,7 @@ VIDEO_EXTENSIONS = frozenset({
     ".wtv", ".y4m",
 })
 # fmt: on
-"""Extensions of video files, in lower case. What is named explicitly may have any."""
+"""Extensions of video files, in lower case. A file named explicitly may have any extension."""
 
 IMAGE_EXTENSIONS = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 """Extensions of image files, in lower case."""

@@ -17,7 +17,7 @@ _TYPE_NAMES: Mapping[type, str] = {int: "a whole number", float: "a number"}
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name, ``prefix``, ``prefix:address`` or a path, with ``?setting=value&setting=value`` after it if need be.
+    """A name (``prefix``, ``prefix:address`` or a path), optionally followed by ``?setting=value&setting=value``.
 
     Attributes:
         text: The name as it was written.
@@ -34,10 +34,10 @@ class Name:
     query: str | None
 
     def settings(self) -> dict[str, str]:
-        """The settings after the question mark, in their order.
+        """The settings after the question mark, in the order written.
 
         Raises:
-            InvalidArgumentError: They are malformed, or one is there twice.
+            InvalidArgumentError: They are malformed, or one is given twice.
         """
         try:
             pairs = parse_qsl(self.query or "", keep_blank_values=True, strict_parsing=bool(self.query))
@@ -48,7 +48,7 @@ class Name:
         settings: dict[str, str] = {}
         for setting, value in pairs:
             if setting in settings:
-                raise InvalidArgumentError(f"{self.text!r} has the setting {setting} twice; keep one")
+                raise InvalidArgumentError(f"{self.text!r} has the setting {setting} twice; give it once")
             settings[setting] = value
         return settings
 
@@ -56,7 +56,7 @@ class Name:
         """The settings, each converted to its type (int, float or str).
 
         Raises:
-            InvalidArgumentError: As `settings`; or a setting is unknown, or its value does not have the type.
+            InvalidArgumentError: As for `settings`; or a setting is unknown or has a value of the wrong type.
         """
         settings: dict[str, Any] = {}
         for setting, value in self.settings().items():
@@ -74,13 +74,13 @@ class Name:
 
 
 def parse_name(text: str) -> Name:
-    """The parts of a name; any text is one, and settings are checked when they are read."""
+    """Split a name into its parts. Any text is accepted; settings are checked when they are read."""
     path, question, query = text.partition("?")
     prefix, colon, address = path.partition(":")
     return Name(text, path, prefix, address if colon else None, query if question else None)
 
 
 def load_attribute(place: str) -> Any:
-    """The object that ``package.module:attribute`` names; imports the module."""
+    """Import a module and return the object that ``package.module:attribute`` names."""
     module, _, attribute = place.partition(":")
     return getattr(importlib.import_module(module), attribute)

@@ -1,4 +1,4 @@
-"""Files and folders named by a caller: files are written whole or not at all, and failures name their cause."""
+"""Files and folders named by a caller: files are written whole or not at all, and errors name the cause."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ PathLike = str | os.PathLike[str]
 
 @contextmanager
 def open_output(path: PathLike) -> Iterator[Path]:
-    """A temporary file that replaces ``path`` when the block succeeds; see :func:`~vidkin._base.atomic.replace_file`.
+    """Yield a temporary file that replaces ``path`` when the block succeeds, as
+    :func:`~vidkin._base.atomic.replace_file` does.
 
     Raises:
-        MediaError: The folder does not exist, ``path`` is not a file, or the system refuses to write,
-            in the block too; nothing is left behind.
+        MediaError: The folder does not exist, ``path`` is not a file, or writing fails, inside the block as well;
+            nothing is left behind.
     """
     target = Path(path)
     if not target.parent.is_dir():
@@ -38,7 +39,7 @@ def open_output(path: PathLike) -> Iterator[Path]:
 
 
 def create_folder(path: PathLike) -> Path:
-    """The folder, created with its parents if it does not exist.
+    """Create a folder and its parents if they do not exist; returns its path.
 
     Raises:
         MediaError: It cannot be created.
@@ -52,7 +53,7 @@ def create_folder(path: PathLike) -> Path:
 
 
 def create_output_folder(path: PathLike) -> Path:
-    """The folder, created with its parents if it does not exist, and known to be writable before long work begins.
+    """Create a folder and its parents if they do not exist, and check before long work that it can be written to.
 
     Raises:
         InvalidArgumentError: It cannot be created or written to.

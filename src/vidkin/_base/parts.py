@@ -1,4 +1,4 @@
-"""Packages that an extra of vidkin brings, imported where they are used."""
+"""Packages that come with an extra of vidkin, imported where they are used."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _PACKAGES = {"sklearn": "scikit-learn"}
 
 
 def import_part(module: str, *, extra: str) -> Any:
-    """A module of a package that only some need.
+    """Import a module of an optional package.
 
     Args:
         module: Such as ``sklearn.cluster``.
-        extra: The extra of vidkin that brings its package.
+        extra: The extra of vidkin that installs its package.
 
     Raises:
         MissingPartError: The package is not installed; the message names the extra.

@@ -1,4 +1,4 @@
-"""Results as plain values, for other programs: what JSON can hold, its digest, and text without control characters."""
+"""Results as plain values that JSON can hold, their digest, and text without control characters."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Result:
 
 
 def as_json(value: object) -> Any:
-    """The value as JSON has it: dataclasses become objects, paths strings, tensors and arrays lists, NaN null.
+    """Convert a value for JSON: dataclasses become objects, paths strings, tensors and arrays lists, NaN null.
 
     Raises:
-        TypeError: The value has no form in JSON.
+        TypeError: The value cannot be expressed in JSON.
     """
     if value is None or (isinstance(value, bool | int | str) and not isinstance(value, Enum)):
         return value
@@ -56,16 +56,16 @@ def as_json(value: object) -> Any:
     to_list = getattr(value, "tolist", None)
     if to_list is not None:
         return as_json(to_list())
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
+    raise TypeError(f"{type(value).__name__} cannot be expressed in JSON")
 
 
 def fields_as_json(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass by name, as JSON has them."""
+    """The fields of a dataclass by name, each converted by :func:`as_json`."""
     return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
 
 
 def replace_controls(text: str) -> str:
-    """The text with a replacement character for each control character; everything else as it is.
+    """Replace each control character by U+FFFD; everything else stays as it is.
 
     >>> replace_controls("a\\x1b[2Jb")
     'a�[2Jb'

@@ -1,4 +1,4 @@
-"""Registries: from a prefix to what makes the thing it names, open to other packages through entry points."""
+"""Registries: look up an entry by its prefix; other packages can add entries through entry points."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Registry(Generic[T]):
         noun: What the entries are, in the singular, for messages: ``"extractor"``.
         entries: Prefix to an entry, or to ``"package.module:attribute"``, so that nothing heavy is imported early.
         usages: Prefix to the way a name with it is written, for lists and messages: ``"timm:<model>"``.
-        usage: The same for all other prefixes, with ``{prefix}`` in it.
-        group: Entry point group in which other packages name entries of theirs; own entries come first.
+        usage: How names with all other prefixes are written, with ``{prefix}`` as the placeholder.
+        group: Entry point group in which other packages list their entries; built-in entries take precedence.
         error: The class of the error for an unknown name.
     """
 
@@ -44,7 +44,7 @@ class Registry(Generic[T]):
         self._error = error
 
     def __contains__(self, prefix: object) -> bool:
-        """Whether an entry was given or registered here; entry points are not looked at."""
+        """Whether this prefix is built in or registered; entry points are not checked."""
         return prefix in self._entries
 
     def register(self, prefix: str, entry: T, *, usage: str | None = None) -> None:
@@ -53,7 +53,7 @@ class Registry(Generic[T]):
         Args:
             prefix: Letters, digits, ``_`` and ``-``.
             entry: What `find` returns for it.
-            usage: How a name with this prefix is written; default as for all others.
+            usage: How a name with this prefix is written; default: the common pattern.
 
         Raises:
             InvalidArgumentError: The prefix is malformed or in use.
@@ -82,12 +82,12 @@ class Registry(Generic[T]):
         return entry
 
     def usages(self) -> tuple[str, ...]:
-        """How the names are written, entry points included, sorted."""
+        """How all names are written, entry points included, sorted."""
         prefixes = {*self._entries, *(plugin.name for plugin in self._plugins())}
         return tuple(sorted(self._usages.get(p, self._usage.format(prefix=p)) for p in prefixes))
 
     def unknown(self, name: str) -> VidkinError:
-        """The error for a name that no entry answers to; it lists those that there are."""
+        """Build the error for an unknown name; it lists the known ones."""
         article = "an" if self._noun[0] in "aeiou" else "a"
         return self._error(f"{name!r} is not {article} {self._noun}; choose from {', '.join(self.usages())}")
 

@@ -1,4 +1,4 @@
-"""Open files that others may replace at any moment."""
+"""Open files that other programs may replace at any moment."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["open_regular_file"]
 
 
 def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
-    """A regular file, open for reading, without a buffer.
+    """Open a regular file for reading, unbuffered.
 
-    Unlike :func:`open` this never waits: a pipe has no reader or writer to wait for, and a device is not touched.
+    Unlike :func:`open` this never blocks: it does not wait for the other end of a pipe, and does not touch devices.
 
     Raises:
         OSError: The file cannot be opened, or it is not a regular file.
-        ValueError: There is a null character in the name.
+        ValueError: The name contains a null character.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -1,4 +1,4 @@
-"""Read TOML that may come from anybody; write TOML, which the standard library only reads."""
+"""Read TOML from untrusted sources, and write TOML, which the standard library cannot."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _WIDTH = 100
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The document in a text.
+    """Parse a TOML document.
 
     Raises:
-        tomllib.TOMLDecodeError: It is not TOML, or is nested so deeply that no settings of ours can be in it.
+        tomllib.TOMLDecodeError: It is not TOML, or is nested too deeply to be one of our settings files.
     """
     try:
         return tomllib.loads(text)
@@ -30,7 +30,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def format_toml(document: Mapping[str, Any], comments: Mapping[str, Any] | None = None) -> str:
-    """A mapping as the text of a TOML document.
+    """Format a mapping as a TOML document.
 
     Args:
         document: Names to values: text, numbers, booleans, and lists of these. A mapping becomes a table, a list of
@@ -39,7 +39,7 @@ def format_toml(document: Mapping[str, Any], comments: Mapping[str, Any] | None 
             list of mappings for an array of tables.
 
     Raises:
-        InvalidArgumentError: A value has another type.
+        InvalidArgumentError: A value has a type that TOML cannot express.
     """
     return "\n".join(_lines(document, (), comments or {})).lstrip("\n") + "\n"
 

@@ -17,12 +17,12 @@ _TYPE_NAMES = {str: "text", bool: "true or false", int: "a whole number", float:
 
 
 def from_table(kind: type[T], table: object, where: str) -> T:
-    """A dataclass filled from a table; missing entries keep their defaults.
+    """Fill a dataclass from a table; missing entries keep their defaults.
 
     Args:
         kind: A dataclass whose fields are numbers, booleans, text, choices (``Literal``), tuples of one of these,
             mappings, or dataclasses, whose table is nested in this one.
-        table: What the file holds.
+        table: The table as parsed from the file.
         where: The table's name, for messages.
 
     Raises:
@@ -49,7 +49,7 @@ def check_names(names: Iterable[str], known: Iterable[str], where: str) -> None:
 def _typed(hint: Any, value: Any, where: str) -> Any:
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
-        # Always "something or None", and TOML cannot express None.
+        # Our unions are always "something or None", and TOML cannot express None.
         return _typed(next(part for part in get_args(hint) if part is not type(None)), value, where)
     if is_dataclass(hint):
         return from_table(hint, value, where)  # type: ignore[arg-type]

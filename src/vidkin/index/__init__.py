@@ -1,4 +1,4 @@
-"""The embedded store, ingest, two-stage search, duplicates."""
+"""The video index: embedded store, ingest, two-stage search, duplicates."""
 
 from vidkin.index.cluster.executor import RayExecutor
 from vidkin.index.cluster.ranker import RayRanker

@@ -1,4 +1,4 @@
-"""Videos that can be searched: the class that most programs use."""
+"""The index of videos: the class that most programs use."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ _logger = logging.getLogger(__name__)
 
 
 class Index:
-    """Videos that can be searched. Made by :meth:`open`; a context manager.
+    """A searchable collection of videos. Open it with :meth:`open`; a context manager.
 
     One process writes at a time, any number read; a reader sees what was complete when it opened, last
     searched or last called :meth:`refresh`.
 
     Attributes:
         place: Where it is: a folder, or a prefix on object storage.
-        manifest: What the index was made with.
+        manifest: Settings that the index was made with.
         store: Records, features and windows.
-        worker_spec: What an executor needs to make features for this index.
+        worker_spec: What an executor needs to extract features for this index.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class Index:
         read_only: bool = False,
         store: VectorStore | None = None,
     ) -> Index:
-        """Open an index, or make one with ``create=True``.
+        """Open an index, or create one with ``create=True``.
 
         Args:
             path: Its folder, or an address on object storage as text, for example ``s3://bucket/films``, which needs
                 ``vidkin[cloud]`` and credentials in the environment.
             extractor: Name of what makes the features, see :func:`vidkin.features.open_extractor`; default
-                that of the index, ``vidkin`` for a new one (``classical`` with a whitening). Naming another one than
-                the index has is an error.
+                that of the index, ``vidkin`` for a new one (``classical`` with a whitening). Naming a different one
+                than the index has is an error.
             weights: The network's weights, a safetensors file; for a new index, or where the file moved (which
                 is remembered unless ``read_only``).
             whitening: Of the features, a safetensors file; likewise.
@@ -95,9 +95,9 @@ class Index:
                 decisions are at ``path`` in any case: always open an index with the store that it was filled with.
 
         Raises:
-            CollectionNotFoundError: There is no index and none is to be made.
-            CollectionMismatchError: It was made with another extractor, other weights or another rate.
-            CollectionError: It is damaged or made by a newer vidkin, or the folder holds other files.
+            CollectionNotFoundError: There is no index, and ``create`` is False.
+            CollectionMismatchError: It was made with a different extractor, weights or rate.
+            CollectionError: It is damaged or was made by a newer vidkin, or the folder holds other files.
             ExtractorError: The extractor cannot be opened.
         """
         place = open_place(path)
@@ -155,14 +155,14 @@ class Index:
 
         Args:
             paths: Folders, files or patterns, see :func:`vidkin.index.ingest.files.scan.scan`.
-            workers: Number of processes that decode; default one a processor.
+            workers: Number of processes that decode; default one per processor.
             prune: Remove videos of these folders from the index whose files are gone or excluded.
             exclude: Patterns of files and folders to leave out, see :class:`vidkin.index.FolderRules`. This,
                 ``follow_links`` and ``images`` are remembered; None leaves each as it was.
             follow_links: Also look into links to folders.
             images: Also take the photographs in folders; each is a video of one frame.
-            on_progress: Called for each file settled and now and then in between.
-            retry_broken: Read files again, too, that are broken themselves and did not change.
+            on_progress: Called for each finished file and now and then in between.
+            retry_broken: Also read broken files again that have not changed.
             wait: Seconds to wait for another writer.
             executor: Makes the features (see :attr:`worker_spec`); default processes of this machine.
 
@@ -191,10 +191,10 @@ class Index:
             )
 
     def remove(self, paths: PathLike | Iterable[PathLike], *, wait: float = 0.0) -> int:
-        """Forget files, and all files of folders, until :meth:`add` names them again.
+        """Remove files, and all files in folders, until :meth:`add` names them again.
 
-        A file that is in a folder which is added stays removed. Returns the number of records removed, those of broken
-        files included.
+        Adding the folder of a removed file does not bring it back. Returns the number of records removed, including
+        those of broken files.
 
         Args:
             paths: Files and folders.
@@ -233,11 +233,11 @@ class Index:
                 show the moment of each video that it is from.
             start, end: Only this stretch of it, seconds.
             frame_rate: Frames per second of an array.
-            limit: At most this many matches.
-            offset: Leave out so many of the best ones.
+            limit: Maximum number of matches.
+            offset: Skip this many of the best ones.
             threshold: Leave out scores below this; 0.2 leaves out nearly all that is unrelated.
             mirrored: Also find mirrored copies; takes about twice as long.
-            candidates: Number of videos compared exactly; more find more where recall is low (`vidkin doctor`).
+            candidates: Number of videos compared exactly; raise it if recall is low (`vidkin doctor`).
 
         Raises:
             MediaError: The query cannot be read.
@@ -264,7 +264,7 @@ class Index:
         end: float | None = None,
         mirrored: bool = True,
     ) -> Comparison:
-        """One file against one video of the index; the same score as :func:`vidkin.compare`.
+        """Compare a file with one video of the index; the same score as :func:`vidkin.compare`.
 
         The video is read again as finely as the query. What the index holds of it is used where that is as fine (videos
         of more than 60 s) or where the file is gone.
@@ -290,7 +290,7 @@ class Index:
         keep: str = "best",
         on_progress: Callable[[int, int], None] | None = None,
     ) -> list[DuplicateGroup]:
-        """Groups of videos that hold the same material, without comparing all pairs.
+        """Find groups of videos that hold the same material, without comparing all pairs.
 
         Pairs in doubt are read again and get the score of :func:`vidkin.compare`. What was compared is remembered in
         the folder, also when this is interrupted.
@@ -298,14 +298,14 @@ class Index:
         Args:
             threshold: Score from which on two videos belong together, in (0, 1].
             parts: Also group excerpts, and videos that share a part, with the video they match best.
-            mirrored: Also find copies that were flipped left to right; some frames of every video are read for it once.
+            mirrored: Also find copies that were flipped left to right; reads some frames of every video once.
             keep: Which member of a group is the best: ``best``, ``oldest``, ``newest``, ``largest``, ``longest``, or a
                 folder whose files come first. ``best`` has the most detail, no logo and its colors.
             on_progress: Called with (steps done, steps in all).
 
         Raises:
             InvalidArgumentError: The threshold is out of its range, or ``keep`` is neither a rule nor a folder.
-            CollectionMismatchError: The scores of the index order kinds and do not tell copies from other videos.
+            CollectionMismatchError: The index ranks by kind, and its scores do not tell copies from other videos.
         """
         return self._searcher.duplicates(
             threshold=threshold, parts=parts, mirrored=mirrored, keep=keep, on_progress=on_progress
@@ -323,12 +323,12 @@ class Index:
         seed: int = 0,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> RecallReport:
-        """How much the first stage misses, measured against exhaustive search.
+        """Measure how much the first stage misses compared with exhaustive search.
 
         Args:
             queries: Number of videos of the index that are searched for.
             limit: Number of candidates of the first stage.
-            seed: Of the draw of the queries.
+            seed: Seed of the random choice of queries.
             on_progress: Called with (queries done, queries in all).
         """
         return self._searcher.recall(queries=queries, limit=limit, seed=seed, on_progress=on_progress)
@@ -349,12 +349,12 @@ class Index:
         forget_pair(self.place, self.store, first, second, wait=wait)
 
     def prefer(self, path: PathLike, *, instead_of: Iterable[PathLike] = (), wait: float = 5.0) -> None:
-        """Remember that a video is the one to keep of its copies, whatever the rule, and these others are not."""
+        """Remember that a video is the copy to keep, whatever the rule, and that these others are not."""
         self._check_writable()
         prefer_copy(self.place, self.store, path, instead_of, wait=wait)
 
     def decisions(self) -> list[Decision]:
-        """What was confirmed and rejected, with the files."""
+        """Confirmed and rejected pairs, with their files."""
         return list_decisions(self.place, self.store)
 
     def videos(self) -> list[VideoRecord]:
@@ -366,7 +366,7 @@ class Index:
         return collect_info(self.place, self.manifest, self.store)
 
     def refresh(self) -> bool:
-        """See what other processes wrote since; True if there is something new."""
+        """Load what other processes have written since; True if there is something new."""
         return self._searcher.refresh()
 
     def close(self) -> None:

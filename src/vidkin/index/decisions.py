@@ -1,4 +1,4 @@
-"""Verdicts of people on pairs of videos, and the copies they prefer, remembered across runs and renames."""
+"""User decisions on pairs of videos, and preferred copies, remembered across runs and renames."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True)
 class Decision(Result):
-    """A verdict with the files that it is about.
+    """A verdict on a pair of videos, with their files.
 
     Attributes:
-        first, second: Paths of the files of either content; none where the index has no such file any more.
-        verdict: On the pair.
+        first, second: Paths of the files of each side; empty if the index no longer has such a file.
+        verdict: The verdict on the pair.
     """
 
     first: tuple[str, ...]
@@ -64,7 +64,7 @@ class Decisions:
         """Remember a verdict on two content hashes; a later one replaces it.
 
         Raises:
-            InvalidArgumentError: Both are the same.
+            InvalidArgumentError: Both hashes are the same.
         """
         if first == second:
             raise InvalidArgumentError("the two videos must differ, got two files with the same content")
@@ -78,7 +78,7 @@ class Decisions:
         """
         if self.verdicts.pop(frozenset((first, second)), None) is None:
             raise InvalidArgumentError(
-                "there is no decision on these two videos; `vidkin decisions` lists those there are"
+                "there is no decision on these two videos; `vidkin decisions` lists all decisions"
             )
 
     def verdict(self, first: str, second: str) -> DuplicateVerdict | None:
@@ -86,16 +86,16 @@ class Decisions:
         return self.verdicts.get(frozenset((first, second)))
 
     def prefers(self, record: VideoRecord) -> bool:
-        """A person wants this content to be kept of its copies; of files with the same bytes any will do."""
+        """Whether the user prefers this content; any file with the same bytes will do."""
         return record.content_hash in self.preferred
 
     def names(self, record: VideoRecord) -> bool:
-        """A person wants this very file to be kept."""
+        """Whether the user prefers exactly this file."""
         return self.preferred.get(record.content_hash) == record.path
 
     @classmethod
     def open(cls, location: Location) -> Decisions:
-        """Those of an index.
+        """Load the decisions of an index.
 
         Raises:
             CollectionDamagedError: The file is damaged; the message says where it is, nothing is deleted.
@@ -123,11 +123,11 @@ class Decisions:
             return decisions
         except (ValueError, KeyError, TypeError, RecursionError, InvalidArgumentError) as error:
             raise CollectionDamagedError(
-                f"{place.address(cls.FILE)} is damaged ({error}); correct it, restore it from a copy or move it away"
+                f"{place.address(cls.FILE)} is damaged ({error}); correct it, restore it from a backup or move it away"
             ) from error
 
     def save(self, location: Location) -> None:
-        """Write beside the store of the index, whole or not at all."""
+        """Write to the index, whole or not at all."""
         rows: list[dict[str, str]] = [
             {"first": min(pair), "second": max(pair), "verdict": verdict}
             for pair, verdict in sorted(self.verdicts.items(), key=lambda item: sorted(item[0]))
@@ -153,9 +153,9 @@ def decide_pair(
 
     Args:
         location: Of the index.
-        store: Knows the videos.
-        first, second: Two files of the index.
-        verdict: Holds whatever their score.
+        store: Store of the index.
+        first, second: Two files in the index.
+        verdict: The verdict, which overrides their score.
         wait: Seconds to wait for another writer.
 
     Raises:
@@ -187,13 +187,13 @@ def forget_pair(
 def prefer_copy(
     location: Location, store: VectorStore, path: PathLike, instead_of: Iterable[PathLike], *, wait: float
 ) -> None:
-    """Remember which of several copies is to be kept; of the others none is preferred any more.
+    """Remember which of several copies to keep; the others are no longer preferred.
 
     Args:
         location: Of the index.
-        store: Knows the videos.
-        path: The file to keep, one of the index.
-        instead_of: Files of the index.
+        store: Store of the index.
+        path: The file to keep, which is in the index.
+        instead_of: The other copies, which are in the index.
         wait: Seconds to wait for another writer.
 
     Raises:

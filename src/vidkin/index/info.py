@@ -16,18 +16,18 @@ __all__ = ["IndexInfo", "collect_info"]
 
 @dataclass(frozen=True, slots=True)
 class IndexInfo(Result):
-    """What an index holds.
+    """Contents and size of an index.
 
     Attributes:
         path: Its folder, or its address on object storage.
         extractor: Name of what makes its features.
-        whitening: File of the whitening that its features had when it was made; None without one.
-        fingerprint: Of the extractor with settings, weights and whitening.
-        measure: What similarity means to it: ``copies``, or ``kinds`` of a trained model.
+        whitening: File of the whitening that the index was made with; None without one.
+        fingerprint: Identifies the extractor with its settings, weights and whitening.
+        measure: What its scores measure: ``copies``, or ``kinds`` for a trained model.
         sampling_rate: Frames per second of ordinary videos.
         videos: Number of videos that can be searched.
         broken: Number of files that cannot be read, or must be read again.
-        missing: Number of files that are not there any more; what the index holds of them can still be searched.
+        missing: Number of files that no longer exist; their stored features can still be searched.
         damaged: Number of videos of which a part could not be read; ``vidkin info --videos`` says what.
         frames: Number of frames with features.
         windows: Number of windows that the first stage of search looks at.
@@ -54,7 +54,7 @@ class IndexInfo(Result):
 
 
 def collect_info(location: Location, manifest: Manifest, store: VectorStore) -> IndexInfo:
-    """The numbers of an index."""
+    """Collect the numbers of an index."""
     place, records = open_place(location), store.videos()
     return IndexInfo(
         path=place.uri,

@@ -1,4 +1,4 @@
-"""What an index was made with, in one small file."""
+"""The settings of an index, in one small file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["FORMAT_VERSION", "MANIFEST_FILE", "Manifest", "create_manifest"]
 
 FORMAT_VERSION = 1
 MANIFEST_FILE = "collection.json"
-# What may lie in a folder while an index is made there, or where that was interrupted.
+# Files that may be in a folder while an index is created there, or after an interruption of that.
 _OWN_FILES = {
     MANIFEST_FILE,
     LOCK_FILE,
@@ -43,7 +43,9 @@ _OWN_FILES = {
     "collection.partial",
     "config.toml",
 }
-_REMEDY = "restore it from a copy, or make a new index in another folder (decisions.json can be copied there)"
+_REMEDY = (
+    "restore it from a backup, or make a new index in another folder (decisions.json can be copied there)"
+)
 _TYPES: dict[str, tuple[type, ...]] = {
     "extractor": (str,),
     "fingerprint": (str,),
@@ -59,17 +61,17 @@ class Manifest:
 
     Attributes:
         extractor: Name, as :func:`vidkin.features.open_extractor` takes it.
-        fingerprint: Of the extractor with its settings and weights.
+        fingerprint: Identifies the extractor with its settings and weights.
         weights: Absolute path of the network's weights, if a file was named.
         whitening: Absolute path of the whitening, if a file was named.
         sampling_rate: Frames per second of ordinary videos.
-        measure: Name of the scorer that the features are made for, see :func:`vidkin.similarity.open_scorer`.
-        exclude, follow_links, images: What is taken of folders, see
+        measure: Name of the scorer for the features, see :func:`vidkin.similarity.open_scorer`.
+        exclude, follow_links, images: Which files of folders to index, see
             :class:`vidkin.index.FolderRules`.
-        reviewed: Scores are those of the measure that ``vidkin train review`` stored in the folder.
+        reviewed: Whether searches use the measure that ``vidkin train review`` stored in the folder.
         created: ISO 8601 time.
-        vidkin_version: Of the program that made it.
-        format_version: Of the layout on disk.
+        vidkin_version: Version of vidkin that created it.
+        format_version: Version of the layout on disk.
     """
 
     extractor: str
@@ -88,12 +90,12 @@ class Manifest:
 
     @classmethod
     def exists(cls, location: Location) -> bool:
-        """There is an index at this place."""
+        """Whether there is an index at this place."""
         return open_place(location).has_file(MANIFEST_FILE)
 
     @classmethod
     def read(cls, location: Location) -> Manifest:
-        """That of the index at this place.
+        """Read the manifest of the index at this place.
 
         Raises:
             CollectionNotFoundError: There is no index.
@@ -153,7 +155,7 @@ class Manifest:
 
     @property
     def rules(self) -> FolderRules:
-        """What is taken of folders."""
+        """Which files of folders to index."""
         return FolderRules(self.exclude, self.follow_links, self.images)
 
     @property
@@ -163,11 +165,11 @@ class Manifest:
 
     @property
     def has_segments(self) -> bool:
-        """Whether matches tell which segments match; otherwise scores only order videos, on a scale of the model."""
+        """Whether matches have segments; otherwise scores only order videos, on a scale specific to the model."""
         return finds_segments(self.measure)
 
     def with_rules(self, location: Location, rules: FolderRules) -> Manifest:
-        """The manifest that remembers these rules, written if they are new; the caller holds the writer's lock."""
+        """Manifest with these rules, written if they are new; the caller holds the writer's lock."""
         if rules == self.rules:
             return self
         changed = replace(self, **asdict(rules))
@@ -175,7 +177,7 @@ class Manifest:
         return changed
 
     def write(self, location: Location) -> None:
-        """Write it whole or not at all."""
+        """Write the manifest whole or not at all."""
         write_whole(open_place(location), MANIFEST_FILE, json.dumps(asdict(self), indent=2).encode())
 
     def check(self, location: Location, fingerprint: str) -> None:
@@ -199,14 +201,14 @@ def create_manifest(
     weights: str | None = None,
     whitening: str | None = None,
 ) -> None:
-    """Make an empty index, unless another process has just made one there.
+    """Create an empty index, unless another process has just created one there.
 
     Args:
         location: A folder or a prefix on object storage, new or empty.
         extractor, fingerprint, measure, sampling_rate, weights, whitening: As in :class:`Manifest`.
 
     Raises:
-        CollectionError: There are other files, or it cannot be made.
+        CollectionError: There are other files, or it cannot be created.
     """
     place = open_place(location)
     try:

@@ -1,4 +1,4 @@
-"""Making and opening an index: which extractor makes its features, and whether it still does."""
+"""Create and open an index, and check that the extractor still matches it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _HIGHEST_RATE = 30.0
 
 
 def create_index(location: Location, spec: WorkerSpec) -> None:
-    """Make an empty index for the features of an extractor.
+    """Create an empty index for the features of an extractor.
 
     Args:
         location: A folder or a prefix on object storage, new or empty.
-        spec: Of the extractor.
+        spec: Specification of the extractor.
 
     Raises:
-        CollectionError: There are other files, or it cannot be made.
+        CollectionError: There are other files, or it cannot be created.
         ExtractorError: The extractor cannot be opened.
     """
     extractor = spec.open()
@@ -54,7 +54,7 @@ def resolve_spec(
     whitening: PathLike | None = None,
     rate: float | None = None,
 ) -> WorkerSpec:
-    """The extractor that a caller names, completed by what the index was made with.
+    """Complete the settings given by the caller with those of the index.
 
     Args:
         manifest: Of the index; None for a new one.
@@ -63,8 +63,8 @@ def resolve_spec(
         rate: Frames per second; default that of the index, 1 for a new one.
 
     Raises:
-        InvalidArgumentError: The rate is out of its range.
-        CollectionMismatchError: The index was made with another rate.
+        InvalidArgumentError: The rate is out of range.
+        CollectionMismatchError: The index was made with a different rate.
     """
     if rate is not None and not 0 < rate <= _HIGHEST_RATE:
         raise InvalidArgumentError(
@@ -85,20 +85,20 @@ def resolve_spec(
         return named
     made = WorkerSpec(manifest.extractor, manifest.weights, manifest.whitening, manifest.sampling_rate)
     if extractor is not None and named.extractor != made.extractor:
-        # The files of one extractor do not fit another; that their features do not mix is checked when it is opened.
+        # Files of one extractor do not fit another; opening it checks that its features fit the index.
         return replace(named, base_rate=made.base_rate)
     return replace(made, weights=named.weights or made.weights, whitening=named.whitening or made.whitening)
 
 
 def open_index_extractor(location: Location, manifest: Manifest, spec: WorkerSpec) -> FrameExtractor:
-    """The extractor, if its features can be compared with those of the index.
+    """Open the extractor and check that its features can be compared with those of the index.
 
     Args:
         location, manifest: Of the index.
         spec: From :func:`resolve_spec`.
 
     Raises:
-        CollectionMismatchError: The index was made with another extractor or other weights.
+        CollectionMismatchError: The index was made with a different extractor or weights.
         CollectionError: The weights or the whitening have moved.
         ExtractorError: The extractor cannot be opened.
     """
@@ -116,7 +116,7 @@ def open_index_extractor(location: Location, manifest: Manifest, spec: WorkerSpe
     try:
         extractor = spec.open()
     except UnknownExtractorError as error:
-        # Named by the index and not by the caller, who may not even know that there is a model.
+        # Named by the index, not by the caller, who may not even know that there is a model.
         if spec.extractor != manifest.extractor or not spec.extractor.startswith(("model:", "onnx:")):
             raise
         raise UnknownExtractorError(
@@ -129,7 +129,7 @@ def open_index_extractor(location: Location, manifest: Manifest, spec: WorkerSpe
 
 
 def remember_places(location: Location, manifest: Manifest, spec: WorkerSpec) -> Manifest:
-    """Note where the model, the weights and the whitening of an index are now; they are known to be the same.
+    """Store the new location of model, weights and whitening of an index; their content was checked to be the same.
 
     Args:
         location, manifest: Of the index.

@@ -29,30 +29,30 @@ VideoStatus = Literal["ok", "broken", "stale"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoRecord(Result):
-    """One row of the index: a file, and what came of it.
+    """One row of the index: a file and its state.
 
     Attributes:
         path: Absolute path; names that are not valid UTF-8 are surrogate-escaped, as in :func:`os.fsdecode`.
         size: Bytes.
         mtime_ns: Time of the last change of the file, nanoseconds since the epoch; 0 for a stale record.
-        content_hash: Of the file's bytes, see :func:`vidkin.index.ingest.files.content.content_hash`; empty where it is
-            not known, since the file changed while it was being read.
-        status: "ok"; "broken" when the file itself cannot be read; "stale" when its features were lost, were made while
-            the file changed, or could not be made for a cause that may pass: the next :meth:`Index.add` of the file
-            reads it whatever it is like by then.
-        cause: One line that says why it is broken or stale, else "".
+        content_hash: Hash of the file's bytes, see :func:`vidkin.index.ingest.files.content.content_hash`; empty if
+            unknown because the file changed while it was being read.
+        status: "ok"; "broken" when the file itself cannot be read; "stale" when its features were lost, were made
+            while the file changed, or failed for a cause that may pass: the next :meth:`Index.add` of the file reads it
+            again, changed or not.
+        cause: Why it is broken or stale, in one line, else "".
         duration: Seconds.
         width, height: Pixels as displayed.
-        frame_rate: Of the file, frames per second.
+        frame_rate: Frames per second of the file.
         codec: Name of the video codec.
         bit_depth: Bits per sample.
-        has_audio: There is a sound track.
+        has_audio: Whether there is a sound track.
         frames: Number of frames that have features.
         sampling_rate: Frames per second at which they were sampled.
         windows: Number of windows for the first stage of search.
         added_at: Seconds since the epoch.
-        damage: One line on what could not be read of an ok video (packets skipped, its end cut off), else "".
-        id: Assigned by the store when the record is appended; never used again after a removal.
+        damage: One line about unreadable parts of an ok video (packets skipped, its end cut off), else "".
+        id: Assigned by the store when the record is appended; never reused after a removal.
     """
 
     path: str
@@ -86,21 +86,21 @@ class VideoRecord(Result):
 
     @property
     def needs_reindex(self) -> bool:
-        """The file must be read again, even if it has not changed since."""
+        """Whether the file must be read again even if it has not changed."""
         return self.status == "stale"
 
     def as_stale(self, cause: str) -> VideoRecord:
-        """This record without features, waiting for its file to be read again.
+        """This record as stale: without features until its file is read again.
 
         Args:
-            cause: One line that says why.
+            cause: The reason, in one line.
         """
         return replace(self, status="stale", cause=cause, mtime_ns=0, frames=0, windows=0, damage="")
 
 
 @dataclass(frozen=True, slots=True)
 class WindowVectors:
-    """What the first stage of search compares: one vector for each stretch of similar frames.
+    """Vectors for the first stage of search: one for each stretch of similar frames.
 
     Attributes:
         vectors: [W, E] floating point, unit vectors; stored as float16.
@@ -141,7 +141,7 @@ class WindowVectors:
         return f"WindowVectors(vectors={list(self.vectors.shape)})"
 
     def of_whole(self) -> WindowVectors:
-        """Those of the whole picture: they come first, one after the other; those of each part start again."""
+        """Windows of the whole picture. They come first, in order of time; those of each part start over."""
         again = (self.first_frames[1:] <= self.last_frames[:-1]).nonzero()[:, 0]
         count = int(again[0]) + 1 if len(again) else len(self)
         columns = (self.vectors, self.starts, self.ends, self.first_frames, self.last_frames)
@@ -156,7 +156,7 @@ class WindowVectors:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A record with all that belongs to it; only an ok video has features and windows."""
+    """A record with its features and windows, which only an ok video has."""
 
     record: VideoRecord
     features: FrameFeatures | None = None
@@ -167,22 +167,22 @@ _STEPS = 7
 
 
 def round_parts(values: torch.Tensor) -> torch.Tensor:
-    """Unit vectors along the last dimension as whole numbers from -7 to 7, int8: sevenths of their largest number.
+    """Quantize unit vectors along the last dimension to int8 from -7 to 7, in sevenths of the largest absolute value.
 
-    Half a byte each; what that costs is in docs/results/feature_precision.json. Zeros stay zeros.
+    Each takes half a byte; docs/results/feature_precision.json has the effect on accuracy. Zeros stay zeros.
     """
     size = values.float().abs().amax(-1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny) / _STEPS
     return (values.float() / size).round().to(torch.int8)
 
 
 def restore_parts(numbers: torch.Tensor) -> torch.Tensor:
-    """The unit vectors of :func:`round_parts` in half precision; rounding them again gives the same numbers."""
+    """Restore unit vectors from :func:`round_parts`, in half precision; rounding them again gives the same numbers."""
     return torch.nn.functional.normalize(numbers.float(), dim=-1).half()
 
 
 def to_stored(features: FrameFeatures) -> FrameFeatures:
-    """Features as a store keeps them, in the processor's memory: values in half precision, those of parts of the
-    picture (views after the first) coarser still (:func:`round_parts`).
+    """Round features as a store keeps them, in CPU memory: values in half precision, those of parts of the picture
+    (views after the first) more coarsely (:func:`round_parts`).
 
     The only place where features are rounded. Windows, baselines and queries are made from rounded features, so that a
     video is exactly as similar to itself as to its stored form. Rounding again changes nothing.

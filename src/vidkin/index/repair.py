@@ -1,4 +1,4 @@
-"""Removing the damaged parts of an index, so that they are rebuilt."""
+"""Remove damaged parts of an index so that they can be rebuilt."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DamagedPart(Result):
     """A part that was removed from an index.
 
     Attributes:
-        part: The path of a video whose features were damaged, or of a file or folder of the index.
+        part: Path of a video whose features were damaged, or of a file or folder of the index.
         cause: One line.
     """
 
@@ -44,21 +44,21 @@ def repair(
     """Read all of an index and remove what is damaged.
 
     Windows and common frames are rebuilt at once. Videos whose features are lost become stale, and are read again by
-    the next :meth:`Index.add` of their files. What users decided on pairs of videos is never touched.
+    the next :meth:`Index.add` of their files. User decisions on pairs of videos are never touched.
 
     Args:
-        path: Of the index: a folder, or an address on object storage.
+        path: The index: a folder, or an address on object storage.
         wait: Seconds to wait for another writer.
         on_progress: Called with (videos read, videos in all).
 
     Returns:
-        What was removed, empty if nothing is damaged.
+        The removed parts; empty if nothing is damaged.
 
     Raises:
         CollectionNotFoundError: There is no index.
         CollectionLockedError: Another process is writing.
-        CollectionDamagedError: A part that cannot be rebuilt is damaged: the list of videos, or what users decided on
-            pairs; the message says what to do. Nothing is removed then.
+        CollectionDamagedError: A part that cannot be rebuilt is damaged: the list of videos, or user decisions; the
+            message says what to do. Nothing is removed then.
     """
     place = open_place(path)
     Manifest.read(place)
@@ -108,7 +108,7 @@ def repair(
 
 
 def check_files(location: Location) -> None:
-    """Read the small files of an index, which lie beside its store.
+    """Read the small files of an index, which are beside its store.
 
     Raises:
         CollectionDamagedError: One of them is there and cannot be read.
@@ -118,5 +118,5 @@ def check_files(location: Location) -> None:
 
 
 def _cause(error: CollectionError) -> str:
-    """Without the advice to do what is being done."""
+    """The cause without the advice to run the repair that is running."""
     return str(error).partition("; ")[0]

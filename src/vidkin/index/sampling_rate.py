@@ -1,4 +1,4 @@
-"""How densely videos are sampled: those of a collection, and those that are searched for."""
+"""Sampling rates of indexed videos and of queries."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from vidkin.errors import InvalidArgumentError
 
 __all__ = ["part_rate", "query_rate", "sampling_rate"]
 
-# A short video is sampled more densely until it has so many frames, but not beyond so many a second.
+# A short video is sampled more densely until it has this many frames, up to this many per second.
 _FEWEST_FRAMES = 8
 _DENSEST_RATE = 4.0
-# A query has about so many frames, so that one of them is near each frame of a target that moves fast.
+# A query has about this many frames, so that one of them is near each frame of a fast-moving target.
 _QUERY_FRAMES = 90
 _MINUTE = 60.0
 
 
 def sampling_rate(duration: float, base: float = 1.0) -> float:
-    """Frames per second at which a video is sampled: ``base``, and more for very short videos.
+    """Frames per second at which to sample a video: ``base``, or more for very short videos.
 
     A video (or stretch of one) that would have fewer than 8 frames is sampled at two or four times ``base``, so that it
     has 8, at no more than 4 frames per second: a 7 s clip at 2, a 3 s clip and all shorter ones at 4. Whole multiples:
@@ -66,8 +66,8 @@ def query_rate(duration: float, base: float = 1.0) -> float:
 
 
 def part_rate(duration: float) -> float | None:
-    """How often a second parts of the picture of a stored video are described; None for in every frame.
+    """Frames per second for which parts of the picture of a stored video are described; None for every frame.
 
-    Parts are twenty to one whole: from a minute on every second one will do, as enough of them agree on a match.
+    There are twenty parts to one whole: from a minute on, every second frame is enough to agree on a match.
     """
     return 0.5 if duration >= _MINUTE else None

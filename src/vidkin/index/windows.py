@@ -1,4 +1,4 @@
-"""Similar neighboring frames merged into windows, the units that the first stage of search compares."""
+"""Merge similar neighboring frames into windows, the units of the first stage of search."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["frame_vectors", "window_vectors"]
 
 
 def frame_vectors(values: torch.Tensor) -> torch.Tensor:
-    """Regions [T, R, D] to one unit vector a frame [T, D]: their mean, normalized; zero where all are zero."""
+    """Average regions [T, R, D] to one unit vector per frame [T, D]; zero where all are zero."""
     return torch.nn.functional.normalize(values.float().mean(dim=1), dim=-1)
 
 
@@ -24,12 +24,12 @@ def window_vectors(
     longest_of_parts: float = 30.0,
     least_information: float = 0.05,
 ) -> WindowVectors:
-    """Merge runs of similar frames, so that a still minute costs the first stage six vectors and not sixty.
+    """Merge runs of similar frames, so that a still minute costs the first stage six vectors instead of sixty.
 
     A frame joins the open window if its vector (:func:`frame_vectors`) has a cosine of at least ``similarity``
     with the window's mean so far and the window stays within ``longest`` seconds; otherwise it opens the
-    next one. A frame with less than ``least_information`` belongs to no window and closes the open one; one in which a
-    view was not described is passed over.
+    next one. A frame with less than ``least_information`` belongs to no window and closes the open one; frames in
+    which a view was not described are skipped.
     A window's vector is the normalized mean of its frames; it ends when the frame after its last begins
     (the last frame of a video lasts as long as the one before). Every view has windows of its own, those of the whole
     picture first.
@@ -60,7 +60,7 @@ def window_vectors(
             similarity if view == 0 else similarity_of_parts,
             longest if view == 0 else longest_of_parts,
         )
-        # Vectors of frames in which the view was not described are zero, which leaves the direction as it is.
+        # Frames in which the view was not described have zero vectors, which do not change the direction.
         sums += [vectors[start : end + 1].sum(dim=0) for start, end in stretches]
         spans += stretches
     if not spans:

@@ -1,1 +1,1 @@
-"""What command line and web app both show: JSON values, text, pictures, findings about the machine and an index."""
+"""What the command line and the web app both show: JSON values, text, pictures, findings on machine and index."""

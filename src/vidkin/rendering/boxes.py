@@ -10,15 +10,15 @@ if TYPE_CHECKING:
 
 __all__ = ["describe_box", "describe_parts"]
 
-# Share of a side from which on a box has all of it, and of the picture from which on it is the whole.
+# A box with at least this share of a side has all of it; one with at least this share of the picture is the whole.
 _FULL, _WHOLE = 0.9, 0.8
-# How far the sides of a half may be from the middle.
+# How far the edge of a half may be from the middle.
 _HALF = 0.05
 _ACROSS, _DOWN = ("left", "middle", "right"), ("upper", "middle", "lower")
 
 
 def describe_box(box: Box) -> str:
-    """Where a box is and, unless it is a half, how large; empty for about the whole picture.
+    """Say where a box is and, unless it is a half, how large; empty if it is about the whole picture.
 
     >>> describe_box((0.5, 0.0, 1.0, 1.0)), describe_box((0.4, 0.4, 0.97, 0.97))
     ('right half', 'lower right 57 %')
@@ -39,13 +39,13 @@ def describe_box(box: Box) -> str:
 
 
 def describe_parts(segment: Segment) -> str:
-    """Which part of the file and of the query matched; empty if both are whole."""
+    """Say which part of the file and of the query matched; empty if both are whole."""
     sides = (describe_box(segment.target_box), "file"), (describe_box(segment.query_box), "query")
     return ", ".join(f"{words} of {side}" for words, side in sides if words)
 
 
 def _third(start: float, end: float) -> int:
-    """0, 1 or 2: near the begin, the middle or the end."""
+    """0, 1 or 2: near the start, the middle or the end."""
     before, after = start, 1 - end
     if abs(before - after) <= 0.1:
         return 1

@@ -1,4 +1,4 @@
-"""Files that matplotlib draws: names it can write, text that is never markup, whole files or none."""
+"""Figures drawn with matplotlib: checked file names, text that is never markup, whole files or none."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def require_picture_name(path: PathLike) -> None:
 
 
 def new_figure(width: float, height: float, *, dpi: int = 120) -> Figure:
-    """An empty figure of this size in inches. Made without pyplot: no global state, no display, nothing to close."""
+    """Make an empty figure of this size in inches. It avoids pyplot: no global state, no display, nothing to close."""
     return Figure(figsize=(width, height), dpi=dpi, layout="constrained")
 
 
 def set_text(text: Any, content: str) -> None:
-    """Set the text of a label as it is: dollar signs in file names do not start formulas."""
+    """Set the text of a label literally: dollar signs in file names do not start formulas."""
     text.set_parse_math(False)
     text.set_text(content)
 
 
 def short_name(path: PathLike, *, room: int = _LONGEST_NAME) -> str:
-    """The name of a file in at most ``room`` letters, 40 at most: both its ends say more than its middle."""
+    """Shorten the name of a file to at most ``room`` letters (default 40) by cutting out its middle."""
     name, room = printable(Path(path).name), min(room, _LONGEST_NAME)
     end = room * 3 // 8
     return name if len(name) <= room else f"{name[: room - end - 1]}…{name[-end:]}"
@@ -56,12 +56,12 @@ def write_figure(figure: Figure, path: PathLike) -> None:
     """Write a figure; the extension of the file chooses the format.
 
     Raises:
-        InvalidArgumentError: The format needs a program that is missing, as .pgf needs TeX.
+        InvalidArgumentError: The format needs a program that is not installed (.pgf needs TeX).
         MediaError: The file cannot be written.
     """
     try:
         with open_output(path) as partial, warnings.catch_warnings():
-            # The font of matplotlib lacks some scripts; it draws boxes for them and warns.
+            # The default font lacks some scripts; matplotlib draws boxes for them and warns.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
             figure.savefig(partial)
     except (RuntimeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""A picture of the first batch of a training: what the network will see, with its labels."""
+"""A picture of the first training batch: what the network will see, with labels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GAP = ((0, 0), (0, 0), (0, 2), (0, 0))
 
 
 def draw_first_batch(batch: FirstBatch, path: PathLike) -> int:
-    """Draw up to eight rows of items: a tuple a row if the objective draws tuples. A clip is shown by three frames.
+    """Draw up to eight rows of items, one tuple a row if the objective draws tuples. A clip is shown as three frames.
 
     Args:
         batch: The batch.

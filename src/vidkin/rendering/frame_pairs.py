@@ -11,20 +11,20 @@ from vidkin.similarity import WHOLE, Box, Segment
 
 __all__ = ["FramePair", "frame_pairs"]
 
-# A segment's line runs between frames: the partner of a frame is searched this many seconds around it.
+# A segment's line runs between sampled frames: look for a frame's partner this many seconds around it.
 _NEAR_LINE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class FramePair:
-    """Two moments that show the same.
+    """Two moments that show the same thing.
 
     Attributes:
         query_time: Seconds in the query.
         target_time: Seconds in the target.
         similarity: Calibrated similarity of the two frames, in [0, 1].
         mirrored: The query's frame must be flipped left to right.
-        query_box, target_box: The parts of the pictures that match; that of the query before it is flipped.
+        query_box, target_box: The parts of the pictures that match; for the query, before it is flipped.
     """
 
     query_time: float
@@ -36,7 +36,7 @@ class FramePair:
 
 
 def frame_pairs(comparison: Comparison, *, count: int = 6) -> tuple[FramePair, ...]:
-    """Pairs of compared frames, spread evenly over the matching segments, in the order of the query.
+    """Choose pairs of compared frames, spread evenly over the matching segments, in the order of the query.
 
     Args:
         comparison: From :meth:`vidkin.index.Index.match` or :func:`vidkin.compare`.

@@ -1,4 +1,4 @@
-"""Whether an index is whole and its model is still there; what ``vidkin doctor`` reports about an index."""
+"""Whether an index is complete and its model still exists; what ``vidkin doctor`` reports about an index."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _MODEL = "model of the index"
 
 
 def inspect_index(index: str | os.PathLike[str]) -> tuple[Finding, ...]:
-    """Findings about an index; none if there is nothing at its place.
+    """Findings about an index; none if there is nothing at this path.
 
     Raises:
-        CollectionNotFoundError: What is there is not an index.
+        CollectionNotFoundError: There is something else at this path.
     """
     place = open_place(index)
     if not place.has_folder():

@@ -29,7 +29,7 @@ _PACKAGES = (
 )
 _WEB_PACKAGES = ("fastapi", "uvicorn", "jinja2")
 _MEASURED_WITH = ("vidkin", "torch", "av", "pylance")
-# The extra that gathers the others, and those for work on vidkin itself.
+# The extra that includes all others, and those for developing vidkin.
 _NOT_FOR_USERS = {"all", "bench", "dev", "docs"}
 _DECODERS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif", "mjpeg")
 _ENCODERS = ("libx264", "libx265", "libvpx-vp9")
@@ -41,7 +41,7 @@ class Finding:
 
     Attributes:
         name: Name of the part.
-        state: ``ok``; ``missing`` for a part that vidkin works without; ``broken`` for one that it needs.
+        state: ``ok``; ``missing`` for an absent optional part; ``broken`` for a required part that does not work.
         detail: A version, a list, or the cause.
     """
 
@@ -51,7 +51,7 @@ class Finding:
 
 
 def inspect_machine() -> tuple[Finding, ...]:
-    """Try every part by using it, instead of only asking whether it is installed."""
+    """Test every part by using it, instead of only checking that it is installed."""
     installed, missing = [], []
     for name in _PACKAGES:
         try:
@@ -81,7 +81,7 @@ def inspect_machine() -> tuple[Finding, ...]:
 
 
 def describe_machine() -> str:
-    """What figures were measured on, in one line: processor, cores, memory, versions and date."""
+    """Describe the machine of a measurement in one line: processor, cores, memory, versions and date."""
     model = platform.processor() or platform.machine()
     information = Path("/proc/cpuinfo")
     if information.is_file():
@@ -102,7 +102,7 @@ def describe_machine() -> str:
 def _try(name: str, use: Callable[[], str], *, needed: bool) -> Finding:
     try:
         return Finding(name, "ok", use())
-    # What a half-installed binary package raises on import or first use is the finding.
+    # Whatever a half-installed binary package raises on import or first use is the finding.
     except (ImportError, OSError, RuntimeError, VidkinError) as error:
         cause = str(error).strip().splitlines() or [type(error).__name__]
         return Finding(name, "broken" if needed else "missing", cause[0])

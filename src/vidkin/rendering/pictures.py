@@ -27,7 +27,7 @@ from vidkin.similarity import Box
 
 __all__ = ["draw_curve", "draw_map", "draw_pairs", "pool_map"]
 
-# No screen shows more; hour-long videos are pooled to this many cells a side.
+# No screen shows more cells; maps of hour-long videos are pooled to this many a side.
 _MOST_CELLS = 1000
 # Room for a label along an axis, and beside a row of frames.
 _LETTERS_AN_INCH = 12
@@ -37,7 +37,7 @@ _CUT_COLOR = "#d62728"
 
 
 def draw_map(comparison: Comparison, path: PathLike, *, query: PathLike, target: PathLike) -> None:
-    """Write the frame map as a picture: target time to the right, query time downwards, both in seconds.
+    """Write the frame map as a picture: target time runs to the right, query time down, both in seconds.
 
     Each cell is the calibrated similarity of a frame of the query with a frame of the target, from 0
     (black) to 1 (bright). Matching segments are drawn as lines over it; dashed ones match mirrored. Maps of
@@ -69,7 +69,7 @@ def draw_map(comparison: Comparison, path: PathLike, *, query: PathLike, target:
             marker="o",
             markersize=3,
         )
-    # Videos continue for a while after their last sample, and begin with their first.
+    # A video starts at its first sample and continues for a while after its last.
     across = [columns[-1], *(segment.target_end for segment in comparison.segments)]
     down = [rows[-1], *(segment.query_end for segment in comparison.segments)]
     axes.set_xlim(max(columns[0], 0.0), max(across))
@@ -103,7 +103,7 @@ def pool_map(
 def draw_pairs(pairs: Sequence[FramePair], path: PathLike, *, query: PathLike, target: PathLike) -> None:
     """Write pairs of matching frames as a picture: the query above, the target below, times on each.
 
-    Where a part of a picture matches, a frame is drawn around it.
+    Where only part of a picture matches, a box is drawn around it.
 
     Raises:
         InvalidArgumentError: There are no pairs, the extension is not a picture format, or the folder does not exist.

@@ -1,4 +1,4 @@
-"""A picture of sampled quadlets: what the model ranks as near, farther and far."""
+"""A picture of sampled quadlets: what the model ranks as near, farther and far from the query."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def draw_quadlets(
     d(q,p) < d(q,i) < d(q,n) holds, a red one if it does not. Videos are shown by their middle frame.
 
     Args:
-        model: Makes the embeddings.
+        model: Computes the embeddings.
         labelled: A part of a collection.
         path: The picture, ``.png`` or ``.svg``.
         count: Number of rows.
         seed: Seed of the sample.
-        cache: Folder of stored features of a frozen backbone.
-        threads: Files that are decoded at a time.
+        cache: Folder with cached features of a frozen backbone.
+        threads: Number of files decoded at a time.
         on_item: As for :func:`vidkin.training.evaluate`.
 
     Returns:

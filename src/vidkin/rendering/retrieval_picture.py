@@ -1,4 +1,4 @@
-"""A picture of retrieval: queries on the left, what each method ranks first beside them, framed by relevance."""
+"""A picture of retrieval: queries on the left, the top results of each method beside them, framed by relevance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vidkin.datasets import LabelledItem, LabelledSet, read_item
 __all__ = ["FRAME_COLORS", "draw_retrieval"]
 
 FRAME_COLORS = {2: "#2ca02c", 1: "#1f77b4", 0: "#d62728"}
-"""Frames of results by relevance: green for the same subcategory, blue for the same category, red otherwise."""
+"""Frame color of results by relevance: green for the same subcategory, blue for the same category, red otherwise."""
 
 _SIDE = 56
 _FRAME = 4
@@ -60,12 +60,12 @@ def draw_retrieval(
                 )
                 draw.rectangle(corner, fill=FRAME_COLORS[relevance])
                 sheet.paste(_thumbnail(labelled, item), (left + _FRAME, row_top + _FRAME))
-    # A palette makes the file a third as large and changes nothing that can be seen at this size.
+    # A palette cuts the file to a third of its size with no visible difference.
     sheet.quantize(_COLORS).save(path, format="PNG", optimize=True)
 
 
 def _thumbnail(labelled: LabelledSet, item: LabelledItem) -> Image.Image:
-    """An image, the middle frame of a video, or a finished drawing."""
+    """Thumbnail of an image, of the middle frame of a video, or of a finished drawing."""
     frames = read_item(
         item, labelled.kind, size=_SIDE, frames=None if labelled.kind == "image" else 1, fit="crop"
     )

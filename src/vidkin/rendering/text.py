@@ -8,7 +8,7 @@ __all__ = ["clock", "clock_range", "file_size", "number", "percent", "printable"
 
 
 def clock(seconds: float) -> str:
-    """Seconds as ``m:ss.s``, from an hour on as ``h:mm:ss.s``: 75.25 is ``1:15.3``.
+    """Format seconds as ``m:ss.s``, or ``h:mm:ss.s`` from one hour: 75.25 is ``1:15.3``.
 
     >>> clock(75.25), clock(59.96), clock(3723.4)
     ('1:15.3', '1:00.0', '1:02:03.4')
@@ -22,7 +22,7 @@ def clock(seconds: float) -> str:
 
 
 def clock_range(start: float, end: float) -> str:
-    """From when to when in seconds; nothing where both are the same, as for a picture.
+    """Format a range of seconds; empty where both ends are the same, as for a picture.
 
     >>> clock_range(4.5, 75.25), clock_range(0.0, 0.0)
     ('0:04.5 - 1:15.3', '')
@@ -31,10 +31,10 @@ def clock_range(start: float, end: float) -> str:
 
 
 def file_size(size: int) -> str:
-    """Bytes as people read them: ``1.4 MB``."""
+    """Format a number of bytes: ``1.4 MB``."""
     amount = float(size)
     for unit in ("B", "kB", "MB", "GB"):
-        # Rounded to a thousand of a unit, it is one of the next.
+        # What rounds to 1,000 of a unit is written as 1 of the next.
         if round(amount, 1) < 1000:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1000
@@ -42,12 +42,12 @@ def file_size(size: int) -> str:
 
 
 def number(count: int, singular: str, plural: str | None = None) -> str:
-    """``1 video``, ``12 videos``."""
+    """Format a count with its noun: ``1 video``, ``12 videos``."""
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 def percent(share: float, deviation: float | None = None) -> str:
-    """A share in [0, 1] in percent, with its standard deviation where there is one.
+    """Format a share in [0, 1] in percent, with its standard deviation if given.
 
     >>> percent(0.912, 0.0134), percent(0.5)
     ('91.2 ± 1.3', '50.0')
@@ -57,7 +57,7 @@ def percent(share: float, deviation: float | None = None) -> str:
 
 
 def printable(text: str) -> str:
-    """The text without characters that a terminal would obey or that cannot be written as UTF-8."""
+    """Replace characters that a terminal would act on or that cannot be written as UTF-8."""
     if any("\ud800" <= char <= "\udfff" for char in text):
         text = os.fsencode(text).decode("utf-8", "replace")
     return "".join(char if char.isprintable() else "�" for char in text)

@@ -1,4 +1,4 @@
-"""Shots as a person corrected them, stored beside an index; every cut kept, added or removed is a label, too."""
+"""Cuts corrected by a person, stored with an index; every cut kept, added or removed becomes a label."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["forget_corrected", "read_corrected", "write_corrected"]
 
 
 def read_corrected(index: Path, video: str) -> tuple[DetectedCut, ...] | None:
-    """The cuts of a video as a person left them; None if nobody corrected them.
+    """Corrected cuts of a video; None if nobody corrected them.
 
     Args:
         index: Folder of the index.
@@ -39,13 +39,13 @@ def read_corrected(index: Path, video: str) -> tuple[DetectedCut, ...] | None:
 def write_corrected(
     index: Path, video: str, cuts: Sequence[DetectedCut], *, detected: Sequence[DetectedCut], source: str
 ) -> None:
-    """Store corrected cuts; those in the list become labels ``cut``, detected ones that are not in it ``no cut``.
+    """Store corrected cuts: those in the list are labeled ``cut``, detected ones missing from it ``no cut``.
 
     Args:
         index: Folder of the index.
         video: Content hash.
         cuts: In order of frames.
-        detected: What the detector found.
+        detected: Cuts that the detector reported.
         source: Of the labels.
 
     Raises:
@@ -59,7 +59,7 @@ def write_corrected(
 
 
 def forget_corrected(index: Path, video: str) -> None:
-    """Show what was detected again; the labels stay."""
+    """Discard the corrections, so that the detected cuts are shown again; the labels stay."""
     _file(index, video).unlink(missing_ok=True)
 
 

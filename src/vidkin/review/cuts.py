@@ -20,28 +20,28 @@ from vidkin.shots import detect, fit_rule, open_detector, with_threshold
 __all__ = ["CutReview", "read_detector", "train_cuts", "use_detector"]
 
 _FILE, _USED = "cuts.json", "detector.json"
-# Places with at least this probability are known with their number; all others count as this.
+# Transitions with at least this probability are listed; everywhere else the probability counts as this.
 _LEAST = 0.02
-# A verdict is about the transition within so many frames.
+# A verdict applies to a transition within this many frames.
 _NEAR = 2
 
 
 @dataclass(frozen=True, slots=True)
 class CutReview(Result):
-    """The result of training the detector's threshold, measured on verdicts that it did not see.
+    """Result of training the threshold of a shot detector, measured on held-back verdicts.
 
     The figure is F1 of ``cut`` on the held-back verdicts.
 
     Attributes:
         trained_on: Number of verdicts of the training.
-        held_back: Number of verdicts that the figures are of.
+        held_back: Number of verdicts that the figures are measured on.
         before: Figure of the detector as it ships.
         after: Figure with the trained threshold.
         threshold: Lowest probability at which a transition counts.
-        judgment: ``better`` if it is right on more held-back verdicts than the detector before, and by a sign test
-            at 10 % not by chance; ``worse`` likewise.
-        missing: Verdicts on videos that are not in the index any more, or cannot be read.
-        detector: Name to use, as of `vidkin.shots.open_detector`.
+        judgment: ``better`` if it is right on significantly more held-back verdicts than the detector as it ships (sign
+            test at 10 %); ``worse`` likewise.
+        missing: Number of verdicts on videos that are no longer in the index or cannot be read.
+        detector: Name of the detector with this threshold, for `vidkin.shots.open_detector`.
     """
 
     trained_on: int
@@ -60,12 +60,12 @@ def train_cuts(
     """Train the threshold of a shot detector on the verdicts of an index; it is used after :func:`use_detector`.
 
     Args:
-        index: With verdicts on cuts.
-        detector: What the threshold is of; its confidences must be probabilities.
+        index: Index with verdicts on cuts.
+        detector: Detector whose threshold is trained; its confidences must be probabilities.
         on_progress: Called with (videos read, videos in all).
 
     Raises:
-        InvalidArgumentError: Both parts need a ``cut`` and a ``no cut``.
+        InvalidArgumentError: The training part or the held-back part lacks a ``cut`` or a ``no cut``.
     """
     labels = Labels.open(index.path).cuts
     paths = {record.content_hash: record.path for record in index.videos() if record.status == "ok"}
@@ -119,10 +119,10 @@ def train_cuts(
 
 
 def use_detector(index: Path, *, use: bool) -> str:
-    """Switch the shots page of an index to the trained threshold or the default detector; returns its name.
+    """Switch the shots page of an index to the trained threshold or to the default detector; returns its name.
 
     Raises:
-        InvalidArgumentError: No threshold was trained.
+        InvalidArgumentError: No threshold has been trained.
     """
     folder = index / REVIEW_FOLDER
     if not use:
@@ -132,7 +132,7 @@ def use_detector(index: Path, *, use: bool) -> str:
         name = str(json.loads((folder / _FILE).read_text(encoding="utf-8"))["detector"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidArgumentError(
-            f"no threshold was trained for {index}; run `vidkin train review --index {index}`"
+            f"no threshold has been trained for {index}; run `vidkin train review --index {index}`"
         ) from error
     open_detector(name)
     write_text(folder / _USED, json.dumps({"detector": name}) + "\n")
@@ -152,7 +152,7 @@ def read_detector(index: Path) -> str:
 
 
 def _chances_of(path: str, detector: str) -> dict[int, float]:
-    """Probability of each transition that a detector reports, at all frames of it."""
+    """Frame -> probability, for every frame of each transition that a detector reports."""
     chances: dict[int, float] = {}
     for cut in detect(path, detector).cuts:
         for frame in range(cut.start_frame, cut.end_frame + 1):
@@ -166,7 +166,7 @@ def _near(chances: Mapping[int, float], frame: int) -> float:
 
 
 def _fit(examples: Sequence[tuple[float, bool]]) -> float:
-    """The probability with the highest F1; .5 where the verdicts do not follow the probabilities at all."""
+    """Threshold with the highest F1; .5 if the verdicts are unrelated to the probabilities."""
     rule = fit_rule(
         [{"chance": chance} for chance, _ in examples], [truth for _, truth in examples], names=["chance"]
     )
@@ -183,7 +183,7 @@ def _f1(rows: Sequence[tuple[bool, bool]]) -> float:
 
 
 def _judge(rows: Sequence[tuple[bool, bool, bool]]) -> Judgment:
-    """A sign test, at 10 %, over the verdicts on which only one of the two is right."""
+    """Sign test at 10 % over the verdicts on which exactly one of the two is right."""
     gained = sum(after == truth != before for before, after, truth in rows)
     lost = sum(before == truth != after for before, after, truth in rows)
     both = gained + lost

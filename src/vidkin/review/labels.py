@@ -1,4 +1,4 @@
-"""Verdicts of people, stored beside an index: of pairs of videos, and of places where a video may be cut.
+"""Human verdicts stored with an index: on pairs of videos, and on possible cuts.
 
 ``review/labels.json`` in the folder of the index holds ``{"pairs": [...], "cuts": [...]}`` with the fields of
 :class:`PairLabel` and :class:`CutLabel`. Videos are named by the hash of their bytes, so that labels survive renames.
@@ -25,12 +25,12 @@ __all__ = ["REVIEW_FOLDER", "CutLabel", "CutVerdict", "Labels", "PairLabel", "Pa
 PairVerdict = Literal["same", "same kind", "different"]
 CutVerdict = Literal["cut", "no cut"]
 REVIEW_FOLDER = "review"
-"""Of labels and of what is trained on them, in the folder of an index."""
+"""Folder in an index for labels and what is trained on them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairLabel(Result):
-    """How similar two videos are in a person's judgment.
+    """A person's verdict on how similar two videos are.
 
     Attributes:
         first, second: Content hashes, the smaller one first.
@@ -81,8 +81,8 @@ class Labels(Result):
     """All labels of an index.
 
     Attributes:
-        pairs: One a pair, in the order in which they were given.
-        cuts: One a frame of a video, likewise.
+        pairs: One for each pair, in the order in which they were given.
+        cuts: One for each judged frame, likewise.
     """
 
     pairs: tuple[PairLabel, ...] = ()
@@ -90,7 +90,7 @@ class Labels(Result):
 
     @classmethod
     def open(cls, index: Path) -> Labels:
-        """The labels of an index; empty if there are none.
+        """Load the labels of an index; empty if there are none.
 
         Raises:
             CollectionDamagedError: The file is damaged; nothing is deleted.
@@ -106,17 +106,17 @@ class Labels(Result):
             )
         except (ValueError, TypeError, AttributeError, RecursionError, InvalidArgumentError) as error:
             raise CollectionDamagedError(
-                f"{path} is damaged ({error}); correct it, restore it from a copy or move it away"
+                f"{path} is damaged ({error}); correct it, restore it from a backup or move it away"
             ) from error
 
     @staticmethod
     def judge_pair(
         index: Path, one: str, other: str, verdict: PairVerdict, *, source: str, wait: float = 5.0
     ) -> PairLabel:
-        """Store a verdict on two content hashes; it replaces an earlier one.
+        """Store a verdict on two videos, given by content hash; it replaces an earlier one.
 
         Raises:
-            InvalidArgumentError: Both are the same content, or the verdict is unknown.
+            InvalidArgumentError: Both hashes are the same, or the verdict is unknown.
             CollectionLockedError: Another process is writing.
         """
         first, second = sorted((one, other))
@@ -160,7 +160,7 @@ class Labels(Result):
 
 
 def is_held_back(*names: object) -> bool:
-    """Whether a label is kept out of training: a third of all, decided by what it is about, so always the same ones."""
+    """Whether a label is held back from training: a third of all, chosen by a hash of ``names``, so always the same."""
     return sha256("\0".join(map(str, names)).encode()).digest()[0] < 256 // 3
 
 

@@ -1,4 +1,4 @@
-"""A measure of similarity trained on verdicts, on top of the score that an index has."""
+"""A similarity measure trained on verdicts, on top of the score of an index."""
 
 from __future__ import annotations
 
@@ -45,30 +45,30 @@ Judgment = Literal["better", "no clear difference", "worse"]
 RUNS_FILE = "runs.jsonl"
 _GRADES = {"different": 0, "same kind": 1, "same": 2}
 _STEPS, _RATE = 300, 0.05
-# How strongly the dimensions' weights are held at 1, and the coefficients small.
+# Regularization: pulls the weights of dimensions toward 1, and the coefficients toward 0.
 _HOLD, _SMALL = 0.5, 0.002
-# Draws of the interval, and the share that it leaves out on each side.
+# Bootstrap draws for the interval, and the share left out on each side.
 _DRAWS, _TAIL = 1000, 0.05
-# Videos whose mean is the center.
+# Number of videos whose mean is the center.
 _MOST_VIDEOS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureReview(Result):
-    """The result of a training on verdicts, measured on pairs that it did not see.
+    """Result of training on verdicts, measured on held-back pairs.
 
     The figure is the share of pairs of verdicts of different grades (same over same kind over different) that the score
     puts in the right order; .5 is chance. Videos of held-back pairs may be in other pairs of the training.
 
     Attributes:
         trained_on: Number of verdicts of the training.
-        held_back: Number of verdicts that the figures are of.
+        held_back: Number of verdicts that the figures are measured on.
         before: Figure of the index's own scorer.
         after: Figure of the trained measure.
         low, high: 90 % interval of ``after - before``, over draws of the held-back verdicts.
         judgment: ``better`` if the whole interval is above 0, ``worse`` if it is below.
-        right: Share of held-back verdicts that the measure itself gives.
-        missing: Verdicts on videos that are not in the index any more.
+        right: Share of held-back verdicts that the measure predicts correctly.
+        missing: Number of verdicts on videos that are no longer in the index.
         path: File of the measure.
     """
 
@@ -90,11 +90,11 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
     A third of the verdicts is held back, always the same ones, however many come later.
 
     Args:
-        index: With verdicts.
+        index: Index with verdicts.
         on_progress: Called with (steps done, steps in all); a step is a pair read or a step of the training.
 
     Raises:
-        InvalidArgumentError: The verdicts are too few: in either part two different ones are needed.
+        InvalidArgumentError: Too few verdicts: both parts, training and held back, need two different ones.
     """
     labels = Labels.open(index.path).pairs
     records = {
@@ -154,10 +154,10 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
 
 
 def use_measure(index: Path, *, use: bool) -> None:
-    """Let searches of an index use the measure that was trained last, or its own scorer again.
+    """Switch searches of an index to the measure trained last, or back to its own scorer.
 
     Raises:
-        InvalidArgumentError: No measure was trained, or for other features.
+        InvalidArgumentError: No measure has been trained, or it was trained on other features.
         CollectionLockedError: Another process is writing.
     """
     with writer_lock(index, wait=5.0):
@@ -168,7 +168,7 @@ def use_measure(index: Path, *, use: bool) -> None:
 
 
 def read_reviews(index: Path) -> list[dict[str, Any]]:
-    """The trainings on the verdicts of an index, the first one first: ``kind`` and the fields of the review.
+    """Past trainings on the verdicts of an index, oldest first: ``kind`` and the fields of the review.
 
     A line that an interruption cut short is left out.
     """
@@ -184,18 +184,18 @@ def read_reviews(index: Path) -> list[dict[str, Any]]:
 
 
 def judge_difference(low: float, high: float) -> Judgment:
-    """The judgment that an interval of the difference allows."""
+    """Judgment from an interval of the difference: ``better`` above 0, ``worse`` below 0."""
     if low > 0:
         return "better"
     return "worse" if high < 0 else "no clear difference"
 
 
 def ordering(scores: Tensor, grades: Tensor) -> float:
-    """Share of pairs with different grades whose scores are in their order, ties counted half; nan without any.
+    """Share of pairs with different grades whose scores are in the same order; ties count half, NaN if there are none.
 
     Args:
         scores: [N].
-        grades: [N] integers, the higher the more alike.
+        grades: [N] integers, higher for more similar pairs.
     """
     above = grades[:, None] > grades[None]
     right = (scores[:, None] > scores[None]).double() + 0.5 * (scores[:, None] == scores[None]).double()
@@ -236,11 +236,11 @@ class _Head(nn.Module):
         return torch.cosine_similarity(ones * weights, others * weights)
 
     def thresholds(self) -> tuple[Tensor, Tensor]:
-        """Of the same kind and of the same."""
+        """Thresholds of ``same kind`` and of ``same``."""
         return self.kind, self.kind + nn.functional.softplus(self.gap)
 
     def measure(self, fingerprint: str, center: Tensor) -> ReviewMeasure:
-        """As it is stored."""
+        """The measure in the form that is stored."""
         first, second, third = nn.functional.softplus(self.raw.detach()).tolist()
         kind, same = (float(value.detach()) for value in self.thresholds())
         weights = self.scales.detach().exp().tolist()
@@ -250,7 +250,7 @@ class _Head(nn.Module):
 
 
 def _objective(model: _Head, batch: tuple[Tensor, Tensor, Tensor, Tensor]) -> Mapping[str, Tensor]:
-    """Ordinal regression: either threshold is a yes/no, with the rarer answer counting as much as the other."""
+    """Ordinal regression: each threshold is a binary decision with both answers weighted equally."""
     numbers, ones, others, grades = batch
     columns = torch.cat([numbers[:, :2], model.cosines(ones, others)[:, None]], dim=1)
     total = columns @ nn.functional.softplus(model.raw)

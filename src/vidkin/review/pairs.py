@@ -15,15 +15,15 @@ from vidkin.similarity.reviewed import describe_video_whole
 
 __all__ = ["SuggestedPair", "suggest_pairs", "video_vectors"]
 
-# Videos that pairs are drawn from at a time; all of a small index.
+# Number of videos that pairs are drawn from at a time; a small index is used whole.
 _MOST_VIDEOS = 400
-# Ranks among the neighbors of a video from which pairs are drawn: copies, what is alike, and anything.
+# Ranks of neighbors from which pairs are drawn: likely copies, similar videos, and any others.
 _RANKS = (1, 1, 2, 4, 8, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestedPair(Result):
-    """Two videos that nobody judged yet.
+    """Two videos that have not been judged yet.
 
     Attributes:
         first, second: Their records.
@@ -36,14 +36,14 @@ class SuggestedPair(Result):
 
 
 def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[SuggestedPair]:
-    """Pairs that were not judged, from near to far, so that verdicts of every kind result.
+    """Suggest pairs that have not been judged, from similar to dissimilar, so that all verdicts occur.
 
-    The draw depends on the number of verdicts alone: the same pairs come again until one is judged.
+    The draw depends only on the number of verdicts: the same pairs are suggested until one is judged.
 
     Args:
-        index: With features.
-        labels: What was judged.
-        limit: Number of pairs at most.
+        index: Index with features.
+        labels: Labels given so far.
+        limit: Maximum number of pairs.
     """
     check_at_least(1, limit=limit)
     by_content = {
@@ -63,7 +63,7 @@ def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[Sugg
     order = similarity.fill_diagonal_(-2.0).argsort(dim=1, descending=True)
     judged = {(label.first, label.second) for label in labels.pairs}
     suggestions: list[SuggestedPair] = []
-    # Some draws meet a pair that is judged; after many in a row there is nothing left.
+    # Some draws hit a judged pair; after many in a row nothing is left.
     for _ in range(50 * limit):
         rank = draw.choice(_RANKS)
         place = draw.randrange(len(records))

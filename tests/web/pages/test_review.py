@@ -62,7 +62,7 @@ def test_what_is_not_possible_is_said(index: Path, connect: Connect) -> None:
     state = train(client, "measure")
     assert state["state"] == "failed"
     assert "judge more pairs" in str(state["error"])
-    for what, words in (("measure", "vidkin train review"), ("cuts", "no threshold was trained")):
+    for what, words in (("measure", "vidkin train review"), ("cuts", "no threshold has been trained")):
         answer = client.post("/api/review/use", json={"what": what, "use": True})
         assert (answer.status_code, words in answer.json()["detail"]) == (422, True)
     assert (

@@ -1,1 +1,1 @@
-"""Work on many machines with Ray: describing files and scoring candidates, behind the contracts of both."""
+"""Work on many machines with Ray: extracting features and scoring candidates."""

@@ -14,19 +14,19 @@ from vidkin.errors import ClusterError, InvalidArgumentError, MissingPartError
 
 __all__ = ["check_address", "connect", "import_ray"]
 
-# What Ray reads when it is imported or started; a variable that is set already stays.
+# Variables that Ray reads on import or start; those already set stay.
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    # Otherwise every start warns that workers without a GPU will see the machine's GPUs in later versions.
+    # Otherwise every start warns that, in later versions, workers without a GPU will see the machine's GPUs.
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 _ADDRESS = re.compile(r"\[?([\w.:-]+?)\]?:(\d{1,5})")
-# Ray itself tries for minutes.
+# Ray itself would keep trying for minutes.
 _ANSWER_TIMEOUT = 5.0
 
 
 def import_ray() -> Any:
-    """The package, told to send no statistics.
+    """Import Ray with usage statistics turned off.
 
     Raises:
         MissingPartError: It is not installed.
@@ -43,17 +43,17 @@ def import_ray() -> Any:
 
 
 def check_address(address: str) -> tuple[str, int] | None:
-    """Host and port of an address; None for ``auto`` and ``local``.
+    """Parse an address into host and port; None for ``auto`` and ``local``.
 
     Raises:
-        InvalidArgumentError: It is none of these.
+        InvalidArgumentError: It is not a valid address.
     """
     if address in ("auto", "local"):
         return None
     parts = _ADDRESS.fullmatch(address)
     if parts is None:
         raise InvalidArgumentError(
-            f"a Ray address must be HOST:PORT, auto (the cluster of this machine) or local (one for this run), got "
+            f"a Ray address must be HOST:PORT, auto (the cluster on this machine) or local (one for this run), got "
             f"{address}; a ray:// address is not enough: run vidkin on a machine of the cluster"
         )
     return parts[1], int(parts[2])
@@ -61,18 +61,18 @@ def check_address(address: str) -> tuple[str, int] | None:
 
 @contextmanager
 def connect(address: str | None = None) -> Iterator[Any]:
-    """The package ``ray``, connected to a cluster while the block runs.
+    """Yield the package ``ray``, connected to a cluster while the block runs.
 
-    A connection that the program has already is used, and left open.
+    An existing connection of the program is reused and left open.
 
     Args:
-        address: ``HOST:PORT`` of a cluster that this machine is a part of; ``auto``: the one that was started on this
-            machine (`ray start`); ``local``: one for the time of the block, on this machine alone. Default what
-            ``RAY_ADDRESS`` says, or else ``local``.
+        address: ``HOST:PORT`` of a cluster that this machine belongs to; ``auto``: the one that was started on this
+            machine (`ray start`); ``local``: one for the time of the block, on this machine alone. Default: what
+            ``RAY_ADDRESS`` says, otherwise ``local``.
 
     Raises:
         MissingPartError: Ray is not installed.
-        InvalidArgumentError: The address is not one.
+        InvalidArgumentError: The address is malformed.
         ClusterError: No cluster answers there.
     """
     address = address or os.environ.get("RAY_ADDRESS") or "local"
@@ -106,7 +106,7 @@ def connect(address: str | None = None) -> Iterator[Any]:
 
 
 def _check_answer(address: str, host: str, port: int) -> None:
-    """Ray would wait for minutes for a host that does not answer, and end the program then."""
+    """Fail early: Ray would wait minutes for a host that does not answer, and then end the program."""
     try:
         socket.create_connection((host, port), timeout=_ANSWER_TIMEOUT).close()
     except OSError as error:
@@ -117,7 +117,7 @@ def _check_answer(address: str, host: str, port: int) -> None:
 
 
 def _silence() -> None:
-    """Keep news of dead workers off the standard output, where results go; the executor reports what they cost."""
+    """Keep reports of dead workers off standard output, where results go; the executor reports failed files."""
     from ray._private import worker
 
     if hasattr(worker, "print_to_stdstream"):

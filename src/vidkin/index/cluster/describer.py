@@ -1,4 +1,4 @@
-"""What a Ray worker does: :class:`~vidkin.index.cluster.executor.RayExecutor` makes an actor of it."""
+"""What a Ray worker runs: :class:`~vidkin.index.cluster.executor.RayExecutor` makes it an actor."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from vidkin.index.ingest.workers.worker import Alive, Failed
 
 __all__ = ["Describer", "Opened"]
 
-# Seconds for which events are gathered before they are sent.
+# Seconds for which events are collected before they are sent.
 _GATHER = 0.25
-# Events that wait to be sent; a worker that nobody listens to stops there.
+# Limit of unsent events; a worker blocks there until they are read.
 _MOST_EVENTS = 8
 
 
@@ -44,7 +44,7 @@ class Opened:
 
 
 class Describer:
-    """Describes one file at a time, on one thread. :meth:`open` comes first."""
+    """Extracts the features of one file at a time, on one thread. Call :meth:`open` first."""
 
     def open(self, spec: WorkerSpec) -> Opened | Failed:
         """Open the extractor."""
@@ -59,11 +59,11 @@ class Describer:
     def describe(self, path: str, size: int) -> Iterator[list[Event | Alive]]:
         """The events of one file, several at a time, the last of them ``Described`` or ``Unreadable``.
 
-        A sign of life is among them if the decoder or the extractor gave one; nothing is sent otherwise.
+        They include a sign of life if the decoder or the extractor gave one; otherwise nothing is sent.
 
         Args:
             path: Of the file.
-            size: Of the file as the driver sees it, bytes; -1 for a file that it does not see.
+            size: Bytes of the file as the driver sees it; -1 if it does not see the file.
         """
         try:
             here = os.stat(path).st_size

@@ -1,4 +1,4 @@
-"""Files described on a Ray cluster: a worker or a machine that is lost costs time, not files."""
+"""Feature extraction on a Ray cluster: losing a worker or a machine costs time, not files."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ __all__ = ["RayExecutor"]
 
 _logger = logging.getLogger(__name__)
 _TICK = 0.25
-# Messages of a worker that wait here; it stops where more would.
+# Limit of unread messages per worker; it blocks beyond that.
 _MOST_MESSAGES = 2
-# A file is tried so many times before it counts as what ends its workers.
+# Attempts at a file before it is blamed for the death of its workers.
 _MOST_TRIES = 3
-# Machines may come and go all the time; a file that so many of them took along is left for the next run.
+# Machines may come and go; a file whose machine was lost this many times is left for the next run.
 _MOST_LOSSES = 10
-# Workers that end one after the other before any is ready.
+# Limit of consecutive workers that die before any is ready.
 _MOST_RESTARTS = 3
-# Seconds between two looks at the size of the cluster.
+# Seconds between checks of the cluster size.
 _LOOK = 2.0
-# Seconds without any worker after which the log says what is waited for.
+# Seconds without any worker after which a log message says what the run is waiting for.
 _PATIENCE = 60.0
 
 
 class RayExecutor:
     """An :class:`~vidkin.index.ingest.workers.executor.Executor` of actors on a Ray cluster.
 
-    This process alone writes the index. Every actor has one processor, opens the extractor once and describes one file
+    Only this process writes the index. Every actor has one processor, opens the extractor once and describes one file
     at a time on one thread; it needs the files, and those of the extractor, at the same paths as here. Its messages
-    wait until they are read here, so at most the features of one video an actor are held.
+    wait until they are read here, so an actor holds the features of at most one video.
 
     A file whose worker dies is tried again by another one; three deaths make it
     :class:`~vidkin.index.ingest.workers.executor.Unreadable`. Deaths of whole machines do not count, up to ten of
@@ -95,7 +95,7 @@ class RayExecutor:
 
 @dataclass(eq=False)
 class _Worker:
-    """The driver's view of one actor."""
+    """One actor as the driver sees it."""
 
     actor: Any
     awaited: Any
@@ -151,7 +151,7 @@ class _Pool:
             self._discard(worker)
 
     def _take(self, paths: Iterator[str]) -> None:
-        """Take a file for every worker that could begin one, and start the workers that are missing for them."""
+        """Take a file for every worker that could start one, and start missing workers."""
         now = time.monotonic()
         if now - self._looked >= _LOOK:
             self._looked = now
@@ -184,7 +184,7 @@ class _Pool:
         worker.awaited = describe.remote(path, size)
 
     def _wait(self, workers: list[_Worker]) -> list[_Worker]:
-        """Those that have something to say, after a moment at most."""
+        """Workers with unread messages, after a short wait at most."""
         awaited = [worker.awaited for worker in workers]
         ready, _ = self.ray.wait(awaited, timeout=_TICK)
         if ready:
@@ -213,7 +213,7 @@ class _Pool:
             yield message
 
     def _greet(self, worker: _Worker, content: Opened | Failed) -> None:
-        """A worker is ready: all must make the same features."""
+        """Check that a worker that is ready makes the same features as the others."""
         if isinstance(content, Failed):
             content.error.add_note(f"in a Ray worker:\n{content.trace}")
             raise content.error
@@ -233,13 +233,13 @@ class _Pool:
         self.restarts = 0
 
     def _bury(self, worker: _Worker, error: Exception) -> Event:
-        """A worker died: its file is tried again, unless that was tried often enough."""
+        """Handle the death of a worker: try its file again, or give up after enough attempts."""
         from ray.exceptions import ActorDiedError, OutOfMemoryError, RayTaskError
 
         path, was_ready = worker.path, worker.ready
         self._discard(worker)
         cause = _cause_of(error)
-        # Of a machine that is lost often nothing is known but that it cannot be reached.
+        # About a lost machine often nothing is known except that it cannot be reached.
         is_death = isinstance(error, ActorDiedError | OutOfMemoryError | RayTaskError | StopIteration)
         lost = not is_death or "node" in cause
         _logger.debug("a worker died while it read %s: %s", path, cause)
@@ -269,7 +269,7 @@ class _Pool:
 
 
 def _cause_of(error: Exception) -> str:
-    """The sentence of Ray's report that says what happened, without its list of what might have."""
+    """The sentence of Ray's report that says what happened, without its list of possible causes."""
     inner = getattr(error, "cause", None)
     text = " ".join((str(error) if inner is None else f"{type(inner).__name__}: {inner}").split())
     for start in ("Worker exit detail: ", "The actor is dead because "):

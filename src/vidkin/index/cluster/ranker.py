@@ -1,4 +1,4 @@
-"""Candidates of searches scored by the machines of a Ray cluster, each of which keeps a part of the features."""
+"""Score search candidates on the machines of a Ray cluster, each of which keeps part of the features."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vidkin.similarity import PairScore, Scorer
 
 __all__ = ["RayRanker"]
 
-# A shard is started again so often in one search.
+# Times a shard is started within one search before it gives up.
 _MOST_TRIES = 3
 
 
@@ -27,10 +27,10 @@ class RayRanker:
     """A :class:`~vidkin.index.Ranker` of actors on a Ray cluster; a context manager.
 
     Video ``i`` belongs to shard ``i`` modulo the number of shards. A shard reads the features of a video when it is a
-    candidate for the first time and keeps them, so that the memory of all machines together holds what one cannot. The
-    index must be at the same path on all of them, or on object storage. A search sends its query to the shards that
-    own a candidate and gets scores back: the same as without a cluster. A shard that dies is started again, and reads
-    again.
+    candidate for the first time and keeps them, so that the combined memory of all machines holds what one machine
+    cannot. The index must be at the same path on all of them, or on object storage. A search sends its query to the
+    shards that own a candidate and gets back the same scores as without a cluster. A shard that dies is started again
+    and reads its features again.
 
     ::
 
@@ -42,11 +42,11 @@ class RayRanker:
         location: Folder of the index, or its address on object storage.
         shards: Number of actors, at least 1, each with one processor.
         address: Of the cluster, see :func:`~vidkin.index.cluster.connection.connect`.
-        most_bytes: Of features that a shard keeps.
+        most_bytes: Maximum bytes of features that a shard keeps.
 
     Raises:
         MissingPartError: Ray is not installed.
-        InvalidArgumentError: A number is below 1, or the address is not one of a cluster.
+        InvalidArgumentError: A number is below 1, or the address is malformed.
         ClusterError: No cluster answers.
     """
 
@@ -64,7 +64,7 @@ class RayRanker:
             )
         if address:
             check_address(address)
-        # The working folder of an actor is another one.
+        # An actor has a different working folder.
         self._location = open_place(location).uri
         self._most_bytes = most_bytes
         self._open = ExitStack()
@@ -96,7 +96,7 @@ class RayRanker:
                     if attempt == _MOST_TRIES - 1:
                         raise ClusterError(
                             f"shard {shard} of {self._location} died {_MOST_TRIES} times in one search: "
-                            f"{' '.join(str(error).split())}; check that every machine sees the index and has memory"
+                            f"{' '.join(str(error).split())}; check that all machines see the index, with enough memory"
                         ) from error
                     self._ray.kill(self._actors[shard])
                     self._actors[shard] = self._start()
@@ -110,7 +110,7 @@ class RayRanker:
         return [(video_id, pairs[video_id]) for video_id in video_ids if video_id in pairs]
 
     def close(self) -> None:
-        """End the shards."""
+        """Shut down the shards."""
         for actor in self._actors:
             self._ray.kill(actor)
         self._actors = []

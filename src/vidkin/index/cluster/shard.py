@@ -1,4 +1,4 @@
-"""A part of the features of an index, kept in memory by whoever scores it."""
+"""Part of the features of an index, kept in memory by the process that scores it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["Shard"]
 
 
 class Shard:
-    """Scores candidates whose features it has read before, or reads them now; what a Ray actor of search does.
+    """Scores candidates and caches their features; what a Ray actor of search runs.
 
     Args:
         location: Of the index, the same as on the machine that searches.
-        most_bytes: Of features in memory; those that were not needed for the longest time go first.
+        most_bytes: Maximum bytes of features in memory; the least recently used are dropped first.
     """
 
     def __init__(self, location: str, most_bytes: int) -> None:
@@ -36,7 +36,7 @@ class Shard:
     def score(
         self, query: Query, video_ids: Sequence[int], common: CommonFrames, scorer: Scorer
     ) -> list[tuple[int, PairScore]] | VidkinError:
-        """As :func:`~vidkin.index.search.stages.score_candidates`; an error is returned, as it would lose its class."""
+        """As :func:`~vidkin.index.search.stages.score_candidates`; errors are returned: Ray would lose their class."""
         try:
             if not all(self._has(video_id) for video_id in video_ids):
                 self._store.refresh()

@@ -1,1 +1,1 @@
-"""Copies within an index: which pairs hold the same material, which groups they make, which file to keep."""
+"""Duplicates within an index: matching pairs, groups of copies, and which file to keep."""

@@ -1,4 +1,4 @@
-"""What is known of pairs of videos, kept in the folder of the index so that no pair is compared twice."""
+"""Results of compared pairs, kept in the folder of the index so that no pair is compared twice."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from vidkin.similarity import Box, Segment
 __all__ = ["Comparisons", "PairResult"]
 
 _logger = logging.getLogger(__name__)
-# Seconds between two writings: what is lost if the process is killed.
+# Seconds between writes: the work lost if the process is killed.
 _PAUSE = 20.0
-# Below this nobody asks where two videos match.
+# Below this score segments are not kept.
 _LEAST_WITH_SEGMENTS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class PairResult:
-    """What a comparison of two videos said.
+    """Result of comparing two videos.
 
     Attributes:
         score: In [0, 1].
-        fine: Both were read as finely as queries are; otherwise by what the index holds of them.
-        covered: Share of the first and of the second video's informative frames that the other one shows.
+        fine: Both were sampled as densely as queries; otherwise the stored features were compared.
+        covered: Shares of the first and the second video's informative frames that the other one shows.
         segments: Where they match, the first video as the query.
-        doubt: Why they may be no copies, see :mod:`vidkin.index.duplicates.doubts`; None where nobody looked.
+        doubt: Why they may not be copies, see :mod:`vidkin.index.duplicates.doubts`; None if not checked.
     """
 
     score: float
@@ -50,7 +50,7 @@ class PairResult:
 
     @property
     def mirrored(self) -> bool:
-        """One of the two is flipped left to right."""
+        """Whether one of the two is flipped left to right."""
         return bool(self.segments) and self.segments[0].mirrored
 
     def swapped(self) -> PairResult:
@@ -61,11 +61,11 @@ class PairResult:
 
 @dataclass(slots=True)
 class Comparisons:
-    """Results of pairs of contents; a content is named by the hash of its bytes.
+    """Results for pairs of contents; a content is identified by the hash of its bytes.
 
     Attributes:
         location: Of the index; None stores nothing.
-        state: Names what the results depend on beside the two files. Those of another state are dropped.
+        state: Identifies what the results depend on besides the two files. Results of another state are dropped.
         searched: Contents whose neighbors were looked up.
         flipped: Contents whose mirror images were looked up.
     """
@@ -91,13 +91,13 @@ class Comparisons:
         self._pairs[_key(first, second)] = result.swapped() if second < first else result
 
     def pairs(self) -> Iterator[tuple[str, str, PairResult]]:
-        """All results, in the order of their contents."""
+        """All results, sorted by content."""
         for first, second in sorted(self._pairs):
             yield first, second, self._pairs[first, second]
 
     @classmethod
     def open(cls, location: Location, state: str) -> Comparisons:
-        """Those of an index; none if they are of another state or cannot be read."""
+        """Load the results of an index; none if they are of another state or cannot be read."""
         place = open_place(location)
         try:
             content = place.read(cls.FILE)
@@ -119,12 +119,12 @@ class Comparisons:
             return cls(place, state)
 
     def save_now_and_then(self) -> None:
-        """:meth:`save`, if the last time is some while ago."""
+        """:meth:`save`, unless that was done recently."""
         if time.monotonic() - self._written >= _PAUSE:
             self.save()
 
     def save(self) -> None:
-        """Write whole or not at all; where nothing can be written that costs only time later."""
+        """Write whole or not at all; a failure only costs time later."""
         if self.location is None:
             return
         names = sorted({name for pair in self._pairs for name in pair} | self.searched | self.flipped)

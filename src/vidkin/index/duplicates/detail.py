@@ -1,4 +1,4 @@
-"""How much of a picture's resolution is really there: upscaled copies have pixels without detail.
+"""How much real detail a picture has: upscaled copies have pixels without detail.
 
 Shapes: T frames; H, W pixels; K bands of frequency.
 """
@@ -14,29 +14,29 @@ from numpy.typing import NDArray
 __all__ = ["DetailSpectrum", "measure_detail", "most_detailed"]
 
 _WEIGHTS = np.array([0.299, 0.587, 0.114], dtype=np.float32)
-# Bands a factor of 2^(1/4) wide, from 8 cycles a picture height on.
+# Bands a factor of 2^(1/4) wide, starting at 8 cycles per picture height.
 _LOWEST = 8.0
 _STEP = 2.0**0.25
 _BANDS = 36
 _OCTAVE = 4
-# Gray levels squared per share of the frequency plane of 480 lines: less than this nobody sees, and encoders make it.
+# Gray levels squared per share of the frequency plane at 480 lines: less is invisible, and encoders produce it.
 _FLOOR = 1.5
 _FLOOR_LINES = 480
-# Share of the density an octave below, and of that of the copy with most in the band, that real detail has at least.
+# Real detail has at least these shares of the density an octave below, and of the best copy in the same band.
 _LEAST_SHARE, _LEAST_SHARE_OF_BAND = 0.01, 0.2
-# A picture is measured in tiles, so that a logo or a caption, all edges, does not pass for the detail of the whole.
+# A picture is measured in tiles, so that a logo or a caption, all edges, is not mistaken for detail of the whole.
 _TILES = (3, 4)
-# Reach of the spectrum, as a share of what the pixels could carry, from which on a picture is as sharp as its pixels.
+# A picture is as sharp as its pixels if its spectrum reaches at least this share of what they could carry.
 _FULL = 0.9
-# How much further a spectrum must reach than another to be called more detailed. At equal sizes much further: what a
-# stronger compression takes away is no sign of enlarged pixels, and letters of a caption are detail, too.
+# How much further a spectrum must reach than another to count as more detailed. Much further at equal sizes: what
+# stronger compression removes is no sign of upscaling, and letters of a caption are detail, too.
 _MORE, _MORE_THAN_FULL, _MORE_AT_EQUAL_SIZE = 1.25, 1.1, 1.6
 _EQUAL_SIZE = 1.1
 
 
 @dataclass(frozen=True, slots=True)
 class DetailSpectrum:
-    """Where the detail of a picture is.
+    """Detail of a picture by spatial frequency.
 
     Attributes:
         density: [K] energy per area of the frequency plane in bands of cycles per picture height; NaN beyond what the
@@ -79,15 +79,15 @@ def measure_detail(images: Sequence[NDArray[np.uint8]]) -> DetailSpectrum:
 
 
 def most_detailed(spectra: Sequence[DetailSpectrum]) -> tuple[int, list[float]]:
-    """Which of several copies has most detail, and how far the detail of each reaches, in cycles per picture height.
+    """Find the copy with the most detail, and how far the detail of each reaches, in cycles per picture height.
 
-    A band has detail if its density is above what encoders make by themselves, at least a hundredth of what the copies
-    have an octave below and a fifth of what the best of them has in it. A copy with more pixels is better only if its
-    detail reaches further: by a tenth if the other one is as sharp as its pixels allow, by a quarter otherwise. Of
-    copies of one size one is better only if its detail reaches 1.6 times as far.
+    A band has detail if its density is above what encoders produce by themselves, at least a hundredth of what the
+    copies have an octave below and a fifth of what the best of them has in it. A copy with more pixels is better only
+    if its detail reaches further: by a tenth if the other one is as sharp as its pixels allow, by a quarter otherwise.
+    Of copies of equal size one is better only if its detail reaches 1.6 times as far.
     """
     densities = np.stack([spectrum.density for spectrum in spectra])
-    # Of three or more the one with most may owe it to letters over its picture.
+    # Of three or more, the one with the most may owe it to letters over its picture.
     ranked = np.sort(np.nan_to_num(densities), axis=0)
     most = ranked[-1] if len(spectra) < 3 else ranked[-2]
     floor = np.fmax(_FLOOR, _LEAST_SHARE_OF_BAND * most)
@@ -99,7 +99,7 @@ def most_detailed(spectra: Sequence[DetailSpectrum]) -> tuple[int, list[float]]:
         # Up to the first two bands in a row without detail: what comes after them is noise.
         gaps = np.flatnonzero(~has_detail[:-1] & ~has_detail[1:])
         count = int(gaps[0]) if len(gaps) else _BANDS
-        # A last band that the pixels carry only in part has no density of its own.
+        # A last band that the pixels carry only in part has no density.
         reach = float(edges[count])
         reaches.append(spectrum.limit if reach * _STEP > spectrum.limit else reach)
     best = min(range(len(spectra)), key=lambda place: spectra[place].limit)

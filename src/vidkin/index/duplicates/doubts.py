@@ -1,4 +1,4 @@
-"""Signs that two videos that look alike are not copies: what moves in them differs, or there is hardly anything to see.
+"""Signs that two videos that look alike are not copies: different motion, or hardly anything to see.
 
 Shapes: T, U frames; H, W pixels.
 """
@@ -22,27 +22,27 @@ __all__ = ["change_agreement", "find_doubt", "picture_agreement"]
 
 _CANVAS = (48, 64)
 _SHORT_SIDE = 128
-# A stretch of so many seconds is looked at, in so many pictures a second, and so many of them sooner or later.
+# Seconds of the stretch compared, pictures per second, and the largest shift in pictures.
 _LONGEST, _RATE, _LAGS = 6.0, 12.0, 8
-# Copies of one recording change together, however they were edited; two takes before one camera do not.
+# Edited copies of one recording still change together; two takes by the same camera do not.
 _LEAST_AGREEMENT = 0.82
-# Copies of one photograph correlate, whatever was done to brightness and color; two of one scene less.
+# Copies of one photograph correlate even after changes of brightness and color; two photographs of one scene less.
 _LEAST_ALIKE = 0.95
-# Sizes of one picture in the other, and of the pictures in which it is looked for.
+# Scales at which one picture is searched for in the other, and the size of the pictures searched.
 _ZOOMS = tuple(share / 100 for share in range(60, 100, 3))
 _TEMPLATE = (96, 128)
-# Gray levels (mean standard deviation over time) below which nothing moves that could be compared.
+# Gray levels (mean standard deviation over time) below which there is too little motion to compare.
 _LEAST_CHANGE = 1.0
-# Mean weight of the frames below which a match says little: a speck in a plain sky.
+# Mean weight of the frames below which a match says little, such as a speck in a plain sky.
 _LEAST_INFORMATION = 0.3
 
 
 def find_doubt(first: FileRecord, second: FileRecord, result: PairResult) -> str:
-    """Why two videos may be no copies, in a few words; empty where nothing speaks against it.
+    """Say why two videos may not be copies, in a few words; empty if there is no doubt.
 
     Args:
         first, second: The files.
-        result: Of their comparison; its longest segment says which moments are compared.
+        result: Result of their comparison; its longest segment determines which moments are compared.
 
     Raises:
         MediaError: One of the files cannot be read.
@@ -59,7 +59,7 @@ def find_doubt(first: FileRecord, second: FileRecord, result: PairResult) -> str
         first.record.path, start, end, rate=_RATE, short_side=_SHORT_SIDE, mirrored=segment.mirrored
     )
     other = read_stretch(second.record.path, there, until, rate=_RATE / segment.speed, short_side=_SHORT_SIDE)
-    # Boxes are those of frames with their bars; not every extractor knows where these are.
+    # Boxes refer to frames with their bars; not every extractor knows where the bars are.
     sides = cut_bars(crop_box(one, segment.query_box)), cut_bars(crop_box(other, segment.target_box))
     if min(float(frame_information(images).mean()) for images in sides) < _LEAST_INFORMATION:
         return "little detail"
@@ -74,10 +74,10 @@ def find_doubt(first: FileRecord, second: FileRecord, result: PairResult) -> str
 
 
 def change_agreement(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> float | None:
-    """Correlation in [-1, 1] of what changes over time in two videos; None where hardly anything does.
+    """Correlation in [-1, 1] of what changes over time in two videos; None if hardly anything does.
 
     The mean over time is subtracted from every pixel of the luma at 48 x 64; the correlation is over all pixels and
-    moments, the largest of those with one side up to eight frames later, as the times of a match are not exact.
+    moments. The largest over shifts of up to eight frames counts, as the times of a match are not exact.
 
     Args:
         first: [T, H, W, 3], without bars.
@@ -101,7 +101,7 @@ def picture_agreement(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> fl
     """Correlation in [-1, 1] of the luma at 48 x 64 of two pictures; 0 if one is flat.
 
     Args:
-        first, second: [T, H, W, 3] each, of which the middle one counts.
+        first, second: [T, H, W, 3] each, of which the middle one is compared.
     """
     one, other = (_canvas(images[len(images) // 2]) for images in (first, second))
     one, other = one - one.mean(), other - other.mean()

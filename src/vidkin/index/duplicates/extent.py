@@ -1,7 +1,7 @@
-"""How much of its picture each of two files shares with the other: crops, insets and split screens.
+"""How much of the picture two files share: crops, insets and split screens.
 
-A crop is spare beside what it was cut from. A film beside a split screen that has it in one quarter is not, and neither
-is the split screen: the one is sharper, the other shows more.
+A crop can be removed if what it was cut from stays. A film and a split screen that has it in one quarter must both
+stay: the one is sharper, the other shows more.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from vidkin.similarity import Box
 __all__ = ["Extent", "extent_of", "find_missing_picture"]
 
 _WHOLE_PICTURE = 0.8
-"""Share of the content from which on a box is all of it: boxes of parts are from a coarse grid."""
+"""A box with at least this share of the content is all of it: boxes of parts are on a coarse grid."""
 
 _SHARPER = 1.3
-"""How many times the pixels of the same part a file has that is sharper."""
+"""A file is sharper if it has this many times the pixels of the same part."""
 
 _MOMENTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What two files share of their content, borders not counted.
+    """Share of their content that two files have in common, without borders.
 
     Attributes:
-        first, second: Shares of their content, in (0, 1].
-        first_pixels, second_pixels: Of their content.
+        first, second: Shared part of their content, in (0, 1].
+        first_pixels, second_pixels: Number of pixels of their content.
     """
 
     first: float
@@ -44,7 +44,7 @@ class Extent:
 
     @property
     def missing(self) -> str:
-        """What would be lost of the picture without the first file; empty if nothing."""
+        """What part of the picture would be lost without the first file; empty if nothing."""
         if self.first < _WHOLE_PICTURE:
             return "shows more of the picture"
         if self.second < _WHOLE_PICTURE and self.first_pixels > _SHARPER * self.second * self.second_pixels:
@@ -59,7 +59,7 @@ class Extent:
 
 
 def extent_of(result: PairResult, first: Pictures, second: Pictures) -> Extent:
-    """The shared extent of both files, by the boxes of the best segment.
+    """Shared extent of two files, by the boxes of the best segment.
 
     Args:
         result: Of the two, the first as the query.
@@ -73,7 +73,7 @@ def extent_of(result: PairResult, first: Pictures, second: Pictures) -> Extent:
 
 
 def find_missing_picture(first: FileRecord, second: FileRecord, result: PairResult) -> str:
-    """What would be lost of the picture if the first file went and the second stayed; empty if nothing.
+    """Say what part of the picture would be lost if the first file were removed and the second kept; empty if nothing.
 
     The files are read only if a part of one picture is all that matches.
 

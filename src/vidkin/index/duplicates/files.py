@@ -1,4 +1,4 @@
-"""Files of an index as they are on the disk now: those that are gone are left out, names of one file are one."""
+"""Files of an index that exist on disk now; several names of one file count once."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["FileRecord", "content_of", "present_files"]
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """A video of an index.
+    """A file of an index with all its names.
 
     Attributes:
-        record: Of the file, or of the first of its names.
+        record: Record of the file, under the first of its names.
         links: Other names of the same file that are in the index.
     """
 
@@ -25,14 +25,14 @@ class FileRecord:
 
 
 def content_of(record: VideoRecord) -> str:
-    """Names the content of a file; files with the same bytes have the same."""
+    """Identifier of the content of a file; files with the same bytes have the same."""
     return record.content_hash or f"video {record.id}"
 
 
 def present_files(records: Iterable[VideoRecord]) -> tuple[list[FileRecord], list[str]]:
-    """The files that are there, each once, and the paths of those that are not.
+    """Existing files, each once, and the paths of missing ones.
 
-    Hard links of a file are names of it, not copies; so are symbolic links, whose own name comes last.
+    Hard links and symbolic links are names of a file, not copies; names of symbolic links come last.
     """
     names: dict[tuple[int, int], list[VideoRecord]] = {}
     gone = []

@@ -18,7 +18,7 @@ from vidkin.index.duplicates.pairing import PairSearch
 
 __all__ = ["find_duplicates"]
 
-# Seconds of a copy that the best one need not show: a twentieth of its length, but from a second to ten.
+# Seconds of a copy that the best one may lack: a twentieth of its length, but between one and ten.
 _LACKING_SHARE = 0.05
 _LEAST_LACKING, _MOST_LACKING = 1.0, 10.0
 
@@ -33,14 +33,14 @@ def find_duplicates(
     keep: str = "best",
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[DuplicateGroup]:
-    """Groups whose members are copies of each other.
+    """Find groups of copies.
 
     Each video is compared with those nearest to it in the first stage; pairs in doubt are read again, as finely as by
     :func:`vidkin.compare`, and get its score. A pair that was rejected is never in one group; a confirmed one is.
 
     Args:
         files: Of the index.
-        search: Compares pairs, and knows those that were compared.
+        search: Compares pairs, and remembers the results.
         decisions: Of the index.
         threshold: Score from which on two videos belong together, in (0, 1].
         parts: Also group excerpts with the video that they are from.
@@ -48,10 +48,10 @@ def find_duplicates(
         on_progress: Called with (steps done, steps in all).
 
     Returns:
-        Groups in the order of their best copies' paths.
+        Groups sorted by the path of their best copy.
 
     Raises:
-        InvalidArgumentError: The threshold is out of its range, or the rule is not known.
+        InvalidArgumentError: The threshold is out of range, or the rule is unknown.
     """
     if not 0.0 < threshold <= 1.0:
         raise InvalidArgumentError(f"threshold must be above 0 and at most 1, got {threshold}")
@@ -98,7 +98,7 @@ def find_duplicates(
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """What is known of two files of a group."""
+    """Results and doubts for pairs of files of a group."""
 
     search: PairSearch
     decisions: Decisions
@@ -114,7 +114,7 @@ class _Pairs:
         return result
 
     def doubt(self, first: FileRecord, second: FileRecord) -> str:
-        """Why two files may be no copies; looked for once, if files are read at all."""
+        """Why two files may not be copies; checked once per pair, if files are read at all."""
         result = self(first, second)
         if result.doubt is not None or self.search.readings is None:
             return result.doubt or ""
@@ -165,7 +165,7 @@ def _member(
         reference = max(others, key=lambda other: pairs(file, other).score)
         result = pairs(file, reference)
     relation = relation_of(result)
-    # The stretch of the longer side that the other one shows; none for two wholes.
+    # The stretch of the longer file that the other one shows; none if both match as a whole.
     start = end = None
     if relation == "excerpt" and result.segments:
         start = min(segment.target_start for segment in result.segments)

@@ -1,4 +1,4 @@
-"""From scores of pairs to groups of copies: no chains of weak links, no pairs that a person separated."""
+"""Group copies by the scores of pairs, without chains of weak links and without pairs that the user rejected."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Relation = str
 """``whole``: both show the same from start to end; ``excerpt``: the first is a part of the second; ``contains``: the
 other way round; ``overlaps``: they share a part."""
 
-# Share of a video's informative frames from which on it counts as shown whole: its ends may be cut off.
+# A video counts as shown whole if at least this share of its informative frames is: its ends may be cut off.
 WHOLE = 0.7
-# Two groups are one if their videos reach this share of the threshold on average.
+# Two groups are joined if their videos reach this share of the threshold on average.
 _MEAN_SHARE = 0.7
-# Videos of a group that are compared with those of another, before the two are joined.
+# Number of videos of each group that are compared before two groups are joined.
 _MOST_COMPARED = 6
 
 
 def relation_of(result: PairResult) -> Relation:
-    """How the first video of a pair is related to the second."""
+    """Relation of the first video of a pair to the second."""
     first, second = (share >= WHOLE for share in result.covered)
     if first and second:
         return "whole"
@@ -37,8 +37,8 @@ class Grouping:
     Attributes:
         results: Pairs of contents -> result of their comparison, the first as the query.
         compare: Result of a pair that is not among ``results``.
-        decisions: Pairs that a person joined or separated.
-        threshold: Score from which on two belong together.
+        decisions: Pairs that the user confirmed or rejected.
+        threshold: Score from which two videos belong together.
     """
 
     results: Mapping[tuple[str, str], PairResult]
@@ -48,10 +48,10 @@ class Grouping:
     _home: dict[str, list[str]] = field(default_factory=dict, init=False)
 
     def groups(self, contents: Sequence[str], *, parts: bool) -> list[list[str]]:
-        """All contents, each in one list; those without a copy are alone.
+        """Partition the contents into groups; those without a copy are alone.
 
         The strongest pairs are joined first. Two groups become one if the pairs across them reach .7 of the threshold
-        on average: so a chain of look-alikes does not become one group.
+        on average, so that a chain of look-alikes does not become one group.
 
         Args:
             contents: Hashes.

@@ -1,4 +1,4 @@
-"""Groups of copies: what each member is, and which one to keep."""
+"""Groups of copies: the role of each member, and which one to keep."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ class DuplicateMember(Result):
 
     Attributes:
         path: The file.
-        score: With the member that it was compared with, in [0, 1]; of the best one, the highest of the others.
+        score: In [0, 1], against ``compared_with``; for the best one, the highest score of the others.
         width, height: Pixels as displayed.
         duration: Seconds.
         size: Bytes.
         best: The one to keep.
         relation: ``whole``: shows the same as the other one from start to end; ``excerpt``: is a part of it;
             ``contains``: has it and more; ``overlaps``: shares a part with it.
-        compared_with: Path of the other one: the best where they match, else the one it is most alike. None for the
+        compared_with: Path of the other one: the best if they match, otherwise the most similar one. None for the
             best.
-        start, end: For an excerpt the seconds of the other one that it shows, for the rest those of this file that the
-            other one shows; None for a whole.
+        start, end: For an excerpt, the seconds of the other one that it shows; otherwise the seconds of this file that
+            the other one shows; None for a whole.
         mirrored: It is flipped left to right.
         lacking: Seconds of this file that the best one does not show; 0 for the best.
         links: Other names of the same file (hard links).
-        doubt: Why it may be no copy at all, in a few words; empty where nothing speaks against it.
+        doubt: Why it may not be a copy at all, in a few words; empty if there is no doubt.
     """
 
     path: str
@@ -53,7 +53,7 @@ class DuplicateMember(Result):
 
     @property
     def is_spare(self) -> bool:
-        """Nothing is lost without it: the best one shows all of it, as far as can be told."""
+        """Whether it can be removed without loss: the best one shows all of it, as far as can be told."""
         return not (self.best or self.lacking or self.doubt)
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,8 +66,8 @@ class DuplicateGroup(Result):
     """Files that hold the same material, the best copy first.
 
     Attributes:
-        members: The best first, the others by their score.
-        reason: Why the best one is the best.
+        members: The best first, the others by descending score.
+        reason: Why the best one was chosen.
     """
 
     members: tuple[DuplicateMember, ...]

@@ -24,22 +24,22 @@ __all__ = ["KEEP_RULES", "check_keep_rule", "choose_keeper"]
 _logger = logging.getLogger(__name__)
 
 KEEP_RULES = ("best", "oldest", "newest", "largest", "longest")
-"""Names of the rules; a folder is one, too: files in it first."""
+"""Names of the rules. A folder is accepted as well: its files come first."""
 
 _MOMENTS = 6
-# Members of a group up to which every two are compared for the part of the picture that they share.
+# In groups of up to this many members all pairs are compared for the shared part of the picture.
 _MOST_COMPARED = 12
-# Copies whose content has less than this many times fewer pixels count as equally large.
+# Copies count as equally large unless one has at least this many times the pixels of the other.
 _ABOUT = 1.15
 _ABOUT_AS_FAR = 1.6
-# A copy in black and white has less than this share of the colors of another one that has some.
+# A black and white copy has less than this share of the colorfulness of a copy in color.
 _COLORLESS, _SOME_COLOR = 0.3, 6.0
 # Seconds, and share of its length, by which a copy must be longer to count as longer.
 _LONGER, _LONGER_SHARE = 1.0, 0.02
 
 
 def check_keep_rule(rule: str) -> str:
-    """The rule itself, a folder as an absolute path.
+    """Check a rule; returns it, a folder as an absolute path.
 
     Raises:
         InvalidArgumentError: It is neither a rule nor a folder.
@@ -57,11 +57,12 @@ def choose_keeper(
     rule: str,
     compare: Callable[[FileRecord, FileRecord], PairResult],
 ) -> tuple[FileRecord, str]:
-    """The file of a group to keep, and the reason in a few words.
+    """Choose the file of a group to keep; returns it with the reason in a few words.
 
     ``best`` prefers the content with the most detail (bars, blurred borders and enlarged pixels do not count), then one
     without a logo or caption that others lack, then colors, no borders, the longest, the highest bit rate at an equal
-    codec, the oldest file. ``largest`` has the most bytes. A folder's files come first, the best of them if several.
+    codec, the oldest file. ``largest`` has the most bytes. If the rule is a folder, its
+    files come first, the best of them if there are several.
 
     Args:
         files: Two or more.
@@ -113,11 +114,11 @@ def _best(
 
     if len(candidates) <= _MOST_COMPARED:
         extents = _shared_extents(candidates, compare)
-        # Those beside which the most others can go: the uncut film rather than crops of it or a split screen.
+        # Files that allow the most others to be removed: the uncropped film rather than crops or a split screen.
         spare = Counter(kept for (_, kept), extent in extents.items() if not extent.missing)
         spared = max(spare.values(), default=0)
         keep([one for one in candidates if spare[one.id] == spared], "whole picture")
-        # Beside a picture that has it in a part, and more, the film itself is sharper.
+        # The film itself is sharper than a picture that shows it only in a part.
         ids = {one.id for one in candidates}
         small = {one for (one, other), extent in extents.items() if other in ids and extent.is_small_part}
         keep([one for one in candidates if one.id not in small], "sharpest")
@@ -133,7 +134,7 @@ def _best(
         ],
         "most detail",
     )
-    # Those whose picture most other copies show without a thing that is put over it.
+    # Copies whose picture most others show, too, without an overlay.
     plain = []
     for one in candidates:
         others = [other for other in candidates if other is not one]
@@ -162,7 +163,7 @@ def _best(
 def _shared_extents(
     candidates: Sequence[_Candidate], compare: Callable[[FileRecord, FileRecord], PairResult]
 ) -> dict[tuple[int, int], Extent]:
-    """What each two files share of their content, by their ids; pairs that share nothing are left out."""
+    """Shared extent of each pair of files, by their ids; pairs that share nothing are left out."""
     extents = {}
     for one, other in permutations(candidates, 2):
         result = compare(one.file, other.file)
@@ -175,10 +176,10 @@ def _shared_extents(
 def _candidates(
     files: Sequence[FileRecord], compare: Callable[[FileRecord, FileRecord], PairResult]
 ) -> list[_Candidate]:
-    """The files with their pictures at moments that they share with the first one, as far as they can be read."""
+    """Readable files with their pictures at moments that they share with the first one."""
     reference = max(files, key=lambda file: (file.record.width * file.record.height, file.record.duration))
     results = {file.record.id: compare(file, reference) for file in files if file is not reference}
-    # Seconds of the reference that the others show as well, as far as there is such a stretch.
+    # Seconds of the reference that the others show as well, if there is such a stretch.
     start, end = 0.0, reference.record.duration
     for shared in results.values():
         if shared.segments:
@@ -208,7 +209,7 @@ def _candidates(
 
 
 def _moment(result: PairResult, file: FileRecord, reference: FileRecord, time: float) -> float:
-    """The second of a file that shows what the reference shows at ``time``."""
+    """Time in a file that shows what the reference shows at ``time``, seconds."""
     for segment in result.segments:
         if segment.target_start <= time <= segment.target_end:
             return min(segment.query_start + (time - segment.target_start) / segment.speed, segment.query_end)

@@ -1,4 +1,4 @@
-"""What one of two copies has and the other lacks: a logo, a caption, its colors.
+"""What only one of two copies has: a logo, a caption, colors.
 
 Shapes: T pairs of frames; H, W pixels.
 """
@@ -15,22 +15,22 @@ __all__ = ["colorfulness", "find_overlay", "measure_edges"]
 
 _CANVAS = (192, 256)
 _BLOCK = 8
-# A block differs where its mean difference is this many gray levels, and so many times that of the usual block.
+# A block differs if its mean difference is at least this many gray levels and this many times the median.
 _LEAST_DIFFERENCE, _TIMES_USUAL = 6.0, 3.0
 # Share of the frames in which a block must differ, and shares of the picture that an overlay may take.
 _LASTING = 0.6
 _SMALLEST, _LARGEST = 0.004, 0.4
-# How much more the edges of the one that has the overlay weigh there.
+# How much stronger the edges of the copy with the overlay are there.
 _MORE_EDGES = 1.2
 
 
 def find_overlay(
     first: Sequence[NDArray[np.uint8]], second: Sequence[NDArray[np.uint8]]
 ) -> Literal["first", "second"] | None:
-    """Which of two copies has an overlay that the other one lacks.
+    """Find which of two copies has an overlay that the other one lacks.
 
-    The pictures are brought to one size and brightness. Blocks of them that differ in most of the frames, far more than
-    the rest does, are an overlay of the copy that has more edges there.
+    The pictures are resized and matched in brightness. Blocks that differ in most frames, far more than the rest, are
+    an overlay of the copy that has more edges there.
 
     Args:
         first: T pictures [H, W, 3], without bars.
@@ -44,7 +44,7 @@ def find_overlay(
         differing.append(difference > max(_LEAST_DIFFERENCE, _TIMES_USUAL * usual))
         edges.append((_block_means(measure_edges(one)), _block_means(measure_edges(_fitted(other, one)))))
     lasting = np.mean(differing, axis=0) >= _LASTING
-    # Copies are seldom cut to the same pixel.
+    # Copies are seldom cropped at exactly the same pixel.
     lasting[[0, -1]] = lasting[:, [0, -1]] = False
     if not _SMALLEST <= float(lasting.mean()) <= _LARGEST:
         return None
@@ -68,7 +68,7 @@ def _canvas(image: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def _fitted(image: NDArray[np.float32], like: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The picture with the brightness and contrast of another one."""
+    """Match the brightness and contrast of a picture to another one."""
     deviation = float(image.std())
     gain = (
         float(((image - image.mean()) * (like - like.mean())).mean()) / deviation**2 if deviation > 1 else 1.0

@@ -1,4 +1,4 @@
-"""Which pairs of an index hold the same material: candidates by what is stored, doubtful ones read again."""
+"""Find pairs of an index with the same material: candidates by stored features, doubtful ones read again."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from vidkin.similarity import FrameFeatures, PairScore, Scorer
 
 __all__ = ["PairSearch"]
 
-# By what is stored, true copies may score as little as this: they were sampled at other moments.
+# With stored features true copies may score as little as this, as they were sampled at other moments.
 _DOUBTFUL = 0.3
-# From this score on, and this share of the shorter one, a finer reading changes nothing that anybody would see.
+# From this score and this share of the shorter video on, a finer reading makes no visible difference.
 _SURE = 0.97
 _SHOWN_WHOLE = 0.95
-# A video whose neighbors are removed meanwhile is compared again so many times.
+# Attempts to compare a video whose neighbors are removed meanwhile.
 _MOST_READINGS = 5
 
 
@@ -36,8 +36,8 @@ class PairSearch:
 
     Attributes:
         store, common, scorer: Of the index.
-        known: Takes the results; what is in it already is not compared again.
-        readings: Reads files again; None compares by what is stored alone, and finds no mirrored copies.
+        known: Receives the results; known pairs are not compared again.
+        readings: Reads files again; None compares stored features only, and finds no mirrored copies.
         mirrored: Also look for copies that were flipped left to right.
         neighbors: Number of videos that each one is compared with.
     """
@@ -60,8 +60,8 @@ class PairSearch:
         """Compare the pairs; results are stored even if this is interrupted.
 
         Args:
-            videos: With frames; of files with the same bytes only one.
-            threshold: Score that groups need; pairs that may reach it are read again.
+            videos: Videos with frames; only one of those with the same bytes.
+            threshold: Minimum score within groups; pairs that may reach it are read again.
             on_progress: Called with (steps done, steps in all); the second grows when doubtful pairs are known.
         """
         by_content = {content_of(record): record for record in videos}
@@ -93,7 +93,7 @@ class PairSearch:
             self.known.save()
 
     def compare(self, first: VideoRecord, second: VideoRecord) -> PairResult:
-        """The result of one pair by what is stored, unless it is known."""
+        """Compare a pair by stored features, unless its result is known."""
         result = self.known.get(content_of(first), content_of(second))
         if result is None:
             one, other = self._weighed(first), self._weighed(second)
@@ -123,7 +123,7 @@ class PairSearch:
                 result = self.known.get(content_of(record), content_of(other))
                 target = self._weighed(other)
                 score = self.scorer.score(features, [target], mirrored=True)[0]
-                # Takes of one scene look alike either way round: a mirrored copy looks more alike flipped.
+                # Takes of one scene look alike either way; a mirrored copy is more similar when flipped.
                 if score.score >= _DOUBTFUL and (result is None or score.score > result.score):
                     self.known.put(
                         content_of(record), content_of(other), _result(score, features, target, fine=False)
@@ -143,7 +143,7 @@ class PairSearch:
     def _doubtful(
         self, others: dict[str, VideoRecord], floor: float
     ) -> list[tuple[VideoRecord, VideoRecord, bool]]:
-        """Pairs to be read again, with whether one of the two is to be flipped."""
+        """Pairs to read again, and whether to flip one of the two."""
         if self.readings is None:
             return []
         doubtful = []
@@ -152,7 +152,7 @@ class PairSearch:
                 continue
             one, other = others[first], others[second]
             stored = self.readings.is_stored_as_finely(one) and self.readings.is_stored_as_finely(other)
-            # Frames of an excerpt fall between those of the film: what is stored shows only some of it there.
+            # Frames of an excerpt fall between those of the film, so stored features may miss part of the match.
             is_sure = result.score >= _SURE and max(result.covered) >= _SHOWN_WHOLE
             if result.mirrored or not (stored or is_sure):
                 doubtful.append((one, other, result.mirrored))
@@ -161,7 +161,7 @@ class PairSearch:
     def _refine(self, first: VideoRecord, second: VideoRecord, flipped: bool) -> None:
         assert self.readings is not None  # else no pair is doubtful
         try:
-            # Either mirror image, as `vidkin match` has them: a crop is found from one side, and missed from the other.
+            # Both mirror images, as in `vidkin match`: a crop may be found from one side and missed from the other.
             one = self.readings.finest(first, mirrored=flipped)
             other = self.readings.finest(second, mirrored=flipped)
         except NotIndexedError:
@@ -185,7 +185,7 @@ def _result(
 
 
 def _covered(features: FrameFeatures, spans: list[tuple[float, float]]) -> float:
-    """Share of the informative frames that lie in one of these stretches of seconds."""
+    """Share of the informative frames that lie in one of these ranges of seconds."""
     weights = features.information.double()
     total = float(weights.sum())
     if total <= 0:

@@ -1,4 +1,4 @@
-"""Pictures of a file at given moments, and the part of them that is content: no bars, no blurred borders."""
+"""Pictures of a file at given times, cropped to their content: no bars, no blurred borders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Pictures", "cut_bars", "read_pictures", "read_stretch"]
 # A blurred border has less than this share of the edges of the picture inside it.
 _BLURRED = 0.3
 _LEAST_CONTENT = 0.15
-# Gray levels by which a pixel changes, and the share of a bar that does, under its subtitles.
+# Gray levels by which a pixel changes, and the share of a bar that may change because of subtitles.
 _CHANGE = 48
 _MOST_CHANGES = 0.3
 
@@ -28,7 +28,7 @@ class Pictures:
 
     Attributes:
         images: [H, W, 3] each, the content alone.
-        share: Of the whole picture that is content.
+        share: Share of the whole picture that is content.
     """
 
     images: tuple[NDArray[np.uint8], ...]
@@ -36,13 +36,13 @@ class Pictures:
 
     @property
     def pixels(self) -> int:
-        """Of the content."""
+        """Number of pixels of the content."""
         height, width = self.images[0].shape[:2]
         return int(height * width)
 
 
 def read_pictures(path: str, times: Sequence[float], *, mirrored: bool = False) -> Pictures:
-    """The content of a video's pictures at these seconds.
+    """Read the content of a video's pictures at these times.
 
     Args:
         path: The file.
@@ -72,7 +72,7 @@ def read_pictures(path: str, times: Sequence[float], *, mirrored: bool = False) 
 def read_stretch(
     path: str, start: float, end: float, *, rate: float, short_side: int, mirrored: bool = False
 ) -> NDArray[np.uint8]:
-    """Pictures [T, H, W, 3] of a stretch of a video.
+    """Read pictures [T, H, W, 3] of a stretch of a video.
 
     Args:
         path: The file.
@@ -89,15 +89,15 @@ def read_stretch(
 
 
 def cut_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Pictures [T, H, W, 3] of one video without its bars."""
-    # In the brightest and the darkest values of all moments bars stay what they are, and a dark scene hides none.
+    """Crop the bars off pictures [T, H, W, 3] of one video."""
+    # Use the brightest and darkest values over time: bars never change, and a dark scene cannot pass for one.
     brightest, darkest = images.max(axis=0), images.min(axis=0)
     changes = (brightest - darkest).max(axis=-1) > _CHANGE
     top, bottom, left, right = 0, changes.shape[0], 0, changes.shape[1]
     for box in bar_boxes(np.stack([brightest, darkest])).tolist():
         outside = np.ones(changes.shape, dtype=bool)
         outside[box[0] : box[1], box[2] : box[3]] = False
-        # What is dark at one moment only is no bar; a bar may have subtitles.
+        # What is dark only at some moments is not a bar; a bar may have subtitles.
         is_smaller = (box[1] - box[0]) * (box[3] - box[2]) < (bottom - top) * (right - left)
         if is_smaller and changes[outside].mean() < _MOST_CHANGES:
             top, bottom, left, right = box
@@ -113,7 +113,7 @@ def _without_blurred_borders(images: NDArray[np.uint8]) -> tuple[float, float, f
         columns = slice(round(left * width), round(right * width))
         inside = edges[rows, columns]
         outside = np.ones(edges.shape, dtype=bool)
-        # The straight lines around the picture themselves are sharp.
+        # The straight edges of the picture itself are sharp.
         margin = 3
         outside[
             max(0, rows.start - margin) : rows.stop + margin,

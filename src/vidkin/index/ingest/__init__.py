@@ -1,1 +1,1 @@
-"""From files on disk to records, features and windows."""
+"""Turn files on disk into records, features and windows."""

@@ -1,4 +1,4 @@
-"""Changes of an index written in batches: often enough that little is lost, seldom enough that it is fast."""
+"""Write changes to an index in batches: often enough to lose little, rarely enough to be fast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vidkin.index.storage.contract import VectorStore
 
 __all__ = ["VIDEOS_A_COMMIT", "BatchWriter"]
 
-# What is complete is written at the latest after so long, so many videos, or so many bytes.
+# Finished entries are written after at most this many seconds, videos or bytes.
 SECONDS_A_COMMIT = 0.5
 VIDEOS_A_COMMIT = 32
 _BYTES_A_COMMIT = 64 << 20
@@ -20,11 +20,11 @@ _UPDATES_A_COMMIT = 32 * VIDEOS_A_COMMIT
 
 
 class BatchWriter:
-    """Collects entries and updated records, and settles their outcomes when they are written.
+    """Collects entries and updated records, and reports their outcomes once they are written.
 
     Args:
         store: Where they are written to.
-        tally: Learns of the outcomes.
+        tally: Receives the outcomes.
     """
 
     def __init__(self, store: VectorStore, tally: Tally) -> None:
@@ -46,7 +46,7 @@ class BatchWriter:
         self._updates.append((record, outcome))
 
     def write(self) -> None:
-        """Commit everything, then settle it."""
+        """Commit everything, then report the outcomes."""
         updates, self._updates = self._updates, []
         self._store.update([record for record, _ in updates])
         for _, outcome in updates:
@@ -58,7 +58,7 @@ class BatchWriter:
         self._since = time.monotonic()
 
     def write_if_due(self) -> None:
-        """Commit if enough has come together, or waited for long enough."""
+        """Commit if enough entries have collected or waited long enough."""
         if not self._entries and not self._updates:
             self._since = time.monotonic()
         elif (

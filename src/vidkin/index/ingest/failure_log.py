@@ -12,35 +12,35 @@ __all__ = ["ERRORS_FILE", "FailureLog"]
 ERRORS_FILE = "errors.log"
 
 _logger = logging.getLogger(__name__)
-# A longer file is begun anew, so that a bug that every file meets does not fill the disk.
+# A longer file is started over, so that a bug that affects every file does not fill the disk.
 _MOST_BYTES = 4 << 20
 
 
 class FailureLog:
-    """Appends tracebacks to a file; without one, or where it cannot be written, they are logged.
+    """Appends tracebacks to a file; without a file, or if it cannot be written, they are logged.
 
     Args:
-        path: The file, made with the first entry; None for none.
+        path: The file, created with the first entry; None for no file.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
 
     def write(self, video: str, cause: str, trace: str) -> str:
-        """Keep one traceback; returns the cause completed by where it is.
+        """Store a traceback; returns the cause with a note on where the traceback is.
 
         Args:
             video: The file that was being read.
             cause: One line.
             trace: The traceback.
         """
-        # A name that is not text must not make this fail.
+        # A file name that is not valid text must not make this fail.
         entry = f"{video!a}: {cause}\n{trace}\n"
         if self._path is None:
             _logger.error("%s", entry)
             return cause
         try:
-            # Never through a link that somebody has put there.
+            # Never write through a link that somebody planted there.
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
             descriptor = os.open(self._path, flags, 0o666)
             with open(descriptor, "a", encoding="utf-8", errors="backslashreplace") as file:

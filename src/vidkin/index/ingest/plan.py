@@ -1,4 +1,4 @@
-"""The step that each file needs, planned by comparing it with the records."""
+"""Plan what to do with each file by comparing it with the records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Copy", "Extract", "Fail", "Keep", "Move", "Plan", "PlanStep"]
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Nothing has changed. ``record`` differs from the stored one only if ``touched``, in its time of change."""
+    """Nothing has changed; if ``touched``, ``record`` has a new modification time."""
 
     file: VideoFile
     record: VideoRecord
@@ -33,9 +33,9 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The content is that of another file, whose features serve for this one as well.
+    """The content is that of another file, whose features are reused.
 
-    Unless, by the time it is done, the other file's record says that its content has changed.
+    Unless the other file's record says by then that its content has changed.
     """
 
     file: VideoFile
@@ -46,7 +46,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """The file must be read. ``known`` when it replaces a record of the same path."""
+    """The file must be read; ``known`` if it replaces a record of the same path."""
 
     file: VideoFile
     hash: str
@@ -65,11 +65,11 @@ PlanStep = Keep | Move | Copy | Extract | Fail
 
 
 class Plan:
-    """Steps for files, planned one at a time, so that files are hashed while others are decoded.
+    """Plans steps for files one at a time, so that files are hashed while others are decoded.
 
     Args:
         records: All records of the index.
-        retry_broken: Read broken files again although they did not change.
+        retry_broken: Read broken files again even if they have not changed.
     """
 
     def __init__(self, records: Iterable[VideoRecord], *, retry_broken: bool = False) -> None:
@@ -95,12 +95,12 @@ class Plan:
             content = content_hash(file.path, file.size)
             digest = content.text
             same = [other for other in self._by_hash.get(digest, ()) if other.path != file.path]
-            # Files with one hash of a part have the same bytes: each was compared when it came.
+            # Files with the same partial hash have the same bytes: each was compared when it was added.
             twin = next((other.path for other in same if not is_gone(other.path)), None)
             is_like_twin = content.is_whole or twin is None or has_same_bytes(file.path, twin)
             if record is not None and not retry and record.content_hash == digest and is_like_twin:
                 return Keep(file, replace(record, size=file.size, mtime_ns=file.mtime_ns), touched=True)
-            # A record whose file is gone, and that no other file has been recognized as.
+            # A record whose file is gone and that has not been matched to another file yet.
             moved = (
                 record is None
                 and is_like_twin
@@ -119,13 +119,13 @@ class Plan:
                 self._moved[moved.id] = file.path
                 now = replace(moved, path=file.path, size=file.size, mtime_ns=file.mtime_ns)
                 return Move(file, now, moved.path)
-            # A file that has features, or will have when this run is done.
+            # A file that has features, or will have them when this run is done.
             sources = (self._moved.get(other.id, other.path) for other in same if other.status == "ok")
             source = next(sources, self._in_work.get(digest))
             if source is not None:
                 if content.is_whole or has_same_bytes(file.path, source):
                     return Copy(file, digest, source, known=record is not None)
-                # The hash is of a part of the file: this one needs a hash of its own.
+                # The hash covers only part of the file: this one needs a hash of its own.
                 digest = content_hash(file.path, file.size, whole=True).text
         except OSError as error:
             return Fail(file, f"cannot be read: {(error.strerror or type(error).__name__).lower()}")
@@ -133,5 +133,5 @@ class Plan:
         return Extract(file, digest, known=record is not None)
 
     def _must_be_read(self, record: VideoRecord) -> bool:
-        """Whatever the file is like now."""
+        """Whether the file must be read, changed or not."""
         return record.needs_reindex or (self._retry_broken and record.status == "broken")

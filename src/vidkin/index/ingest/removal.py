@@ -1,4 +1,4 @@
-"""Removing files from an index by name, so that looking through their folder again does not bring them back."""
+"""Remove files from an index by name, so that scanning their folder again does not bring them back."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RemovedPaths:
 
     @classmethod
     def open(cls, location: Location) -> RemovedPaths:
-        """Those of an index; none if nothing was removed.
+        """Load the removed paths of an index; none if nothing was removed.
 
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
@@ -47,24 +47,24 @@ class RemovedPaths:
                 raise TypeError("removed is not a list of paths")
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CollectionDamagedError(
-                f"{place.address(cls.FILE)} is damaged ({error}); delete it to let `vidkin index` take in again what "
-                "was removed by name"
+                f"{place.address(cls.FILE)} is damaged ({error}); delete it to let `vidkin index` add again what was "
+                "removed by name"
             ) from error
         return cls(frozenset(names))
 
     def save(self, location: Location) -> None:
-        """Write them whole or not at all."""
+        """Write the paths whole or not at all."""
         # Only ASCII, so that names that are not valid UTF-8 survive.
         write_whole(
             open_place(location), self.FILE, json.dumps({"removed": sorted(self.paths)}, indent=2).encode()
         )
 
     def with_paths(self, paths: Iterable[str]) -> RemovedPaths:
-        """These as well."""
+        """A copy with these paths added."""
         return RemovedPaths(self.paths | frozenset(paths))
 
     def without(self, paths: Iterable[str]) -> RemovedPaths:
-        """Without these, which were named again; what is below them stays removed."""
+        """A copy without these paths, which were named again; paths below them stay removed."""
         return RemovedPaths(self.paths - frozenset(paths))
 
     def holds(self, path: str) -> bool:
@@ -78,7 +78,7 @@ class RemovedPaths:
 
 
 def remove_records(location: Location, store: VectorStore, names: Iterable[str | os.PathLike[str]]) -> int:
-    """Remove files, and all files of folders, and remember that; the caller holds the writer's lock.
+    """Remove files and all files in folders, and remember them; the caller holds the writer's lock.
 
     Args:
         location, store: Of the index.
@@ -98,7 +98,7 @@ def remove_records(location: Location, store: VectorStore, names: Iterable[str |
         records |= {record.id: record.path for record in named}
         path = os.path.abspath(os.path.expanduser(os.fspath(name)))
         inside = os.path.join(path, "")
-        # A name may spell its accents in another way than the file.
+        # The name may encode accents differently than the file system.
         is_spelled_so = any(record.path == path or record.path.startswith(inside) for record in named)
         paths |= {path} if is_spelled_so else {record.path for record in named}
     RemovedPaths.open(location).with_paths(paths).save(location)
@@ -107,11 +107,11 @@ def remove_records(location: Location, store: VectorStore, names: Iterable[str |
 
 
 def leave_out_removed(scan: Scan, removed: RemovedPaths, known: Callable[[str], bool]) -> Scan:
-    """The scan without files that were removed, and that neither were named nor have come back since.
+    """Drop removed files from a scan, except those that were named or are in the index again.
 
     Args:
-        scan: Of the paths that were named now.
-        removed: What is still removed, named paths not counted.
+        scan: Scan of the paths named now.
+        removed: Paths that are still removed, without the named ones.
         known: Whether a path has a record.
     """
     named = tuple(os.path.join(folder, "") for folder in scan.folders if removed.holds(folder))

@@ -1,4 +1,4 @@
-"""What became of each file, and how far a call has come."""
+"""Outcome of each file, and progress of a call."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ OutcomeKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class FileOutcome(Result):
-    """What became of one file.
+    """Outcome of one file.
 
     Attributes:
         path: Absolute.
         kind: "added"; "changed" (indexed again since its content changed); "unchanged"; "moved" (recognized by its
             content at a new path); "broken"; "removed"; "missing" (in the index, but the file is gone); "excluded" (in
             the index, but left out of its folder now); "skipped".
-        cause: Why it is broken or skipped; where a moved file was; whose features a copy shares; what could not be read
-            of an added file; else "".
+        cause: Why it is broken or skipped; where a moved file was; whose features a copy shares; what part of an added
+            file could not be read; else "".
     """
 
     path: str
@@ -44,7 +44,7 @@ class FileOutcome(Result):
 
 @dataclass(frozen=True, slots=True)
 class IngestReport(Result):
-    """What became of all files of one call.
+    """Outcomes of all files of one call.
 
     Attributes:
         added: New and changed files that are in the index now.
@@ -54,7 +54,7 @@ class IngestReport(Result):
         removed: Files that are gone, or excluded now, and were removed from the index.
         missing: Files of the index that are gone from the folders and are still in the index.
         excluded: Files of the index that are excluded now and are still in the index.
-        skipped: Files and folders in the folders that were left out, with reasons.
+        skipped: Files and folders that were left out, with reasons.
         seconds: Wall-clock time.
         seconds_of_video: Duration of the videos that were decoded.
     """
@@ -72,12 +72,12 @@ class IngestReport(Result):
 
     @property
     def total(self) -> int:
-        """Number of files looked at or removed."""
+        """Number of files checked or removed."""
         return sum(map(len, (self.added, self.unchanged, self.moved, self.broken, self.removed)))
 
     @property
     def usable(self) -> int:
-        """Number of files looked at that are in the index now and can be searched."""
+        """Number of checked files that are in the index now and can be searched."""
         return len(self.added) + len(self.unchanged) + len(self.moved)
 
     def __str__(self) -> str:
@@ -87,16 +87,16 @@ class IngestReport(Result):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a call has come.
+    """Progress of a call.
 
     Attributes:
-        done: Files whose outcome is settled and safely written.
-        total: Files to look at.
+        done: Number of files whose outcome is written.
+        total: Number of files to check.
         path: The file that this is about.
         outcome: Its outcome, or None while it is being read.
-        frames: Frames described so far in all files.
+        frames: Number of frames with features so far, over all files.
         seconds_of_video: Video covered so far.
-        bytes: Size of all files settled so far.
+        bytes: Size of all finished files.
     """
 
     done: int
@@ -124,5 +124,5 @@ class IngestInterrupted(KeyboardInterrupt):
 
 
 def describe_cut_off(info: VideoInfo) -> str:
-    """One line on a file that is :attr:`~vidkin.media.VideoInfo.cut_off`."""
+    """One line about a file that is :attr:`~vidkin.media.VideoInfo.cut_off`."""
     return f"the file is cut off: {info.duration:.1f} s of {info.stated_duration:.1f} s are there"

@@ -1,4 +1,4 @@
-"""Bringing an index up to date with the files on disk."""
+"""Bring an index up to date with the files on disk."""
 
 from __future__ import annotations
 
@@ -52,28 +52,28 @@ def ingest(
     """Read what is new or changed, recognize what moved, record what is broken.
 
     Every video is written as soon as it is complete (at most half a second later), so that an interruption
-    loses the videos in work and nothing else; the next call resumes from there. The caller holds the
+    loses only the videos being processed; the next call resumes from there. The caller holds the
     writer's lock and has called :meth:`VectorStore.recover`.
 
-    A file that cannot be read for what is in it is recorded as broken, and not read again until it changes. Where the
-    cause may pass (a killed worker, a hung drive, no memory, an internal error) the record is stale: the next call
+    A file whose content cannot be read is recorded as broken, and not read again until it changes. If the cause may
+    pass (a killed worker, a hung drive, no memory, an internal error) the record is stale: the next call
     reads the file again.
 
     Args:
         store: Receives the videos.
         scan: The files, from :func:`vidkin.index.ingest.files.scan.scan`.
         executor: Makes the features.
-        base_rate: Frames per second of ordinary videos, as the executor samples them; for the record.
+        base_rate: Frames per second of ordinary videos, as the executor samples them; stored in the record.
         calibrate: Adds the baseline to features.
-        rules: What was taken of the folders; for ``prune``.
+        rules: Which files of folders were included; for ``prune``.
         prune: Remove records whose files are gone from the folders that were scanned, or excluded.
-        retry_broken: Read broken files again although they did not change.
-        on_progress: Called for every file settled, and now and then in between.
+        retry_broken: Read broken files again even if they have not changed.
+        on_progress: Called for each finished file and now and then in between.
         errors_file: Receives the tracebacks of internal errors; None logs them.
 
     Raises:
         IngestInterrupted: On Ctrl-C, with the report so far.
-        VidkinError: What the executor or the store raise; everything complete is written before.
+        VidkinError: Raised by the executor or the store; everything complete is written before.
     """
     tally = Tally(scan, on_progress)
     session = _Session(store, tally, base_rate, calibrate, FailureLog(errors_file))
@@ -83,7 +83,7 @@ def ingest(
         session.read(executor, Plan(store.videos(), retry_broken=retry_broken).steps(scan.files))
         if without_twin := session.copy():
             session.read(executor, without_twin)
-        # Records of files that should be in the folders scanned, or were named, and that the scan did not come upon.
+        # Records of files that should be in the scanned folders, or were named, but were not in the scan.
         folders = tuple(os.path.join(folder, "") for folder in scan.folders)
         seen = {file.path for file in scan.files}
         named = {path for path, _ in scan.problems}
@@ -136,7 +136,7 @@ class _Session:
         self._in_work: dict[str, Extract] = {}
 
     def read(self, executor: Executor, steps: Iterable[PlanStep]) -> None:
-        """Perform all steps but copies, which come when their sources are there. What is complete is written."""
+        """Perform all steps except copies, which wait for their sources. Finished work is written."""
         try:
             for event in executor.run(self._paths_to_read(steps)):
                 if isinstance(event, Advanced):
@@ -150,10 +150,10 @@ class _Session:
             self._writer.write()
 
     def copy(self) -> list[Extract]:
-        """Give files with known content the features of their twins.
+        """Give files with known content the features of the files with the same content.
 
         Returns:
-            Files whose twin has other content by now: they must be read themselves.
+            Files whose counterpart has changed in the meantime: they must be read themselves.
         """
         without_twin = []
         for start in range(0, len(self._copies), VIDEOS_A_COMMIT):
@@ -224,7 +224,7 @@ class _Session:
         try:
             features = self._calibrate(event.features)
             windows = window_vectors(features)
-        # As in the executor: whatever one video's features lead to, the other videos must not suffer.
+        # As in the executor: a failure caused by one video must not affect the others.
         except Exception as error:  # noqa: BLE001
             self._add_unreadable(step, internal_error(event.path, error))
             return
@@ -270,7 +270,7 @@ def _broken_record(file: VideoFile, digest: str, cause: str) -> VideoRecord:
 
 
 def _has_changed(file: VideoFile) -> bool:
-    """Its size or time of change differ from the scan; a file that is gone by now was read in time."""
+    """Whether size or modification time differ from the scan; a file that is gone by now was read in time."""
     try:
         now = os.stat(file.path)
     except OSError:

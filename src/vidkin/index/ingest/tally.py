@@ -1,4 +1,4 @@
-"""Outcomes of files counted as they are settled, and reported as progress."""
+"""Count the outcomes of finished files, and report progress."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Tally:
     """The outcomes of one call so far.
 
     Args:
-        scan: The files to settle.
-        on_progress: Called for every file settled, and now and then in between.
+        scan: The files to process.
+        on_progress: Called for each finished file and now and then in between.
     """
 
     def __init__(self, scan: Scan, on_progress: OnProgress | None) -> None:
@@ -40,7 +40,7 @@ class Tally:
         self._tell(outcome.path, outcome)
 
     def advance(self, path: str, frames: int, seconds: float) -> None:
-        """Count frames that were described, and the seconds of video that they cover."""
+        """Count frames with features, and the seconds of video that they cover."""
         self._frames += frames
         self._covered[path] = self._covered.get(path, 0.0) + seconds
         self._seconds_of_video += seconds
@@ -60,11 +60,11 @@ class Tally:
             self.settle(FileOutcome(path, "removed"))
 
     def miss(self, kind: Literal["missing", "excluded"], paths: Iterable[str]) -> None:
-        """Note files of the index that were not come upon, and stay in it."""
+        """Note files of the index that were not in the scan and stay in the index."""
         self._missed += [FileOutcome(path, kind) for path in sorted(paths)]
 
     def report(self) -> IngestReport:
-        """What is settled so far."""
+        """Report of the files finished so far."""
 
         def of(*kinds: OutcomeKind) -> tuple[FileOutcome, ...]:
             chosen = [outcome for outcome in self._outcomes.values() if outcome.kind in kinds]

@@ -1,4 +1,4 @@
-"""One update of an index: what was named, less what was removed by name, read and written."""
+"""One update of an index: read and write what was named, except what was removed by name."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def update_index(
 ) -> IngestReport:
     """Bring an index up to date with the files of a scan; the caller holds the writer's lock.
 
-    What was removed by name stays out, unless it is named in this scan; then it counts as removed no more.
+    Files removed by name stay out, unless they are named in this scan; then they are no longer removed.
 
     Args:
         place, manifest, store: Of the index.
-        scan: By the rules of the manifest.
-        executor: Makes the features.
+        scan: Scan by the rules of the manifest.
+        executor: Extracts the features.
         calibrate, prune, retry_broken, on_progress: As of :func:`vidkin.index.ingest.session.ingest`.
         update_common: Called with the paths of the videos that were added, once all are written.
 
@@ -76,6 +76,6 @@ def update_index(
         store.optimize()
         update_common([outcome.path for outcome in report.added])
     except KeyboardInterrupt:
-        # All videos are written; what is interrupted here only makes searches faster and better.
+        # All videos are written; the step interrupted here only makes searches faster and better.
         raise IngestInterrupted(report) from None
     return report

@@ -55,7 +55,7 @@ VIDEOS_TABLE, WINDOWS_TABLE = "videos.lance", "windows.lance"
 _MOST_READINGS = 10
 # The list of videos cannot be rebuilt from anything else in the index.
 REMEDY_OF_VIDEOS = (
-    "restore it from a copy, or delete videos.lance, windows.lance and features there (not decisions.json) and run "
+    "restore it from a backup, or delete videos.lance, windows.lance and features there (not decisions.json) and run "
     "`vidkin index` to read all videos again"
 )
 

@@ -1,4 +1,4 @@
-"""Groups of duplicates as one page: pictures of all copies side by side, in any browser, without other files."""
+"""Groups of duplicates as one self-contained HTML page with pictures of all copies side by side."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def write_duplicate_page(
     short_side: int = 160,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Write a page with every group: its files one below the other, with pictures at the same three moments of each.
+    """Write an HTML page with every group: one file a row, with pictures of each at the same three moments.
 
     Args:
         groups: From :meth:`vidkin.Index.duplicates`.
@@ -48,7 +48,7 @@ def write_duplicate_page(
         on_progress: Called with (groups written, groups in all).
 
     Raises:
-        MediaError: The file cannot be written. A video that cannot be read has its cause in the place of its pictures.
+        MediaError: The file cannot be written. A video that cannot be read shows the cause instead of its pictures.
     """
     copies = sum(len(group.members) - 1 for group in groups)
     savings = file_size(sum(group.savings for group in groups))

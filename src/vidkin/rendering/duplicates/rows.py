@@ -18,7 +18,10 @@ _HEADINGS = (
 
 
 def describe_member(member: DuplicateMember, group: DuplicateGroup) -> str:
-    """One line: ``keep (most detail)``, ``copy, mirrored``, ``excerpt of film.mp4 at 0:10.0 - 0:15.0``."""
+    """Describe a file of a group in one line.
+
+    For example ``keep (most detail)``, ``copy, mirrored`` or ``excerpt of film.mp4 at 0:10.0 - 0:15.0``.
+    """
     if member.best:
         return f"keep ({group.reason})" if group.reason else "keep"
     other = ""
@@ -44,7 +47,7 @@ def describe_member(member: DuplicateMember, group: DuplicateGroup) -> str:
 
 
 def duplicate_cells(groups: Sequence[DuplicateGroup]) -> Iterator[tuple[str, ...]]:
-    """A table for CSV and tab-separated files: the headings, then one line a file; paths without control characters."""
+    """Rows for CSV and tab-separated files: the headings, then one row a file; paths without control characters."""
     yield _HEADINGS
     for place, group in enumerate(groups, start=1):
         for member in group.members:

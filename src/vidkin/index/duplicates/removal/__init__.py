@@ -1,1 +1,1 @@
-"""What is done with duplicates: a plan, steps with a log, and the way back."""
+"""Remove duplicates: a plan, logged steps, and undo."""

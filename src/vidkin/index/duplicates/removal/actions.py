@@ -29,7 +29,7 @@ class FileAction(Result):
     Attributes:
         path: The file.
         outcome: ``removed``, ``restored``, ``skipped``; ``planned`` in a dry run.
-        place: Where it is now; empty where the trash does not tell.
+        place: Where it is now; empty if the trash does not tell.
         cause: Why it was skipped.
         size: Bytes.
     """
@@ -50,21 +50,21 @@ def apply_plan(
     protected: Sequence[PathLike] = (),
     dry_run: bool = False,
 ) -> list[FileAction]:
-    """Put the files that a plan removes into a folder or the trash; nothing is deleted.
+    """Move the files that a plan removes into a folder or the trash; nothing is deleted.
 
-    A file is skipped, with the cause, if it or the one to be kept changed since the plan was made, if both are the same
-    file, if it is protected, or if it cannot be moved or its link cannot be made; it is where it was then.
+    A file is skipped, with the cause, and stays in place if it or the file to keep has changed since the plan was made,
+    if both are the same file, if it is protected, or if it cannot be moved or its link cannot be made.
 
     Args:
         plan: What to do.
-        journal: Takes the steps, for :func:`undo`.
-        folder: Where the files go, each below its former path; None is the system's trash.
+        journal: Receives the steps, for :func:`undo`.
+        folder: Where the files go, each below its former path; None for the system's trash.
         link: Put a link to the kept file where the removed one was.
         protected: Folders in which no file is touched.
         dry_run: Only say what would be done.
 
     Raises:
-        MediaError: The log cannot be written; what was done is in it.
+        MediaError: The log cannot be written; finished steps are in it.
         InvalidArgumentError: The folder is one of the files' own folders.
     """
     target = None if folder is None else os.path.abspath(os.path.expanduser(folder))
@@ -86,7 +86,7 @@ def apply_plan(
 
 
 def undo(journal: Journal, *, dry_run: bool = False) -> list[FileAction]:
-    """Take back every step of a log, the last one first; steps that were taken back already are left.
+    """Undo every step of a log, the last one first; steps that were already undone are skipped.
 
     Args:
         journal: From :func:`apply_plan`.
@@ -103,9 +103,9 @@ def undo(journal: Journal, *, dry_run: bool = False) -> list[FileAction]:
         if not place or not os.path.lexists(place):
             if step.state == "done":
                 actions.append(
-                    FileAction(step.source, "skipped", cause=f"it is not in {place or 'the trash'} any more")
+                    FileAction(step.source, "skipped", cause=f"it is no longer in {place or 'the trash'}")
                 )
-            continue  # a step that had not begun has nothing to take back
+            continue  # a step that had not begun has nothing to undo
         if os.path.lexists(step.source) and not _is_link_of(step):
             actions.append(FileAction(step.source, "skipped", place, "there is another file in its place"))
             continue
@@ -147,7 +147,7 @@ def _why_not(
 
 
 def _put_away(step: RemovalStep, journal: Journal) -> FileAction:
-    """Do one step whole, or leave the file where it was."""
+    """Carry out one step completely, or leave the file where it was."""
     journal.write(step)
     try:
         if step.place:
@@ -167,7 +167,7 @@ def _put_away(step: RemovalStep, journal: Journal) -> FileAction:
             os.symlink(step.kept, step.source)
     except OSError as error:
         cause = f"a link to {step.kept} cannot be made: {error.strerror or error}"
-        if not place:  # The trash does not tell where it is.
+        if not place:  # The trash does not tell where the file is.
             raise MediaError(step.source, f"it is in the trash, but {cause}") from error
         _take_back(done, journal)
         return FileAction(step.source, "skipped", cause=cause)
@@ -190,7 +190,7 @@ def _take_back(step: RemovalStep, journal: Journal) -> None:
 
 
 def _place_in(folder: str, path: str) -> str:
-    """Where a file goes: below the folder as it was below the root, so that no two meet."""
+    """Target path of a file: its full path below the folder, so that no two files collide."""
     if os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), "")):
         raise InvalidArgumentError(
             f"the folder for removed files must hold none of them, got {folder} for {path}"
@@ -200,10 +200,10 @@ def _place_in(folder: str, path: str) -> str:
 
 
 def _move(source: str, target: str) -> None:
-    """Rename; between two disks copy, compare all bytes and only then remove the source.
+    """Move a file: rename it, or between disks copy it, compare all bytes and only then remove the source.
 
     Raises:
-        OSError: It cannot be done; the source is as it was.
+        OSError: It cannot be moved; the source is unchanged.
     """
     os.makedirs(os.path.dirname(target), exist_ok=True)
     if os.path.lexists(target):
@@ -217,7 +217,7 @@ def _move(source: str, target: str) -> None:
             shutil.copy2(source, target)
             if not has_same_bytes(source, target):
                 raise OSError(errno.EIO, f"the copy {target} differed from it")
-        # Ctrl-C, too, must leave no half of a copy behind.
+        # Even Ctrl-C must not leave half a copy behind.
         except BaseException:
             Path(target).unlink(missing_ok=True)
             raise
@@ -229,7 +229,7 @@ def _cause(error: OSError) -> str:
 
 
 def _is_link_of(step: RemovalStep) -> bool:
-    """What is at the source now is the link that the step put there."""
+    """Whether the source is now the link that the step put there."""
     if step.link == "symbolic":
         return os.path.islink(step.source) and os.readlink(step.source) == step.kept
     return step.link == "hard" and os.path.exists(step.kept) and os.path.samefile(step.source, step.kept)

@@ -1,4 +1,4 @@
-"""The log of what was done to files: one line of JSON for each step, written before it and after it."""
+"""The log of file removals: one line of JSON before and after each step."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Link = Literal["", "hard", "symbolic"]
 
 @dataclass(frozen=True, slots=True)
 class RemovalStep:
-    """One file that was put away.
+    """One file that was moved away.
 
     Attributes:
         source: Where it was.
-        place: Where it is now; empty where the trash does not tell.
+        place: Where it is now; empty if the trash does not tell.
         link: What was put in its place.
-        kept: The file that the link shows.
-        state: ``begun`` before the step, ``done`` after it, ``undone`` when it was taken back.
+        kept: The file that the link points to.
+        state: ``begun`` before the step, ``done`` after it, ``undone`` when it was undone.
     """
 
     source: str
@@ -36,10 +36,10 @@ class RemovalStep:
 
 
 class Journal:
-    """Steps in a file; each is on the disk before the next begins.
+    """Steps in a file; each is on disk before the next begins.
 
     Args:
-        path: The file; made if it is not there.
+        path: The file; created if missing.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -61,7 +61,7 @@ class Journal:
         return step
 
     def steps(self) -> list[RemovalStep]:
-        """The newest state of each step, in the order in which they were begun.
+        """The latest state of each step, in the order in which they began.
 
         Raises:
             MediaError: The file cannot be read.
@@ -86,11 +86,11 @@ class Journal:
                     raise ValueError("it has other values")
             except (ValueError, TypeError) as error:
                 if number == len(lines):
-                    break  # The last line was being written when the machine stopped; its step had not begun.
+                    break  # The machine stopped while the last line was written; its step had not begun.
                 raise InvalidArgumentError(
                     f"{self.path} must be a log of `vidkin apply`: line {number}: {error}"
                 ) from error
             known = newest.get(step.source)
-            # The trash tells the place of a file only when it is there.
+            # The trash tells where a file is only once it is there.
             newest[step.source] = replace(step, place=step.place or (known.place if known else ""))
         return list(newest.values())

@@ -1,4 +1,4 @@
-"""What is to be done with duplicates, as a file that a person can read and change before anything happens."""
+"""Removal plans: files that a person can read and edit before anything happens."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class FileState(Result):
 
     @classmethod
     def of(cls, path: str) -> FileState:
-        """That of a file now.
+        """Read the current state of a file.
 
         Raises:
             MediaError: It cannot be read.
@@ -61,7 +61,7 @@ class FileState(Result):
 
 @dataclass(frozen=True, slots=True)
 class StayingFile(Result):
-    """A copy that is not touched.
+    """A copy that stays in place.
 
     Attributes:
         path: The file.
@@ -80,7 +80,7 @@ class PlannedGroup(Result):
         keep: The file that stays where it is.
         reason: Why it is kept.
         remove: Files that the kept one replaces.
-        stay: Copies that are not touched, with the reason; for the reader.
+        stay: Copies that stay in place, with the reason; for the reader.
     """
 
     keep: FileState
@@ -94,7 +94,7 @@ class DuplicatePlan(Result):
     """What to do with the duplicates of an index.
 
     Attributes:
-        groups: Those with something to remove.
+        groups: Groups with something to remove.
         created: ISO 8601 time.
     """
 
@@ -108,9 +108,9 @@ class DuplicatePlan(Result):
 
 
 def plan_removal(groups: Iterable[DuplicateGroup], *, protected: Sequence[PathLike] = ()) -> DuplicatePlan:
-    """A plan that keeps the best file of each group and removes those that are spare.
+    """Make a plan that keeps the best file of each group and removes the spare ones.
 
-    A file stays if it shows something that the best one lacks, if it is doubtful whether it is a copy, if it has other
+    A file stays if it shows something that the best one lacks, if it may not be a copy, if it has other
     names (hard links), or if it is in a protected folder.
 
     Args:
@@ -118,7 +118,7 @@ def plan_removal(groups: Iterable[DuplicateGroup], *, protected: Sequence[PathLi
         protected: Folders in which no file is touched.
 
     Raises:
-        MediaError: A file cannot be read any more.
+        MediaError: A file can no longer be read.
     """
     folders = [os.path.realpath(os.path.expanduser(folder)) for folder in protected]
     planned = []
@@ -143,7 +143,7 @@ def write_plan(plan: DuplicatePlan, path: PathLike) -> None:
 
 
 def read_plan(path: PathLike) -> DuplicatePlan:
-    """A plan from its file; groups and files that a person deleted from it are not in it.
+    """Read a plan from its file; deleted groups and files are not part of it.
 
     Raises:
         MediaError: The file cannot be read.

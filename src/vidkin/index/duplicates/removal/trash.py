@@ -1,4 +1,4 @@
-"""The system's trash: put a file in, and find it there again to take it back."""
+"""The system's trash: move a file there, and find it again to restore it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["find_in_trash", "put_in_trash"]
 
 
 def put_in_trash(path: str) -> str | None:
-    """Move a file to the trash; where it is now, None if the system does not tell.
+    """Move a file to the trash; returns where it is now, None if the system does not tell.
 
     Raises:
         OSError: The system refuses.
@@ -23,13 +23,13 @@ def put_in_trash(path: str) -> str | None:
 
 
 def find_in_trash(path: str) -> str | None:
-    """Where in the trash a file is that was at ``path``, the one deleted last; None if it is not found.
+    """Find the file in the trash that was at ``path`` (the one deleted last); None if there is none.
 
-    As the freedesktop.org specification has it (Linux and BSD): the home trash, and one at the root of each volume.
+    Follows the freedesktop.org specification (Linux and BSD): the home trash, and one at the root of each volume.
     """
     newest: tuple[str, str] | None = None
     home = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
-    # Folders of the trash that a file may be in, and what paths in their notes are relative to.
+    # Trash folders that may hold the file, and what the paths in their notes are relative to.
     folders = [(Path(home) / "Trash", home)]
     volume = os.path.dirname(os.path.realpath(path))
     while not os.path.ismount(volume):

@@ -1,1 +1,1 @@
-"""The files in folders: which are taken, and what is in them."""
+"""Files in folders: which ones to index, and hashes of their content."""

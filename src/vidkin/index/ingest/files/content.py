@@ -12,8 +12,8 @@ __all__ = ["ContentHash", "content_hash", "has_same_bytes"]
 
 _CHUNK = 1 << 20
 _MOST_SAMPLED = 3 * _CHUNK
-# By these names a file says that each of its frames takes the space that it needs. Raw, DV, Y4M, transport streams of
-# constant rate and all others may be as long as another film to the byte.
+# Names of codecs of variable bit rate. Files of any others (raw, DV, Y4M, transport streams of constant rate) may have
+# exactly the same length as a different film.
 _VARIABLE_CODECS = (
     *(b"avc1", b"avc3", b"hvc1", b"hev1", b"vp08", b"vp09", b"av01", b"mp4v"),  # MP4, QuickTime
     *(b"V_MPEG4/", b"V_MPEGH/", b"V_VP8", b"V_VP9", b"V_AV1"),  # Matroska, WebM
@@ -28,8 +28,8 @@ class ContentHash:
 
     Attributes:
         text: 32 hexadecimal digits.
-        is_whole: It is of all bytes, so that equal hashes mean equal files. Otherwise people can make another file with
-            the same hash: ask :func:`has_same_bytes` before you rely on it.
+        is_whole: Whether it covers all bytes, so that equal hashes mean equal files. Otherwise a different file can be
+            crafted with the same hash: call :func:`has_same_bytes` before relying on it.
     """
 
     text: str
@@ -39,12 +39,12 @@ class ContentHash:
 def content_hash(path: str, size: int, *, whole: bool = False) -> ContentHash:
     """Hash of the content of a file: blake2b of its size and all its bytes.
 
-    Of videos above 3 MiB in codecs of variable rate only the first, middle and last MiB are read. Files of the same
-    length to the byte that differ only in between have the same hash then; encoders do not make such files.
+    Of videos above 3 MiB in codecs of variable rate only the first, middle and last MiB are read. Files of exactly
+    the same length that differ only in between then have the same hash; encoders do not produce such files.
 
     Args:
-        path: A regular file; nothing else is waited for or read.
-        size: Its bytes; no more are read.
+        path: A regular file; pipes and devices are refused.
+        size: Number of its bytes; no more are read.
         whole: Read all bytes in any case.
 
     Raises:
@@ -65,7 +65,7 @@ def content_hash(path: str, size: int, *, whole: bool = False) -> ContentHash:
 
 
 def has_same_bytes(path: str, other: str) -> bool:
-    """Whether two regular files are equal to the byte; False if one of them cannot be read."""
+    """Whether two regular files have the same bytes; False if one of them cannot be read."""
     try:
         with open_regular_file(path) as first, open_regular_file(other) as second:
             states = os.fstat(first.fileno()), os.fstat(second.fileno())
@@ -83,7 +83,7 @@ def has_same_bytes(path: str, other: str) -> bool:
 
 
 def _read(descriptor: int, place: int, count: int) -> bytes:
-    """So many bytes from there on, fewer only at the end of the file."""
+    """Read this many bytes from ``place``, fewer only at the end of the file."""
     parts = []
     while count > 0 and (part := os.pread(descriptor, count, place)):
         parts.append(part)

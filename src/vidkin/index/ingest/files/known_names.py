@@ -1,4 +1,4 @@
-"""Files that were scanned through a link, and that the index has by their other path."""
+"""Files that were scanned through a link and are in the index under another path."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["use_known_names"]
 
 
 def use_known_names(scan: Scan, paths: Iterable[str]) -> Scan:
-    """The scan with files under the names by which the index has them: a file named through a link is not another one.
+    """Rename scanned files to the paths that the index has for them, so that a link does not add a file twice.
 
     Args:
-        scan: Of the paths that were named now.
-        paths: Of the files in the index.
+        scan: Scan of the paths named now.
+        paths: Paths of the files in the index.
     """
     known = set(paths)
     new = [file for file in scan.files if file.path not in known]

@@ -1,4 +1,4 @@
-"""Which files of a folder are taken: what an index remembers about its folders."""
+"""Which files of a folder to index; an index remembers these rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["FolderRules"]
 
 @dataclass(frozen=True, slots=True)
 class FolderRules:
-    """What is taken of the folders that are named; a file that is named itself is taken whatever the rules say.
+    """Which files of named folders to index; a file that is named itself is always indexed.
 
     Attributes:
         exclude: Patterns of files and folders to leave out, with ``*``, ``?`` and ``[abc]``. One without a slash is
@@ -22,7 +22,7 @@ class FolderRules:
             with a slash elsewhere with the end of the path, or with the whole of it if it begins with one or with
             ``~``.
         follow_links: Also look into links to folders.
-        images: Also take photographs; each is a video of one frame.
+        images: Also index photographs; each is a video of one frame.
     """
 
     exclude: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class FolderRules:
     def changed(
         self, exclude: Iterable[str] | None, follow_links: bool | None, images: bool | None
     ) -> FolderRules:
-        """These rules with other values; None leaves one as it is."""
+        """A copy of these rules with changed values; None leaves a value as it is."""
         patterns = (exclude,) if isinstance(exclude, str) else exclude
         return FolderRules(
             self.exclude if patterns is None else tuple(patterns),
@@ -48,11 +48,11 @@ class FolderRules:
         )
 
     def excluded_by(self, path: str, *, is_folder: bool) -> str | None:
-        """The first pattern that leaves this absolute path out; None if none does."""
+        """The first pattern that excludes this absolute path; None if none does."""
         return next((pattern for pattern in self.exclude if _matches(path, pattern, is_folder)), None)
 
     def excludes_below(self, path: str, folder: str) -> bool:
-        """Whether a file is left out, itself or with a folder that it is in, when this folder is looked through."""
+        """Whether scanning this folder leaves a file out, itself or with a folder that it is in."""
         if self.excluded_by(path, is_folder=False) is not None:
             return True
         parent = os.path.dirname(path)

@@ -16,7 +16,7 @@ from vidkin.index.manifest import MANIFEST_FILE
 __all__ = ["LINK_TO_FOLDER", "Scan", "VideoFile", "is_gone", "scan"]
 
 LINK_TO_FOLDER = "a link to a folder (--follow-links)"
-"""Why a link to a folder was left out."""
+"""Reason given for skipping a link to a folder."""
 
 _MPEG_TS_SYNC = 0x47
 
@@ -42,10 +42,10 @@ class Scan:
 
     Attributes:
         files: Sorted by path, each once.
-        problems: (path, cause) of what could not be looked at.
+        problems: (path, cause) of what could not be scanned.
         folders: Absolute paths of the folders among the paths, as far as they could be listed.
-        named: Absolute paths of all that was named, and of what the patterns among it stand for.
-        skipped: (path, reason) of files and folders in the folders that were left out, sorted by path.
+        named: Absolute paths of everything that was named, and of what named patterns match.
+        skipped: (path, reason) of files and folders within the folders that were left out, sorted by path.
     """
 
     files: tuple[VideoFile, ...]
@@ -56,16 +56,16 @@ class Scan:
 
 
 def scan(paths: Iterable[str | os.PathLike[str]], rules: FolderRules | None = None) -> Scan:
-    """The videos in folders (and all folders below), and the files named.
+    """Find the videos in folders (and all folders below), and the named files.
 
-    Folders are searched for the extensions of videos; hidden files and folders in them, and indexes, are left out. Of a
-    file and links to it in the same scan only the file itself counts. Where links to folders are followed, each folder
-    is looked through once, by its own path if that is in the scan, so that loops end. What cannot be read is a problem
+    Folders are searched for video extensions; hidden files and folders, and indexes, are left out. Of a file and links
+    to it in the same scan only the file itself counts. If links to folders are followed, each folder is scanned once,
+    under its own path if that is in the scan, so that loops end. What cannot be read is a problem
     in the result, never an exception.
 
     Args:
         paths: Folders, files, or patterns (``~/Videos/**/*.mkv``); ``~`` is the home folder.
-        rules: What is taken of the folders; default videos, without links to folders.
+        rules: Which files to include; default: videos, without links to folders.
     """
     walk = _Walk(rules or FolderRules())
     for path in paths:
@@ -74,7 +74,7 @@ def scan(paths: Iterable[str | os.PathLike[str]], rules: FolderRules | None = No
 
 
 def is_gone(path: str) -> bool:
-    """Nothing exists at the path any more. False where that is uncertain (a folder that may not be read)."""
+    """Whether nothing exists at the path any more. False if uncertain (a folder that may not be read)."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -100,7 +100,7 @@ class _Walk:
         self._linked_folders: list[tuple[str, os.stat_result]] = []
 
     def visit(self, name: str) -> None:
-        """Look at one path or pattern of the caller's."""
+        """Visit a path or pattern given by the caller."""
         path = os.path.abspath(name)
         if glob.has_magic(path) and not os.path.lexists(path):
             matches = sorted(glob.glob(path, recursive=True))
@@ -113,7 +113,7 @@ class _Walk:
 
     def result(self) -> Scan:
         """The files that were visited, and links whose files were not."""
-        # After all real folders, so that a folder is never known by the name of a link to it.
+        # After all real folders, so that a folder is never listed under the name of a link to it.
         for path, state in self._named_links:
             self._visit_folder(path, state)
         while self._linked_folders:
@@ -210,7 +210,7 @@ class _Walk:
 
 
 def _is_typescript(path: str, size: int) -> bool:
-    """A ``.ts`` file that is source code: a transport stream starts its packets with a sync byte."""
+    """Whether a ``.ts`` file is source code: packets of a transport stream start with a sync byte."""
     if not path.lower().endswith(".ts") or size == 0:
         return False
     try:

@@ -1,1 +1,1 @@
-"""Making features of files in processes of this machine, and the contract of what does."""
+"""Feature extraction in processes of this machine, and the contract of executors."""

@@ -14,10 +14,10 @@ _MOST_BYTES_AT_ONCE = 1 << 20
 
 
 class Channel:
-    """One end of a two-way stream of messages; anything that can be pickled is one.
+    """One end of a two-way stream of messages; a message is anything that can be pickled.
 
-    Sending waits until the other side has room for the message, so unread messages hold the sender up rather than pile
-    up. Reading with :meth:`receive_part` never waits, not even for the rest of a message whose sender was stopped in
+    Sending blocks until the other side has room for the message, so unread messages cannot pile up.
+    Reading with :meth:`receive_part` never blocks, not even for the rest of a message whose sender was stopped in
     the middle of it. No byte beyond the current message is read, so a readable socket means an unread message.
 
     Args:
@@ -31,16 +31,16 @@ class Channel:
 
     @classmethod
     def pair(cls) -> tuple[Channel, socket.socket]:
-        """A channel, and the socket of its other end for a process that inherits it."""
+        """Create a channel, and the socket of its other end for a process that inherits it."""
         ours, theirs = socket.socketpair()
         return cls(ours), theirs
 
     def fileno(self) -> int:
-        """Descriptor of the socket, to wait for messages with :func:`multiprocessing.connection.wait`."""
+        """File descriptor of the socket, to wait for messages with :func:`multiprocessing.connection.wait`."""
         return self._socket.fileno()
 
     def send(self, message: object) -> None:
-        """Send a message, waiting for room.
+        """Send a message; blocks until there is room.
 
         Pickled whole: tensors must not pass through shared memory, which needs a common parent.
 
@@ -52,7 +52,7 @@ class Channel:
         self._socket.sendall(content)
 
     def receive(self) -> Any:
-        """The next message, however long that takes.
+        """Wait for the next message.
 
         Raises:
             EOFError, ConnectionError: The other side is gone.
@@ -63,7 +63,7 @@ class Channel:
                 return self._take()
 
     def receive_part(self) -> list[Any]:
-        """Read what is there. The message, alone in a list, once all of it is there; until then an empty list.
+        """Read what has arrived. Returns a list with the message once it is complete, until then an empty list.
 
         Raises:
             EOFError, ConnectionError: The other side is gone.
@@ -80,7 +80,7 @@ class Channel:
         self._socket.close()
 
     def _read(self, flags: int) -> None:
-        """Read some more of the current message, at least a byte."""
+        """Read more of the current message, at least one byte."""
         wanted = _LENGTH.size if self._length is None else self._length
         part = self._socket.recv(min(wanted - len(self._bytes), _MOST_BYTES_AT_ONCE), flags)
         if not part:

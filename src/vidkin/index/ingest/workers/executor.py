@@ -1,8 +1,8 @@
-"""The contract of what turns files into features, and the events by which it reports.
+"""The contract of executors, which turn files into features, and the events that they report.
 
 An executor gets paths and yields events. To write one (for a cluster, say): send a :class:`WorkerSpec` to each worker,
 open the extractor there once with :meth:`WorkerSpec.open`, and relay the events of
-:func:`~vidkin.index.ingest.workers.serial.describe_video` for each path. Everything that is sent survives pickling.
+:func:`~vidkin.index.ingest.workers.serial.describe_video` for each path. Everything that is sent can be pickled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Advanced", "Described", "Event", "Executor", "Idle", "Unreadable", "
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """All that a worker needs to make features.
+    """Everything that a worker needs to extract features.
 
     Attributes:
         extractor: Name for :func:`vidkin.features.open_extractor`.
@@ -37,7 +37,7 @@ class WorkerSpec:
     open_extractor: Callable[..., FrameExtractor] | None = None
 
     def open(self) -> FrameExtractor:
-        """The extractor."""
+        """Open the extractor."""
         if self.open_extractor is not None:
             return self.open_extractor(self.extractor, weights=self.weights, whitening=self.whitening)
         return open_extractor(self.extractor, weights=self.weights, whitening=self.whitening)
@@ -45,7 +45,7 @@ class WorkerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """More frames of a video are described.
+    """Features of more frames of a video are ready.
 
     Attributes:
         path: Of the file.
@@ -64,9 +64,9 @@ class Described:
 
     Attributes:
         path: Of the file.
-        info: What the file is.
-        features: Of all its frames, at least one; rounded as they are stored.
-        damage: One line on what could not be read of it, else "".
+        info: Properties of the file.
+        features: Features of all its frames, at least one; rounded as they are stored.
+        damage: One line about parts that could not be read, else "".
     """
 
     path: str
@@ -95,23 +95,23 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Nothing happened for a moment: time to write what is ready."""
+    """Nothing happened for a moment: time to write finished results."""
 
 
 Event = Advanced | Described | Unreadable | Idle
 
 
 class Executor(Protocol):
-    """Turns files into features, in whatever order they get done."""
+    """Turns files into features, in any order."""
 
     def run(self, paths: Iterable[str]) -> Iterator[Event]:
         """Exactly one :class:`Described` or :class:`Unreadable` for each path, among other events.
 
-        Paths are taken from the iterable only when they can be worked on. While nothing is done an
-        :class:`Idle` is yielded at least every second. Unread events hold the work up rather than pile up. When
-        the iterator is closed, all work ends.
+        Paths are taken from the iterable only when a worker is free. While nothing happens, an :class:`Idle` is
+        yielded at least every second. Unread events block the workers instead of piling up. When the iterator is
+        closed, all work ends.
 
         Raises:
-            VidkinError: No file at all can be described, for example since the extractor cannot be opened.
+            VidkinError: No file at all can be processed, for example because the extractor cannot be opened.
         """
         ...

@@ -1,4 +1,4 @@
-"""Files described in worker processes: a decoder that crashes or hangs costs one file."""
+"""Feature extraction in worker processes: a decoder that crashes or hangs costs one file."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from vidkin.index.ingest.workers.worker import Alive, Failed
 __all__ = ["ProcessExecutor"]
 
 _TICK = 0.25
-# Loading the libraries and a network's weights; not the time of any file.
+# Allows for loading libraries and network weights; does not count against any file.
 _START_TIMEOUT = 300.0
-# A process whose channel is closed has ended, or does so at once, unless its end is stuck.
+# A process whose channel is closed has ended, or ends at once unless it is stuck.
 _END_TIMEOUT = 30.0
-# A worker killed before it could do anything, mostly for lack of memory, is started again so many times.
+# Restarts of workers that were killed before they could do anything, mostly for lack of memory.
 _MOST_RESTARTS = 3
 _SIGNAL_NAMES = {int(number): number.name for number in signal.Signals}
-# How a decoder dies of a file. Whatever else ends a worker came from outside.
+# Signals by which a file can crash a decoder. Any other signal came from outside.
 _CRASHES = frozenset({
     signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS
 })  # fmt: skip
@@ -39,13 +39,13 @@ class ProcessExecutor:
     """An :class:`~vidkin.index.ingest.workers.executor.Executor` of worker processes.
 
     Each worker opens the extractor once and describes one file at a time on one thread. Events come
-    through a socket of the size that the system gives it, so a worker waits when nobody reads: at most the
-    features of one video a worker (5 kB a frame with 10 regions of 256) are held.
+    through a socket with a buffer of limited size, so a worker blocks when nobody reads: each worker holds the
+    features of at most one video (5 kB per frame with 10 regions of 256).
 
     A worker that dies by a signal or exits, or gives no sign of life for ``hang_timeout``, is replaced, and
-    its file is :class:`~vidkin.index.ingest.workers.executor.Unreadable` with that cause. One that is killed before it
-    was ready says nothing about its file and is started again; if that happens repeatedly, the run ends with an
-    :class:`~vidkin.errors.ExtractorError`. Workers end with this process, even when it is killed. They are
+    its file is :class:`~vidkin.index.ingest.workers.executor.Unreadable` with that cause. A worker that is killed
+    before it was ready says nothing about its file and is started again; if that happens repeatedly, the run ends with
+    an :class:`~vidkin.errors.ExtractorError`. Workers end with this process, even when it is killed. They are
     started afresh, not forked, and do not run the caller's main module: a script needs no
     ``if __name__ == "__main__"``.
 
@@ -105,7 +105,7 @@ class ProcessExecutor:
 
 @dataclass
 class _Worker:
-    """The parent's view of one process."""
+    """One worker process as the parent sees it."""
 
     spec: WorkerSpec
     hang_timeout: float
@@ -121,7 +121,7 @@ class _Worker:
     def _start(self) -> None:
         self.channel, theirs = Channel.pair()
         descriptor = theirs.fileno()
-        # Same search path as here, so that the specification's own functions are found.
+        # Same search path as here, so that functions named in the specification can be imported.
         command = (
             f"import sys; sys.path[:] = {sys.path!r}; "
             f"from vidkin.index.ingest.workers.worker import run_worker; run_worker({descriptor})"
@@ -133,7 +133,7 @@ class _Worker:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self.errors,
-            process_group=0,  # Ctrl-C in a terminal is for the parent, which ends its workers in order.
+            process_group=0,  # Ctrl-C in a terminal goes to the parent, which shuts its workers down.
         )
         theirs.close()
         self._send(self.spec)
@@ -145,14 +145,14 @@ class _Worker:
         self._send(path)
 
     def usable(self) -> bool:
-        """It can be given work, or has some. One that is not is ended, so that another takes its place."""
+        """Whether it has work or can be given some. Otherwise it is ended, so that another takes its place."""
         if self.lost or (self.path is None and self.process.poll() is not None):
             self.end()
             return False
         return True
 
     def receive(self) -> Iterator[Event]:
-        """Read what it sent; the event that it stands for, if any."""
+        """Read what it sent; yields the event, if any."""
         path = self.path
         assert path is not None  # only busy workers are listened to
         self.silence.end()
@@ -174,7 +174,7 @@ class _Worker:
                 yield message
 
     def check_silence(self) -> Iterator[Event]:
-        """It sent nothing. If it hangs: replace it, its file is unreadable."""
+        """Called when it sent nothing: if it hangs, replace it and report its file as unreadable."""
         path = self.path
         assert path is not None
         cause = self.silence.measure()
@@ -189,7 +189,7 @@ class _Worker:
             yield Unreadable(path, cause, temporary=True)
 
     def end(self) -> None:
-        """End the process, whatever it is doing, and leave nothing open."""
+        """Kill the process, whatever it is doing, and close everything."""
         self.channel.close()
         if self.process.poll() is None:
             self.process.kill()
@@ -197,7 +197,7 @@ class _Worker:
         self.errors.close()
 
     def _bury(self, path: str) -> Event:
-        """It died: report its file as unreadable, or start it again if it was not ready yet."""
+        """Handle its death: report its file as unreadable, or start it again if it was not ready yet."""
         try:
             status = self.process.wait(_END_TIMEOUT)
         except subprocess.TimeoutExpired:
@@ -227,7 +227,7 @@ class _Worker:
         return Unreadable(path, cause, temporary=-status not in _CRASHES)
 
     def _send(self, message: object) -> None:
-        # If it died, the next attempt to receive says so, with its status.
+        # If it died, the next receive reports that, with its status.
         with contextlib.suppress(ConnectionError):
             self.channel.send(message)
 

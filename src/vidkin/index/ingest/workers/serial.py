@@ -1,4 +1,4 @@
-"""Files described one after the other in the calling process."""
+"""Feature extraction in the calling process, one file after the other."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from vidkin.similarity import FrameFeatures
 
 __all__ = ["SerialExecutor", "describe_video", "internal_error"]
 
-# Frames decoded at a time: few, so that little memory is held by large ones.
+# Frames decoded at a time: few, so that large ones take little memory.
 _FRAMES_A_BATCH = 4
 
 
 class SerialExecutor:
-    """One file after the other, in this process: for tests and where starting processes is not worth it.
+    """Processes one file after the other in this process: for tests, and where starting processes is not worth it.
 
     A decoder that crashes takes this process with it; see
     :class:`~vidkin.index.ingest.workers.processes.ProcessExecutor`.
@@ -46,10 +46,10 @@ def describe_video(
     *,
     beat: Callable[[Phase], None] = lambda phase: None,
 ) -> Iterator[Event]:
-    """The events of one file: progress, then one :class:`Described` or :class:`Unreadable`.
+    """Yield the events of one file: progress, then one :class:`Described` or :class:`Unreadable`.
 
     Never more than a few dozen decoded frames are in memory, whatever the length of the video. Features are rounded
-    as they are stored. An exception that nobody expected costs this file alone: it is :class:`Unreadable`, with the
+    as they are stored. An unexpected exception affects only this file: it is :class:`Unreadable`, with the
     traceback.
 
     Args:
@@ -80,7 +80,7 @@ def describe_video(
                 before, reached = reached, float(part.timestamps[-1])
                 yield Advanced(path, len(part), max(reached - before, 0.0))
         if info.container.startswith("matroska"):
-            # A file that vanishes meanwhile was read in time.
+            # A file that vanishes in the meantime was read in time.
             with suppress(OSError):
                 damage.append(find_matroska_damage(path, on_read=lambda: beat("decoding")))
         if parts:
@@ -93,12 +93,12 @@ def describe_video(
         yield Unreadable(path, error.cause, temporary=error.temporary)
     except MemoryError:
         yield Unreadable(path, "needs more memory than there is", temporary=True)
-    # A file from anywhere may bring any library to raise anything; the other files must not suffer.
+    # An untrusted file may make any library raise anything; other files must not be affected.
     except Exception as error:  # noqa: BLE001
         yield internal_error(path, error)
 
 
 def internal_error(path: str, error: Exception) -> Unreadable:
-    """A file at which our code failed, with the traceback of the exception that is being handled."""
+    """Report an internal error on a file, with the traceback of the exception that is being handled."""
     text = " ".join(f"internal error: {type(error).__name__}: {error}".split()).rstrip(": ")
     return Unreadable(path, text, temporary=True, trace=traceback.format_exc())

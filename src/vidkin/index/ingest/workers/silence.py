@@ -1,4 +1,4 @@
-"""How long nothing has been heard from whoever reads a file."""
+"""Detect hangs: how long the reader of a file has shown no progress."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["HANG_TIMEOUT", "Silence"]
 HANG_TIMEOUT = 120.0
 """Seconds without a packet read or a frame decoded after which a decoder counts as hung."""
 
-# Between two looks no more silence than this is counted, in seconds: longer gaps mean that whoever looks was busy or
-# stopped, or the machine asleep, and say nothing about the one who is silent.
+# At most this many seconds of silence are counted between two checks: longer gaps mean that the checking process was
+# busy or stopped, or the machine asleep, and say nothing about the reader.
 _MOST_UNSEEN = 1.0
-# A network may take that many times longer for its frames than a decoder may be silent.
+# An extractor may be silent this many times as long as a decoder.
 _DESCRIBING_FACTOR = 5
 
 
@@ -32,13 +32,13 @@ class Silence:
         self._looked = time.monotonic()
 
     def end(self, phase: Phase | None = None) -> None:
-        """Something was heard; ``phase`` says what is done from now on, None that this has not changed."""
+        """Note a sign of life; ``phase`` is the new phase of the work, None if it has not changed."""
         self.seconds = 0.0
         self._looked = time.monotonic()
         self._phase = phase or self._phase
 
     def measure(self) -> str | None:
-        """Count the time since the last call of a method; the cause, one line, once that makes a hang."""
+        """Add the time since the last call; returns the cause in one line once this counts as a hang."""
         now = time.monotonic()
         self.seconds += min(now - self._looked, _MOST_UNSEEN)
         self._looked = now

@@ -1,4 +1,4 @@
-"""The life of a worker process: what :class:`~vidkin.index.ingest.workers.processes.ProcessExecutor` runs."""
+"""The main loop of a worker process, which :class:`~vidkin.index.ingest.workers.processes.ProcessExecutor` runs."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from vidkin.index.ingest.workers.serial import describe_video
 
 __all__ = ["Alive", "Failed", "run_worker"]
 
-# Signs of life are sent for each change of the phase, and this often, in seconds, within one.
+# Signs of life are sent at each change of phase, and at this interval in seconds within a phase.
 _BEAT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """The worker has opened its extractor, or has come further with its file.
+    """The worker has opened its extractor, or made progress with its file.
 
     Attributes:
-        phase: What it does until its next message.
+        phase: What it does from now on.
     """
 
     phase: Phase = "decoding"
@@ -51,11 +51,11 @@ class Failed:
 
     @classmethod
     def of(cls, error: VidkinError) -> Failed:
-        """The exception that is being handled, in a form that can be sent."""
+        """The exception being handled, in a form that can be sent."""
         try:
             pickle.loads(pickle.dumps(error))
         except (pickle.PicklingError, TypeError, AttributeError):
-            # One with its text if the exception itself cannot be sent.
+            # Send only its text if the exception itself cannot be pickled.
             error = VidkinError(f"{type(error).__name__}: {error}")
         return cls(error, traceback.format_exc())
 
@@ -70,7 +70,7 @@ def run_worker(descriptor: int) -> None:
     Args:
         descriptor: Of the socket to the parent.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent gets it too, and ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent gets it as well, and ends its workers.
     _die_with_parent()
     torch.set_num_threads(1)
     parent = _Parent(descriptor)
@@ -89,7 +89,7 @@ def run_worker(descriptor: int) -> None:
 
 
 class _Parent:
-    """The channel to the parent; when the parent is gone, nobody is left to tell, and this process ends."""
+    """The channel to the parent; when the parent is gone, this process ends."""
 
     def __init__(self, descriptor: int) -> None:
         self._channel = Channel(socket.socket(fileno=descriptor))
@@ -108,7 +108,7 @@ class _Parent:
 
 
 class _Beat:
-    """Sends signs of life, few enough to cost nothing."""
+    """Sends signs of life, rarely enough to cost nothing."""
 
     def __init__(self, parent: _Parent) -> None:
         self._parent = parent
@@ -132,7 +132,7 @@ def _die_with_parent() -> None:
             pause.wait(1.0)
         os._exit(0)
 
-    # Works wherever the decoder lets other threads run.
+    # Works as long as the decoder lets other threads run.
     threading.Thread(target=watch, daemon=True).start()
     if sys.platform == "linux":
         import ctypes
