@@ -1,4 +1,4 @@
-"""What unrelated frames look like to the extractor of an index."""
+"""Calibration: how similar unrelated frames are to the extractor of an index."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["Calibration"]
 
 _logger = logging.getLogger(__name__)
 _SHARE = 0.9
-# Views are compared in dozens of pairs, so what unrelated parts reach by chance is higher.
+# Views are compared in dozens of pairs, so unrelated parts reach higher similarities by chance.
 _SHARE_OF_VIEWS = 0.99
 
 
 class Calibration:
-    """Baselines of frames against a fixed background set, so that scores mean the same in every index.
+    """Baselines of frames against a fixed background set, so that scores are comparable between indexes.
 
     Args:
-        background: [N, R, D], descriptors of background photographs; N = 0 where the scorer needs no baseline, which
-            then is 0.
+        background: [N, R, D], descriptors of background photographs; N = 0 if the scorer needs no baseline, which
+            is then 0.
         share: Quantile of the similarities to the background that is the baseline.
     """
 
@@ -40,7 +40,7 @@ class Calibration:
         self.background = background.half().float()
 
     def calibrate(self, features: FrameFeatures) -> FrameFeatures:
-        """The same features with their baseline [T, V]: how similar unrelated frames are to each view of each frame."""
+        """Add the baseline [T, V] to features: how similar unrelated frames are to each view of each frame."""
         if len(self.background) == 0:
             return replace(features, baseline=torch.zeros(features.values.shape[:2]))
         columns = [
@@ -51,7 +51,7 @@ class Calibration:
 
     @classmethod
     def of_extractor(cls, extractor: FrameExtractor) -> Calibration:
-        """What the extractor makes of the background photographs; of those of the package it is in the package."""
+        """Calibration of an extractor: measured on the background photographs, or shipped for our extractors."""
         if not scorer_of(extractor).needs_background:
             return cls(torch.zeros(0, 1, 1))
         shipped = files("vidkin.index") / "data" / f"{extractor.fingerprint}.safetensors"
@@ -64,17 +64,17 @@ class Calibration:
 
     @classmethod
     def measure(cls, extractor: FrameExtractor) -> Calibration:
-        """Run the extractor over the background photographs, a second or two."""
+        """Run the extractor over the background photographs; takes a second or two."""
         if extractor.views == "none":
             return cls(extractor.extract(background_frames()).whole, _share_of(extractor))
-        # Crops of a photograph would only count it several times.
+        # Crops of a photograph would only count it more than once.
         boxes = torch.tensor(DISTINCT_VIEWS)
         views = extractor.extract(background_frames(), boxes=boxes).values.flatten(0, 1)
         return cls(views[views.abs().amax(dim=(1, 2)) > 0], _share_of(extractor))
 
     @classmethod
     def read(cls, location: Location, share: float = _SHARE) -> Calibration | None:
-        """That of an index; None if it has none yet.
+        """Load the calibration of an index; None if it has none yet.
 
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
@@ -88,7 +88,7 @@ class Calibration:
 
     @classmethod
     def open(cls, location: Location, extractor: FrameExtractor) -> Calibration:
-        """That of an index; made and kept on first use.
+        """Load the calibration of an index; measured and stored on first use.
 
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
@@ -100,12 +100,12 @@ class Calibration:
         try:
             calibration.save(location)
         except CollectionError as error:
-            # It comes out the same every time; keeping it only saves a second.
+            # The result is always the same; storing it only saves a second.
             _logger.info("%s", error)
         return calibration
 
     def save(self, location: Location, name: str = FILE) -> None:
-        """Write the background beside a store, whole or not at all."""
+        """Write the background descriptors to the index, whole or not at all."""
         from safetensors.torch import save
 
         write_whole(open_place(location), name, save({"background": self.background.half()}))

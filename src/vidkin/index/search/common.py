@@ -17,13 +17,13 @@ from vidkin.index.windows import frame_vectors
 __all__ = ["CommonFrames", "find_common"]
 
 _SAME = 0.85  # cosine of two window vectors that show the same
-_RELATED = 0.5  # cosine that edited copies keep and strangers do not reach
+_RELATED = 0.5  # cosine that edited copies keep and unrelated videos do not reach
 _NEIGHBORS = 128
 _COPY_SHARE = 0.5
 
 
 class CommonFrames:
-    """Vectors of frames that do not tell one video from another.
+    """Vectors of frames that do not distinguish videos.
 
     Args:
         vectors: [C, E] unit vectors; C may be 0.
@@ -38,7 +38,7 @@ class CommonFrames:
         return len(self.vectors)
 
     def share(self, values: torch.Tensor) -> torch.Tensor:
-        """[T, R, D] to [T] in [0, 1]: 1 where a frame is one of the common ones.
+        """How common each frame of [T, R, D] is: [T] in [0, 1], 1 for common frames.
 
         The largest cosine with a common vector, .75 to 0 and .85 to 1, linear between.
         """
@@ -48,7 +48,7 @@ class CommonFrames:
         return ((nearest - (_SAME - 0.1)) / 0.1).clamp(0, 1)
 
     def merge(self, vectors: torch.Tensor) -> CommonFrames:
-        """These and ``vectors`` [C, E], without those that are there already."""
+        """Add ``vectors`` [C, E], without those that are already included."""
         merged = self.vectors
         for vector in vectors.float():
             if len(merged) == 0 or float((merged @ vector).max()) < 0.97:
@@ -57,7 +57,7 @@ class CommonFrames:
 
     @classmethod
     def open(cls, location: Location) -> CommonFrames:
-        """Those of an index; none if it has not looked for any yet.
+        """Load the common frames of an index; none if it has not looked for any yet.
 
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
@@ -65,7 +65,7 @@ class CommonFrames:
         return cls(read_units(open_place(location), cls.FILE, "vectors"))
 
     def save(self, location: Location) -> None:
-        """Write beside the store, whole or not at all."""
+        """Write to the index, whole or not at all."""
         from safetensors.torch import save
 
         write_whole(open_place(location), self.FILE, save({"vectors": self.vectors.half().contiguous()}))
@@ -74,10 +74,10 @@ class CommonFrames:
 def find_common(
     store: VectorStore, video_ids: Iterable[int], *, minimum: int = 3, most: int = 2000
 ) -> torch.Tensor:
-    """Vectors [C, E] of windows that ``minimum`` or more other videos show, none of them a copy of another.
+    """Find windows that ``minimum`` or more other videos show, none of them a copy of another: vectors [C, E].
 
     Two videos are copies here if half of either one's length looks like something in the other (a window with a
-    cosine of .5 or more, which heavily edited copies keep and strangers do not reach). An intro is short against all
+    cosine of .5 or more, which heavily edited copies keep and unrelated videos do not). An intro is short against all
     videos that have it; a scene that is quoted in one video and stands in twenty copies of its film counts once.
     Only the first ``most`` videos are examined, which bounds the cost for large collections (what is common there
     is common among any two thousand of them).
@@ -107,7 +107,7 @@ def find_common(
                 if score >= _SAME and other not in (video_id, NO_WINDOW)
             ]
             if len({other for other, _ in neighbors}) >= minimum:
-                # An inset is seen in the part that holds it; the videos around it are strangers, yet it is a copy.
+                # An inset is compared in the part that holds it: the videos around it are unrelated, yet it is a copy.
                 neighbors = [
                     (other, number) for other, number in neighbors if number < windows_of.count(other)
                 ]

@@ -1,4 +1,4 @@
-"""Two files side by side, without an index."""
+"""Compare two files without an index."""
 
 from __future__ import annotations
 

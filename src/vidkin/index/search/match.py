@@ -20,10 +20,10 @@ class Match(Result):
 
     Attributes:
         path: Where the video was when it was indexed.
-        score: In [0, 1]: 1.0 identical, below 0.2 unrelated; one threshold serves all queries.
+        score: In [0, 1]: 1.0 identical, below 0.2 unrelated; one threshold works for all queries.
         segments: Where it matches, best first; empty if only the whole is similar.
-        video_id: Its identity in the index.
-        missing: The file is not there any more.
+        video_id: Id of its record in the index.
+        missing: Whether the file no longer exists.
     """
 
     path: str
@@ -38,7 +38,7 @@ class Match(Result):
 
     @property
     def mirrored(self) -> bool:
-        """The best segment matches a query that is flipped left to right."""
+        """Whether the best segment matches the query flipped left to right."""
         return bool(self.segments) and self.segments[0].mirrored
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class Comparison(Result):
         map: [Tq, Tt] float32 in [0, 1], calibrated similarity of every frame with every frame.
         query_times: [Tq] float64 seconds.
         target_times: [Tt] float64 seconds.
-        measure: What the score means, see :func:`vidkin.similarity.open_scorer`; for ``kinds`` there are no segments.
+        measure: Name of the scorer, see :func:`vidkin.similarity.open_scorer`; ``kinds`` gives no segments.
     """
 
     score: float
@@ -75,7 +75,7 @@ class Comparison(Result):
 
     @property
     def has_segments(self) -> bool:
-        """Whether the score comes from segments; otherwise it only orders videos, on a scale of the model."""
+        """Whether the score comes from segments; otherwise it only orders videos, on a scale specific to the model."""
         return finds_segments(self.measure)
 
     def __repr__(self) -> str:

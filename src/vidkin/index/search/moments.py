@@ -1,7 +1,7 @@
-"""Where a single picture comes from: the most promising moments of the candidates, read again frame by frame.
+"""Find where a single picture comes from: read the most promising moments of the candidates again.
 
-An index holds a frame a second. A picture that was taken between two of them, while the camera moved, is similar to
-neither: what decides is in the file.
+An index holds one frame per second. A picture taken between two of them while the camera moved is similar to neither,
+so the file itself has to be read.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from vidkin.similarity import FrameFeatures, PairScore, Scorer, Segment, calibra
 __all__ = ["ReadStretch", "find_moments", "is_photograph", "is_picture", "without_length"]
 
 ReadStretch = Callable[[VideoRecord, float, float], FrameFeatures | None]
-"""Features of the frames of a video from one second to another, more densely than stored; None if it cannot be read."""
+"""Reads features of a stretch of a video (seconds) more densely than stored; None if it cannot be read."""
 
-# Moments that are read again: of all candidates, and of one video.
+# Maximum number of moments that are read again: over all candidates, and per video.
 _MOST_MOMENTS = 8
 _MOST_OF_ONE = 3
-# Sampling periods to both sides of a moment that are read.
+# Sampling periods that are read on both sides of a moment.
 _REACH = 1.5
-# Calibrated similarity of a stored frame from which on what is around it may be the picture.
+# From this calibrated similarity of a stored frame on, a frame near it may be the picture.
 _LEAST_SIMILARITY = 0.08
-# From here on it is the picture. A tenth of a second beside it, before a moving camera, may still be .95.
+# From this similarity on it is the picture. With a moving camera, a frame .1 s away may still reach .95.
 _FOUND = 0.98
-# Once the picture is found, less similar moments are left alone: reading all that are vaguely similar takes seconds.
+# Once the picture is matched, less similar moments are skipped: reading all vaguely similar ones takes seconds.
 _LEAST_WHEN_FOUND = 0.3
-# Seconds; the frame of a slide show stands longer.
+# Seconds; frames of a slide show stay longer.
 _LONGEST_PHOTOGRAPH = 0.2
-# So much more similar must the mirror image be than the picture itself.
+# The mirror image must be more similar than the picture itself by this much.
 _MIRROR_MARGIN = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """A stored frame that looks like the picture, as it is or flipped."""
+    """A stored frame that resembles the picture, as it is or flipped."""
 
     similarity: float
     target: int
@@ -50,13 +50,13 @@ class _Moment:
 
 
 def is_picture(query: Query) -> bool:
-    """It is a single frame: where it is shown is a moment, not a stretch."""
+    """Whether the query is a single frame, which matches at a moment and not over a stretch."""
     return len(query.plain) == 1
 
 
 def is_photograph(record: VideoRecord) -> bool:
-    """The file shows one frame, for no time worth the word: an image, for some formats of which a few hundredths of a
-    second are stated."""
+    """Whether the file is an image: one frame that lasts no time (some image formats state a few hundredths of a
+    second)."""
     return record.frames == 1 and record.duration < _LONGEST_PHOTOGRAPH
 
 
@@ -68,11 +68,11 @@ def find_moments(
     scorer: Scorer,
     read: ReadStretch,
 ) -> list[tuple[int, PairScore]]:
-    """Scores of candidates for a query of one frame, with the moments that show it.
+    """Score candidates for a query of one frame, with the moments that show it.
 
     Around the stored frames that are most similar to the picture (at most eight, three of a video) the file is read
-    again, one and a half sampling periods to both sides; around those that are the picture already only if they are the
-    most similar of all. What is found there counts.
+    again, one and a half sampling periods on both sides; around those that already are the picture only if they are the
+    most similar of all. These readings then count.
 
     Args:
         store: Of the index.
@@ -101,7 +101,7 @@ def find_moments(
         record = records[moment.target]
         if is_photograph(record):
             continue
-        # Before a camera that hardly moves, stored frames are the picture, but not its moment: the best place is read.
+        # If the camera hardly moves, stored frames match without being the exact moment: read around the best one.
         if readings < _MOST_MOMENTS and (readings == 0 or least <= moment.similarity < _FOUND):
             readings += 1
             reach = _REACH / record.sampling_rate
@@ -115,10 +115,10 @@ def find_moments(
 
 
 def without_length(segment: Segment, *, query: bool, target: bool) -> Segment:
-    """The segment where one side is a picture, which has no second at which it ends.
+    """Shorten a segment where one side is a picture, which has no duration.
 
     Args:
-        segment: As the scorer places it, a picture lasting as long as a frame of the other side.
+        segment: Segment from the scorer, in which a picture lasts as long as a frame of the other side.
         query, target: Which side is a picture.
     """
     return replace(
@@ -130,10 +130,10 @@ def without_length(segment: Segment, *, query: bool, target: bool) -> Segment:
 
 
 class _Seen:
-    """The picture, as it is or flipped, beside all candidates.
+    """The picture, as it is or flipped, compared with all candidates.
 
     Attributes:
-        similarity: For each candidate that of its most similar frame, in [0, 1].
+        similarity: For each candidate, the similarity of its most similar frame, in [0, 1].
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class _Seen:
         for target, (row, stored) in enumerate(zip(self._rows, self._stored, strict=True)):
             left = row.clone()
             for segment in self._results[target][0].segments:
-                # A part of the frame may show what the whole of it hides.
+                # A part of the frame may match where the whole does not.
                 near = (stored.timestamps >= segment.target_start) & (stored.timestamps <= segment.target_end)
                 left[near] = left[near].clamp(min=min(segment.score, _LEAST_WHEN_FOUND))
             for _ in range(_MOST_OF_ONE):
@@ -167,12 +167,12 @@ class _Seen:
         self.similarity[target] = max(self.similarity[target], float(self._compare([frames])[0].max()))
 
     def rank(self, target: int) -> tuple[bool, float]:
-        """Larger where the picture is seen this way round; the mirror image must be clearly more similar."""
+        """Sort key, larger if the picture matches this way round; the mirror image must be clearly more similar."""
         has_segments = any(result.segments for result in self._results[target])
         return has_segments, self.similarity[target] - (_MIRROR_MARGIN if self._mirrored else 0.0)
 
     def result(self, target: int) -> PairScore:
-        """One result of all readings of a video; of segments that overlap, the more similar one."""
+        """Combine all readings of a video; of overlapping segments the more similar one counts."""
         results = self._results[target]
         segments: list[Segment] = []
         for new in sorted((s for result in results for s in result.segments), key=lambda s: -s.score):
@@ -181,7 +181,7 @@ class _Seen:
         return PairScore(max(result.score for result in results), tuple(segments), results[0].map)
 
     def _compare(self, targets: Sequence[FrameFeatures]) -> list[torch.Tensor]:
-        """[Tt] in [0, 1] for each target: how similar each of its frames is to the picture, calibrated."""
+        """[Tt] in [0, 1] for each target: calibrated similarity of each of its frames to the picture."""
         maps = frame_similarity_many(
             self._picture.whole, [target.whole for target in targets], symmetric=True
         )

@@ -20,10 +20,10 @@ def compare_pair(first: Query, second: Query, scorer: Scorer) -> Comparison:
 
 
 def score_pair(first: Query, second: Query, scorer: Scorer) -> PairScore:
-    """What either direction shows at best; the same number if the two are exchanged.
+    """Score in both directions and take the best; the same number if the two are exchanged.
 
-    A scorer walks along the query's frames, so that a line through the map may be found in one direction and missed by
-    a frame in the other. Each video is therefore the query once, and its mirror image is, where it was described.
+    A scorer walks along the query's frames, so a line through the map may be detected in one direction and missed by
+    one frame in the other. Each video is therefore the query once, and so is its mirror image if it was described.
 
     Args:
         first: The query of the segments that are returned.

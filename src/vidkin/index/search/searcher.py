@@ -1,4 +1,4 @@
-"""Searches over one index: the parts that they share are loaded once and kept until the index changes."""
+"""Searches of one index: shared parts are loaded once and kept until the index changes."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from vidkin.similarity.reviewed import MEASURE_FILE, ReviewedScorer, ReviewMeasu
 __all__ = ["Searcher"]
 
 _logger = logging.getLogger(__name__)
-# A search that meets videos which are removed meanwhile begins again so many times.
+# Attempts at a search whose candidates are removed meanwhile.
 _MOST_SEARCHES = 5
-# Part of the state of remembered comparisons: raise it when the same pair would get another score.
+# Version of stored comparisons: raise it when the same pair would get another score.
 _REVISION = 4
 
 PathLike = str | os.PathLike[str]
@@ -53,10 +53,10 @@ class Searcher:
         place: Where the index is.
         manifest: Of the index.
         store: Records, features and windows.
-        open_extractor: Opens what made the features; called on first use, as duplicates and recall need none.
+        open_extractor: Opens the extractor; called on first use, as duplicates and recall need none.
 
     Attributes:
-        ranker: Scores the candidates of searches; None does it in this process.
+        ranker: Scores the candidates of searches; None scores them in this process.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Searcher:
     def scorer(self) -> Scorer:
         """What turns two videos into a score."""
         if self._scorer is None:
-            # A learned one is part of the model; any other is known without opening the extractor.
+            # A learned scorer is part of the model; any other is known without opening the extractor.
             is_learned = self._manifest.measure == LEARNED
             self._scorer = scorer_of(self.extractor) if is_learned else open_scorer(self._manifest.measure)
             if self._manifest.reviewed:
@@ -104,7 +104,7 @@ class Searcher:
         return self._scorer
 
     def refresh(self) -> bool:
-        """See what other processes wrote since; True if there is something new."""
+        """Load what other processes have written since; True if there is something new."""
         if self._has_changed(CommonFrames.FILE):
             self._common = CommonFrames.open(self._place)
         if self._has_changed(MEASURE_FILE):
@@ -174,7 +174,7 @@ class Searcher:
                 )
                 break
             except NotIndexedError:
-                # A candidate was removed by another process; what takes its place must be found as well.
+                # A candidate was removed by another process: search again for what takes its place.
                 if attempt == _MOST_SEARCHES - 1:
                     raise
                 self._store.refresh()
@@ -223,7 +223,7 @@ class Searcher:
                 len(gone),
                 gone[0],
             )
-        # Names what scores depend on beside the two files.
+        # Identifies what scores depend on besides the two files.
         digest = hashlib.sha256(repr((_REVISION, self._manifest.fingerprint, self.scorer)).encode())
         digest.update(repr(self._manifest.sampling_rate).encode())
         digest.update(self._common.vectors.numpy().tobytes())
@@ -260,9 +260,9 @@ class Searcher:
         )
 
     def update_common(self, paths: Sequence[str]) -> None:
-        """Look for frames that these new videos share with many others; the caller holds the writer's lock."""
+        """Find frames that these new videos share with many others; the caller holds the writer's lock."""
         if not paths or not self.scorer.has_segments:
-            return  # what many videos share is just what makes them of one kind
+            return  # what many videos share is exactly what makes them the same kind
         ids = [record.id for path in paths if (record := self._store.find(path)) is not None]
         vectors = find_common(self._store, ids)
         if len(vectors):
@@ -286,9 +286,9 @@ class Searcher:
 
 
 def _identical(records: list[VideoRecord], path: PathLike) -> list[VideoRecord]:
-    """Records of the files with the same bytes; the files are read only if they have the same size.
+    """Records of files with the same bytes; files are read only if their sizes are equal.
 
-    A hash of a part of the files is not enough: all bytes are compared then, which a file that is gone has not.
+    A partial hash is not enough: then all bytes are compared, so that the file must exist.
     """
     size = os.stat(path).st_size
     candidates = [record for record in records if record.status == "ok" and record.size == size]

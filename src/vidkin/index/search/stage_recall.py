@@ -1,4 +1,4 @@
-"""How much the first stage of search misses, measured against exhaustive search."""
+"""Measure how much the first stage of search misses compared with exhaustive search."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class RecallReport(Result):
     Attributes:
         queries: Number of videos of the index that were used as queries.
         limit: Size of the candidate list.
-        relevant: Number of videos to which exhaustive search gives a score of ``threshold`` or more, over all queries.
-        found: Number of these among the candidates of the first stage.
+        relevant: Number of videos that exhaustive search scores ``threshold`` or more, over all queries.
+        found: Number of relevant videos among the candidates of the first stage.
         threshold: Score from which on a video is relevant.
     """
 
@@ -41,7 +41,7 @@ class RecallReport(Result):
 
     @property
     def recall(self) -> float:
-        """Share of the relevant videos that the first stage finds; 1.0 where none is relevant."""
+        """Share of the relevant videos that the first stage finds; 1.0 if none is relevant."""
         return self.found / self.relevant if self.relevant else 1.0
 
 
@@ -56,7 +56,7 @@ def measure_recall(
     seed: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> RecallReport:
-    """Recall@limit of the first stage.
+    """Measure recall@limit of the first stage.
 
     Videos of the index, drawn with a seed, are the queries. Every other video is compared with each of them
     exactly (TopK-Chamfer over all regions and frames); the ``limit`` best of these are scored like search results, and
@@ -68,11 +68,11 @@ def measure_recall(
         queries: Number of videos to draw.
         limit: Number of candidates.
         threshold: Score from which on a video is relevant.
-        seed: Of the draw.
+        seed: Seed of the draw.
         on_progress: Called with (queries done, queries in all).
 
     Raises:
-        InvalidArgumentError: A number is out of its range.
+        InvalidArgumentError: A number is out of range.
     """
     if queries < 1 or limit < 1:
         raise InvalidArgumentError(f"queries and limit must be at least 1, got {queries} and {limit}")

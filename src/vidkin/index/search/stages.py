@@ -22,12 +22,12 @@ __all__ = ["Ranker", "find_candidates", "find_matches", "put_identical_first", "
 _MOST_QUERY_VECTORS = 64
 _MOST_PART_VECTORS = 8
 _WINDOWS_PER_CANDIDATE = 4
-# Score from which on the mirror image of the query has nothing to add.
+# From this score on, the mirror image of the query is not tried.
 _SURE = 0.98
 
 
 class Ranker(Protocol):
-    """Does the second stage of a search, wherever the features are. :func:`score_candidates` is one."""
+    """Runs the second stage of a search, wherever the features are. :func:`score_candidates` is one."""
 
     def __call__(
         self,
@@ -37,11 +37,11 @@ class Ranker(Protocol):
         common: CommonFrames,
         scorer: Scorer,
     ) -> list[tuple[int, PairScore]]:
-        """What :func:`score_candidates` returns for the same arguments.
+        """Return what :func:`score_candidates` returns for the same arguments.
 
         Raises:
             NotIndexedError: A candidate was removed meanwhile.
-            ClusterError: The features are elsewhere and cannot be reached.
+            ClusterError: The features are on other machines, which cannot be reached.
         """
         ...
 
@@ -58,21 +58,21 @@ def find_matches(
     read: ReadStretch | None = None,
     rank: Ranker | None = None,
 ) -> list[Match]:
-    """The best matches of a query, best first; ties in the order of their paths.
+    """Find the matches of a query, best first; ties in the order of their paths.
 
     Args:
         store: Of the index.
         query: What to search for.
         common, scorer: Of the index.
-        limit: At most this many.
+        limit: Maximum number of matches.
         threshold: Leave out scores below this; 0 keeps every video with a moment in common.
-        candidates: Number of videos that the first stage hands to the second.
+        candidates: Number of videos that the first stage passes to the second.
         read: Reads stretches of videos again, to find the moment that a single picture shows; None compares it with
-            what is stored.
-        rank: Scores the candidates; None does it in this process.
+            stored features.
+        rank: Scores the candidates; None scores them in this process.
 
     Raises:
-        InvalidArgumentError: A number is out of its range.
+        InvalidArgumentError: A number is out of range.
         NotIndexedError: A candidate was removed meanwhile.
     """
     if limit < 1 or candidates < 1:
@@ -95,7 +95,7 @@ def find_matches(
 
 
 def find_candidates(store: VectorStore, query: Query, count: int) -> list[int]:
-    """First stage: ids of at most ``count`` videos, most promising first.
+    """First stage: find the ids of at most ``count`` videos, most promising first.
 
     The query has a vector for each informative frame, plain and mirrored; a video's promise is its best cosine with
     any of them plus a tenth of the mean over the query's vectors of its best cosines.
@@ -156,13 +156,13 @@ def score_candidates(
 def put_identical_first(
     matches: Sequence[Match], identical: Iterable[VideoRecord], limit: int
 ) -> list[Match]:
-    """Videos with the query's own bytes first, with a score of 1 whatever their frames show.
+    """Put videos with the same bytes as the query first, with score 1 whatever their frames show.
 
-    A video of black frames or plain sky has nothing to be found by, but a copy of the file is a copy.
+    A video of black frames or plain sky has no features to match, but a copy of the file is a copy.
 
     Args:
         matches: Best first.
-        identical: Records of the files with the query's content.
+        identical: Records of files with the same content as the query.
         limit: At most this many.
     """
     first = {}
@@ -171,7 +171,7 @@ def put_identical_first(
         whole = Segment(0.0, end, 0.0, end, 1.0)
         first[record.id] = Match(record.path, 1.0, (whole,), record.id)
     for match in matches:
-        # Where the container does not say how long the video is, the frames do.
+        # If the container does not state a duration, use the frames.
         if match.video_id in first and match.segments and first[match.video_id].segments[0].query_end <= 0:
             first[match.video_id] = Match(match.path, 1.0, match.segments, match.video_id)
     others = [match for match in matches if match.video_id not in first]
@@ -179,7 +179,7 @@ def put_identical_first(
 
 
 def _spread(places: torch.Tensor, most: int) -> torch.Tensor:
-    """At most so many of these, evenly spread."""
+    """At most ``most`` of these, evenly spread."""
     if len(places) <= most:
         return places
     return places[torch.linspace(0, len(places) - 1, most).round().long()]

@@ -14,7 +14,7 @@ class Catalog:
     """Records with ids; a path has one record.
 
     Args:
-        records: Where to begin.
+        records: Initial records.
     """
 
     def __init__(self, records: Iterable[VideoRecord] = ()) -> None:
@@ -59,12 +59,12 @@ class Catalog:
         return record
 
     def find(self, path: str) -> VideoRecord | None:
-        """The record of this path."""
+        """The record of this path, or None."""
         video_id = self._ids.get(path)
         return None if video_id is None else self._records[video_id]
 
     def put(self, record: VideoRecord) -> None:
-        """Add a record, in place of the one with its id."""
+        """Add a record; replaces one with the same id."""
         before = self._records.get(record.id)
         if before is not None:
             del self._ids[before.path]
@@ -72,13 +72,13 @@ class Catalog:
         self._ids[record.path] = record.id
 
     def drop(self, video_ids: Iterable[int]) -> None:
-        """Forget these records; unknown ids are ignored."""
+        """Remove these records; unknown ids are ignored."""
         for video_id in video_ids:
             record = self._records.pop(video_id, None)
             if record is not None and self._ids.get(record.path) == video_id:
                 del self._ids[record.path]
 
     def clear(self) -> None:
-        """Forget all records."""
+        """Remove all records."""
         self._records.clear()
         self._ids.clear()

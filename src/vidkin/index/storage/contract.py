@@ -1,6 +1,6 @@
 """The contract of what keeps the records, features and windows of an index.
 
-Shape legend: E dimension of a window vector, Q query vectors, K nearest windows asked for.
+Shape legend: E dimension of a window vector, Q query vectors, K number of nearest windows requested.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = [
 ]
 
 NO_WINDOW = -1
-"""Stands for "no window" in :class:`NearestWindows` where the store has fewer windows than were asked for."""
+"""Stands for "no window" in :class:`NearestWindows` if the store has fewer windows than requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class NearestWindows:
     """The windows nearest to each of Q vectors, best first.
 
-    Where there are fewer than K windows the rest of the row is :data:`NO_WINDOW` with score -1.
+    If there are fewer than K windows, the rest of the row is :data:`NO_WINDOW` with score -1.
 
     Attributes:
         video_ids: [Q, K] int64.
@@ -41,7 +41,7 @@ class NearestWindows:
         starts: [Q, K] float64, seconds in the target.
         ends: [Q, K] float64, seconds in the target.
         scores: [Q, K] float32 in [-1, 1], cosine similarity, computed exactly from the stored vectors
-            however the candidates were found.
+            even if candidates come from an approximate index.
     """
 
     video_ids: torch.Tensor
@@ -64,13 +64,13 @@ class FeatureReader(Protocol):
 
 
 class VectorStore(Protocol):
-    """Keeps records, features and windows; finds windows near to a vector.
+    """Keeps records, features and windows; finds the windows nearest to a vector.
 
     **Snapshots.** Reading methods answer from the state at the last :meth:`refresh` (or opening) plus the
     writes made through this object, so that all steps of one search see the same collection whatever
     another process writes meanwhile. Call :meth:`refresh` at the start of a search.
 
-    **Whole or not at all.** A video is there when its record is; the record is written after its features
+    **Whole or not at all.** A video exists once its record does; the record is written after its features
     and windows. A path has one record: appending it again replaces the old one in one step.
 
     **One writer.** Callers make sure that only one process writes (:mod:`vidkin.index.lock`).
@@ -123,7 +123,7 @@ class VectorStore(Protocol):
         ...
 
     def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
-        """Features of several videos in the order of the ids; much faster than one at a time."""
+        """Features of several videos in the order of the ids; much faster than reading them one at a time."""
         ...
 
     def read_windows(self, video_id: int) -> WindowVectors:
@@ -139,20 +139,20 @@ class VectorStore(Protocol):
         ...
 
     def remove(self, video_ids: Iterable[int]) -> None:
-        """Forget these videos; unknown ids are ignored."""
+        """Remove these videos; unknown ids are ignored."""
         ...
 
     def recover(self) -> int:
         """Delete what killed writers and removed videos left behind; returns the number of such videos.
 
-        Rebuilds lost windows from the features. A video whose features are lost becomes a stale one, with the cause.
+        Rebuilds lost windows from the features. A video whose features are lost becomes stale, with the cause.
 
         Call this before the first write.
         """
         ...
 
     def missing(self) -> dict[int, str]:
-        """Ids and causes of videos that lack a part, or have one that is not whole as far as sizes tell."""
+        """Ids and causes of videos with parts that are missing, or incomplete as far as sizes tell."""
         ...
 
     def optimize(self) -> None:
@@ -197,10 +197,10 @@ def check_path_is_free(record: VideoRecord, ids: Mapping[str, int]) -> None:
 
 
 def check_vectors(vectors: torch.Tensor, limit: int) -> torch.Tensor:
-    """Query vectors as float32 in the processor's memory. Every store calls this.
+    """Check query vectors; returns them as float32 in CPU memory. Every store calls this.
 
     Raises:
-        InvalidArgumentError: The vectors or the limit are not allowed.
+        InvalidArgumentError: The vectors or the limit are invalid.
     """
     if vectors.ndim != 2 or not vectors.is_floating_point():
         raise InvalidArgumentError(

@@ -1,4 +1,4 @@
-"""Exact nearest windows by matrix products, and the table of results that every store fills."""
+"""Exact nearest windows by matrix products, and the result type that every store returns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vidkin.index.storage.contract import NO_WINDOW, NearestWindows
 
 __all__ = ["WindowMatrix", "no_windows"]
 
-# Rows converted to float32 at a time: the block and its scores stay in the processor's cache or near it.
+# Rows converted to float32 at a time: the block and its scores about fit into the processor's cache.
 _BLOCK = 8192
 
 
@@ -93,7 +93,7 @@ class WindowMatrix:
 
 
 def no_windows(queries: int, limit: int) -> NearestWindows:
-    """A table [queries, limit] without a single window."""
+    """A result [queries, limit] without any window."""
     return NearestWindows(
         video_ids=torch.full((queries, limit), NO_WINDOW, dtype=torch.int64),
         windows=torch.full((queries, limit), NO_WINDOW, dtype=torch.int64),

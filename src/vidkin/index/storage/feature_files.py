@@ -24,15 +24,15 @@ _FILES_A_FOLDER = 1000
 _NAMES = ("values", "timestamps", "information", "baseline")
 _NAMES_OF_PARTS = ("part_frames", "part_views", "parts", "part_baselines", "boxes", "box_frames")
 _OPTIONAL_NAMES = (*_NAMES_OF_PARTS, "__metadata__")
-# Of 1.0 in half precision, and a few roundings more.
+# Bits of 1.0 in half precision, plus a margin for rounding.
 _LARGEST_BITS = 0x3C00 + 8
-# Of unit vectors in bytes, as older indexes hold parts: multiples of 1/127, and how far squared lengths may be from 1.
+# Older indexes store parts as bytes: multiples of 1/127, and the tolerance of squared lengths around 1.
 _BYTE_STEPS = 127
 _ROUNDED = 0.1
 # Added to the numbers -7 to 7 of parts, two of which take a byte: half bytes of 0 are damage.
 _ZERO = 8
 _LARGEST_NUMBER = 7
-# Share of a long vector's numbers that are as large as that: one of 128 or so, but all of them in a bad sector.
+# Share of a long vector's numbers that may be that large: about one in 128, but all of them in a bad sector.
 _MOST_LARGEST, _LONG = 0.25, 32
 _TYPES = {
     "F16": np.float16,
@@ -49,11 +49,11 @@ class FeatureFiles:
 
     Plain files and not a table, because they are read whole, by the hundred for every search, and never
     searched: a hundred videos take a tenth of the time that a columnar table takes, and nothing is ever
-    rewritten. A file counts only once something else refers to its id, so half a file does no harm.
+    rewritten. A file counts only once a record refers to its id, so half a file does no harm.
 
     Args:
-        location: Of the store: a folder, or an address of object storage.
-        folder: In it.
+        location: The store: a folder, or an address on object storage.
+        folder: Folder within the store.
     """
 
     def __init__(self, location: Location, folder: str = "features") -> None:
@@ -61,7 +61,7 @@ class FeatureFiles:
         self._folder = folder
 
     def write(self, video_id: int, features: FrameFeatures) -> None:
-        """Store features in place of those that this video had, rounded to half precision."""
+        """Store the features of a video, rounded to half precision; replaces earlier ones."""
         from safetensors.torch import save
 
         tensors = _tensors(features)
@@ -74,7 +74,7 @@ class FeatureFiles:
         self._place.map(lambda video: self.write(*video), videos)
 
     def read(self, video_id: int) -> FrameFeatures:
-        """Those of one video.
+        """Read the features of one video.
 
         Raises:
             CollectionDamagedError: Its file is missing, cut off or not what was written.
@@ -103,7 +103,7 @@ class FeatureFiles:
                     features = _with_parts(features, data, header)
             except (KeyError, TypeError, IndexError) as error:
                 raise ValueError(f"its header is not what was written: {error}") from error
-            # A bad sector makes numbers that no unit vector has: half of all patterns of 16 bits stand for more than 1.
+            # A bad sector leaves numbers that no unit vector has: half of all 16-bit patterns are larger than 1.
             # Bits are compared faster than numbers.
             bits = features.values.view(torch.int16).bitwise_and(0x7FFF)
             if bits.numel() and int(bits.max()) > _LARGEST_BITS:
@@ -117,25 +117,25 @@ class FeatureFiles:
             return features
 
     def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
-        """Those of several videos, in this order; see :meth:`read`."""
+        """Read the features of several videos, in this order; see :meth:`read`."""
         return self._place.map(self.read, video_ids)
 
     def remove(self, video_ids: Iterable[int]) -> None:
-        """Delete these; ids without a file are ignored."""
+        """Delete the files of these videos; ids without a file are ignored."""
         with writing(self._place.address(self._folder)):
             self._place.delete(map(self._name, video_ids))
 
     def remove_unfinished(self) -> None:
-        """Delete what a killed writer was about to write; only a sole writer may call this."""
+        """Delete unfinished files of a killed writer; only the sole writer may call this."""
         with writing(self._place.address(self._folder)):
             self._place.delete_unfinished(self._folder)
 
     def any(self) -> bool:
-        """There is at least one file."""
+        """Whether there is at least one file."""
         return bool(self.sizes())
 
     def sizes(self) -> dict[int, int]:
-        """Bytes of the file of each video that has one, whole or not, by id."""
+        """Size in bytes of each video's file, complete or not, by id."""
         with reading(self._place.address(self._folder)):
             listing = self._place.sizes(self._folder)
         files = ((name.rpartition("/")[2], size) for name, size in listing.items())
@@ -159,7 +159,7 @@ def _tensors(features: FrameFeatures) -> dict[str, torch.Tensor]:
     if stored.boxes is None:
         return tensors
     frames = stored.described_parts.nonzero()[:, 0]
-    # Places for boxes that are found are empty in most videos.
+    # Slots for detected boxes are empty in most videos.
     views = stored.values[:, 1:].abs().amax((0, 2, 3)).nonzero()[:, 0] + 1
     boxes, counts = torch.unique_consecutive(stored.boxes, dim=0, return_counts=True)
     return {
@@ -200,7 +200,7 @@ def _with_parts(features: FrameFeatures, data: NDArray[np.uint8], header: dict[s
 
 
 def _packed(numbers: torch.Tensor) -> torch.Tensor:
-    """Numbers [..., D] from -7 to 7, two a byte: uint8 [..., (D + 1) // 2]."""
+    """Pack numbers [..., D] from -7 to 7 two per byte: uint8 [..., (D + 1) // 2]."""
     if numbers.shape[-1] % 2:
         numbers = torch.nn.functional.pad(numbers, (0, 1))
     halves = (numbers + _ZERO).to(torch.uint8)

@@ -1,4 +1,4 @@
-"""Files of a collection: failures of reading and writing become errors that name the file, the cause and a remedy."""
+"""Read and write the files of an index, with errors that name the file, the cause and a remedy."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ _TEXTS = {
 
 
 _SOURCE = re.compile(r",? /\S+\.rs:\d+")
-# What Lance says of a commit that another writer has fenced.
+# Lance's message for a commit that another writer has fenced off.
 CONFLICT = "Incompatible transaction"
-# Lance panics on some damaged files: an exception outside of Python's tree whose class cannot be imported.
+# Lance panics on some damaged files: an exception outside Python's hierarchy whose class cannot be imported.
 _PANIC = "PanicException"
 
 
 @contextmanager
 def reading(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[None]:
-    """Turn whatever a library raises while it reads a file of the collection into an error of the collection.
+    """Turn any exception of a library that reads a file of the index into a :class:`CollectionError`.
 
-    Around calls of libraries only: in our own code a ``ValueError`` is a bug.
+    Only for calls into libraries: in our own code a ``ValueError`` is a bug.
 
     Args:
         place: The file or folder, for the message.
@@ -68,9 +68,9 @@ def reading(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[Non
 
 @contextmanager
 def writing(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[None]:
-    """Turn a refusal of the system to write a file of the collection into a :class:`CollectionError`.
+    """Turn a failure of the system to write a file of the index into a :class:`CollectionError`.
 
-    A table that turns out to be damaged while it is written to is an error as in :func:`reading`.
+    A table that turns out to be damaged during writing raises the same error as in :func:`reading`.
     """
     try:
         with _panics_as_errors():
@@ -93,17 +93,17 @@ def writing(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[Non
 
 @contextmanager
 def _panics_as_errors() -> Iterator[None]:
-    """A panic of Lance becomes an :class:`OSError`; everything else passes."""
+    """Turn a panic of Lance into an :class:`OSError`; other exceptions pass through."""
     try:
         yield
-    except BaseException as error:  # a panic is no Exception, and can be told by its name alone
+    except BaseException as error:  # a panic is not an Exception, and only its name identifies it
         if type(error).__name__ != _PANIC:
             raise
         raise OSError(str(error)) from error
 
 
 def read_units(place: Place, file: str, name: str) -> torch.Tensor | None:
-    """One tensor of a safetensors file that holds unit vectors; None if there is no such file.
+    """Read one tensor of unit vectors from a safetensors file; None if there is no such file.
 
     Raises:
         CollectionDamagedError: It is not what was written, or holds numbers that no unit vector has.
@@ -125,7 +125,7 @@ def read_units(place: Place, file: str, name: str) -> torch.Tensor | None:
 
 
 def write_whole(place: Place, name: str, content: bytes) -> None:
-    """Write a small file of a collection whole or not at all.
+    """Write a small file of an index whole or not at all.
 
     Raises:
         CollectionError: The system refuses to write there.
@@ -135,7 +135,7 @@ def write_whole(place: Place, name: str, content: bytes) -> None:
 
 
 def _refusal(error: OSError) -> str | None:
-    """Why the system refused, if it did."""
+    """The reason why the system refused, or None for other errors."""
     text = str(error).lower()
     if (cause := describe_refusal(text)) is not None:
         return cause
@@ -147,6 +147,6 @@ def _damage(error: Exception) -> str:
     text = str(error).strip()
     if isinstance(error, FileNotFoundError) or "not found" in text.lower():
         return "missing or incomplete"
-    # Libraries add the place in their own source; the text before it is what a reader can use.
+    # Libraries append the place in their own source; only the text before it helps the reader.
     cause = _SOURCE.split(text, maxsplit=1)[0].partition("\n")[0][:160]
     return f"damaged ({cause or type(error).__name__})"

@@ -43,15 +43,15 @@ __all__ = ["REMEDY_OF_VIDEOS", "VIDEOS_TABLE", "WINDOWS_TABLE", "LanceStore"]
 
 _Result = TypeVar("_Result")
 
-# After so many commits small files are merged, or each further commit and each reading gets slower.
+# Small files are merged after this many commits; otherwise commits and reads get slower and slower.
 _COMMITS_UNTIL_COMPACTION = 256
-# A reader that began before a compaction has so long to finish; later it starts again by itself.
+# Time that a reader has to finish if it began before a compaction; after that it starts again by itself.
 _KEEP_VERSIONS = timedelta(minutes=2)
 _NEXT_ID = "vidkin.next_id"
-# Ids that a writer which lost its right may still write a few files for; nobody else uses them.
+# Number of ids skipped after a fence: a writer that lost its lock may still write files for them.
 _IDS_TO_SKIP = 1000
 VIDEOS_TABLE, WINDOWS_TABLE = "videos.lance", "windows.lance"
-# A reader that a busy writer overtakes starts again so many times.
+# Attempts of a reader that a busy writer keeps overtaking.
 _MOST_READINGS = 10
 # The list of videos cannot be rebuilt from anything else in the index.
 REMEDY_OF_VIDEOS = (
@@ -63,7 +63,7 @@ REMEDY_OF_VIDEOS = (
 class LanceStore:
     """A :class:`~vidkin.index.storage.contract.VectorStore` in a folder, on disk or on object storage.
 
-    * ``videos.lance``: one row a video. Written last and removed first: what has no row here is not there.
+    * ``videos.lance``: one row a video. Written last and removed first: a video without a row here does not exist.
     * ``windows.lance``: one row a window, searched exactly in memory while there are fewer than
       ``exact_below``, and by an approximate index (IVF with binary quantization, true distances for the
       best) beyond.
@@ -72,8 +72,8 @@ class LanceStore:
     Each commit is atomic, so a killed writer leaves at worst features without a video, which
     :meth:`recover` removes. Readers hold on to their versions and are never blocked; so that this is true
     of files as well, those of removed videos are deleted by the next :meth:`recover` only. A killed process
-    loses nothing that was committed; a power cut may, as far as the file system has not yet written it. What is
-    missing or damaged is a :class:`CollectionDamagedError` to whoever needs it, never a shorter result;
+    loses nothing that was committed; a power cut may lose what the file system has not yet written. What is
+    missing or damaged is a :class:`CollectionDamagedError` to whoever needs it, never an incomplete result;
     :meth:`recover` rebuilds windows from the features, and marks videos without features as stale.
 
     Args:
@@ -142,7 +142,7 @@ class LanceStore:
             self._videos.check_present()
             first = self._first_free_id()
             if self._videos.dataset is None:
-                # Before anything else: features without a list of videos mean that it was lost.
+                # Check first: features without a list of videos mean that the list was lost.
                 self._videos.append(record_rows([]))
             records = [replace(entry.record, id=first + at) for at, entry in enumerate(entries)]
             described = [
@@ -207,7 +207,7 @@ class LanceStore:
             if not present:
                 return
             if max(present) == max(self._catalog.by_id):
-                # An id names one video for ever, also in what users noted down elsewhere.
+                # An id identifies one video forever, also in notes that users keep elsewhere.
                 self._videos.note(_NEXT_ID, str(self._first_free_id()))
             self._videos.delete("id", present)
             self._forget(present)
@@ -255,9 +255,9 @@ class LanceStore:
             self._search = None
 
     def _fence(self) -> None:
-        """Make sure that a writer which lost its right, and may not know it, changes nothing any more.
+        """Make sure that a writer that has lost its lock without knowing can change nothing any more.
 
-        Its commits fail from now on, and files that it may still write or delete are of ids that are not used.
+        Its commits fail from now on, and files that it may still write or delete belong to unused ids.
         """
         self._videos.fence()
         self._windows.fence()
@@ -278,7 +278,7 @@ class LanceStore:
             if self._videos.is_newest():
                 break
         if self._videos.version == 0 and (self._windows.version > 0 or self._features.any()):
-            self._videos.refresh()  # A writer may just have begun.
+            self._videos.refresh()  # A writer may have just started.
             if self._videos.version == 0:
                 raise CollectionDamagedError(f"{self._videos.uri} is missing; {self._videos.remedy}")
             self._windows.refresh()
@@ -321,12 +321,12 @@ class LanceStore:
         return dict(zip(ids.tolist(), counts.tolist(), strict=True))
 
     def _again_if_pruned(self, action: Callable[[], _Result]) -> _Result:
-        """Run a reading action, again at the newest version if what it needs of this one is gone by now."""
+        """Run a read, and again at the newest version if files of this version are gone by now."""
         for _ in range(_MOST_READINGS):
             try:
                 return action()
             except CollectionDamagedError:
-                # Nobody has written since: it is not an older version that was read, it is not there.
+                # Nobody has written since: this is the newest version, so the data is really missing.
                 if not self.refresh():
                     raise
         return action()
@@ -343,7 +343,7 @@ class LanceStore:
     def _window_search(self) -> WindowSearch:
         with self._lock:
             if self._search is None:
-                # Cheap, and enough: there are windows without a record at times, never a record without windows.
+                # Cheap and sufficient: there may be windows without a record, never a record without windows.
                 if self._windows.row_count() < self.window_count():
                     raise self._incomplete()
                 known = np.sort(np.fromiter(self._catalog.by_id, np.int64, len(self._catalog)))

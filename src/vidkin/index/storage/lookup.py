@@ -1,4 +1,4 @@
-"""Records looked up by the path that a person names: a file, or a folder for all files below it."""
+"""Look up records by a path from the user: a file, or a folder for all files below it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["find_records", "has_record"]
 
 
 def find_records(store: VectorStore, path: str | os.PathLike[str]) -> list[VideoRecord]:
-    """The record of a file, or those of all files in a folder and below; at least one.
+    """Find the record of a file, or of all files in a folder and below; at least one.
 
     Args:
         store: Of the index.
         path: Relative paths and ``~`` are allowed; accents may be composed or decomposed.
 
     Raises:
-        NotIndexedError: There is none.
+        NotIndexedError: There is no such record.
     """
     name = os.path.abspath(os.path.expanduser(os.fspath(path)))
     inside = os.path.join(name, "")
@@ -34,7 +34,7 @@ def find_records(store: VectorStore, path: str | os.PathLike[str]) -> list[Video
 
 
 def has_record(store: VectorStore, path: str | os.PathLike[str]) -> bool:
-    """Whether there is a record of this very file; names as in :func:`find_records`."""
+    """Whether there is a record of exactly this file; names as in :func:`find_records`."""
     name = os.path.abspath(os.path.expanduser(os.fspath(path)))
     normalized = unicodedata.normalize("NFC", name)
     return store.find(name) is not None or any(

@@ -22,7 +22,7 @@ __all__ = ["MemoryStore"]
 
 
 class MemoryStore:
-    """A :class:`~vidkin.index.storage.contract.VectorStore` that lives and dies with the process. Search is exact."""
+    """A :class:`~vidkin.index.storage.contract.VectorStore` that exists only within the process. Search is exact."""
 
     def __init__(self) -> None:
         self._catalog = Catalog()

@@ -28,14 +28,14 @@ _MOST_PARTITIONS = 4096
 # Vectors a partition that k-means sees. The store's 256 made clustering most of the 14 minutes that 2.4 million
 # windows took; at 64 every centroid is still the mean of dozens.
 _SAMPLES_A_PARTITION = 64
-# Candidates whose true distance is computed, as a multiple of those asked for.
+# Number of candidates whose true distance is computed, as a multiple of the requested number.
 _REFINE_FACTOR = 4
-# Asked for in addition, since windows of videos that are not in this snapshot (yet) are dropped.
+# Requested in addition, as windows of videos that are not in this snapshot (yet) are dropped.
 _SPARE = 16
 
 
 def build_window_index(table: LanceTable, *, exact_below: int) -> None:
-    """Bring the approximate index up to date once there are enough windows to be worth one."""
+    """Bring the approximate index up to date once there are enough windows to need one."""
     dataset, rows = table.dataset, table.row_count()
     if dataset is None or rows < exact_below:
         return
@@ -66,7 +66,7 @@ class WindowSearch:
 
     Args:
         table: The table of windows.
-        known: [V] int64, sorted ids of the videos that exist; windows of others are not seen.
+        known: [V] int64, sorted ids of the videos that exist; windows of others are ignored.
     """
 
     def __init__(self, table: LanceTable, known: NDArray[np.int64]) -> None:
@@ -111,7 +111,7 @@ class WindowSearch:
             returned = np.bincount(query, minlength=len(queries))
             known = np.isin(rows["video_id"].to_numpy(), self._known)
             usable = np.bincount(query[known], minlength=len(queries))
-            # Too few are left although the table has more: ask for more.
+            # Too few are left although the table has more: request more.
             if not bool(np.any((usable < limit) & (returned >= count))):
                 break
             count *= 4
@@ -125,7 +125,7 @@ def _index_partitions(dataset: Any) -> int:
 
 
 def _table(queries: torch.Tensor, rows: Any, query: NDArray[Any], limit: int) -> NearestWindows:
-    """Candidates scored again from their vectors: distances of a quantized index are not exact."""
+    """Score candidates again from their vectors: distances of a quantized index are not exact."""
     result = no_windows(len(queries), limit)
     if rows.num_rows == 0:
         return result

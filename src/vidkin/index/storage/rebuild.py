@@ -1,4 +1,4 @@
-"""Parts that an index on disk lacks: windows are rebuilt from the features, videos without features become stale."""
+"""Missing parts of an index: rebuild windows from features; videos without features become stale."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _VIDEOS_A_COMMIT = 256
 
 @dataclass(frozen=True, slots=True)
 class MissingPart:
-    """What an index lacks of one video.
+    """A missing part of one video.
 
     Attributes:
         video_id: Of the video.
@@ -43,12 +43,12 @@ class MissingPart:
 def find_missing_parts(
     records: Iterable[VideoRecord], files: Mapping[int, int], windows: Mapping[int, int]
 ) -> list[MissingPart]:
-    """Missing parts, as far as sizes tell without reading the features.
+    """Find missing parts, as far as sizes tell without reading the features.
 
     Args:
         records: Of all videos.
-        files: Bytes of the file of features of each video that has one.
-        windows: Number of windows in the table, of each video that has any.
+        files: Size in bytes of the feature file of each video that has one.
+        windows: Number of windows in the table for each video that has any.
     """
     missing = []
     for record in records:
@@ -73,10 +73,10 @@ def rebuild_parts(
     features: FeatureFiles,
     windows: LanceTable,
 ) -> list[VideoRecord]:
-    """Rebuild windows, and remove what is left of videos whose features are lost.
+    """Rebuild windows, and remove the remains of videos whose features are lost.
 
     Returns:
-        The records that must be rewritten.
+        The records to rewrite.
     """
     lost = {part.video_id: part.cause for part in missing if part.part == "features"}
     without_windows = [part.video_id for part in missing if part.part == "windows"]

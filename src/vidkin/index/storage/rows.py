@@ -30,7 +30,7 @@ __all__ = [
 VIDEO_SCHEMA = pa.schema(
     [
         pa.field("id", pa.int64(), nullable=False),
-        # Bytes, because a file name need not be text.
+        # Bytes, because a file name need not be valid text.
         pa.field("path", pa.binary(), nullable=False),
         ("size", pa.int64()),
         ("mtime_ns", pa.int64()),
@@ -51,8 +51,8 @@ VIDEO_SCHEMA = pa.schema(
         ("damage", pa.string()),
     ]
 )
-# A stale record is written as a broken one with a time of change that no file has, as version 0.1 wrote it, so that
-# old and new versions read each other's collections.
+# A stale record is written as a broken one with an impossible modification time, as version 0.1 did, so that old and
+# new versions can read each other's indexes.
 _STALE_MTIME = -1
 VIDEO_COLUMNS = tuple(VIDEO_SCHEMA.names)
 LATER_VIDEO_COLUMNS = frozenset({"damage"})
@@ -69,7 +69,7 @@ def record_rows(records: Iterable[VideoRecord]) -> pa.Table:
         if record.status == "stale":
             rows[-1] |= {"status": "broken", "mtime_ns": _STALE_MTIME}
         rows[-1]["path"] = os.fsencode(record.path)
-        # A cause may quote a file name that is not text.
+        # A cause may quote a file name that is not valid text.
         rows[-1]["cause"] = record.cause.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return pa.Table.from_pylist(rows, schema=VIDEO_SCHEMA)
 
@@ -90,7 +90,7 @@ def records_from_rows(rows: pa.Table) -> list[VideoRecord]:
 
 
 def window_rows(videos: Sequence[tuple[int, WindowVectors]]) -> pa.Table | None:
-    """One row a window, or None if there is no window at all."""
+    """One row per window, or None if there are no windows."""
     videos = [(video_id, windows) for video_id, windows in videos if len(windows)]
     if not videos:
         return None
@@ -131,7 +131,7 @@ def window_matrix(rows: pa.Table) -> WindowMatrix:
 
 
 def vector_column(rows: pa.Table) -> NDArray[np.float16]:
-    """The column ``vector`` as a matrix [N, E] that can be written to."""
+    """The column ``vector`` as a writable matrix [N, E]."""
     column = rows["vector"].combine_chunks()
     dimension = column.type.list_size
     return np.array(column.flatten(), dtype=np.float16).reshape(-1, dimension)

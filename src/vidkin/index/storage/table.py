@@ -16,9 +16,9 @@ from vidkin.index.storage.places.contract import Place
 
 __all__ = ["LanceTable", "new_session"]
 
-# Lance warns on standard error that it will leave these numbers out one day; we do not read them.
+# Lance warns on standard error that it will drop these numbers one day; we do not use them.
 os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
-# It also writes warnings there about errors that it raises.
+# It also prints warnings about errors that it raises anyway.
 os.environ.setdefault("LANCE_LOG", "error")
 
 # Longer lists of ids are split: a filter is parsed as an expression.
@@ -44,9 +44,8 @@ class LanceTable:
     """A table in a folder or on object storage.
 
     Reading happens at one version, moved by :meth:`refresh` and by writes through this object. A commit is one rename,
-    or one conditional write: it is there whole or not at all, and readers of older versions go on undisturbed. What
-    cannot be read is a :class:`CollectionDamagedError`, what the system does not let us write a
-    :class:`CollectionError`.
+    or one conditional write: it is complete or does not exist, and readers of older versions are not disturbed.
+    Unreadable data raises :class:`CollectionDamagedError`, a failed write :class:`CollectionError`.
 
     Args:
         place: Where the store is.
@@ -70,7 +69,7 @@ class LanceTable:
         return 0 if self.dataset is None else int(self.dataset.version)
 
     def is_newest(self) -> bool:
-        """No newer version has been written than the one being read."""
+        """Whether the version being read is the newest."""
         with reading(self.uri, self.remedy):
             return self.dataset is None or bool(self.dataset.latest_version == self.dataset.version)
 
@@ -89,7 +88,7 @@ class LanceTable:
         self.place.check_writer(ask=True)
 
     def read(self, columns: Sequence[str], **options: Any) -> pa.Table | None:
-        """These columns of all rows, in order of their addition; None if there is no table.
+        """Read these columns of all rows, in order of their addition; None if there is no table.
 
         Args:
             columns: Their names.
@@ -148,7 +147,7 @@ class LanceTable:
                 self.dataset = lance.write_dataset(rows, self.dataset, mode="append")
 
     def upsert(self, rows: pa.Table, *, key: str) -> None:
-        """Commit rows in one step, each in place of the one with the same key, if any."""
+        """Commit rows in one step; each replaces the row with the same key, if any."""
         if self.dataset is None:
             self.append(rows)
             return
@@ -176,12 +175,12 @@ class LanceTable:
                 self.dataset.update_config({key: value})
 
     def noted(self, key: str) -> str | None:
-        """What was noted under this key."""
+        """The note stored under this key, or None."""
         with reading(self.uri, self.remedy):
             return None if self.dataset is None else self.dataset.config().get(key)
 
     def fence(self) -> None:
-        """Commit the version being read once more, so that commits of whoever began at an earlier one fail.
+        """Commit the current version once more, so that commits based on an earlier one fail.
 
         Lance merges most commits that are made at the same time, but none with this kind.
         """
@@ -193,7 +192,7 @@ class LanceTable:
 
         @contextmanager
         def is_next(attempted: int) -> Iterator[None]:
-            # Any later, and this would undo what others have committed meanwhile.
+            # Based on a later version, this would undo what others have committed meanwhile.
             if attempted != version + 1:
                 raise OSError(f"{CONFLICT}: version {attempted - 1} was written meanwhile")
             self.place.check_writer(ask=True)
@@ -208,7 +207,7 @@ class LanceTable:
     def compact(self, *, keep: timedelta) -> None:
         """Merge small files and delete versions older than ``keep`` with all that only they use.
 
-        Only a sole writer may call this: where its lock allows, it also deletes files of commits that never happened.
+        Only the sole writer may call this. If its lock allows, this also deletes files of commits that never happened.
         """
         if self.dataset is None:
             return
@@ -218,7 +217,7 @@ class LanceTable:
             )
             self.dataset.cleanup_old_versions(
                 older_than=keep,
-                # Otherwise only those of commits that were begun a week ago and more.
+                # Otherwise only those of commits that began at least a week ago.
                 delete_unverified=self.place.lock_ends_writing,
                 error_if_tagged_old_versions=False,
             )

@@ -178,11 +178,11 @@ async def show_duplicates(
 ) -> HTMLResponse:
     """The page."""
     size = site.settings.groups_a_page
-    found = await site.lists.run(lambda: _list(site, (number - 1) * size, size))
+    duplicates = await site.lists.run(lambda: _list(site, (number - 1) * size, size))
     values = {
-        "found": found,
+        "duplicates": duplicates,
         "page": number,
-        "pages": max(-(-found.total // size), 1),
+        "pages": max(-(-duplicates.total // size), 1),
         "is_empty": await site.lists.run(site.is_empty),
         "able": site.collection.has_segments,
         "first": (number - 1) * size,
@@ -297,32 +297,32 @@ def _current(site: Site) -> tuple[DuplicateGroup, ...]:
     if site.found_groups is None:
         raise HTTPException(409, "no search for duplicates has run since the server started; run one first")
     began: int
-    found: FoundGroups
-    began, found = site.found_groups
+    search: FoundGroups
+    began, search = site.found_groups
     if began != site.verdicts:
         raise HTTPException(409, _OUTDATED)
-    return found.groups
+    return search.groups
 
 
 def _list(site: Site, offset: int, limit: int) -> DuplicateList:
-    began, found = site.found_groups or (0, FoundGroups(Wish(), ()))
+    began, search = site.found_groups or (0, FoundGroups(Wish(), ()))
     numbers = {record.path: record.id for record in site.collection.listing().records}
-    members = [member for group in found.groups for member in group.members]
+    members = [member for group in search.groups for member in group.members]
     return DuplicateList(
         searched=site.found_groups is not None,
         outdated=site.found_groups is not None and began != site.verdicts,
-        wish=found.wish,
-        total=len(found.groups),
-        copies=len(members) - len(found.groups),
+        wish=search.wish,
+        total=len(search.groups),
+        copies=len(members) - len(search.groups),
         spare=sum(member.is_spare for member in members),
-        savings=sum(group.savings for group in found.groups),
+        savings=sum(group.savings for group in search.groups),
         groups=tuple(
             GroupItem(
                 group.reason,
                 group.savings,
                 tuple(_member(site, member, group, numbers.get) for member in group.members),
             )
-            for group in found.groups[offset : offset + limit]
+            for group in search.groups[offset : offset + limit]
         ),
     )
 

@@ -54,17 +54,17 @@ async def get_picture(site: CurrentSite, run: str, name: str) -> Response:
     """A picture that a training drew, for example its retrieval rows."""
 
     def work() -> bytes:
-        found = _find(site, run, "training")
-        if name not in found.pictures:
+        stored = _find(site, run, "training")
+        if name not in stored.pictures:
             raise HTTPException(404, f"this training has no picture {name!r}")
-        with open_regular_file(Path(found.path, name)) as file:
+        with open_regular_file(Path(stored.path, name)) as file:
             return file.read()
 
     return Response(await site.lists.run(work), media_type="image/png")
 
 
 def _find(site: Site, run: str, kind: str) -> StoredRun:
-    for found in find_runs(site.settings.experiments):
-        if found.id == run and found.kind == kind:
-            return found
+    for stored in find_runs(site.settings.experiments):
+        if stored.id == run and stored.kind == kind:
+            return stored
     raise HTTPException(404, f"there is no {kind} {run!r} (any more)")

@@ -129,8 +129,8 @@ async def show_library(
     """The page."""
 
     def prepare() -> dict[str, Any]:
-        found, records = _choose(site, q, sort, state, (number - 1) * _A_PAGE, _A_PAGE)
-        pages = max(-(-found.total // _A_PAGE), 1)
+        listed, records = _choose(site, q, sort, state, (number - 1) * _A_PAGE, _A_PAGE)
+        pages = max(-(-listed.total // _A_PAGE), 1)
 
         def address(of_page: int) -> str:
             words = {"q": q, "sort": sort, "state": state, "page": of_page}
@@ -139,7 +139,7 @@ async def show_library(
             return f"/?{rest}" if rest else "/"
 
         return {
-            "found": found,
+            "videos": listed,
             "count": len(records),
             "broken": sum(record.status == "broken" for record in records),
             "seconds": sum(record.duration for record in records),

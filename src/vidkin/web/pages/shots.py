@@ -203,12 +203,12 @@ async def detect_shots(site: CurrentSite, video: int) -> JobState:
 
         def make(path: Path) -> None:
             open_record(record).close()  # what is not the file that was indexed is not looked at
-            found = detect(
+            detection = detect(
                 record.path,
                 name,
                 on_progress=lambda done, total: job.report(int(done), int(total or 0), "frames"),
             )
-            path.write_text(json.dumps(_as_json(found)), encoding="utf-8")
+            path.write_text(json.dumps(_as_json(detection)), encoding="utf-8")
 
         site.cache.get(_name(record, name), ".json", make)
         return {"video": video}
@@ -298,20 +298,24 @@ def _name(record: VideoRecord, detector: str) -> str:
     return f"shots\0{detector}\0{record.path}\0{record.size}\0{record.mtime_ns}"
 
 
-def _as_json(found: ShotDetection) -> dict[str, Any]:
+def _as_json(detection: ShotDetection) -> dict[str, Any]:
     """What :func:`_open` needs to build the detection again."""
     return {
-        "detector": found.detector,
+        "detector": detection.detector,
         "cuts": [
             asdict(DetectedCut(cut.frame, cut.kind, cut.confidence, cut.start_frame, cut.end_frame))
-            for cut in found.cuts
+            for cut in detection.cuts
         ],
-        "critical": [shot.critical for shot in found.shots],
-        "times": np.asarray(found.frame_times).round(6).tolist(),
-        "end": found.shots[-1].end,
+        "critical": [shot.critical for shot in detection.shots],
+        "times": np.asarray(detection.frame_times).round(6).tolist(),
+        "end": detection.shots[-1].end,
         "curve": None
-        if found.curve is None
-        else [found.curve.times.round(4).tolist(), found.curve.values.round(4).tolist(), found.curve.name],
+        if detection.curve is None
+        else [
+            detection.curve.times.round(4).tolist(),
+            detection.curve.values.round(4).tolist(),
+            detection.curve.name,
+        ],
     }
 
 
@@ -337,37 +341,40 @@ def _open(site: Site, record: VideoRecord) -> _Stored:
     if table["curve"] is not None:
         curve = Curve(np.array(table["curve"][0]), np.array(table["curve"][1]), table["curve"][2])
     times = np.array(table["times"])
-    found = DetectedCuts(cuts, curve, scores)
-    detection = build_detection(record.path, table["detector"], found, times, end=table["end"])
+    detected_cuts = DetectedCuts(cuts, curve, scores)
+    detection = build_detection(record.path, table["detector"], detected_cuts, times, end=table["end"])
     return _Stored(detection, detected, corrected is not None)
 
 
 def _list(site: Site, record: VideoRecord) -> ShotList:
     stored = _open(site, record)
-    found = stored.detection
-    duration = found.shots[-1].end
+    detection = stored.detection
+    duration = detection.shots[-1].end
     points: tuple[tuple[float, float], ...] = ()
-    if found.curve is not None and len(found.curve.times):
-        edges = np.linspace(0, len(found.curve.times), min(_MOST_POINTS, len(found.curve.times)) + 1).astype(
-            int
+    if detection.curve is not None and len(detection.curve.times):
+        edges = np.linspace(
+            0, len(detection.curve.times), min(_MOST_POINTS, len(detection.curve.times)) + 1
+        ).astype(int)
+        tops = [start + int(detection.curve.values[start:end].argmax()) for start, end in pairwise(edges)]
+        points = tuple(
+            (float(detection.curve.times[top]), float(detection.curve.values[top])) for top in tops
         )
-        tops = [start + int(found.curve.values[start:end].argmax()) for start, end in pairwise(edges)]
-        points = tuple((float(found.curve.times[top]), float(found.curve.values[top])) for top in tops)
     return ShotList(
-        detector=found.detector,
+        detector=detection.detector,
         corrected=stored.corrected,
-        frame_rate=len(found.frame_times) / max(duration, 1e-6),
-        frames=len(found.frame_times),
+        frame_rate=len(detection.frame_times) / max(duration, 1e-6),
+        frames=len(detection.frame_times),
         duration=duration,
         cuts=tuple(
-            CutItem(cut.frame, cut.time, cut.kind, cut.confidence, cut.start, cut.end) for cut in found.cuts
+            CutItem(cut.frame, cut.time, cut.kind, cut.confidence, cut.start, cut.end)
+            for cut in detection.cuts
         ),
         shots=tuple(
             ShotItem(
                 *(shot.start, shot.end, shot.kind, shot.critical, shot.is_critical),
                 thumbnail_address(record, (shot.start + shot.end) / 2),
             )
-            for shot in found.shots
+            for shot in detection.shots
         ),
         curve=points,
     )

@@ -1,1 +1,1 @@
-"""What is searched for: files and pictures as features, and videos of the index read again."""
+"""Queries: features of files and pictures, and videos of the index read again."""

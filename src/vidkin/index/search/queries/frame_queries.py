@@ -27,9 +27,9 @@ QuerySource = str | os.PathLike[str] | FrameQuery
 
 @contextmanager
 def query_file(query: QuerySource, frame_rate: float | None = None) -> Iterator[str | os.PathLike[str]]:
-    """A file of the query: its own, or a lossless one that lasts as long as the context.
+    """Yield a file for the query: its own, or a temporary lossless one.
 
-    Frames are thus sampled and described exactly as a file of them would be.
+    Frames are thus sampled and described exactly as a file with them would be.
 
     Args:
         query: A file, a picture, an array of uint8 RGB, or frames.
@@ -62,7 +62,7 @@ def query_file(query: QuerySource, frame_rate: float | None = None) -> Iterator[
 
 
 def _frames(query: FrameQuery, frame_rate: float | None) -> tuple[NDArray[np.uint8], list[float] | None]:
-    """Images [T, H, W, 3], and their times from the first one on; None where they are evenly spread."""
+    """Images [T, H, W, 3], and their times from the first one on; None if they are evenly spaced."""
     if isinstance(query, Frames):
         if len(query) == 0:
             raise InvalidArgumentError("query must have at least one frame, got none")

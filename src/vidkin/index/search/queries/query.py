@@ -22,17 +22,17 @@ from vidkin.similarity import FrameFeatures, scorer_of
 __all__ = ["Query", "describe_query", "query_from_stored", "weigh_features"]
 
 _logger = logging.getLogger(__name__)
-# A query has several frames a second, to find where a match begins; parts of the picture say less than that.
+# A query has several frames per second, to find where a match begins; parts of the picture need fewer.
 _PARTS_A_SECOND = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query as it is and flipped.
+    """Features of a query, as it is and flipped.
 
     Attributes:
         plain: The frames as they are.
-        mirrored: The frames flipped left to right; None where that was not asked for or is impossible.
+        mirrored: The frames flipped left to right; None if not requested or impossible.
     """
 
     plain: FrameFeatures
@@ -51,22 +51,22 @@ def describe_query(
     mirrored: bool = True,
     hang_timeout: float = HANG_TIMEOUT,
 ) -> Query:
-    """Decode and describe a query.
+    """Decode a query and extract its features.
 
     Args:
         path: A video or an image.
         extractor, calibration, common: Of the index.
-        rate: Frames per second of a long video; shorter ones are sampled more densely (:func:`query_rate`; where the
+        rate: Frames per second of a long video; shorter ones are sampled more densely (:func:`query_rate`; if the
             scorer has no segments, as densely as a video of the index).
         start, end: Stretch of the file, seconds; default whole.
-        mirrored: Describe the mirror image as well, so that mirrored copies are found; ignored where the scorer has
+        mirrored: Describe the mirror image as well, so that mirrored copies are found; ignored if the scorer has
             no segments.
         hang_timeout: Seconds without progress after which the decoder counts as hung, five times as many for the
             extractor.
 
     Raises:
         MediaError: The file cannot be read, has no frame between start and end, or makes its decoder hang.
-        InvalidArgumentError: The end is not after the start.
+        InvalidArgumentError: ``end`` is not after ``start``.
     """
     first = start or 0.0
     if end is not None and end <= first:
@@ -92,7 +92,7 @@ def _read(
     mirrored: bool,
     beat: Callable[[Phase], None],
 ) -> tuple[list[tuple[FrameFeatures, ...]], float]:
-    """Features of all stretches of the query, at least one, and the second at which the last of them ends."""
+    """Features of all stretches of the query, at least one, and the time at which the last one ends, seconds."""
     with open_probed(path, on_read=lambda: beat("decoding")) as video:
         info = video.info
         if info.cut_off:
@@ -107,7 +107,7 @@ def _read(
                 rate=query_rate(last - first, rate) if copies else sampling_rate(last - first, rate),
                 start=first,
                 end=end,
-                # Where kinds are compared, the mirror image is another view of the same thing, not an edit.
+                # For kinds, the mirror image is another view of the same thing, not an edit.
                 mirrors=(False, True) if mirrored and copies else (False,),
                 views=extractor.views != "none",
                 part_rate=_PARTS_A_SECOND,
@@ -121,26 +121,26 @@ def _read(
 
 
 def query_from_stored(features: FrameFeatures, common: CommonFrames) -> Query:
-    """A video of the index as the query; its mirror image cannot be made without decoding."""
+    """Make a query from stored features; a mirror image would need decoding."""
     return Query(weigh_features(features, common))
 
 
 def weigh_features(features: FrameFeatures, common: CommonFrames, end: float = 0.0) -> FrameFeatures:
-    """Stored features ready to be scored: frames that the whole index shares count less.
+    """Prepare stored features for scoring: frames common to many videos of the index count less.
 
     Args:
         features: As stored.
         common: Of the index.
-        end: Second at which the video (or the stretch of it) ends, as its container says; 0 for unknown.
+        end: Time at which the video (or the stretch of it) ends according to its container, seconds; 0 if unknown.
 
     Returns:
-        The values in single precision, the information of each frame times one less its share of common frames.
+        Values in single precision; the information of each frame is multiplied by one minus its commonness.
     """
     values = features.values.float()
     return replace(
         features,
         values=values,
         information=features.information * (1.0 - common.share(values[:, 0])),
-        # A container may be wrong about its end; a frame that is there is not beyond it.
+        # A container may state a wrong end; no existing frame is beyond the end.
         end=max(end, float(features.timestamps[-1])) if end > 0 else None,
     )

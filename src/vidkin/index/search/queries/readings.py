@@ -1,4 +1,4 @@
-"""Videos of an index as queries: read again as finely as a query where that says more than what is stored."""
+"""Videos of an index as queries: read again as densely as a query if that is denser than the stored features."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from vidkin.similarity import FrameFeatures
 __all__ = ["Readings"]
 
 _logger = logging.getLogger(__name__)
-# Videos whose fine features are held: pairs are compared in the order of their first video.
+# Number of videos whose fine features are cached: pairs are compared in the order of their first video.
 _MOST_HELD = 48
-# Frames a second that are enough to meet a picture that was taken while the camera moved.
+# Frames per second that are enough to hit a picture taken while the camera moved.
 _STRETCH_RATE = 10.0
-# Frames that are flipped to find out which videos a mirrored copy may be of.
+# Number of flipped frames used to find candidates for mirrored copies.
 _FLIPPED_FRAMES = 16
 
 
 @dataclass(slots=True)
 class Readings:
-    """The videos of one index, described from their files.
+    """Reads the videos of one index from their files.
 
     Attributes:
         store, extractor, calibration, common: Of the index.
@@ -45,18 +45,18 @@ class Readings:
     _held: OrderedDict[tuple[int, bool], Query] = field(default_factory=OrderedDict, init=False)
 
     def is_stored_as_finely(self, record: VideoRecord) -> bool:
-        """What is stored of a video was sampled as densely as a query is: the file has no more to say."""
+        """Whether the stored features are as dense as a query's, so that reading the file adds nothing."""
         return query_rate(record.duration, self.rate) <= sampling_rate(record.duration, self.rate)
 
     def finest(self, record: VideoRecord, *, mirrored: bool = False) -> Query:
-        """A video as the finest query that there is of it.
+        """Make the densest possible query of a video.
 
         Args:
             record: Of the index.
-            mirrored: Describe the mirror image as well, for which the file must be read.
+            mirrored: Describe the mirror image as well, which requires reading the file.
 
         Returns:
-            What is stored if that is as fine, or if the file is gone, changed or broken.
+            The stored features if they are as dense, or if the file is gone, changed or broken.
         """
         if self.is_stored_as_finely(record) and not mirrored:
             return self._stored(record)
@@ -79,7 +79,7 @@ class Readings:
         return query
 
     def flipped(self, record: VideoRecord) -> FrameFeatures | None:
-        """About 16 frames of a video, flipped left to right; None if the file is gone, changed or broken."""
+        """Features of about 16 frames flipped left to right; None if the file is gone, changed or broken."""
         if not _is_unchanged(record):
             return None
         rate = sampling_rate(record.duration, self.rate)
@@ -101,7 +101,7 @@ class Readings:
         return weigh_features(described, self.common, record.duration)
 
     def stretch(self, record: VideoRecord, start: float, end: float) -> FrameFeatures | None:
-        """Ten frames a second of a part of a video, seconds; None if the file is gone, changed or has none there."""
+        """Features of a stretch at ten frames per second; None if the file is gone, changed or has no frames there."""
         if not _is_unchanged(record):
             return None
         parts = (self.extractor, self.calibration, self.common)

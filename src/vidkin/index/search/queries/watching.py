@@ -1,4 +1,4 @@
-"""Read a query in a thread of its own, so that a decoder that hangs can be left, and Ctrl-C works at any moment."""
+"""Read a query in its own thread, so that a hanging decoder can be abandoned and Ctrl-C works at any moment."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ __all__ = ["HangError", "run_watched"]
 _Result = TypeVar("_Result")
 
 _TICK = 0.1
-# What an abandoned thread gets to end in order, at its next sign of life, in seconds.
+# Seconds that an abandoned thread gets to end cleanly, at its next sign of life.
 _LAST_CHANCE = 0.5
 
 
 class HangError(Exception):
-    """The work gave no sign of life; the text is one line."""
+    """The work hangs; the message is one line."""
 
 
 def run_watched(work: Callable[[Callable[[Phase], None]], _Result], *, hang_timeout: float) -> _Result:
-    """What ``work(beat)`` returns or raises.
+    """Run ``work(beat)`` in a thread; returns or raises what it does.
 
     A call into a decoder cannot be interrupted; but the thread that waits for it can, by Ctrl-C or by the lack of
-    progress. The thread that works ends at its next sign of life then; one that never comes back does not keep the
-    process from ending.
+    progress. The worker thread then ends at its next sign of life; one that never returns does not keep the process
+    from ending.
 
     Args:
-        work: Calls ``beat`` with what it does, over and over.
-        hang_timeout: As of :class:`~vidkin.index.ingest.workers.silence.Silence`.
+        work: Calls ``beat`` regularly with its current phase.
+        hang_timeout: As for :class:`~vidkin.index.ingest.workers.silence.Silence`.
 
     Raises:
-        HangError: No ``beat`` came for too long.
+        HangError: ``beat`` was not called for too long.
     """
     worker = _Worker(work)
     silence, before = Silence(hang_timeout), 0
@@ -55,11 +55,11 @@ def run_watched(work: Callable[[Callable[[Phase], None]], _Result], *, hang_time
 
 
 class _AbandonedError(BaseException):
-    """Nobody waits for the result any more."""
+    """Raised in a worker thread whose result is no longer needed."""
 
 
 class _Worker(Generic[_Result]):
-    """The work, and how far it is, as the other thread sees it."""
+    """The work and its progress, as the waiting thread sees it."""
 
     def __init__(self, work: Callable[[Callable[[Phase], None]], _Result]) -> None:
         self.done = threading.Event()
@@ -71,16 +71,16 @@ class _Worker(Generic[_Result]):
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Do it, whatever comes of it."""
+        """Run the work; stores its result or exception."""
         try:
             self._results.append(self._work(self._beat))
-        # Raised again by the thread that waits.
+        # Raised again in the waiting thread.
         except BaseException as error:  # noqa: BLE001
             self._error = error
         self.done.set()
 
     def result(self) -> _Result:
-        """What was returned; raises what was raised."""
+        """Return the result, or raise the exception of the work."""
         if self._error is not None:
             raise self._error
         return self._results[0]

@@ -1,1 +1,1 @@
-"""Places with files: a folder of this machine, or a prefix on object storage."""
+"""Where the files of an index are: a folder of this machine, or a prefix on object storage."""

@@ -1,4 +1,4 @@
-"""The contract of a place with the files of an index."""
+"""The contract of places that hold the files of an index."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _Result = TypeVar("_Result")
 
 
 class Place(Protocol):
-    """Files by their names below one root; ``/`` divides folders in a name.
+    """Files by name below one root; ``/`` separates folders in a name.
 
-    Whatever the system or the network refuse is a :class:`vidkin.errors.CollectionError` or an :class:`OSError` that
+    Failures of the system or the network are a :class:`vidkin.errors.CollectionError` or an :class:`OSError` that
     :mod:`vidkin.index.storage.files` turns into one.
     """
 
     @property
     def uri(self) -> str:
-        """The root, as people write it: an absolute path, or an address such as ``s3://bucket/prefix``."""
+        """The root as text: an absolute path, or an address such as ``s3://bucket/prefix``."""
         ...
 
     @property
@@ -38,14 +38,14 @@ class Place(Protocol):
 
     @property
     def lock_ends_writing(self) -> bool:
-        """A process that no longer holds the lock cannot write any more.
+        """Whether a process that no longer holds the lock can no longer write.
 
-        Where this is false, a writer that was held up for long may still have a request on its way.
+        If False, a writer that was delayed for long may still have a request in flight.
         """
         ...
 
     def prepare(self) -> None:
-        """Make the root, if this kind of place needs that."""
+        """Create the root, if this kind of place needs that."""
         ...
 
     def address(self, name: str) -> str:
@@ -65,12 +65,12 @@ class Place(Protocol):
         Args:
             name: Of the file; its folder is made where there is none.
             content: All of it.
-            sync: Wait until it would survive a power cut.
+            sync: Wait until the content would survive a power cut.
         """
         ...
 
     def version(self, name: str) -> Hashable | None:
-        """Changes whenever the file changes; None if there is no such file."""
+        """A value that changes whenever the file changes; None if there is no such file."""
         ...
 
     def names(self) -> set[str]:
@@ -82,11 +82,11 @@ class Place(Protocol):
         ...
 
     def has_file(self, name: str) -> bool:
-        """There is a file of this name."""
+        """Whether there is a file of this name."""
         ...
 
     def has_folder(self, name: str = "") -> bool:
-        """There is a folder of this name; on object storage, a file below it."""
+        """Whether there is a folder of this name; on object storage, a file below it."""
         ...
 
     def delete(self, names: Iterable[str]) -> None:
@@ -98,11 +98,11 @@ class Place(Protocol):
         ...
 
     def delete_unfinished(self, folder: str) -> None:
-        """Delete what writers that were killed have left of files they had not finished; for a sole writer."""
+        """Delete unfinished files of killed writers; only the sole writer may call this."""
         ...
 
     def map(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-        """The results of a function that reads or writes one file, in order; several at a time over a network."""
+        """Apply a function that reads or writes one file; results in order, in parallel over a network."""
         ...
 
     def exclusive(self, wait: float) -> AbstractContextManager[None]:
@@ -113,16 +113,16 @@ class Place(Protocol):
         """:class:`vidkin.errors.CollectionLockedError` if the right to write that was held here is lost.
 
         Args:
-            ask: Ask the storage; without it the time alone decides.
+            ask: Ask the storage; otherwise only the time decides.
         """
         ...
 
     def needs_fence(self) -> bool:
-        """An earlier writer did not give up the right to write and may not know that it lost it."""
+        """Whether an earlier writer did not release its lock and may not know that it lost it."""
         ...
 
     def note_fence(self) -> None:
-        """Tables are fenced: commits of earlier writers fail from now on."""
+        """Note that tables are fenced: commits of earlier writers fail from now on."""
         ...
 
 

@@ -40,7 +40,7 @@ def hold_file_lock(folder: Path, wait: float) -> Iterator[None]:
     with writing(folder):
         if not _acquire(lock, folder, wait):
             holder = "another process"
-            # Its note is written a moment after it has the lock, so it may be missing.
+            # The note is written just after the lock is taken, so it may be missing.
             with suppress(OSError, ValueError, KeyError, TypeError):
                 note = json.loads((folder / HOLDER_FILE).read_text(encoding="utf-8"))
                 holder = f"process {note['pid']} on {note['host']} since {note['since']}"
@@ -51,7 +51,7 @@ def hold_file_lock(folder: Path, wait: float) -> Iterator[None]:
             )
     try:
         with writing(folder):
-            # Through a part of the index that is a symbolic link we would write elsewhere.
+            # We would write elsewhere through a part of the index that is a symbolic link.
             waiting = [os.fspath(folder)]
             while waiting:
                 with os.scandir(waiting.pop()) as entries:
@@ -78,7 +78,7 @@ def hold_file_lock(folder: Path, wait: float) -> Iterator[None]:
 
 
 def _acquire(lock: BaseFileLock, folder: Path, wait: float) -> bool:
-    """Get the lock, behind those who have waited for longer; False if that takes too long."""
+    """Acquire the lock after those who have waited longer; False if that takes too long."""
     from filelock import Timeout
 
     try:

@@ -1,4 +1,4 @@
-"""The right to write to an index on object storage: an object that its holder renews, and that ends if it does not."""
+"""The lock of an index on object storage: a lease that its holder renews, and that expires otherwise."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ _logger = logging.getLogger(__name__)
 
 LEASE_FILE = "writer.json"
 CLOCK_FILE = "writer.clock"
-# How long a lease lasts that is not renewed, and how much later others may take it: clocks of storages show seconds.
+# Seconds until a lease expires, and the margin before others may take it: storage clocks have full seconds.
 SECONDS = 30.0
 _GRACE = 2.0
 _RENEWALS_A_LEASE = 4
-# Between two looks at the lease of another writer.
+# Seconds between checks of the lease of another writer.
 _PAUSE = 1.0
 
 
 Tag = tuple[tuple[str, str], ...]
-"""What tells one content of an object from another, as the storage names it."""
+"""Identifies one content of an object, as the storage names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object as it was found.
+    """An object as it was read.
 
     Attributes:
         tag: Changes with the content.
         modified: Time of the last change, seconds since the epoch by the clock of the storage.
-        content: All of it; empty where only the rest was asked for.
+        content: Full content; empty if only the metadata was requested.
     """
 
     tag: Tag
@@ -49,7 +49,7 @@ class StoredObject:
 
 
 class LeasedPlace(Protocol):
-    """What a lease needs of the place that it is in, see :class:`vidkin.index.storage.places.objects.ObjectPlace`."""
+    """What a lease needs from its place, see :class:`vidkin.index.storage.places.objects.ObjectPlace`."""
 
     @property
     def uri(self) -> str: ...
@@ -63,7 +63,7 @@ class LeasedPlace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """What the object says."""
+    """Content of the lease object."""
 
     holder: str
     seconds: float
@@ -83,7 +83,7 @@ class _Note:
                 bool(table["needs_fence"]),
             )
         except (ValueError, KeyError, TypeError, RecursionError):
-            # Of a folder that was copied here, or damaged: whoever wrote it has as long as anybody.
+            # Copied from a folder, or damaged: whoever wrote it gets the usual time.
             return cls("another process", SECONDS)
 
     def content(self) -> bytes:
@@ -94,12 +94,12 @@ class _Note:
 class Lease:
     """The right to write, renewed by a thread of its own until :meth:`release`.
 
-    Whoever wants it replaces the object only if it is still as it was read (``If-Match``), so of several one gets it.
-    A lease that was not renewed for its time may be taken; how long ago that was, only the clock of the storage says.
-    A holder counts from before each renewal by its own clock, and so knows earlier than the others that its time is up.
+    A writer replaces the object only if it is unchanged since it was read (``If-Match``), so only one of several wins.
+    A lease that was not renewed in time may be taken over; the clock of the storage alone decides that.
+    A holder counts from before each renewal by its own clock, and so knows before the others when its time is up.
 
     Attributes:
-        needs_fence: The holder before, or one before that, did not release it; it may still believe that it writes.
+        needs_fence: An earlier holder did not release it, and may still believe that it can write.
     """
 
     def __init__(self, place: LeasedPlace, note: _Note, tag: Tag, began: float) -> None:
@@ -116,7 +116,7 @@ class Lease:
 
     @classmethod
     def acquire(cls, place: LeasedPlace, wait: float) -> Lease:
-        """Get the lease.
+        """Acquire the lease.
 
         Args:
             place: Where the object is.
@@ -166,7 +166,7 @@ class Lease:
             )
 
     def release(self) -> None:
-        """Give it up, so that nobody has to wait until it ends."""
+        """Release it, so that nobody has to wait until it expires."""
         self._stop.set()
         self._thread.join()
         if self._is_lost:
@@ -196,7 +196,7 @@ class Lease:
 
 
 def _clock() -> float:
-    """Seconds that also pass while the machine sleeps, where the system can tell."""
+    """Monotonic seconds, including time asleep if the system supports that."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()

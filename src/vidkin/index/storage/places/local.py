@@ -26,7 +26,7 @@ class LocalPlace:
     """
 
     storage_options = None
-    # The lock is one of the operating system and ends with its process, not before.
+    # The lock belongs to the operating system and ends with its process, not before.
     lock_ends_writing = True
 
     def __init__(self, folder: Path) -> None:
@@ -50,7 +50,7 @@ class LocalPlace:
         path = self.address(name)
         if "/" in name:
             os.makedirs(os.path.dirname(path), exist_ok=True)
-        # Never through a link that waits under a name that can be foreseen.
+        # Never write through a link that somebody planted under a predictable name.
         with replace_file(path, sync=sync) as temporary:
             temporary.write_bytes(content)
 

@@ -23,11 +23,11 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 SCHEMES = ("s3", "gs")
-"""What an address begins with."""
+"""Schemes of addresses."""
 
-# A request takes dozens of milliseconds, nearly all of it waiting.
+# A request takes tens of milliseconds, nearly all of it waiting.
 _REQUESTS_AT_A_TIME = 16
-# A storage that does not answer is an error within this time, instead of the minutes of the library.
+# A storage that does not answer is an error after this time, instead of the library's minutes.
 _CONNECT = timedelta(seconds=5)
 _TIMEOUT = timedelta(seconds=60)
 _RETRIES, _RETRY_FOR = 4, timedelta(seconds=30)
@@ -55,7 +55,7 @@ class ObjectPlace:
     def __init__(self, scheme: str, bucket: str, prefix: str) -> None:
         self.uri = f"{scheme}://{bucket}/{prefix}".rstrip("/")
         endpoint = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT") or ""
-        # Whoever names an endpoint without encryption means it.
+        # An endpoint without encryption was named deliberately.
         self._is_plain = scheme == "s3" and endpoint.startswith("http://")
         self.storage_options = {
             "connect_timeout": f"{_CONNECT.seconds}s",
@@ -128,7 +128,7 @@ class ObjectPlace:
             # A file that is gone is not the one with that tag.
             except (AlreadyExistsError, PreconditionError, FileNotFoundError) as error:
                 self._check_bucket(error)
-        # A request whose answer was lost is sent again, and meets what it has written itself.
+        # If the answer was lost, the request was sent again and met what it had written itself.
         stored = self.fetch(name)
         return stored.tag if stored is not None and stored.content == content else None
 
@@ -248,12 +248,12 @@ class ObjectPlace:
 
     @contextmanager
     def _requesting(self, name: str) -> Iterator[None]:
-        """Turn what the library raises into an error of the index that says what to do."""
+        """Turn exceptions of the library into a :class:`CollectionError` that says what to do."""
         from obstore.exceptions import BaseError
 
         try:
             yield
-        # Some of its errors are of Python's own tree.
+        # Some of its errors are built-in exceptions.
         except (BaseError, OSError, ValueError) as error:
             text = str(error)
             cause = describe_refusal(text) or text.strip().partition("\n")[0][:200] or type(error).__name__
@@ -267,5 +267,5 @@ class ObjectPlace:
 
 
 def _tag_of(meta: Any) -> Tag:
-    """What tells one content of an object from another: S3 compares entity tags, Google the generation."""
+    """Identifies one content of an object: S3 compares entity tags, Google the generation."""
     return tuple((key, meta[key]) for key in ("e_tag", "version") if meta[key] is not None)

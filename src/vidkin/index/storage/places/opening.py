@@ -1,4 +1,4 @@
-"""Opening a place by its name."""
+"""Open a place by its name."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _ADDRESS_AS_PATH = re.compile(rf"({'|'.join(SCHEMES)}):/(?!/)(.*)")
 
 
 def open_place(location: Location) -> Place:
-    """The place that a path or an address names; one that is open stays as it is.
+    """Open the place that a path or an address names; an open place is returned as it is.
 
     Nothing is read or written yet.
 
     Raises:
-        InvalidArgumentError: It is an address of a kind that is not known, or one without a bucket.
-        MissingPartError: It is on object storage, and the package for that is not installed.
+        InvalidArgumentError: The address has an unknown scheme or no bucket.
+        MissingPartError: The address is on object storage, and the package for that is not installed.
     """
     if not isinstance(location, str | os.PathLike):
         return location

@@ -1,4 +1,4 @@
-"""Why object storage refused: what its client libraries say, as a cause and a remedy in one line."""
+"""Errors of object storage: messages of client libraries, turned into a cause and a remedy in one line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _CREDENTIALS = (
     "GOOGLE_APPLICATION_CREDENTIALS for gs://"
 )
 _UNREACHABLE = "the storage cannot be reached; check the network and AWS_ENDPOINT_URL"
-# Of obstore and of Lance, which print what the server or the network said; the first that occurs decides.
+# Messages of obstore and Lance, which quote the server or the network; the first that occurs decides.
 _CAUSES = (
     ("nosuchbucket", "there is no such bucket; create it or correct the address"),
     ("bucket does not exist", "there is no such bucket; create it or correct the address"),
@@ -36,7 +36,7 @@ def describe_refusal(text: str) -> str | None:
     """The cause and what to do about it; None if the text is not about object storage.
 
     Args:
-        text: What a library said.
+        text: Message of a library.
     """
     lowered = text.lower()
     return next((cause for sign, cause in _CAUSES if sign in lowered), None)

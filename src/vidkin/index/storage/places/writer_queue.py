@@ -17,10 +17,10 @@ _ATTEMPTS = 5
 
 @contextmanager
 def stand_in_queue(folder: Path) -> Iterator[Callable[[], bool]]:
-    """Wait behind those who came before; the function says whether none of them waits any more.
+    """Wait in line; yields a function that says whether no earlier writer is waiting any more.
 
-    Each who waits has a file of its own with the time of arrival as its name, and holds the system's lock on it: a
-    process that ends, for whatever reason, does not hold up those behind it.
+    Every waiting writer has a file named after its time of arrival and holds the system's lock on it, so a process
+    that ends, for whatever reason, does not hold up those behind it.
 
     Args:
         folder: Of the index.
@@ -43,7 +43,7 @@ def stand_in_queue(folder: Path) -> Iterator[Callable[[], bool]]:
             if attempt == _ATTEMPTS - 1:
                 raise
     try:
-        # It gets its name when it is locked, so that nobody takes it for one that was left behind.
+        # It gets its name once it is locked, so that nobody takes it for an abandoned one.
         os.rename(queue / f".{name}", queue / name)
         yield lambda: next(_waiting(queue), name) >= name
     finally:
@@ -54,12 +54,12 @@ def stand_in_queue(folder: Path) -> Iterator[Callable[[], bool]]:
 
 
 def has_waiting_writer(folder: Path) -> bool:
-    """Whether somebody stands in the queue."""
+    """Whether a writer is waiting."""
     return next(_waiting(folder / QUEUE_FOLDER), None) is not None
 
 
 def _waiting(queue: Path) -> Iterator[str]:
-    """Names of those who wait, in order; what processes that ended have left behind is removed."""
+    """Names of waiting writers, in order; files of processes that have ended are removed."""
     from filelock import FileLock, Timeout
 
     try:
