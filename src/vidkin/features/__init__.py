@@ -1,4 +1,4 @@
-"""Frames in, regional descriptors out."""
+"""Extractors: frames in, regional descriptors out."""
 
 from vidkin.features.background import background_frames
 from vidkin.features.classical import ClassicalExtractor

@@ -1,6 +1,6 @@
 """Boxes found in the frames: the picture inside borders, the parts of a split screen, the rectangle of an inset.
 
-Whatever was put around or beside a picture meets it in straight lines that stay in place while the picture
+Anything added around or beside a picture meets it in straight lines that stay in place while the picture
 changes. A box is a rectangle each side of which is such a line or a border of the frame.
 """
 

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["ClipExtractor", "ClipPlan", "FrameExtractor", "Views"]
 
 Views = Literal["none", "query", "both"]
-"""Which side is described in views: nobody, the query alone, or what is stored as well."""
+"""Which side is described in views: none, the query only, or stored videos as well."""
 
 
 class FrameExtractor(Protocol):
-    """Turns frames into regional descriptors; a new one is one small file.
+    """Turns frames into regional descriptors.
 
     Implementations do their own resizing and whitening and are deterministic: the same frames give the
     same features in any batch.
@@ -53,7 +53,7 @@ class FrameExtractor(Protocol):
 
     @property
     def views(self) -> Views:
-        """Which side of a comparison is best described in views, see :mod:`vidkin.features.views`."""
+        """Which side of a comparison to describe in views, see :mod:`vidkin.features.views`."""
         ...
 
     def extract(

@@ -1,4 +1,4 @@
-"""From a file to its features: the one place that knows whether an extractor sees frames or clips."""
+"""Extract the features of a file: the one place that distinguishes extractors of frames and of clips."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def describe_file(
     beat: Callable[[Phase], None] = lambda phase: None,
     on_damage: Callable[[str], None] | None = None,
 ) -> Iterator[tuple[FrameFeatures, ...]]:
-    """Features of consecutive stretches of a file, in order; memory does not grow with its length.
+    """Extract features of consecutive stretches of a file, in order; memory does not grow with its length.
 
     Args:
         path: A video or an image; a ProbedVideo is not opened again for its first pass.
@@ -80,7 +80,7 @@ def describe_file(
             beat("describing")
             yield frames
             beat("decoding")
-        beat("describing")  # what has not been described so far
+        beat("describing")  # frames not yet described
 
     if isinstance(extractor, ClipExtractor):
         plan = extractor.plan(duration, rate=rate, start=start, end=end)

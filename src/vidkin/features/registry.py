@@ -1,4 +1,4 @@
-"""From a name to an extractor: the one place where extractors are resolved."""
+"""Resolve names to extractors."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _MODEL_FILE = "config.toml"
 
 
 def default_extractor(whitening: PathLike | None = None) -> str:
-    """What is used where no extractor is named: ``vidkin``; ``classical`` with a whitening, which is fitted to it.
+    """The default extractor name: ``vidkin``; ``classical`` with a whitening, which is fitted to it.
 
     Args:
         whitening: A file made by :meth:`vidkin.features.Whitening.save`, or None.

@@ -1,4 +1,4 @@
-"""Matroska and WebM: is the file whole, without decoding it?
+"""Check whether a Matroska or WebM file is intact, without decoding it.
 
 Demuxers look for the next thing that they understand, and say nothing. The file knows better: every part says its
 length (RFC 8794, EBML; RFC 9559, Matroska), so overwritten headers and missing bytes show. Clusters with a checksum, as
@@ -36,16 +36,16 @@ _LOOK = 2**20
 
 
 def find_matroska_damage(path: str | os.PathLike[str], *, on_read: Callable[[], None] = lambda: None) -> str:
-    """What is wrong with the structure of a Matroska or WebM file, in one line; "" if nothing is.
+    """Describe damage to the structure of a Matroska or WebM file in one line; "" if there is none.
 
-    A file that says of no part how long it is, as one that is sent while it is made, cannot be checked.
+    A file that states no lengths, such as a live stream, cannot be checked.
 
     Args:
         path: The file.
         on_read: Called for every part that is read.
 
     Raises:
-        OSError: It cannot be read.
+        OSError: The file cannot be read.
     """
     with open_regular_file(path) as file:
         size = os.fstat(file.fileno()).st_size

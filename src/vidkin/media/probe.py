@@ -1,4 +1,4 @@
-"""What a video file is, without reading all of it."""
+"""Properties of a video file, without reading all of it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TAGGED_DURATION = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d*)?)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoInfo(Result):
-    """What is known of a video file.
+    """Properties of a video file.
 
     Attributes:
         path: The file, as it was passed.
@@ -99,7 +99,7 @@ class VideoInfo(Result):
 class ProbedVideo:
     """A file that was probed and is still open: `iter_frames` takes it in place of a path and reads on.
 
-    It is read through once; whoever asks again opens the file again. See `open_probed`.
+    It is read through once; later reads open the file again. See `open_probed`.
 
     Attributes:
         info: What the file is.
@@ -172,7 +172,7 @@ def open_at_start(
 
 
 def probe(path: str | os.PathLike[str], *, on_read: Callable[[], None] = lambda: None) -> VideoInfo:
-    """Properties of a video file; its first frame is decoded, and its end is found from the last packets.
+    """Read the properties of a video file; decodes its first frame, and takes its end from the last packets.
 
     Args:
         path: The file.

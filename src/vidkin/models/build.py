@@ -1,4 +1,4 @@
-"""From a configuration to a network."""
+"""Build the network of a configuration."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WITHOUT_BACKBONE: dict[str, Callable[[EncoderConfig], Encoder]] = {
 def build_model(
     config: EncoderConfig, *, weights: str | os.PathLike[str] | Literal["random"] | None = None, seed: int = 0
 ) -> Encoder:
-    """The network of a configuration, in training mode, on the CPU.
+    """Build the network of a configuration, in training mode, on the CPU.
 
     Args:
         config: If its mean and std are None, the model's ``config`` has those of the backbone.

@@ -1,4 +1,4 @@
-"""The one definition of a collapse: all embeddings at nearly one place, where every order-preserving loss is easy."""
+"""The one definition of collapse: all embeddings at nearly one point, where ranking losses become trivial."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 __all__ = ["CollapseWatch", "collapse_threshold"]
 
-# Unit vectors whose mean distance is below this are of no use, wherever they started.
+# Unit vectors with a mean distance below this are useless, whatever the distance at the start.
 _FLOOR = 0.02
 # One batch is noisy: the start is the mean of this many steps, and is compared with a running mean over as many.
 _STEPS = 10
 
 
 def collapse_threshold(start: float, share: float) -> float:
-    """Mean distance of pairs of unit vectors under which a model counts as collapsed.
+    """Mean distance of pairs of unit vectors below which a model counts as collapsed.
 
     Args:
         start: Mean distance before the training, in [0, 2].
-        share: Of ``start``, below which too little is left; 0 looks at the absolute distance alone (.02).
+        share: Share of ``start`` below which a model has collapsed; 0 uses only the absolute distance (.02).
     """
     return max(_FLOOR, share * start)
 
@@ -29,10 +29,10 @@ class CollapseWatch:
     Attributes:
         below: Share of the start, see :func:`collapse_threshold`.
         start: Mean over the first 10 steps; None before the first.
-        seen: Steps that ``start`` is the mean of.
+        seen: Number of steps that ``start`` is the mean of.
         now: Mean over about the last 10 steps.
         lowest: Lowest value that ``now`` has had.
-        collapsed_at: First step at which ``now`` was too low; None: never.
+        collapsed_at: First step at which ``now`` was too low; None if never.
     """
 
     below: float
@@ -44,7 +44,7 @@ class CollapseWatch:
 
     @property
     def is_collapsed(self) -> bool:
-        """The mean distance is too low now."""
+        """Whether the mean distance is too low now."""
         if self.seen < _STEPS or self.now is None or self.start is None:
             return False
         return self.now < collapse_threshold(self.start, self.below)

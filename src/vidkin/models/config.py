@@ -1,4 +1,4 @@
-"""Kind, sizes and input of an encoder, as a value that can be written down."""
+"""The configuration of an encoder: kind, sizes and input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trained model as an extractor: what was learned from labels indexes and searches."""
+"""A trained model as an extractor for indexing and search."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PathLike = str | os.PathLike[str]
 
 # Chunks are always full, so that results do not depend on how the frames arrive.
 _CHUNK = {"cpu": 4, "cuda": 32}
-# A trained model decides itself what matters: even a plain sky is indexed.
+# A trained model decides what matters: even a plain sky is indexed.
 _LEAST_INFORMATION = 0.0625
 
 
@@ -176,7 +176,7 @@ class ClipModelExtractor(ModelExtractor):
 def open_model_extractor(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
 ) -> FrameExtractor:
-    """The extractor of a trained model's folder; what the entry point ``vidkin.extractors: model`` names.
+    """Open the folder of a trained model as an extractor; what the entry point ``vidkin.extractors: model`` names.
 
     Args:
         name: ``path/to/model`` or ``model:path/to/model``; for a comparator with settings after a question mark

@@ -1,4 +1,4 @@
-"""The default extractor: the small frame encoder of our own, over views of every frame."""
+"""The default extractor: vidkin's own small frame encoder, applied to views of every frame."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class FrameEncoderExtractor:
             digest.update(weight.encode())
             digest.update(tensor.detach().float().cpu().numpy().tobytes())
         self.fingerprint: Final = f"frame-encoder-{_REVISION}-{digest.hexdigest()[:12]}{of_views}"
-        # The frames that were described last: their mirror image is usually asked for next.
+        # The frames described last: usually their mirror image is requested next.
         self._prepared: deque[tuple[Frames, torch.Tensor, torch.Tensor, torch.Tensor]] = deque(maxlen=2)
 
     def extract(
@@ -109,7 +109,7 @@ class FrameEncoderExtractor:
         ]
         values = self.encode(torch.stack(parts, dim=1).flatten(0, 1))
         values = values.reshape(len(frames), len(boxes), 1, self._settings.dimension)
-        # A part without detail looks like any other: it shows nothing.
+        # A part without detail looks like any other such part, so it is left empty.
         values[:, 1:] *= (_view_information(canvas, boxes[1:]) >= _LEAST_INFORMATION)[:, :, None, None]
         return FrameFeatures(
             values,

@@ -18,7 +18,7 @@ _PREFIX = "random."
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Inside, all global generators start from the seed; afterwards they are as they were before."""
+    """Seed all global generators inside the block; their state is restored afterwards."""
     tensors, values = random_state()
     try:
         random.seed(seed)

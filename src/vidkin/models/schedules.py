@@ -1,4 +1,4 @@
-"""Learning rates as functions of the step: nothing to store, nothing to get out of step when a run resumes."""
+"""Learning rates as functions of the step, so that resuming needs no stored state."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Decay:
 
 @dataclass(frozen=True, slots=True)
 class OneCycle:
-    """One cycle of rate and momentum (Smith and Topin, 2018): up for 30 % of the steps, then down to next to nothing.
+    """One cycle of rate and momentum (Smith and Topin, 2018): up for 30 % of the steps, then down to almost zero.
 
     The rate goes along half cosines from ``full / 25`` to ``full`` and to ``full / 250,000``, the momentum from .95 to
     .85 and back. Equal to ``torch.optim.lr_scheduler.OneCycleLR`` with its defaults.

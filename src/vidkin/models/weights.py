@@ -1,4 +1,4 @@
-"""Weights of a network: loaded strictly from a file, and summed up in a digest."""
+"""Load weights of a network strictly from a file, and compute their digest."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def load_weights(module: nn.Module, path: str | os.PathLike[str], *, label: str)
 def fit_state(
     module: nn.Module, state: Mapping[str, torch.Tensor], *, source: str | os.PathLike[str], label: str
 ) -> None:
-    """Load weights that were read already into a module; all names and shapes must match.
+    """Load weights already in memory into a module; all names and shapes must match.
 
     Args:
         module: Changed in place.

@@ -1,4 +1,4 @@
-"""The score of a trained comparator: what a network learned to see in the map of all frames.
+"""The score of a trained comparator, which evaluates the map of all frames.
 
 Shapes: Tq, Tt frames; R regions; D dimension; a primed length is that of the learned map.
 """
@@ -130,7 +130,7 @@ class LearnedScorer:
         if raw <= high:
             score = _UNRELATED * min(1.0, max(0.0, (raw - median) / (high - median)))
         elif shorter.itself <= high:
-            score = _UNRELATED  # it is not even sure of the video itself
+            score = _UNRELATED  # it does not even recognize the video itself
         else:
             above = (raw - high) / (shorter.itself - high)
             score = min(1.0, _UNRELATED + (1.0 - _UNRELATED) * above)

@@ -1,4 +1,4 @@
-"""A measure that people's verdicts taught: another scorer's score beside the similarity of weighted features."""
+"""A measure learned from user verdicts: another scorer's score combined with similarity of weighted features."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ReviewMeasure:
     ``sigmoid(u - kind)``, that it is the same ``sigmoid(u - same)``. The score is the mean of both.
 
     Attributes:
-        fingerprint: Of the features; others have another meaning.
+        fingerprint: Fingerprint of the features that it was trained on.
         center: [D], mean descriptor of the collection.
         weights: [D], at least 0: how much each dimension counts in the weighted cosine.
         coefficients: One of each number, at least 0.
@@ -83,10 +83,10 @@ class ReviewMeasure:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> ReviewMeasure:
-        """That of a file.
+        """Read a measure from a file.
 
         Raises:
-            InvalidArgumentError: There is none, or it is damaged.
+            InvalidArgumentError: There is no such file, or it is damaged.
         """
         try:
             table = json.loads(Path(path).read_text(encoding="utf-8"))

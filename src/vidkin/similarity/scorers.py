@@ -1,4 +1,4 @@
-"""From a name to a scorer: the names that manifests store and extractors declare."""
+"""Open scorers by the names that manifests store and extractors declare."""
 
 from __future__ import annotations
 

@@ -34,12 +34,12 @@ _SEPARATE_PLANES = ".y"
 MOST_PIXELS = 80_000_000
 """Pixels of the largest frame that is decoded; the largest frames of cameras have 79,626,240 (12,288 x 6,480)."""
 
-# What the system says of a drive, a connection, permissions or memory, and not of what is in a file.
+# Errors of a drive, a connection, permissions or memory, not of the content of a file.
 _TEMPORARY = frozenset({
     errno.EACCES, errno.EPERM, errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.EIO, errno.EMFILE, errno.ENFILE,
     errno.ENODEV, errno.ENOENT, errno.ENOMEM, errno.ENOTCONN, errno.ENXIO, errno.ESTALE, errno.ETIMEDOUT,
 })  # fmt: skip
-# So much of a file is read to tell a drive that fails from a file that ends early.
+# Bytes read to tell a failing drive from a file that ends early.
 _MOST_TRIAL_BYTES = 256 << 20
 
 _HEAD = 4096
@@ -128,7 +128,7 @@ def require_readable_file(name: str) -> None:
 
 
 def media_error(name: str, error: av.error.FFmpegError) -> MediaError:
-    """What is wrong with a file that FFmpeg refuses."""
+    """Build the error for a file that FFmpeg refuses."""
     reason = error.strerror or type(error).__name__
     if isinstance(error, av.error.DecoderNotFoundError):
         return MediaError(name, "there is no decoder for this kind of video")

@@ -1,4 +1,4 @@
-"""Packets that nobody decodes: are they whole?
+"""Check whether packets that are not decoded are complete.
 
 In MP4 and Matroska the units of H.264 and HEVC are preceded by their lengths (ISO/IEC 14496-15), so damage to a packet
 nearly always shows without decoding it. The parts of an AV1 packet say their lengths, too; of VP8 and VP9 only the

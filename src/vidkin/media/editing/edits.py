@@ -1,4 +1,4 @@
-"""What an edit is, what it decides for one video, and what is known of the copy that it makes."""
+"""Edits, their plans for a video, and the ground truth about the copies that they make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the edits do to pictures: functions from an iterator of frames to one, with constants drawn from the seed."""
+"""Edits of pictures: functions from an iterator of frames to another, with constants drawn from the seed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SENTENCES = (
 
 @dataclass(frozen=True, slots=True)
 class EditSetting:
-    """What an edit knows of the video that it works on.
+    """The video that an edit is applied to, as the edit sees it.
 
     Attributes:
         rate: Frames a second.

@@ -1,4 +1,4 @@
-"""Which frames of a piece are copied and which have to be encoded."""
+"""Plan which frames of a piece are copied and which are encoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What splitting leaves: files, and where they come from."""
+"""Results of splitting: files, and where they come from."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ def stack_of_differences(clips: Tensor) -> Tensor:
 def widen_input(network: nn.Module, channels: int) -> None:
     """Give the first convolution of a network this many input channels instead of three.
 
-    Its weights are dealt to the new channels in turn and scaled by 3 / channels, so that the sum of its inputs keeps
-    its size: pretrained weights stay of use.
+    Its weights are repeated over the new channels and scaled by 3 / channels, so that the sum of its inputs keeps its
+    magnitude and pretrained weights stay useful.
 
     Args:
         network: Changed in place.

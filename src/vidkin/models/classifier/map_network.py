@@ -1,4 +1,4 @@
-"""A frame network up to its last feature map, before that is pooled."""
+"""A frame network up to its last feature map, before pooling."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from vidkin.models.networks.small_network import SmallNetwork
 
 __all__ = ["open_map_network"]
 
-# Of a graph of torchvision: large enough for maps of every resolution to differ.
+# Input size for tracing torchvision graphs: large enough for maps of every resolution to differ.
 _PROBE = 224
 
 
 def open_map_network(
     config: EncoderConfig, *, weights: str | os.PathLike[str] | Literal["random"] | None, seed: int
 ) -> FrameNetwork:
-    """The backbone of a configuration with maps [N, C, h, w] as its result; ``dimension`` is C.
+    """Open the backbone of a configuration with maps [N, C, h, w] as its output; ``dimension`` is C.
 
     Args:
         config: As of :func:`vidkin.models.networks.frame_network.open_frame_network`.

@@ -1,4 +1,4 @@
-"""A classifier with an embedding head: one network that names what it sees and finds what is like it."""
+"""A classifier with an embedding head: one network for classification and retrieval."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DIMENSION = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeadOutputs:
-    """What one pass gives for B inputs.
+    """Outputs of one forward pass for B inputs.
 
     Attributes:
         logits: [B, C], one for each class.
@@ -37,7 +37,7 @@ class TwoHeadNetwork(Encoder):
     """Images [B, 3, S, S], or clips as stacks of differences, to logits and unit vectors in one pass.
 
     With h the last map of the backbone, [F, h, w]: ``logits = W pool(h) + b`` and ``embedding = g / ||g||`` with
-    ``g = V flatten(h) + c``. The embedding sees where things are; with ``embedding_from = "pooled"`` it sees pool(h),
+    ``g = V flatten(h) + c``. The embedding keeps spatial layout; with ``embedding_from = "pooled"`` it sees pool(h),
     and with ``"none"`` it is pool(h) itself, as of a plain classifier. Weights of the embedding are Xavier's; the
     classifier and all biases begin at zero.
 
@@ -107,5 +107,5 @@ class TwoHeadNetwork(Encoder):
         return self.head(self.frame_features(inputs), lengths)
 
     def head_parameters(self) -> list[nn.Parameter]:
-        """Those of classifier and projection."""
+        """Parameters of the classifier and the projection."""
         return [*self.classifier.parameters(), *self.projection.parameters()]

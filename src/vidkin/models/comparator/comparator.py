@@ -34,7 +34,7 @@ class ClipComparison:
     Attributes:
         scores: [N, N] in [0, 1], differentiable.
         frame_maps: [N, N, T, T], similarities of frames before the network; zero beyond the lengths.
-        learned_maps: [N, N, T', T'], what the network makes of them, before it is bounded to [-1, 1]; zero beyond the
+        learned_maps: [N, N, T', T'], output of the network, before it is clipped to [-1, 1]; zero beyond the
             lengths.
     """
 
@@ -44,7 +44,7 @@ class ClipComparison:
 
 
 class Comparator(nn.Module):
-    """Weights regions, compares frames, looks at the map of all frames, and says how similar two videos are.
+    """Weights regions, compares frames, filters the map of all frames, and scores the similarity of two videos.
 
     ``score = TopK-Chamfer over times of hardtanh(network(map))`` with ``map = TopK-Chamfer over regions``; in [-1, 1].
 
@@ -58,7 +58,7 @@ class Comparator(nn.Module):
         super().__init__()
         self.config = config
         self.attention = make_weighting(config)
-        # The names of parameters are those of the public checkpoints.
+        # Parameter names are those of the public checkpoints.
         self.visil_head = MapNetwork(config.padding) if config.network == "cnn" else None
 
     def weigh(self, values: torch.Tensor) -> torch.Tensor:
@@ -149,7 +149,7 @@ class Comparator(nn.Module):
 def build_comparator(
     config: ComparatorConfig, *, weights: str | os.PathLike[str] | Literal["random"], seed: int = 0
 ) -> Comparator:
-    """A comparator on the CPU, in training mode.
+    """Build a comparator on the CPU, in training mode.
 
     Args:
         config: Of what it is made.

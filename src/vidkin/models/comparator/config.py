@@ -1,4 +1,4 @@
-"""What a comparator is made of, as a value that can be written down."""
+"""The configuration of a comparator."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Padding = Literal["zeros", "replicate"]
 
 @dataclass(frozen=True, kw_only=True)
 class ComparatorConfig:
-    """What a comparator is made of, and which descriptors it compares.
+    """Architecture of a comparator, and the descriptors that it compares.
 
     Attributes:
         kind: Always ``comparator``.
         extractor: Name of what makes the descriptors, as :func:`vidkin.features.open_extractor` takes it; not a
             trained model's folder.
         dimension: D, length of a regional descriptor.
-        weighting: What is done to the descriptors first. ``attention``: a weight for each region, ``sigmoid(v .
+        weighting: Applied to the descriptors first. ``attention``: a weight for each region, ``sigmoid(v .
             tanh(W x + b))``. ``direction``: ``(1 + cos(x, v)) / 2``, as in ViSiL. ``signs``: the signs of a projection,
             as in the binary student of DnS. ``none``: nothing.
         network: ``cnn``: four convolutions over the map of frame similarities, which they make four times coarser.

@@ -81,7 +81,7 @@ def open_frame_network(
         raise InvalidArgumentError(
             f"backbone must be small, vidkin, alexnet, timm:<model> or torchvision:<model>, got {config.backbone!r}"
         )
-    # Raise now, and not in the middle of a training, if a network does not take this size.
+    # Fail now, not in the middle of a training, if a network does not take this size.
     training = network.module.training
     try:
         with torch.no_grad():

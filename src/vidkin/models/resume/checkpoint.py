@@ -52,7 +52,7 @@ class Checkpoint:
 
     @classmethod
     def read(cls, path: Path) -> Checkpoint:
-        """What :meth:`write` wrote.
+        """Read a checkpoint written by :meth:`write`.
 
         Raises:
             InvalidArgumentError: The file is damaged, or was written by a newer vidkin.
@@ -97,7 +97,7 @@ def optimizer_tensors(optimizer: optim.Optimizer) -> dict[str, Tensor]:
 
 
 def load_optimizer(optimizer: optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Restore what :func:`optimizer_tensors` returned; groups and rates stay those of the optimizer."""
+    """Restore the state from :func:`optimizer_tensors`; groups and rates of the optimizer stay."""
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         number, _, name = key.partition(".")

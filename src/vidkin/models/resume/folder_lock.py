@@ -14,13 +14,13 @@ __all__ = ["LOCK_FILE", "hold_training_folder"]
 
 LOCK_FILE = ".training.lock"
 
-# Seconds to wait for the folder's lock: who looks whether it is held (the page of experiments) has it for an instant.
+# Seconds to wait for the folder's lock: the experiments page takes it for an instant to check whether it is held.
 _WAIT = 0.5
 
 
 @contextmanager
 def hold_training_folder(folder: Path) -> Iterator[None]:
-    """One training at a time in a folder; the system's lock is gone the moment its process is, however that ended.
+    """Allow one training at a time in a folder; the system releases the lock when the process ends, however it ends.
 
     Raises:
         InvalidArgumentError: Another training has it, or nothing can be written there.

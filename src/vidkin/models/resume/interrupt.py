@@ -12,7 +12,7 @@ __all__ = ["Interrupt", "deferred_interrupt"]
 
 
 class Interrupt:
-    """Truthy once Ctrl-C was pressed."""
+    """Truthy once Ctrl-C has been pressed."""
 
     def __init__(self) -> None:
         self.pressed = False
@@ -23,7 +23,7 @@ class Interrupt:
 
 @contextmanager
 def deferred_interrupt() -> Iterator[Interrupt]:
-    """Inside, a first SIGINT is only noted, so that half a step is never stored; a second one interrupts immediately.
+    """Inside the block, a first SIGINT is only noted, so that no half step is stored; a second interrupts at once.
 
     Outside the main thread, where Python allows no handlers, nothing changes.
     """

@@ -1,4 +1,4 @@
-"""The state of a plain training between two steps: stored, restored, refused if it is of another training."""
+"""Store and restore the state of a training between two steps; refuse the state of another training."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class StepStore:
         """Take all steps; store the state now and then, and when Ctrl-C was pressed, which then interrupts.
 
         Raises:
-            TrainingError: The loss is not a finite number any more.
+            TrainingError: The loss is no longer finite.
         """
         with deferred_interrupt() as interrupt:
             for step in steps:

@@ -1,4 +1,4 @@
-"""Calibration: how similar unrelated frames are, and the map that is left when that is taken off.
+"""Calibration: how similar unrelated frames are, and frame maps with that baseline removed.
 
 Shapes: Tq, Tt frames of query and target; R regions; D dimension; N background frames.
 """

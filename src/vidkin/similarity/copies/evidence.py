@@ -1,4 +1,4 @@
-"""What the matching frames of two videos amount to: how similar they are, how much they cover, how much is new.
+"""Evidence from the matching frames of two videos: similarity, coverage, and how much is new.
 
 Shapes: Tq, Tt frames of query and target; n matched pairs of frames.
 """
@@ -16,11 +16,11 @@ from vidkin.similarity.segment import Segment
 
 __all__ = ["Evidence", "count_different", "find_news", "match_frames", "stretch_score"]
 
-# Seconds: a time that was computed may be off by rounding.
+# Seconds: tolerance for rounding of computed times.
 _ROUNDING = 1e-6
 # Periods of the target between a line and its nearest frame, at most, as where lines are looked for.
 _NEAR = 0.501
-# What lasts less than half a second of informative frames covers nothing worth the word.
+# Less than half a second of informative frames counts as no coverage.
 _SHORTEST = 0.5
 # A segment repeats another one if more than this share of its frames is in that one, on either side.
 _REPEATED = 0.5
@@ -69,7 +69,7 @@ class Evidence:
         weights = torch.minimum(query.information[rows], target.information[columns]).float()
         seconds = query.period * weights
         new = torch.maximum(news[0][rows], news[1][columns])
-        # The first matching frame is news however still the video is.
+        # The first matching frame is always new, however still the video is.
         first = float(weights[0]) * (1.0 - query.period * float(new[0])) if len(rows) else 0.0
         evidence = cls.none(query, target)
         evidence.query_seen[rows] = True
@@ -85,7 +85,7 @@ class Evidence:
         )
 
     def doubted(self, confirmation: float, settings: ScoreSettings) -> Evidence:
-        """With less similarity where nothing that changes confirms it.
+        """Reduce the similarity where no change confirms it.
 
         Two pictures that are half alike may be unrelated, however long both stand still, and pictures of little
         detail are half alike by chance: with i the mean information and c the confirmation, similarity s becomes
@@ -99,7 +99,7 @@ class Evidence:
         return replace(self, similarity=similarity * self.seconds)
 
     def plus(self, other: Evidence, agreement: float) -> Evidence:
-        """With another segment, unless that only repeats what is there: no second is counted twice.
+        """Add another segment, unless it only repeats this evidence: no second is counted twice.
 
         An empty street matches an empty street any number of times.
         """
