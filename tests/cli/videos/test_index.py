@@ -159,7 +159,8 @@ def test_what_is_left_out_is_listed_on_request(library: Library, tmp_path: Path)
     shutil.copy(library.folder / "rocket.mp4", folder)
     shutil.copy(library.folder / "rocket.mp4", folder / "proxies")
     (folder / "notes.txt").write_text("hello")
-    (folder / "link").symlink_to(library.folder)
+    # Its files are not in the index yet: a link to one that is adds nothing.
+    (folder / "link").symlink_to(shutil.copytree(library.folder, tmp_path / "elsewhere"))
     shown = run(
         "index", folder, "--index", index, "--exclude", "proxies/", "--list-skipped", "--workers", "1"
     )
