@@ -178,6 +178,28 @@ def family_of(store: LanceStore, number: int) -> set[int]:
     return {record.id for record in found if record is not None}
 
 
+class Recall:
+    """Recall@100 of the first stage: of what exhaustive search finds, and of the whole families of the queries."""
+
+    def __init__(self) -> None:
+        self._found = self._wanted = self._family_found = self._family_wanted = 0
+
+    def count(self, store: LanceStore, query: Query, family: set[int], candidates: list[int]) -> None:
+        scored = score_candidates(store, query, sorted(family), CommonFrames(), CopyScorer())
+        relevant = {video_id for video_id, pair in scored if pair.score >= 0.2}
+        self._wanted += len(relevant)
+        self._found += len(relevant & set(candidates))
+        self._family_wanted += len(family)
+        self._family_found += len(family & set(candidates))
+
+    def figures(self) -> dict[str, float]:
+        return {
+            "recall_at_100": self._found / max(self._wanted, 1),
+            "relevant": self._wanted,
+            "recall_at_100_family": self._family_found / self._family_wanted,
+        }
+
+
 def measure(size: int, folder: Path, queries: int, directions: Directions) -> dict[str, float]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -195,8 +217,7 @@ def measure(size: int, folder: Path, queries: int, directions: Directions) -> di
     started = time.perf_counter()
     store.optimize()
     optimized = time.perf_counter() - started
-    whole, first, right = [], [], 0
-    found = wanted = family_found = family_wanted = 0
+    whole, first, right, recall = [], [], 0, Recall()
     for number in chosen_queries(size, queries):
         query = query_of(number, directions)
         family = family_of(store, number)
@@ -206,12 +227,7 @@ def measure(size: int, folder: Path, queries: int, directions: Directions) -> di
         started = time.perf_counter()
         matches = find_matches(store, query, CommonFrames(), CopyScorer(), limit=3)
         whole.append(time.perf_counter() - started)
-        scored = score_candidates(store, query, sorted(family), CommonFrames(), CopyScorer())
-        truth = {video_id for video_id, pair in scored if pair.score >= 0.2}
-        wanted += len(truth)
-        found += len(truth & set(candidates))
-        family_wanted += len(family)
-        family_found += len(family & set(candidates))
+        recall.count(store, query, family, candidates)
         right += bool(matches) and matches[0].video_id in family
     result = {
         "videos": size,
@@ -221,9 +237,7 @@ def measure(size: int, folder: Path, queries: int, directions: Directions) -> di
         "search_seconds_median": statistics.median(whole),
         "search_seconds_first": whole[0],
         "first_stage_seconds_median": statistics.median(first),
-        "recall_at_100": found / wanted,
-        "relevant": wanted,
-        "recall_at_100_family": family_found / family_wanted,
+        **recall.figures(),
         "best_is_right": right / queries,
         "disk_mib": sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) / 2**20,
         "peak_rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
@@ -261,8 +275,7 @@ def ask(folder: Path, size: int, queries: int, directions: Directions) -> dict[s
     torch.set_num_threads(1)
     before = psutil.Process().memory_full_info().uss
     store = LanceStore(folder)
-    seconds, windows = [], []
-    found = wanted = family_found = family_wanted = 0
+    seconds, windows, recall = [], [], Recall()
     for number in chosen_queries(size, queries):
         query = query_of(number, directions)
         family = family_of(store, number)
@@ -270,21 +283,14 @@ def ask(folder: Path, size: int, queries: int, directions: Directions) -> dict[s
         started = time.perf_counter()
         candidates = find_candidates(store, query, 100)
         seconds.append(time.perf_counter() - started)
-        scored = score_candidates(store, query, sorted(family), CommonFrames(), CopyScorer())
-        truth = {video_id for video_id, pair in scored if pair.score >= 0.2}
-        wanted += len(truth)
-        found += len(truth & set(candidates))
-        family_wanted += len(family)
-        family_found += len(family & set(candidates))
+        recall.count(store, query, family, candidates)
         near = store.nearest(frame_vectors(query.plain.whole)[:1], 100)
         windows.append([*zip(near.video_ids[0].tolist(), near.windows[0].tolist(), strict=True)])
     usage = psutil.Process().memory_full_info()
     return {
         "first_stage_seconds_median": statistics.median(seconds),
         "first_stage_seconds_p99": float(np.quantile(seconds, 0.99)),
-        "recall_at_100": found / max(wanted, 1),
-        "relevant": wanted,
-        "recall_at_100_family": family_found / family_wanted,
+        **recall.figures(),
         "memory_mib": (usage.uss - before) / 2**20,
         "peak_rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "windows": windows,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,20 @@ def test_a_variant_takes_steps_and_is_measured(task: ImageTask, row: object) -> 
     assert 0 <= figures.top_1 <= 1
     assert figures.recalls == tuple(sorted(figures.recalls))
     assert fitted.model.dimension == (256 if variant.loss else 1280)
+
+
+def test_the_learning_rate_of_the_task_is_the_step_of_the_weights(task: ImageTask) -> None:
+    # One step of SGD changes each weight by the rate times its gradient, which is the same for the same seed.
+    row = next(row for row in TWO_HEAD_ROWS if row.name == "softmax alone, balanced batches")
+    heads = []
+    for rate in (1e-9, 0.001, 0.002):
+        torch.manual_seed(0)
+        fitted = row.fit(replace(task, learning_rate=rate), 0)
+        read_terms(fitted.steps)
+        heads.append(fitted.model.classifier.weight.detach().clone())
+    start, slow, fast = heads
+    torch.testing.assert_close(fast - start, 2 * (slow - start), rtol=1e-3, atol=1e-6)
+    assert (slow - start).abs().max() > 1e-5
 
 
 def test_times_are_ratios_to_the_first_row(task: ImageTask) -> None:

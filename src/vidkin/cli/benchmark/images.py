@@ -51,6 +51,9 @@ def images(
         float, typer.Option("--long-tail", help="Smallest training class as a share of the largest.")
     ] = 1.0,
     steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of rows that train.")] = 300,
+    learning_rate: Annotated[
+        float, typer.Option("--learning-rate", help="Of rows that fine-tune a network; above 0.")
+    ] = 0.002,
     weights: FrameWeightsOption = None,
     sweeps: Annotated[
         bool,
@@ -99,6 +102,7 @@ def images(
             long_tail=long_tail,
             weights=weights,
             steps=steps,
+            learning_rate=learning_rate,
         )
         for name in names
     ]

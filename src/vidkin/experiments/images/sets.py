@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from vidkin._base.checks import check_positive
 from vidkin.datasets import LabelledItem, make_frame_excerpts, make_split, open_labelled
 from vidkin.errors import InvalidArgumentError
 from vidkin.experiments.images.contract import ImagePart, ImageTask
@@ -90,6 +91,7 @@ def open_task(
     long_tail: float = 1.0,
     weights: Path | None = None,
     steps: int = 300,
+    learning_rate: float = 0.002,
 ) -> ImageTask:
     """Training and test images of a set.
 
@@ -102,6 +104,7 @@ def open_task(
             ``long_tail ** (k / (C - 1))`` of its training images, classes in the order of their names; 1 keeps all.
         weights: Of MobileNetV2.
         steps: Optimizer steps of rows that train.
+        learning_rate: Of rows that fine-tune a network.
 
     Raises:
         DatasetError: The collection is missing or incomplete.
@@ -111,6 +114,7 @@ def open_task(
         raise InvalidArgumentError(
             f"long_tail must be above 0 and at most 1 and per_class at least 0, got {long_tail} and {per_class}"
         )
+    check_positive(learning_rate=learning_rate)
     nested = Path(data) / chosen.folder
     source = nested if nested.is_dir() else Path(data) / Path(chosen.folder).name
     labelled = open_labelled(source, reader=chosen.reader, **chosen.options)
@@ -129,6 +133,7 @@ def open_task(
         ImagePart(whole.part("test"), size, chosen.fit),
         weights,
         steps,
+        learning_rate,
     )
 
 

@@ -65,7 +65,7 @@ def run_image_study(
         on_progress(done, len(plan), f"{task.name}: {row.name}, seed {seed}")
         path = run_path(
             work / "runs" / task.name.replace(", ", "-"),
-            (row.name, row.settings, seed, task.steps, _content(task)),
+            (row.name, row.settings, seed, task.steps, task.learning_rate, _content(task)),
         )
 
         def fit_and_measure(task: ImageTask = task, row: ImageRow = row, seed: int = seed) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -98,12 +98,13 @@ def run_sweeps(
     }
     rows = [ImageRow(name, partial(fit_two_head, variant=variant)) for name, variant in variants.items()]
     report = run_image_study(rows, [task], work, seeds=seeds, on_progress=on_progress)
-    longer = ImageTask(task.name, task.train, task.test, task.weights, 10 * task.steps)
+    longer = replace(task, steps=10 * task.steps)
     curves = []
     for margin, variant in _MARGINS.items():
         on_progress(0, 0, f"collapse, {margin}")
         path = run_path(
-            work / "collapse", (task.name, task.train.size, len(task.train), longer.steps, margin)
+            work / "collapse",
+            (task.name, task.train.size, len(task.train), longer.steps, task.learning_rate, margin),
         )
 
         def run(margin: str = margin, variant: TwoHeadVariant = variant) -> object:
@@ -127,7 +128,7 @@ def time_steps(task: ImageTask, *, steps: int = 5, rows: Sequence[str] = tuple(V
         rows: Names of variants, the first of which the others are compared with.
     """
     with seeded(0):
-        longer = ImageTask(task.name, task.train, task.test, task.weights, steps + 1)
+        longer = replace(task, steps=steps + 1)
         running = {name: start_two_head(longer, 0, variant=VARIANTS[name])[1] for name in rows}
         spent: dict[str, list[float]] = {name: [] for name in rows}
         for _ in range(steps + 1):

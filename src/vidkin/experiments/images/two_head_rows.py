@@ -35,9 +35,6 @@ __all__ = [
 ]
 
 _CPU = torch.device("cpu")
-# At .01 the network ends at chance where a batch holds 8 of 81 classes: each step raises the logits of its classes
-# along what all features have in common, the next step pays for it, and the features shrink to nothing.
-_LEARNING_RATE = 0.002
 
 
 @dataclass(frozen=True)
@@ -132,7 +129,7 @@ def start_two_head(
         steps=task.steps,
         quadlets=8,
         optimizer="sgd",
-        learning_rate=_LEARNING_RATE,
+        learning_rate=task.learning_rate,
         head_factor=1.0,
         weight_decay=0.0,
         decay="linear",
@@ -156,7 +153,7 @@ def start_two_head(
     return model, take_steps(
         model,
         objective,
-        make_optimizer(schedule, model.parameter_groups(_LEARNING_RATE, head_factor=1.0), objective),
+        make_optimizer(schedule, model.parameter_groups(task.learning_rate, head_factor=1.0), objective),
         data.batches(objective.draws, first=0),
         schedule=make_schedule(schedule),
         clip=schedule.clip,
@@ -176,7 +173,7 @@ VARIANTS: Mapping[str, TwoHeadVariant] = {
 """Softmax alone on random and on balanced batches, and with each metric loss beside it (lambda 1, center .003)."""
 
 TWO_HEAD_ROWS: tuple[ImageRow, ...] = tuple(
-    ImageRow(name, partial(fit_two_head, variant=variant), group="two-head", settings=(_LEARNING_RATE,))
+    ImageRow(name, partial(fit_two_head, variant=variant), group="two-head")
     for name, variant in VARIANTS.items()
 )
 """The variants as rows."""
