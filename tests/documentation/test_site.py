@@ -65,7 +65,7 @@ def test_every_document_and_every_public_name_is_there(site: Path) -> None:
     search = (site / "api" / "vidkin.index.html").read_text(encoding="utf-8")
     for phrase in (
         'id="vidkin.index.Index.search"',
-        "At most this many matches.",
+        "Maximum number of matches",
         "0.2 leaves out nearly all",
     ):
         assert phrase in search
