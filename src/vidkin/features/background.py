@@ -11,7 +11,7 @@ from vidkin.media import Frames
 
 __all__ = ["background_frames"]
 
-# Photographs inside the wheel of scikit-image; read as files, because its functions may go to the network.
+# Photographs from the scikit-image wheel, read as files because its own functions may use the network.
 _PHOTOGRAPHS = (
     "astronaut.png",
     "brick.png",
@@ -38,7 +38,7 @@ _HEIGHT, _WIDTH = 240, 320
 def background_frames() -> Frames:
     """96 cut-outs, [96, 240, 320, 3], of 16 photographs; the same on every machine.
 
-    Each photograph makes up one sixteenth of the set, so a quantile of .9 is not affected if a video shows one of them.
+    Each photograph makes up one sixteenth of the set, so the .9 quantile is not affected if a video shows one of them.
     """
     from PIL import Image
 

@@ -29,7 +29,7 @@ __all__ = ["ClassicalExtractor", "open_classical", "shipped_whitening"]
 
 PathLike = str | os.PathLike[str]
 
-# Part of the fingerprint: raise it when the same frame would get other numbers.
+# Part of the fingerprint: increment it when the same frame would get different numbers.
 _REVISION = 1
 _CHUNK = 32
 
@@ -39,13 +39,13 @@ class ClassicalExtractor:
 
     Black bars are cut off first, then the picture is resized to a square, so letterboxing and squeezing change
     little. The whitening suppresses what copies change (compression, size, crop, logos, captions, brightness, gray);
-    the one that ships with the package was fitted on photographs and their edited copies, and
-    :meth:`vidkin.features.Whitening.fit_pairs` fits one on your own.
+    the bundled one was fitted on photographs and their edited copies, and :meth:`vidkin.features.Whitening.fit_pairs`
+    fits one on your own.
 
     Args:
-        whitening: A file made by :meth:`vidkin.features.Whitening.save`; default: the shipped one.
-        views: Which side of a comparison is described in parts, too: ``none``, the ``query`` alone, or ``both``.
-            Each of some 25 parts takes as long as another frame.
+        whitening: A file written by :meth:`vidkin.features.Whitening.save`; default: the bundled one.
+        views: Which side of a comparison is also described in parts: ``none``, only the ``query``, or ``both``. Each
+            of about 25 parts takes as long as another frame.
 
     Raises:
         InvalidArgumentError: The whitening is for other descriptors.
@@ -61,12 +61,12 @@ class ClassicalExtractor:
 
     @property
     def name(self) -> str:
-        """``classical``, with its views where there are any."""
+        """``classical``, with its views unless they are ``none``."""
         return "classical" if self.views == "none" else f"classical?views={self.views}"
 
     @property
     def fingerprint(self) -> str:
-        """``classical-<revision>-<digest of the whitening>``, and its views where there are any."""
+        """``classical-<revision>-<digest of the whitening>``, with its views unless they are ``none``."""
         of_views = "" if self.views == "none" else f"-{self.views}"
         return f"classical-{_REVISION}-{self._whitening.digest()[:12]}{of_views}"
 
@@ -83,7 +83,7 @@ class ClassicalExtractor:
         )
 
     def describe(self, images: NDArray[np.uint8], *, mirror: bool = False) -> torch.Tensor:
-        """Descriptions before whitening, [T, 10, 201]: what a whitening is fitted on."""
+        """Descriptors before whitening, [T, 10, 201], to fit a whitening on."""
         if len(images) == 0:
             return torch.zeros(0, 10, raw_dimension())
         parts = []
@@ -94,7 +94,7 @@ class ClassicalExtractor:
                 picture = image[top:bottom, left:right]
                 if mirror:
                     picture = picture[:, ::-1]
-                # Frame by frame, so that it does not matter which are described together.
+                # One frame at a time, so that it does not matter which frames are described together.
                 tensor = torch.from_numpy(np.array(picture)).permute(2, 0, 1)[None].float()
                 pictures.append(
                     functional.interpolate(
@@ -108,13 +108,14 @@ class ClassicalExtractor:
 def open_classical(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
 ) -> FrameExtractor:
-    """Open ``classical``, ``classical?views=query`` or ``both``, or a feature of whole pictures: ``classical:<name>``.
+    """Open ``classical``, ``classical?views=query``, ``classical?views=both``, or a whole-picture feature:
+    ``classical:<name>``.
 
-    All of them compute on the CPU.
+    All of them run on the CPU.
 
     Raises:
-        UnknownExtractorError: There is no such feature.
-        InvalidArgumentError: Weights are given to ``classical``, a setting is not one, or the whitening is for other
+        UnknownExtractorError: No feature has this name.
+        InvalidArgumentError: Weights were passed to ``classical``, a setting is unknown, or the whitening is for other
             descriptors.
     """
     parsed = parse_name(name)
@@ -135,6 +136,6 @@ def open_classical(
 
 @cache
 def shipped_whitening() -> Whitening:
-    """The whitening inside the package, fitted by `vidkin whiten`; ``docs/decisions.md`` says on what."""
+    """The bundled whitening, fitted by `vidkin whiten`; ``docs/decisions.md`` describes the data."""
     with as_file(files("vidkin.features") / "data" / "classical.safetensors") as path:
         return Whitening.load(path)

@@ -20,17 +20,17 @@ __all__ = ["MOST_BOXES", "find_content_boxes", "overlap"]
 
 _SIDE = 128
 _MOST_FRAMES = 24
-# Gray levels that an edge of a box has at least, after blurring along it.
+# Least contrast of a box's edge in gray levels, after blurring along the edge.
 _EDGE = 5.0
 # Share of frames in which a pixel of a line shows an edge, averaged along the side of a box.
 _LEAST_COVERAGE = 0.5
-# Lines looked at in either direction, and boxes reported.
+# Lines examined in either direction, and boxes returned.
 _MOST_LINES = 20
 MOST_BOXES = 4
 _SMALLEST_SIDE = 0.18
-# An inset that shows a room has lines inside; the rectangles that they make with its sides are smaller than it is.
+# An inset that shows a room has lines inside; the rectangles they form with its sides are smaller than the inset.
 _OF_LARGE = 0.3
-# Deviation of gray levels from which on a pixel changes, and the share of those within a box that does.
+# Least deviation in gray levels of a pixel that changes, and the least share of such pixels within a box.
 _CHANGES = 3.0
 _LEAST_CHANGING = 0.6
 _SAME = 0.8
@@ -45,13 +45,13 @@ def find_content_boxes(
     largest among its neighbors and at least 5 gray levels; its persistence is the share of frames in which it is one.
     Boxes are made of the lines with the most persistent pixels and of the frame's borders; the coverage of a side is
     the mean persistence along it (1 for a border of the frame). A box counts if every side has a coverage of at least
-    .5 and is at least 18 % of the picture's long. Where all that changes lies in one such rectangle and fills 60 % of
-    it, it counts, too: the sides of a screen in a photograph are not upright.
+    .5 and is at least 18 % as long as the picture. If everything that changes lies in one such rectangle and fills 60
+    % of it, that counts, too: the sides of a screen in a photograph are not upright.
 
     Args:
         images: [T, H, W, 3] uint8, frames of one video.
-        between_bars: Look at what is between the black bars of each frame; boxes are shares of that.
-        only_lines: Leave out the rectangle in which all that changes lies.
+        between_bars: Examine only the picture between the black bars of each frame; boxes are shares of that picture.
+        only_lines: Leave out the rectangle around everything that changes.
 
     Returns:
         At most 4 boxes, none of them nearly the whole picture or nearly another one (intersection over union .8).
@@ -85,7 +85,7 @@ def find_content_boxes(
 
 
 def _small_luma(images: NDArray[np.uint8], between_bars: bool) -> torch.Tensor:
-    """[T, H, W, 3] to [T, 128, 128]."""
+    """Luma [T, 128, 128] of images [T, H, W, 3]."""
     luma = torch.from_numpy(images @ np.array([0.299, 0.587, 0.114], dtype=np.float32))[:, None]
     if not between_bars:
         return functional.interpolate(luma, (_SIDE, _SIDE), mode="area")[:, 0]
@@ -97,7 +97,8 @@ def _small_luma(images: NDArray[np.uint8], between_bars: bool) -> torch.Tensor:
 
 
 def _changing_boxes(luma: torch.Tensor) -> list[tuple[float, tuple[int, int, int, int]]]:
-    """The rectangle around all that changes in frames [T, S, S] while the rest stands still, with its certainty."""
+    """The rectangle around everything that changes in frames [T, S, S] while the rest stands still, with its
+    certainty."""
     variance = luma.square().mean(0) - luma.mean(0).square()
     changes = (variance > _CHANGES**2).float()[None]
     changing = functional.avg_pool2d(changes, 5, 1, 2)[0] > 0.5
@@ -112,13 +113,14 @@ def _changing_boxes(luma: torch.Tensor) -> list[tuple[float, tuple[int, int, int
 
 
 def _persistence(luma: torch.Tensor) -> torch.Tensor:
-    """[T, S, S] to [S + 1, S]: of each line between two columns the share of frames in which each row has an edge."""
+    """[S + 1, S]: for each line between two columns of frames [T, S, S], the share of frames with an edge in each
+    row."""
     smooth = functional.avg_pool2d(luma[:, None], (5, 1), 1, (2, 0), count_include_pad=False)[:, 0]
     difference = smooth.diff(dim=2).abs()
     largest = functional.max_pool1d(difference, 3, 1, 1)
     edge = (difference >= _EDGE) & (difference >= largest)
     share = edge.float().mean(0)
-    # A line may lie between two columns in one row and beside it in the next.
+    # A line can lie between two columns in one row and be shifted by one column in the next.
     share = functional.max_pool1d(share[None], 3, 1, 1)[0]
     return functional.pad(share.T, (0, 0, 1, 1))
 
@@ -135,7 +137,7 @@ def _lines(persistence: torch.Tensor) -> list[int]:
 
 
 def _spans(lines: list[int]) -> NDArray[np.int64]:
-    """[N, 2], first and last line of all sides that are long enough."""
+    """[N, 2], the first and last line of every span that is long enough for a side."""
     pairs = [pair for pair in combinations(lines, 2) if pair[1] - pair[0] >= _SMALLEST_SIDE * _SIDE]
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 

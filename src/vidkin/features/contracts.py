@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["ClipExtractor", "ClipPlan", "FrameExtractor", "Views"]
 
 Views = Literal["none", "query", "both"]
-"""Which side is described in views: none, the query only, or stored videos as well."""
+"""Which side is described in views: neither, the query only, or stored videos as well."""
 
 
 class FrameExtractor(Protocol):
@@ -38,12 +38,13 @@ class FrameExtractor(Protocol):
 
     @property
     def short_side(self) -> int:
-        """Frames may be decoded at this length of their short side, pixels; larger ones are accepted too."""
+        """Length in pixels to which the short side of frames can be reduced when decoding; larger frames are accepted,
+        too."""
         ...
 
     @property
     def scorer(self) -> str:
-        """The scorer that these features are made for (:func:`vidkin.similarity.scorer_of`).
+        """The scorer these features are made for (:func:`vidkin.similarity.scorer_of`).
 
         ``copies``: equal material is similar, everything else is unrelated. ``kinds``: similarity is graded, and only
         the order is meaningful: the same thing, the same kind of thing, something else. ``learned``: the extractor
@@ -59,13 +60,13 @@ class FrameExtractor(Protocol):
     def extract(
         self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
     ) -> FrameFeatures:
-        """Features of frames [T, H, W, 3]; of their left-right mirror images when ``mirror``.
+        """Features of frames [T, H, W, 3], or of their left-right mirror images if ``mirror``.
 
         Args:
-            frames: T frames.
+            frames: T frames with their times.
             mirror: Flip the frames first.
-            boxes: [V, 4] views of the (flipped) picture between black bars, the whole first; None for the whole
-                alone. Extractors of clips support only the whole.
+            boxes: [V, 4] views of the (flipped) picture between black bars, the whole picture first; None describes
+                only the whole. Extractors of clips support only the whole.
         """
         ...
 
@@ -75,11 +76,11 @@ class ClipPlan:
     """Which frames of a file an extractor needs, in the terms of :func:`vidkin.media.iter_frames`.
 
     Attributes:
-        start: First sample, seconds.
-        end: Samples before this time only, seconds; None goes to the end.
-        rate: Samples a second; None is every frame.
-        clips: Of each clip the times of its frames, seconds; empty where clips are consecutive samples.
-        step: Where they are: seconds from the start of one clip to that of the next.
+        start: Time of the first sample in seconds.
+        end: Only samples before this time in seconds are taken; None reads to the end.
+        rate: Samples per second; None takes every frame.
+        clips: Times of each clip's frames in seconds; empty if clips are consecutive samples.
+        step: For consecutive samples: seconds from the start of one clip to the start of the next.
     """
 
     start: float
@@ -91,21 +92,21 @@ class ClipPlan:
 
 @runtime_checkable
 class ClipExtractor(FrameExtractor, Protocol):
-    """An extractor that describes clips: it plans which frames it needs and takes them as they arrive."""
+    """An extractor that describes clips: it plans which frames it needs and consumes them as they arrive."""
 
     def plan(self, duration: float, *, rate: float, start: float = 0.0, end: float | None = None) -> ClipPlan:
-        """What to read of a file, or of the stretch from ``start`` to ``end``.
+        """Plan which frames to read from a file, or from the stretch between ``start`` and ``end``.
 
         Args:
-            duration: Of the file, seconds; 0 where it is not known and for images.
-            rate: Descriptors a second.
-            start: Seconds.
-            end: Seconds; None is the end of the file.
+            duration: Duration of the file in seconds; 0 if unknown and for images.
+            rate: Descriptors per second.
+            start: Start of the stretch in seconds.
+            end: End of the stretch in seconds; None is the end of the file.
         """
         ...
 
     def describe_clips(
         self, batches: Iterator[Frames], plan: ClipPlan, *, mirror: bool = False
     ) -> Iterator[FrameFeatures]:
-        """Features of the clips as soon as their frames have arrived; at least one clip for any video."""
+        """Yield features of clips as soon as their frames have arrived; every video has at least one clip."""
         ...

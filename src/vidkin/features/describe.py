@@ -16,7 +16,7 @@ from vidkin.similarity import FrameFeatures
 __all__ = ["Phase", "describe_file"]
 
 Phase = Literal["decoding", "describing"]
-"""What is being done with a file: its frames are being decoded, or the extractor has them."""
+"""What is happening to a file: its frames are being decoded, or the extractor is describing them."""
 
 # Frames described at a time, and bytes of them: networks like batches, and memory must grow neither with the length of
 # the video nor with the size of its frames.
@@ -43,23 +43,23 @@ def describe_file(
     """Extract features of consecutive stretches of a file, in order; memory does not grow with its length.
 
     Args:
-        path: A video or an image; a ProbedVideo is not opened again for its first pass.
-        extractor: Of frames or of clips.
-        duration: Of the file, seconds; 0 where it is not known.
-        rate: Descriptors a second.
-        start, end: The stretch, seconds; an end of None is the end of the file.
-        mirrors: Each stretch comes once for each of these: as it is (False), flipped left to right (True).
-        views: Describe every frame in views (:class:`vidkin.features.ViewPlan`), not as a whole only. Mirrored frames
-            are described as a whole and in the boxes that are found; clips as a whole.
-        part_rate: How often a second parts of the picture are described, as near as whole multiples of the distance of
-            frames come; None describes them in every frame.
+        path: A video or an image; a ProbedVideo is not reopened for its first pass.
+        extractor: An extractor of frames or of clips.
+        duration: Duration of the file in seconds; 0 if unknown.
+        rate: Descriptors per second.
+        start, end: Limits of the stretch in seconds; an ``end`` of None is the end of the file.
+        mirrors: Orientations in which each stretch is described: unchanged (False), flipped left to right (True).
+        views: Describe every frame in views (:class:`vidkin.features.ViewPlan`), not only as a whole. Mirrored frames
+            are described as a whole and in the boxes found in them; clips only as a whole.
+        part_rate: How many times per second parts of the picture are described, rounded to a whole multiple of the
+            frame interval; None describes them in every frame.
         batch: Frames decoded at a time, between two calls of ``beat``.
-        threads: Of the decoder, as of :func:`vidkin.media.iter_frames`.
-        beat: Called for every packet that is read, and whenever the phase changes.
-        on_damage: As of :func:`vidkin.media.iter_frames`; called for each pass over the file.
+        threads: Decoder threads, as in :func:`vidkin.media.iter_frames`.
+        beat: Callback for every packet read and every change of phase.
+        on_damage: Callback as in :func:`vidkin.media.iter_frames`, called for each pass over the file.
 
     Returns:
-        For each stretch one FrameFeatures for each of ``mirrors``.
+        For each stretch, one FrameFeatures per orientation in ``mirrors``.
 
     Raises:
         MediaError: The file cannot be read.
@@ -103,7 +103,7 @@ def describe_file(
 
 
 def _chunks(batches: Iterator[Frames]) -> Iterator[Frames]:
-    """Batches joined until they have enough frames to be described together."""
+    """Batches, joined until there are enough frames to describe together."""
     waiting: list[Frames] = []
     for batch in batches:
         waiting.append(batch)

@@ -1,8 +1,8 @@
 """Color, gradients and texture of the regions of a frame, as plain numbers before whitening.
 
 The families are those of classical retrieval (Wang et al., "Learning fine-grained image similarity with deep
-ranking", supplement, section 4): LAB color, HOG-like oriented gradients, band energies for texture; beside them the
-low cosine coefficients of the luminance, which is what perceptual hashes keep.
+ranking", supplement, section 4): LAB color, HOG-like oriented gradients, band energies for texture; plus the low
+cosine coefficients of the luminance, which perceptual hashes are made of.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from vidkin.errors import InvalidArgumentError
 
 __all__ = ["REGIONS", "SIDE", "describe_regions", "raw_dimension"]
 
-SIDE = 192  # pixels, a square: the aspect ratio of a copy is not to be trusted
+SIDE = 192  # pixels, a square: the aspect ratio of a copy cannot be trusted
 CELLS = 12  # cells a side
 CELL = SIDE // CELLS
 BINS = 3  # pooled cells a side of a region
@@ -31,20 +31,20 @@ REGIONS: tuple[tuple[int, int, int], ...] = (
 
 
 def raw_dimension() -> int:
-    """Length D of a description: gradients 72, cosines 48, brightness 9, color 18, contrast 27, texture 27."""
+    """Length D of a descriptor: gradients 72, cosines 48, brightness 9, color 18, contrast 27, texture 27."""
     return BINS * BINS * (ORIENTATIONS + 1 + 2 + 3 + 3) + COSINES * COSINES - 1
 
 
 def describe_regions(images: torch.Tensor) -> torch.Tensor:
-    """Descriptions [T, R, D] (R = 10, D = 201, float32) of square frames.
+    """Descriptors [T, R, D] (R = 10, D = 201, float32) of square frames.
 
     Args:
-        images: [T, 3, 192, 192] float, RGB in [0, 255].
+        images: [T, 3, 192, 192] float, RGB values in [0, 255].
 
     Each region is cut into 3 x 3 bins of cells. Per bin: 8 orientations of the luminance gradient (L2-normalized over
-    the region, clipped at .3, square root), its brightness against the region's mean, mean a and b of LAB, log standard
-    deviations of L, a, b, log energies of three frequency bands; per region 48 cosine coefficients of a 24 x 24
-    reduction. Flat regions stay near zero instead of being blown up to unit length.
+    the region, clipped at .3, square root), brightness relative to the region's mean, mean a and b of LAB, log
+    standard deviations of L, a, b, log energies of three frequency bands; per region 48 cosine coefficients of a 24 x
+    24 reduction. Flat regions stay near zero instead of being scaled up to unit length.
     """
     if images.ndim != 4 or tuple(images.shape[1:]) != (3, SIDE, SIDE):
         raise InvalidArgumentError(f"images must be [T, 3, {SIDE}, {SIDE}], got {list(images.shape)}")
@@ -95,8 +95,8 @@ def describe_regions(images: torch.Tensor) -> torch.Tensor:
 
 
 def lab_from_rgb(images: torch.Tensor) -> torch.Tensor:
-    """CIE LAB (D65) of sRGB: [T, 3, H, W] in [0, 255] to L in [0, 100], a and b in about [-128, 127]."""
-    # 256 possible values a channel: a table instead of a power per pixel.
+    """CIE LAB (D65) of sRGB [T, 3, H, W] in [0, 255]: L in [0, 100], a and b in about [-128, 127]."""
+    # A channel has 256 possible values: a table replaces a power per pixel.
     levels = torch.arange(256, dtype=images.dtype, device=images.device) / 255
     table = torch.where(levels > 0.04045, ((levels + 0.055) / 1.055) ** 2.4, levels / 12.92)
     linear = table[images.round().clamp(0, 255).long()]

@@ -1,4 +1,5 @@
-"""Fit a whitening to pictures alone: each is edited as copies are, and what the edits change is suppressed."""
+"""Fit a whitening to pictures alone: each is edited the way copies are, and whatever the edits change is
+suppressed."""
 
 from __future__ import annotations
 
@@ -39,11 +40,11 @@ FITTING_EDITS: tuple[str, ...] = (
     "rotate5",
     "aspect",
 )
-"""Edits of a single picture that leave the regions about where they were (a mirror image does not)."""
+"""Edits of a single picture that leave its regions roughly in place (mirroring does not)."""
 
 
 class DescribesImages(Protocol):
-    """An extractor before whitening: images [T, H, W, 3] to [T, R, D]."""
+    """An extractor before whitening: descriptors [T, R, D] of images [T, H, W, 3]."""
 
     def describe(self, images: Image) -> torch.Tensor:
         """Descriptors before whitening."""
@@ -68,14 +69,14 @@ def fit_edit_whitening(
     grow with the number of pictures.
 
     Args:
-        extractor: Gives the descriptors to whiten.
+        extractor: Extractor of the descriptors to whiten.
         images: Pictures [H, W, 3] uint8 of any size, at least a few hundred: frames of your videos, photographs.
         dimension: Length of the whitened descriptors.
         edits: Names in :data:`vidkin.media.EDITS`.
-        copies: Per picture, at most as many as there are edits.
+        copies: Edited copies per picture, at most as many as there are edits.
         shrinkage, power: As in :meth:`Whitening.fit_pairs`.
-        seed: Which edits a picture gets, and how.
-        on_progress: Called with the number of pictures done.
+        seed: Seed of the choice and strength of edits.
+        on_progress: Callback that receives the number of pictures done.
 
     Raises:
         InvalidArgumentError: There are no pictures, or more copies than edits.
@@ -93,7 +94,7 @@ def fit_edit_whitening(
             for name in (edits[int(index)] for index in chosen):
                 setting = EditSetting(rate=1.0, count=1, seed=int(generator.integers(2**31)))
                 copy = next(iter(EDITS[name].transform(iter([image]), setting)))
-                # What lossy compression leaves (the blocks of JPEG are those of video), at the size of the source.
+                # Artifacts of lossy compression (JPEG has the same blocks as video), at the size of the source.
                 buffer = io.BytesIO()
                 PILImage.fromarray(copy).save(buffer, "JPEG", quality=12 if name == "reencode" else 55)
                 picture = PILImage.open(buffer).convert("RGB")

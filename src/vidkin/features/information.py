@@ -1,6 +1,6 @@
 """How much detail a frame has, and which part of it is the picture.
 
-Both look at every frame by itself, so that features do not depend on the batch.
+Both look at each frame by itself, so that features do not depend on the batch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["bar_boxes", "detailed_cells", "frame_information", "information_of_s
 _GRID = 16  # cells a side
 _CELL = 8  # samples a side of a cell
 _NOISE_FLOOR = (
-    1.0  # gray levels; sensor and compression noise on a flat ground stays below it once averaged down
+    1.0  # gray levels; sensor and compression noise on a flat background stays below it once averaged down
 )
 _RELATIVE_CONTRAST = 0.01  # of the frame's brightness
 
@@ -44,15 +44,15 @@ def frame_information(images: NDArray[np.uint8]) -> torch.Tensor:
     """How much detail each frame has, as a weight: the square of the share of the frame that has detail.
 
     The luma (.299 R + .587 G + .114 B) is averaged down to 128 x 128 and cut into 16 x 16 cells. From each cell
-    the mean of each row and of each column is taken away, which removes smooth gradients and straight edges along the
-    frame's sides. The cell has detail if the standard deviation of what is left exceeds ``max(1, 0.01 p)`` gray
+    the mean of each row and of each column is subtracted, which removes smooth gradients and straight edges along the
+    frame's sides. The cell has detail if the standard deviation of the remainder exceeds ``max(1, 0.01 p)`` gray
     levels, where the brightness p is the 95th percentile of the cells' means. With s the share of such cells,
 
         ``information = min(1, 3 s)^2``
 
-    Black, white and flat frames, fades between them, gradients and color bars give 0, a small logo or a line
-    of text on a plain ground less than .1, a frame with detail in a third of it or more 1. Darkening a
-    frame changes nothing until its detail drowns in the noise floor of one gray level.
+    Black, white and flat frames, fades between them, gradients and color bars score 0; a small logo or a line of text
+    on a plain background scores less than .1; a frame with detail in at least a third of it scores 1. Darkening a
+    frame changes nothing until its detail falls below the noise floor of one gray level.
 
     Args:
         images: [T, H, W, 3] uint8.
@@ -64,7 +64,7 @@ def frame_information(images: NDArray[np.uint8]) -> torch.Tensor:
     if len(images) == 0:
         return torch.zeros(0)
     weights = np.array([0.299, 0.587, 0.114], dtype=np.float32)
-    # One frame at a time: the numbers must not depend on the batch.
+    # One frame at a time, because the numbers must not depend on the batch.
     lumas = [
         functional.adaptive_avg_pool2d(torch.from_numpy(image @ weights)[None], _GRID * _CELL)
         for image in images
@@ -73,7 +73,8 @@ def frame_information(images: NDArray[np.uint8]) -> torch.Tensor:
 
 
 def detailed_cells(luma: torch.Tensor) -> torch.Tensor:
-    """Which of the 16 x 16 cells of luma [T, 128, 128] have detail (see :func:`frame_information`): [T, 16, 16]."""
+    """Whether each of the 16 x 16 cells of luma [T, 128, 128] has detail (see :func:`frame_information`): [T, 16,
+    16]."""
     if len(luma) == 0:
         return luma.new_zeros(0, _GRID, _GRID)
     cells = luma.reshape(-1, _GRID, _CELL, _GRID, _CELL).transpose(2, 3)
@@ -93,12 +94,12 @@ def information_of_share(share: torch.Tensor) -> torch.Tensor:
 def bar_boxes(images: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Where the picture is in each frame: everything but letterbox and pillarbox bars.
 
-    A bar is a run of rows (columns) from the frame's border that keep the color of the outermost one, is 1.5 % to
-    40 % of the side long (and 4 lines at least), and ends in an edge as straight as only a bar's: within 8 lines
-    or 2 % of the side, at least half of a line leaves the bar's color by 24 gray levels or more. Bars come in pairs of
-    one color and about one size (within 5 % of the side); a lone bar must be black and four fifths of its edge
-    straight. Dark scenes, night skies, flat skies and gradients have no such edge and are kept whole; so are frames
-    that are flat altogether, even if other frames of the video show bars.
+    A bar is a run of rows (columns) from the frame's border that keeps the color of the outermost one, covers 1.5 % to
+    40 % of the side (and at least 4 lines), and ends in an edge straighter than edges in pictures: within 8 lines or 2
+    % of the side, at least half of a line leaves the bar's color by 24 gray levels or more. Bars come in pairs of one
+    color and about one size (within 5 % of the side); a lone bar must be black and four fifths of its edge straight.
+    Dark scenes, night skies, flat skies and gradients have no such edge and are kept whole; so are frames that are
+    flat altogether, even if other frames of the video show bars.
 
     Args:
         images: [T, H, W, 3] uint8.
@@ -109,7 +110,7 @@ def bar_boxes(images: NDArray[np.uint8]) -> NDArray[np.int64]:
     _check(images)
     height, width = images.shape[1:3]
     boxes = np.tile(np.array([0, height, 0, width], dtype=np.int64), (len(images), 1))
-    # Most frames have no bars: not one of their outermost lines is of one color.
+    # Most frames have no bars: none of their outermost lines has a single color.
     outermost = (images[:, 0], images[:, -1], images[:, :, 0], images[:, :, -1])
     for place in np.flatnonzero(np.any([_flat_lines(lines) for lines in outermost], axis=0)).tolist():
         boxes[place] = _picture_box(images[place])
@@ -122,9 +123,10 @@ class _Side:
 
     Attributes:
         depth: Length in lines; 0 if there is none.
-        color: [3] of the outermost line.
-        deviation: [N, L] of the first N lines from the color, largest of the three channels; empty without a bar.
-        reach: Number of lines after the bar in which its edge must be.
+        color: [3], color of the outermost line.
+        deviation: [N, L], deviation of the first N lines from the color, largest of the three channels; empty without
+            a bar.
+        reach: Number of lines after the bar within which its edge must lie.
     """
 
     depth: int
@@ -133,13 +135,13 @@ class _Side:
     reach: int
 
     def edge_share(self, interior: slice) -> float:
-        """Largest share of a line near the edge, within the interior, that is not of the bar's color."""
+        """Largest share of a line near the edge, within the interior, that does not have the bar's color."""
         lines = self.deviation[self.depth : self.depth + self.reach, interior]
         return float((lines >= _EDGE_DEVIATION).mean(axis=1).max()) if lines.size else 0.0
 
 
 def _side(lines: NDArray[np.uint8]) -> _Side:
-    """The candidate of a side whose lines [N, L, 3] are given from the border inwards."""
+    """The candidate for a side whose lines [N, L, 3] are given from the border inwards."""
     length = len(lines)
     reach = max(_BLOCK, round(_EDGE_REACH * length))
     least = max(4, math.ceil(_SMALLEST_BAR * length))
@@ -153,7 +155,7 @@ def _side(lines: NDArray[np.uint8]) -> _Side:
 
 
 def _flat_lines(lines: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Which lines [T, L, 3] may be of one color each: few of their pixels are far from the median."""
+    """Whether each of the lines [T, L, 3] can be of a single color: few of its pixels are far from the median."""
     if not len(lines):
         return np.zeros(0, np.bool_)
     color = np.median(lines, axis=1, keepdims=True).astype(np.int16)
@@ -165,8 +167,8 @@ def _flat_lines(lines: NDArray[np.uint8]) -> NDArray[np.bool_]:
 def _flat(
     lines: NDArray[np.uint8], color: NDArray[np.float64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int16]]:
-    """Which lines [N] are of one color, and the deviations [N, L] from it."""
-    # Channel by channel, and sums as a product: NumPy takes twenty times as long over an axis of three. Sums of so few
+    """Whether each line [N] has the color, and the deviations [N, L] from it."""
+    # Channel by channel, with sums as products: NumPy takes twenty times as long over an axis of three. Sums of so few
     # bytes are exact.
     whole = color.astype(np.int16)
     red, green, blue = (np.abs(lines[..., channel] - whole[channel]) for channel in range(3))
@@ -188,7 +190,7 @@ def _picture_box(image: NDArray[np.uint8]) -> tuple[int, int, int, int]:
     top, bottom = _pair(rows, _interior(columns, width), height)
     left, right = _pair(columns, _interior(rows, height), width)
     if not (top and left):
-        # ... but only if both pairs are bars: otherwise an edge must be straight over the whole frame.
+        # ... but only if both pairs are bars; otherwise an edge must be straight across the whole frame.
         top, bottom = _pair(rows, slice(0, width), height)
         left, right = _pair(columns, slice(0, height), width)
         if not top and not left:

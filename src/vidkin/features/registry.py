@@ -26,24 +26,24 @@ PathLike = str | os.PathLike[str]
 
 
 class ExtractorFactory(Protocol):
-    """Makes the extractor of a name; what :func:`register_extractor` takes."""
+    """Makes the extractor for a name; the argument of :func:`register_extractor`."""
 
     def __call__(
         self, name: str, *, weights: PathLike | None, whitening: PathLike | None, device: str
     ) -> FrameExtractor:
-        """The extractor of the full ``name``, prefix and query part included."""
+        """Open the extractor with the full ``name``, including its prefix and settings."""
         ...
 
 
 _EXTRACTORS: Registry[ExtractorFactory] = Registry(
     "extractor",
-    # Named, not imported, so that this module stays light. Trained models come in through an entry point.
+    # Named rather than imported, so that this module stays light. Trained models are found through an entry point.
     {
         "classical": "vidkin.features.classical:open_classical",
         "onnx": "vidkin.features.networks.onnx:open_onnx",
         "timm": "vidkin.features.networks.backbone:open_backbone",
         "torchvision": "vidkin.features.networks.backbone:open_backbone",
-        # Of the floor above, opened by name alone: the default of search must not hang on an installed entry point.
+        # On a higher floor, opened by name alone: the default of search must not depend on an installed entry point.
         "vidkin": "vidkin.models.frame_extractor:open_frame_extractor",
     },
     usages={
@@ -59,17 +59,17 @@ _EXTRACTORS: Registry[ExtractorFactory] = Registry(
     error=UnknownExtractorError,
 )
 _MODEL_PREFIX = "model"
-# A path follows these.
+# Prefixes that are followed by a path.
 _PATH_PREFIXES = (_MODEL_PREFIX, "onnx")
 # A folder with this file is a trained model.
 _MODEL_FILE = "config.toml"
 
 
 def default_extractor(whitening: PathLike | None = None) -> str:
-    """The default extractor name: ``vidkin``; ``classical`` with a whitening, which is fitted to it.
+    """The name of the default extractor: ``vidkin``, or ``classical`` if a whitening is given, which is fitted to it.
 
     Args:
-        whitening: A file made by :meth:`vidkin.features.Whitening.save`, or None.
+        whitening: A file written by :meth:`vidkin.features.Whitening.save`, or None.
     """
     return "vidkin" if whitening is None else "classical"
 
@@ -81,25 +81,25 @@ def open_extractor(
     whitening: PathLike | None = None,
     device: str = "auto",
 ) -> FrameExtractor:
-    """The extractor that a name stands for.
+    """Open the extractor with a name.
 
     Args:
         name: ``vidkin`` (the default: vidkin's own small encoder, over views of every frame), ``classical`` (color,
             gradients and texture of the whole frame), ``classical:<feature>`` (one classical description of a whole
             picture, see :func:`vidkin.features.images.available_features`), ``timm:<model>``, ``torchvision:<model>``,
-            ``onnx:<file>`` (any image encoder, see :class:`~vidkin.features.networks.onnx.OnnxExtractor`),
-            the folder of a trained model (``path/to/model`` or ``model:path/to/model``), a registered prefix or
-            that of an installed plugin (entry point group ``vidkin.extractors``). Settings follow a question mark:
-            ``timm:mobilenetv2_100?pad_type=same&size=256``
-            (see :class:`~vidkin.features.networks.backbone.BackboneExtractor`).
-        weights: A safetensors file of the network's weights; without one they come from the hub's cache or
-            the hub. Of ``classical:<feature>`` what was fitted; not for ``classical`` and ``onnx:<file>``.
-        whitening: A safetensors file made by :meth:`vidkin.features.Whitening.save`.
-        device: ``auto`` (CUDA where there is one), ``cpu``, ``cuda``, ``cuda:1``.
+            ``onnx:<file>`` (any image encoder, see :class:`~vidkin.features.networks.onnx.OnnxExtractor`), the folder
+            of a trained model (``path/to/model`` or ``model:path/to/model``), or a prefix that was registered or
+            belongs to an installed plugin (entry point group ``vidkin.extractors``). Settings follow a question mark:
+            ``timm:mobilenetv2_100?pad_type=same&size=256`` (see
+            :class:`~vidkin.features.networks.backbone.BackboneExtractor`).
+        weights: A safetensors file of the network's weights; without one they come from the local cache or the hub.
+            For ``classical:<feature>`` the fitted state; not accepted by ``classical`` and ``onnx:<file>``.
+        whitening: A safetensors file written by :meth:`vidkin.features.Whitening.save`.
+        device: ``auto`` (CUDA if available), ``cpu``, ``cuda``, ``cuda:1``.
 
     Raises:
-        UnknownExtractorError: There is no such extractor; the message lists those there are.
-        WeightsUnavailableError: The weights are neither given nor cached, and cannot be downloaded.
+        UnknownExtractorError: No extractor has this name; the message lists the available ones.
+        WeightsUnavailableError: The weights are not given, not cached, and cannot be downloaded.
         InvalidArgumentError: A setting is invalid.
     """
     name = default_extractor(whitening) if name is None else name
@@ -115,7 +115,7 @@ def available_extractors() -> tuple[str, ...]:
 
 
 def absolute_name(name: str) -> str:
-    """The name in the form that is stored: paths of models and ONNX files made absolute, other names unchanged."""
+    """The name as it is stored: with absolute paths of models and ONNX files; other names are unchanged."""
     parsed = parse_name(name)
     prefix = _prefix(parsed)
     if prefix not in _PATH_PREFIXES:
@@ -125,15 +125,15 @@ def absolute_name(name: str) -> str:
 
 
 def register_extractor(prefix: str, factory: ExtractorFactory, *, usage: str | None = None) -> None:
-    """Let :func:`open_extractor` answer to names ``prefix`` and ``prefix:...`` (and to those with ``?settings``).
+    """Make :func:`open_extractor` accept the names ``prefix`` and ``prefix:...`` (with or without ``?settings``).
 
     Args:
-        prefix: Letters, digits, ``_`` and ``-``; not in use yet.
-        factory: Called as ``factory(name, weights=..., whitening=..., device=...)``.
+        prefix: A new prefix of letters, digits, ``_`` and ``-``.
+        factory: Function called as ``factory(name, weights=..., whitening=..., device=...)``.
         usage: How the name is written, for lists and messages; default ``prefix:<name>``.
 
     Raises:
-        InvalidArgumentError: The prefix is malformed or in use.
+        InvalidArgumentError: The prefix is malformed or already in use.
     """
     _EXTRACTORS.register(prefix, factory, usage=usage)
 

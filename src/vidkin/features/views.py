@@ -2,8 +2,8 @@
 
 A copy may show a part of the original (a crop, a 9:16 reframe), or the original may be a part of the copy (blurred
 borders, split screens, insets). A frame is therefore seen in several views, and two frames are compared by the best
-pair of views in which one side is the whole picture: views of the query find what was put around it, views of what is
-stored find what was cut off.
+pair of views in which one side is the whole picture: views of the query detect material that was added around the
+original, views of stored videos detect material that was cut off.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
     "shares_of_edges",
 ]
 
-# Intersection over union from which on a box found later is the one found before.
+# Least intersection over union at which a box counts as one found before.
 _SAME = 0.8
 
 _THIRDS = (0.0, 1 / 3, 2 / 3)
@@ -73,21 +73,21 @@ _FIXED: tuple[Box, ...] = (
 GRID: tuple[Box, ...] = (*_FIXED, *map(_column, _BETWEEN_THIRDS))
 """The fixed views of a wide picture: left, top, right, bottom as shares of it, the whole picture first.
 
-Centers and corners are what a crop keeps, columns where the window of an upright reframe may be (five places over
-which it may move), halves and small corners what a split screen shows.
+Centers and corners are the parts a crop keeps; columns are where the window of an upright reframe can be (five places
+along which it moves); halves and small corners are the parts of a split screen.
 """
 _TALL_GRID: tuple[Box, ...] = (*_FIXED, *map(_row, _BETWEEN_THIRDS))
-# Views of mirrored frames beside those that are found: the whole and what a crop keeps.
+# Views of mirrored frames besides the boxes found: the whole and the parts a crop keeps.
 _MIRRORED = 1 + len(_CENTERS) + 4
 DISTINCT_VIEWS: tuple[Box, ...] = (WHOLE, *GRID[_MIRRORED:])
-"""The views of the grid of which none is nearly the whole picture."""
+"""The views of the grid, except those that are nearly the whole picture."""
 
 
 def check_views(name: str) -> Views:
-    """The name itself, if it is one of ``none``, ``query``, ``both``.
+    """Return the name if it is ``none``, ``query`` or ``both``.
 
     Raises:
-        InvalidArgumentError: It is not.
+        InvalidArgumentError: The name is not one of these.
     """
     for views in get_args(Views):
         if name == views:
@@ -104,16 +104,16 @@ def crop_box(images: NDArray[np.uint8], box: tuple[float, float, float, float]) 
 
 
 def mirror_boxes(boxes: torch.Tensor) -> torch.Tensor:
-    """Boxes [N, 4] in the picture that is flipped left to right."""
+    """Boxes [N, 4] in the picture flipped left to right."""
     return torch.stack([1 - boxes[:, 2], boxes[:, 1], 1 - boxes[:, 0], boxes[:, 3]], dim=1)
 
 
 def place_boxes(boxes: torch.Tensor, pictures: torch.Tensor) -> torch.Tensor:
-    """Shares [V, 4] of the pictures inside frames as shares of the frames, [T, V, 4].
+    """Convert boxes [V, 4] from shares of the pictures inside frames to shares of the frames, [T, V, 4].
 
     Args:
-        boxes: Left, top, right, bottom.
-        pictures: [T, 4], where the picture is in each frame: all of it, or what is between black bars.
+        boxes: [V, 4] left, top, right, bottom.
+        pictures: [T, 4], where the picture is in each frame: the whole frame, or the part between black bars.
     """
     corner = pictures[:, None, [0, 1, 0, 1]]
     size = (pictures[:, 2:] - pictures[:, :2])[:, None, [0, 1, 0, 1]]
@@ -125,7 +125,7 @@ def shares_of_edges(edges: NDArray[np.int64], shape: tuple[int, ...]) -> torch.T
 
     Args:
         edges: [T, 4] top, bottom, left, right in pixels.
-        shape: Of the frames, (T, H, W, 3).
+        shape: Shape of the frames, (T, H, W, 3).
     """
     height, width = shape[1:3]
     return torch.from_numpy(edges[:, [2, 0, 3, 1]] / [width, height, width, height]).float()
@@ -144,11 +144,11 @@ def features_of_views(
     Views are cut from the picture between black bars; the whole is described as the extractor sees it.
 
     Args:
-        describe: Images [T, H, W, 3] to descriptors [T, R, D].
+        describe: Function from images [T, H, W, 3] to descriptors [T, R, D].
         frames: T frames.
-        fingerprint: Of the extractor.
+        fingerprint: Fingerprint of the extractor.
         mirror: Flip the frames first.
-        boxes: [V, 4] shares of the (flipped) picture, the whole first; None for the whole alone.
+        boxes: [V, 4] shares of the (flipped) picture, the whole first; None describes only the whole.
 
     Returns:
         Features with the boxes as shares of every frame.
@@ -171,9 +171,9 @@ def features_of_views(
 
 
 class ViewPlan:
-    """Which boxes consecutive stretches of a video are described in: the grid, then up to four that are found.
+    """Boxes in which consecutive stretches of a video are described: the grid, then up to four found in the frames.
 
-    A box that is found again in the next stretch keeps its place, so that a view means the same over the whole video.
+    A box found again in the next stretch keeps its place, so that a view means the same throughout the video.
     """
 
     def __init__(self) -> None:
@@ -181,7 +181,7 @@ class ViewPlan:
         self._grid: tuple[Box, ...] | None = None
 
     def boxes(self, images: NDArray[np.uint8]) -> torch.Tensor:
-        """[V, 4] for frames [T, H, W, 3] that follow those of the last call; zeros where there is no box.
+        """Boxes [V, 4] for frames [T, H, W, 3] that follow those of the last call; zeros where there is no box.
 
         Shares of the picture between black bars.
         """
@@ -195,7 +195,7 @@ class ViewPlan:
             if again is not None:
                 places[place] = again
                 boxes.remove(again)
-        # New boxes prefer places that held none, so that those before are not mixed with others.
+        # New boxes prefer places without a box, so that earlier boxes are not mixed with others.
         free = sorted(
             (at for at in range(MOST_BOXES) if places[at] is None), key=lambda at: self._found[at] is not None
         )
@@ -214,21 +214,22 @@ def describe_views(
     begun: int = 0,
     stride: int = 1,
 ) -> tuple[FrameFeatures, ...]:
-    """Features of frames in the boxes of a :class:`ViewPlan`; where mirrored of the whole, crops and found boxes.
+    """Features of frames in the boxes of a :class:`ViewPlan`; mirrored frames in the whole, the crops and the found
+    boxes.
 
-    The whole picture is described in every frame, parts of it in every ``stride``-th frame of a video; they are zero in
-    the others.
+    The whole picture is described in every frame, its parts in every ``stride``-th frame of a video; their features
+    are zero in the other frames.
 
     Args:
-        extractor: Of frames.
+        extractor: An extractor of frames.
         frames: T frames.
         boxes: [V, 4] shares of the unflipped picture between black bars; zeros where there is no box.
-        mirrors: As they are (False), flipped left to right (True).
-        begun: Number of frames of the video before these.
-        stride: 1 describes parts in every frame.
+        mirrors: Orientations to describe: unchanged (False), flipped left to right (True).
+        begun: Number of frames of the video before these frames.
+        stride: Distance of frames whose parts are described; 1 describes them in every frame.
 
     Returns:
-        For each of ``mirrors`` [T, V, R, D]; the boxes are shares of the unflipped frame, bars and all.
+        Features [T, V, R, D] for each of ``mirrors``; the boxes are shares of the unflipped frame, bars included.
     """
     seen = (torch.arange(len(frames)) + begun) % stride == 0
     stretches = [

@@ -22,7 +22,7 @@ __all__ = ["Whitening", "fit_whitening"]
 
 EPSILON = 1e-7
 
-# Below this share of the largest variance a direction holds rounding errors of float32 descriptors.
+# A direction with less than this share of the largest variance holds only rounding errors of float32 descriptors.
 _RANK_TOLERANCE = 1e-10
 
 
@@ -30,14 +30,14 @@ _RANK_TOLERANCE = 1e-10
 class Whitening:
     """A linear map to unit vectors: ``y = L2((x - mean) @ projection)``.
 
-    Made by :meth:`fit` (principal components of the data), :meth:`fit_pairs` (discriminative: directions that edits
-    change count less), :meth:`from_eigen` (someone else's matrix) or :meth:`load`.
+    Create one with :meth:`fit` (principal components of the data), :meth:`fit_pairs` (discriminative: directions that
+    edits change count less), :meth:`from_eigen` (a published matrix) or :meth:`load`.
 
     Attributes:
         mean: [D] float32.
         projection: [D, D'] float32.
-        eigenvalues: [D'] float32, in decreasing order: variances of the data along the kept directions
-            (``pca``: of the covariance, not of the scatter; ``pairs``: ratios of total to within variance).
+        eigenvalues: [D'] float32, in decreasing order: variances of the data along the kept directions (``pca``:
+            eigenvalues of the covariance, not of the scatter matrix; ``pairs``: ratios of total to within variance).
         kind: ``pca`` or ``pairs``.
     """
 
@@ -90,7 +90,8 @@ class Whitening:
         return functional.normalize((values - mean) @ projection, dim=-1) * content
 
     def check_length(self, length: int, extractor: str) -> None:
-        """Raise InvalidArgumentError unless it is for descriptors [..., length], which ``extractor`` makes."""
+        """Raise InvalidArgumentError unless the whitening is for descriptors [..., length], which ``extractor``
+        makes."""
         if len(self.mean) != length:
             raise InvalidArgumentError(
                 f"the whitening is for descriptors of length {len(self.mean)}, {extractor} makes {length}; fit one on "
@@ -98,7 +99,7 @@ class Whitening:
             )
 
     def digest(self) -> str:
-        """SHA-256 of kind and numbers: part of an extractor's fingerprint."""
+        """SHA-256 of the kind and the numbers; part of an extractor's fingerprint."""
         digest = hashlib.sha256(self.kind.encode())
         for tensor in (self.mean, self.projection, self.eigenvalues):
             digest.update(tensor.contiguous().numpy().tobytes())
@@ -108,8 +109,8 @@ class Whitening:
     def fit(cls, batches: Iterable[torch.Tensor], *, dimension: int, epsilon: float = EPSILON) -> Whitening:
         """Principal components, each divided by its standard deviation.
 
-        Mean m and covariance C of all vectors (in one pass, float64, memory for two D x D matrices), C = V diag(d) V^T,
-        ``projection = V diag(1 / sqrt(d + epsilon))`` for the D' largest d.
+        With the mean m and the covariance C of all vectors (one pass, float64, memory for two D x D matrices), C = V
+        diag(d) V^T, ``projection = V diag(1 / sqrt(d + epsilon))`` for the D' largest d.
 
         Args:
             batches: Tensors [..., D]. Vectors of zeros (regions without content) are left out.
@@ -144,14 +145,16 @@ class Whitening:
         (Mikolajczyk and Matas, "Improving descriptors for fast tree matching by optimal linear projection", ICCV 2007.)
 
         Args:
-            pairs: Two tensors [..., D] each; vectors at the same place are a region and its edited copy.
-                Pairs in which one vector is all zero are left out.
+            pairs: Pairs of tensors [..., D]; vectors at the same place are a region and its edited copy. Pairs with a
+                vector of zeros are left out.
             dimension: D', at most D.
-            shrinkage: In (0, 1]; more for fewer pairs. 1 ignores the pairs' directions.
-            power: In [0, 1]; 0 keeps the kept directions' weight, 1 also equalizes their total variance.
+            shrinkage: Strength of the shrinkage in (0, 1]; use more for fewer pairs. 1 ignores the pairs' directions.
+            power: Exponent in [0, 1]; 0 leaves the weight of the directions unchanged, 1 also equalizes their total
+                variance.
 
         Raises:
-            InvalidArgumentError: There are no pairs, all pairs are equal, shapes differ, or a setting is out of range.
+            InvalidArgumentError: There are no pairs, the sides of all pairs are equal, shapes differ, or a setting is
+                out of range.
         """
         if not 0 < shrinkage <= 1:
             raise InvalidArgumentError(f"shrinkage must be in (0, 1], got {shrinkage}")
@@ -195,12 +198,12 @@ class Whitening:
         """Whitening of known principal components: ``projection = V diag(1 / sqrt(d + epsilon))``.
 
         Args:
-            mean: [D].
+            mean: [D], mean of the vectors.
             vectors: V [D, D'], components as columns.
-            eigenvalues: d [D'], decreasing.
-            count: Set it if d are eigenvalues of the *scatter* ``X^T X`` of that many vectors; they (and
-                ``epsilon``, which then was added to the scatter's) are divided by it. None: of the covariance.
-            epsilon: Added to the eigenvalues as they are given.
+            eigenvalues: d [D'], in decreasing order.
+            count: Number of vectors if d holds eigenvalues of the *scatter* ``X^T X``; they (and ``epsilon``, which
+                was then added to the scatter) are divided by it. None: eigenvalues of the covariance.
+            epsilon: Constant added to the eigenvalues as given.
         """
         divisor = 1 if count is None else count
         if divisor < 1:
@@ -210,10 +213,11 @@ class Whitening:
         return cls(mean.float(), projection.float(), values.float())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write ``mean``, ``projection`` and ``eigenvalues`` as safetensors, with kind and conventions as metadata.
+        """Write ``mean``, ``projection`` and ``eigenvalues`` as safetensors, with the kind and conventions as
+        metadata.
 
         Raises:
-            MediaError: The file cannot be written; an existing file stays unchanged.
+            MediaError: The file cannot be written; an existing file is not changed.
         """
         from safetensors.torch import save
 
@@ -260,15 +264,15 @@ class Whitening:
 
 
 def fit_whitening(extractor: FrameExtractor, frames: Iterable[Frames], *, dimension: int = 512) -> Whitening:
-    """Whitening of an extractor's own descriptors, from frames of your videos (one pass, bounded memory).
+    """Fit a whitening to an extractor's own descriptors of frames of your videos (one pass, bounded memory).
 
     Args:
-        extractor: One without whitening.
+        extractor: An extractor without whitening.
         frames: Batches of frames; a few thousand frames of varied videos are enough.
         dimension: D' of the whitened descriptors.
 
     Returns:
-        ``whitening.save(path)`` and then ``open_extractor(name, whitening=path)``.
+        The whitening, to be used with ``whitening.save(path)`` and ``open_extractor(name, whitening=path)``.
     """
 
     def batches() -> Iterator[torch.Tensor]:
@@ -281,7 +285,7 @@ def fit_whitening(extractor: FrameExtractor, frames: Iterable[Frames], *, dimens
 def read_safetensors(
     path: str | os.PathLike[str], *, purpose: str
 ) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """All tensors and the metadata of a file; ``purpose`` says in errors what the file is for."""
+    """All tensors and the metadata of a file; ``purpose`` describes the file in error messages."""
     from safetensors import SafetensorError, safe_open
 
     name = os.fspath(path)
@@ -313,7 +317,7 @@ class _Moments:
         self._scatter = torch.zeros(0, 0, dtype=torch.float64)
 
     def add(self, rows: torch.Tensor) -> None:
-        """Take in [N, D] float64."""
+        """Add vectors [N, D] float64."""
         if self._count == 0:
             dimension = rows.shape[1]
             self._mean = torch.zeros(dimension, dtype=torch.float64)
@@ -334,7 +338,7 @@ class _Moments:
         self._count = count
 
     def mean_and_covariance(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean [D] and scatter / N [D, D]."""
+        """Mean [D] and covariance [D, D]."""
         if self._count == 0:
             raise InvalidArgumentError(
                 "a whitening must be fitted on at least one vector that is not zero, got none"
@@ -343,17 +347,17 @@ class _Moments:
 
 
 def _rows(batch: torch.Tensor) -> torch.Tensor:
-    """[..., D] as [N, D] float64 on the CPU."""
+    """Vectors [..., D] as [N, D] float64 on the CPU."""
     return batch.detach().cpu().reshape(-1, batch.shape[-1]).double()
 
 
 def _with_content(rows: torch.Tensor) -> torch.Tensor:
-    """[N] bool: which vectors are not all zero."""
+    """[N] bool: whether each vector has a value other than zero."""
     return rows.abs().amax(dim=-1) > 0
 
 
 def _largest_eigen(matrix: torch.Tensor, dimension: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The largest eigenvalues [D'] in decreasing order and their vectors [D, D'], signs made definite."""
+    """The largest eigenvalues [D'] in decreasing order and their vectors [D, D'], with fixed signs."""
     if not 1 <= dimension <= len(matrix):
         raise InvalidArgumentError(f"dimension must be from 1 to {len(matrix)}, got {dimension}")
     values, vectors = torch.linalg.eigh(matrix)

@@ -42,16 +42,17 @@ def build_model(
     """Build the network of a configuration, in training mode, on the CPU.
 
     Args:
-        config: If its mean and std are None, the model's ``config`` has those of the backbone.
-        weights: A safetensors file of the backbone's weights (of all weights for a kind without a backbone). None:
-            for a named network (``timm:``, ``torchvision:``, ``alexnet``) those of the hub or its cache, for all
-            others random ones. ``"random"``: random ones also for a named network.
-        seed: Of all random weights. The same seed gives the same network; the caller's random state stays untouched.
+        config: Settings of the network. Where mean and std are None, the model's ``config`` gets the backbone's own.
+        weights: A safetensors file with the backbone's weights (with all weights, for a kind without a backbone).
+            None: a named network (``timm:``, ``torchvision:``, ``alexnet``) gets its published weights from the hub or
+            the local cache, any other network random ones. ``"random"``: random weights for a named network, too.
+        seed: Seed of all random weights. The same seed gives the same network; the caller's random state is not
+            touched.
 
     Raises:
         InvalidArgumentError: A setting is not allowed, or the file does not fit.
-        UnknownExtractorError: There is no such network.
-        WeightsUnavailableError: The backbone's weights are neither given nor available.
+        UnknownExtractorError: No network has this name.
+        WeightsUnavailableError: The backbone's weights are not given and cannot be downloaded.
     """
     model: Encoder
     if config.kind in _WITHOUT_BACKBONE:

@@ -12,7 +12,7 @@ from vidkin.features import ClipPlan
 
 __all__ = ["ClipBuffer", "PlannedClip"]
 
-# Times nearer than this, in seconds, are the same.
+# Times closer together than this, in seconds, count as equal.
 _TOLERANCE = 1e-6
 
 
@@ -21,9 +21,9 @@ class PlannedClip:
     """One clip.
 
     Attributes:
-        items: [n, ...], what was pushed for each of its frames.
-        time: Middle of the clip, seconds.
-        information: Mean of its frames'.
+        items: [n, ...], the items pushed for its frames.
+        time: Middle of the clip in seconds.
+        information: Mean information of its frames.
     """
 
     items: torch.Tensor
@@ -32,14 +32,14 @@ class PlannedClip:
 
 
 class ClipBuffer:
-    """Takes frames in order, returns clips when they are complete, and drops frames that no further clip needs.
+    """Takes frames in order, returns clips as they become complete, and drops frames that no later clip needs.
 
     Args:
-        plan: If it lists times, a clip has for each of them the frame that is on screen then. Otherwise clips are
-            ``frames`` consecutive frames, one clip every ``plan.step`` seconds, the last at the end of the video; a
-            video with fewer frames is one short clip. If the plan reads every frame, there is one clip, its frames
-            spread evenly over all of them.
-        frames: Number of frames of a clip.
+        plan: Which clips to make. If it lists times, a clip holds the frame on screen at each of them. Otherwise a
+            clip is ``frames`` consecutive frames, with one clip every ``plan.step`` seconds and the last at the end of
+            the video; a video with fewer frames is one short clip. If the plan reads every frame, the result is one
+            clip whose frames are spread evenly over the whole video.
+        frames: Number of frames in a clip.
     """
 
     def __init__(self, plan: ClipPlan, frames: int) -> None:
@@ -81,7 +81,7 @@ class ClipBuffer:
             begin = self._plan.start + self._made * self._plan.step
             first = bisect.bisect_left(self._times, begin - _TOLERANCE)
             if first + self._frames > len(self._times):
-                # Frames before this clip are only needed if the end of the video cuts it short.
+                # Frames before this clip are needed only if the video ends in the middle of it.
                 self._drop(min(first, len(self._times) - self._frames))
                 return
             if self._times[first] <= self._started:
@@ -100,7 +100,7 @@ class ClipBuffer:
             self._drop(rows[-1])
 
     def _rows(self, times: Sequence[float]) -> list[int]:
-        """For each time the row of the frame that is on screen then."""
+        """The row of the frame that is on screen at each time."""
         return [max(0, bisect.bisect_right(self._times, time + _TOLERANCE) - 1) for time in times]
 
     def _clip(self, rows: list[int], time: float) -> PlannedClip:

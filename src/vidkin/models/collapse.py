@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 __all__ = ["CollapseWatch", "collapse_threshold"]
 
-# Unit vectors with a mean distance below this are useless, whatever the distance at the start.
+# Unit vectors with a mean distance below this are useless, whatever the distance was at the start.
 _FLOOR = 0.02
 # One batch is noisy: the start is the mean of this many steps, and is compared with a running mean over as many.
 _STEPS = 10
@@ -16,7 +16,7 @@ def collapse_threshold(start: float, share: float) -> float:
     """Mean distance of pairs of unit vectors below which a model counts as collapsed.
 
     Args:
-        start: Mean distance before the training, in [0, 2].
+        start: Mean distance before training, in [0, 2].
         share: Share of ``start`` below which a model has collapsed; 0 uses only the absolute distance (.02).
     """
     return max(_FLOOR, share * start)
@@ -27,11 +27,11 @@ class CollapseWatch:
     """Compares the mean distance of pairs of embeddings with its value at the start.
 
     Attributes:
-        below: Share of the start, see :func:`collapse_threshold`.
+        below: Share of the starting distance below which a model has collapsed; see :func:`collapse_threshold`.
         start: Mean over the first 10 steps; None before the first.
-        seen: Number of steps that ``start`` is the mean of.
+        seen: Number of steps averaged in ``start``.
         now: Mean over about the last 10 steps.
-        lowest: Lowest value that ``now`` has had.
+        lowest: Lowest value of ``now`` so far.
         collapsed_at: First step at which ``now`` was too low; None if never.
     """
 
@@ -44,13 +44,13 @@ class CollapseWatch:
 
     @property
     def is_collapsed(self) -> bool:
-        """Whether the mean distance is too low now."""
+        """Whether the mean distance is too low at the moment."""
         if self.seen < _STEPS or self.now is None or self.start is None:
             return False
         return self.now < collapse_threshold(self.start, self.below)
 
     def add(self, distance: float, step: int) -> bool:
-        """Note the distance of a step; True when this is the first step with a collapse."""
+        """Record the distance of a step; return True if this is the first step with a collapse."""
         if self.seen < _STEPS:
             self.start = ((self.start or 0.0) * self.seen + distance) / (self.seen + 1)
             self.seen += 1

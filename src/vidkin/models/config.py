@@ -18,10 +18,10 @@ Trainable = Literal["head", "all"]
 Triple = tuple[float, float, float]
 
 PLAIN_MEAN: Triple = (0.5, 0.5, 0.5)
-"""Of the input of networks without pretrained weights, in units of full scale."""
+"""Mean of the input of networks without pretrained weights, in units of full scale."""
 
 PLAIN_STD: Triple = (0.25, 0.25, 0.25)
-"""Likewise, the standard deviation."""
+"""Standard deviation of the same input."""
 
 _CHOICES = {
     "kind": get_args(EncoderKind),
@@ -57,36 +57,35 @@ class EncoderConfig:
             ``alexnet``, ``timm:<model>`` or ``torchvision:<model>``, with settings after a question mark
             (``timm:mobilenetv2_100?pad_type=same``). The other kinds have none.
         trainable: ``head``: the backbone keeps its weights and stays in eval mode; ``all``: it is trained as well.
-        frozen_batch_norm: Batch norms of a trained backbone stay in eval mode, as they must if they are folded.
-        hidden: Length of the fully connected layer's output.
-        activation: What follows the fully connected layer of ``clip``: ``relu`` or ``none``.
+        frozen_batch_norm: Keep the batch norms of a trained backbone in eval mode, which folded ones require.
+        hidden: Number of outputs of the fully connected layer.
+        activation: Activation after the fully connected layer of ``clip``: ``relu`` or ``none``.
         lstm: Units of the LSTM, the length of a ``clip`` embedding.
-        embedding: Length of a further linear layer at the end of ``clip`` and ``image``; 0 leaves it out. For
-            ``deep_ranking`` and ``frame_encoder`` the length of the embedding (0: ``hidden``, and 128), for
-            ``two_head`` too (0: 256).
+        embedding: Outputs of an additional linear layer at the end of ``clip`` and ``image``; 0 leaves it out. For
+            ``deep_ranking``, ``frame_encoder`` and ``two_head`` it is the length of the embedding (0 means ``hidden``,
+            128 and 256 respectively).
         local_normalization: For ``deep_ranking``: side of the blocks in which the maps of the shallow paths are
-            brought to mean 0 and length 1, odd; 0 leaves it out.
-        dropout: Share of the fully connected layer's output that is dropped in training, [0, 1).
-        width: Factor on the channels of ``small``, ``c3d`` and ``deep_sbd``.
+            normalized to mean 0 and length 1, an odd number; 0 leaves it out.
+        dropout: Share of the fully connected layer's outputs that training drops, in [0, 1).
+        width: Factor applied to the channels of ``small``, ``c3d`` and ``deep_sbd``.
         batch_norm: Put a batch norm after every convolution of ``c3d`` and ``deep_sbd``.
-        classes: Outputs of ``c3d``, ``deep_sbd`` and ``two_head``.
-        frames: Frames of a clip.
-        rate: Frames per second of a clip; not set: the frames of a clip are spread evenly over the item (or over
+        classes: Number of classes that ``c3d``, ``deep_sbd`` and ``two_head`` distinguish.
+        frames: Number of frames in a clip.
+        rate: Frames per second of a clip; if not set, the frames of a clip are spread evenly over the item (or over
             pieces of ``seconds``).
-        seconds: Without a rate: length of a clip in seconds; not set: the whole item.
+        seconds: Length of a clip in seconds when there is no rate; if not set, the whole item.
         size: Side of the square input, pixels.
-        fit: How images that are not square become so: ``letterbox`` (black bars), ``crop`` (the middle) or
-            ``stretch``.
-        mean: Mean of the input in units of full scale, three numbers; not set: the backbone's own, else (.5, .5, .5).
-        std: Its standard deviation, three numbers above 0; not set: the backbone's own, else (.25, .25, .25).
-        network: For ``frame_encoder``: widths, strides, grid and normalization; not set: the defaults.
-        embedding_from: For ``two_head``: what the embedding sees: the whole ``map`` (not set), the ``pooled`` one, or
-            ``none``: the pooled map is the embedding.
-        motion: For ``two_head``: ``differences``: the input is a clip, whose consecutive gray frames are subtracted
-            from each other; not set: the input is an image.
+        fit: How images are made square: ``letterbox`` (black bars), ``crop`` (the middle) or ``stretch``.
+        mean: Mean of the input in units of full scale, three numbers; if not set, the backbone's own or (.5, .5, .5).
+        std: Standard deviation of the input, three numbers above 0; if not set, the backbone's own or (.25, .25, .25).
+        network: For ``frame_encoder``: widths, strides, grid and normalization; if not set, the defaults.
+        embedding_from: For ``two_head``: input of the embedding head: the whole ``map`` (also if not set), the
+            ``pooled`` map, or ``none``, which uses the pooled map itself as the embedding.
+        motion: For ``two_head``: with ``differences`` the input is a clip whose consecutive gray frames are subtracted
+            from each other; if not set, the input is an image.
 
     Raises:
-        InvalidArgumentError: A value is out of range, or does not go with the kind.
+        InvalidArgumentError: A value is out of range, or does not fit the kind.
     """
 
     kind: EncoderKind = "clip"
@@ -169,17 +168,18 @@ class EncoderConfig:
 
     @property
     def is_classifier(self) -> bool:
-        """Has logits of its own; the embedding is its last hidden layer, or of ``two_head`` that of another head."""
+        """Whether the model has logits; its embedding is the last hidden layer (``two_head``: the output of a second
+        head)."""
         return self.kind in _CLASSIFIERS
 
     @property
     def takes_clips(self) -> bool:
-        """The input is [B, T, 3, S, S] and not [B, 3, S, S]."""
+        """Whether the input is [B, T, 3, S, S] rather than [B, 3, S, S]."""
         return self.kind in ("clip", "c3d", "deep_sbd") or self.motion is not None
 
     @property
     def has_fixed_features(self) -> bool:
-        """The backbone never changes, so that its features of an item can be computed once and kept."""
+        """Whether the backbone never changes, so that its features of an item can be computed once and stored."""
         return self.trainable == "head" and self.kind in ("clip", "image", "two_head")
 
     def to_mapping(self) -> dict[str, Any]:
@@ -189,7 +189,7 @@ class EncoderConfig:
 
     @classmethod
     def from_mapping(cls, table: Mapping[str, Any]) -> EncoderConfig:
-        """From a table as :meth:`to_mapping` makes it; missing settings have their defaults.
+        """Read a table like the one :meth:`to_mapping` returns; missing settings get their defaults.
 
         Raises:
             InvalidArgumentError: A name is unknown, or a value has the wrong type or is not allowed.

@@ -25,8 +25,8 @@ M = TypeVar("M", bound=nn.Module)
 B = TypeVar("B")
 
 Objective: TypeAlias = Callable[[M, B], Mapping[str, Tensor]]
-"""All that a training knows of what it minimizes: of (model, batch) to named scalar terms. ``loss`` is minimized;
-``distance``, the mean distance of pairs of embeddings in [0, 2], is watched for a collapse if it is there; the others
+"""What a training minimizes: a function from (model, batch) to named scalar terms. ``loss`` is minimized;
+``distance``, the mean distance of pairs of embeddings in [0, 2], is watched for a collapse if present; the others
 are reported."""
 
 Precision = Literal["float32", "bfloat16"]
@@ -34,13 +34,13 @@ Precision = Literal["float32", "bfloat16"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """A step that was taken.
+    """One optimizer step of a training.
 
     Attributes:
-        number: From 1.
-        terms: Scalars on the training device, without gradients: what the objective returned, and ``gradient``, the
+        number: Number of the step, counting from 1.
+        terms: Scalars on the training device, without gradients: the terms of the objective, and ``gradient``, the
             norm of the gradient before clipping.
-        learning_rate: Of the first group of parameters.
+        learning_rate: Learning rate of the first parameter group.
     """
 
     number: int
@@ -60,22 +60,22 @@ def take_steps(
     first: int = 0,
     on_gradients: Callable[[Sequence[Tensor]], None] | None = None,
 ) -> Iterator[Step]:
-    """Train a model by one optimizer step per batch and yield each step.
+    """Train a model with one optimizer step per batch and yield each step.
 
-    Between two steps the caller may validate, store everything, or leave: nothing is half done then, and a batch is
-    taken from ``batches`` only when its step begins. The model is put into training mode before every step; what has to
-    stay in eval mode (a frozen backbone, frozen batch norms) is decided by its own ``train``.
+    Between two steps the caller may validate, store everything, or stop: nothing is half done at that point, and a
+    batch is taken from ``batches`` only when its step begins. The model is put into training mode before every step;
+    its own ``train`` method decides which parts stay in eval mode (a frozen backbone, frozen batch norms).
 
     Args:
-        model: Trained in place.
-        objective: What is minimized, see :data:`Objective`.
-        optimizer: Of all parameters that learn. The rates of its groups are their full rates.
+        model: The model, trained in place.
+        objective: Function to minimize; see :data:`Objective`.
+        optimizer: Optimizer of all trainable parameters. The learning rates of its groups are their full rates.
         batches: One batch per step, on the device of the model.
         schedule: Rate and momentum of each step; None: constant.
-        clip: Largest norm of the gradient; 0 does not clip.
+        clip: Maximum gradient norm; 0 does not clip.
         precision: ``bfloat16`` runs the objective under automatic mixed precision.
-        first: Steps that an earlier call has taken: numbering and schedule go on from there.
-        on_gradients: Called with all weights after each backward pass, before their gradients are clipped.
+        first: Steps taken by earlier calls; numbering and schedule continue from there.
+        on_gradients: Callback that receives all weights after each backward pass, before their gradients are clipped.
 
     Yields:
         The steps, numbered from ``first + 1``.
@@ -116,7 +116,7 @@ def read_terms(steps: Sequence[Step]) -> list[dict[str, float]]:
 
 
 def check_finite(number: int, terms: Mapping[str, float]) -> None:
-    """Stop a training whose weights are lost.
+    """Stop a training that has diverged.
 
     Raises:
         TrainingError: The loss of this step or the norm of its gradient is not a finite number.

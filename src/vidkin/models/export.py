@@ -22,7 +22,7 @@ __all__ = ["ExportFormat", "export_model"]
 
 ExportFormat = Literal["onnx", "torch"]
 
-# Larger models keep their weights in a second file: a protocol buffer holds no more than 2 GB.
+# Larger models keep their weights in a second file because a protocol buffer holds at most 2 GB.
 _LARGEST_FILE = 1_900_000_000
 
 
@@ -37,14 +37,14 @@ def export_model(model: Encoder, path: str | os.PathLike[str], *, format: Export
     ``image``, ``deep_ranking``  ``pictures`` [B, 3, S, S]
     ============================ ========================================================================
 
-    B is free; T and S are those of the configuration. A shorter clip is padded with anything and its length given.
+    B is free; T and S are set by the configuration. Pad a shorter clip with any values and pass its length.
     Outputs: ``embedding`` [B, D], unit vectors, and for the 3-D networks also ``logits`` [B, classes]. The
-    configuration is included as JSON: in the metadata ``vidkin`` of an ONNX file, in the extra file ``vidkin.json`` of
-    a torch program.
+    configuration is included as JSON: in the metadata entry ``vidkin`` of an ONNX file, or in the extra file
+    ``vidkin.json`` of a torch program.
 
     Args:
-        model: Not changed.
-        path: The file; an existing one is replaced.
+        model: The model to export; it is not changed.
+        path: The file to write; an existing file is replaced.
         format: ``onnx``, or ``torch`` for a file that ``torch.export.load`` reads.
 
     Raises:
@@ -79,12 +79,12 @@ def export_model(model: Encoder, path: str | os.PathLike[str], *, format: Export
     model.eval()
     try:
         with warnings.catch_warnings():
-            # Both exporters warn about their own internals.
+            # Both exporters emit warnings about their own internals.
             warnings.simplefilter("ignore")
             with torch.no_grad():
                 program = torch.export.export(_Exported(model), inputs, dynamic_shapes=shapes)
             if format == "torch":
-                # The archive stores the name under which it is written, so a temporary name is not possible.
+                # The archive stores its own file name, so it cannot be written under a temporary name.
                 torch.export.save(program, os.fspath(target), extra_files={"vidkin.json": about})
             else:
                 _save_onnx(program, model, target, about)
@@ -98,7 +98,7 @@ def export_model(model: Encoder, path: str | os.PathLike[str], *, format: Export
 
 
 class _Exported(nn.Module):
-    """The model with the outputs of the exported file."""
+    """The model as exported: it returns the outputs of the file."""
 
     def __init__(self, model: Encoder) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ def _save_onnx(program: torch.export.ExportedProgram, model: Encoder, target: Pa
     assert exported is not None  # never None with dynamo
     exported.model.metadata_props["vidkin"] = about
     if sum(tensor.nbytes for tensor in model.state_dict().values()) > _LARGEST_FILE:
-        # The second file is named after the first, which so cannot be written under a temporary name.
+        # The second file is named after the first, which therefore cannot be written under a temporary name.
         exported.save(os.fspath(target), external_data=True)
         return
     with replace_file(target) as temporary:

@@ -32,7 +32,7 @@ PathLike = str | os.PathLike[str]
 
 # Chunks are always full, so that results do not depend on how the frames arrive.
 _CHUNK = {"cpu": 4, "cuda": 32}
-# A trained model decides what matters: even a plain sky is indexed.
+# A trained model decides what matters, so even a plain sky is indexed.
 _LEAST_INFORMATION = 0.0625
 
 
@@ -40,7 +40,7 @@ class ModelExtractor:
     """Embeddings of single frames by a trained model: [T, 1, D].
 
     Args:
-        model: Takes images (``image``, ``deep_ranking``).
+        model: A model of images (``image``, ``deep_ranking``).
         name: As it was opened.
         device: Where it computes.
 
@@ -62,9 +62,9 @@ class ModelExtractor:
     def extract(
         self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
     ) -> FrameFeatures:
-        """Embeddings of single frames [T, H, W, 3]; of their mirror images if ``mirror``.
+        """Embeddings of single frames [T, H, W, 3], or of their mirror images if ``mirror``.
 
-        A measure of kinds compares whole pictures: ``boxes`` other than the whole are not described.
+        Scores of kinds compare whole pictures, so only the whole frame is described, whatever the ``boxes``.
         """
         images = encoder_input(frames.images, self.model.config, mirror=mirror)
         return FrameFeatures.of_whole(
@@ -75,7 +75,7 @@ class ModelExtractor:
         )
 
     def _in_chunks(self, inputs: torch.Tensor, network: object) -> torch.Tensor:
-        """``network`` of inputs [N, ...] in full chunks, on the CPU."""
+        """Apply ``network`` to inputs [N, ...] in full chunks; the result is on the CPU."""
         assert callable(network)
         size = _CHUNK[self._device.type]
         parts = []
@@ -96,20 +96,20 @@ class ClipModelExtractor(ModelExtractor):
     however many clips the frame belongs to.
 
     Args:
-        model: Takes clips (``clip``, ``c3d``, ``deep_sbd``).
+        model: A model of clips (``clip``, ``c3d``, ``deep_sbd``).
         name: As it was opened.
         device: Where it computes.
     """
 
     def plan(self, duration: float, *, rate: float, start: float = 0.0, end: float | None = None) -> ClipPlan:
-        """What to read; see :meth:`vidkin.features.ClipExtractor.plan`."""
+        """Which frames to read; see :meth:`vidkin.features.ClipExtractor.plan`."""
         config = self.model.config
         if config.rate is not None:
             return ClipPlan(start, end, config.rate, step=1.0 / rate)
         stop = duration if end is None else min(end, duration or end)
         length = stop - start
         if not length > 0:
-            # An image, or a file of unknown length: all frames, evenly by index.
+            # An image or a file of unknown length: all frames, spread evenly by index.
             return ClipPlan(start, end, None)
         pieces = 1 if config.seconds is None else max(1, round(length / config.seconds))
         step = length / (pieces * config.frames)
@@ -137,9 +137,9 @@ class ClipModelExtractor(ModelExtractor):
     def extract(
         self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
     ) -> FrameFeatures:
-        """For each frame the embedding of the clip around it.
+        """The embedding of the clip around each frame.
 
-        The clip consists of the given frames nearest in order, as many as the model takes, or all if they are fewer.
+        A clip consists of the frames nearest in order, as many as the model takes, or all if there are fewer.
         Whole files are described by :meth:`describe_clips`, which reads them at the model's own rate.
         """
         items = self._frame_items(frames, mirror=mirror)
@@ -152,7 +152,7 @@ class ClipModelExtractor(ModelExtractor):
         return self._describe(clips)
 
     def _frame_items(self, frames: Frames, *, mirror: bool) -> torch.Tensor:
-        """What is kept of each frame: features of the frame network, or the image if there is none."""
+        """What to store for each frame: its features, or the image itself if the model has no frame network."""
         images = encoder_input(frames.images, self.model.config, mirror=mirror)
         if isinstance(self.model, ClipEncoder):
             return self._in_chunks(images, self.model.frame_features)
@@ -176,17 +176,17 @@ class ClipModelExtractor(ModelExtractor):
 def open_model_extractor(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
 ) -> FrameExtractor:
-    """Open the folder of a trained model as an extractor; what the entry point ``vidkin.extractors: model`` names.
+    """Open the folder of a trained model as an extractor; the target of the entry point ``vidkin.extractors: model``.
 
     Args:
-        name: ``path/to/model`` or ``model:path/to/model``; for a comparator with settings after a question mark
+        name: ``path/to/model`` or ``model:path/to/model``; a comparator accepts settings after a question mark
             (:func:`vidkin.models.comparator.extractor.open_comparator_extractor`).
         weights, whitening: Not accepted: the folder holds everything.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
 
     Raises:
         UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: The folder is damaged, or weights, a whitening or settings are given.
+        InvalidArgumentError: The folder is damaged, or weights, a whitening or settings were passed.
     """
     parsed = parse_name(name)
     folder = parsed.path.removeprefix("model:")
@@ -209,11 +209,11 @@ def open_model_extractor(
 
 
 def encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: bool = False) -> torch.Tensor:
-    """Frames [T, H, W, 3] uint8 as squares [T, 3, S, S] from 0 to 1, made as for the training data.
+    """Frames [T, H, W, 3] uint8 as squares [T, 3, S, S] from 0 to 1, prepared like the training data.
 
     Args:
         images: RGB, preferably decoded with a short side of S, as labeled items are.
-        config: ``size`` and ``fit`` are used.
+        config: Configuration of the model; only ``size`` and ``fit`` are used.
         mirror: Flip left to right.
     """
     squares = np.empty((len(images), config.size, config.size, 3), dtype=np.uint8)

@@ -38,29 +38,29 @@ __all__ = ["FrameEncoderExtractor", "load_frame_encoder", "open_frame_extractor"
 
 PathLike = str | os.PathLike[str]
 
-# Part of the fingerprint: raise it when the same frame would get other numbers.
+# Part of the fingerprint: increment it when the same frame would get different numbers.
 _REVISION = 1
 _SHIPPED = "data/frame_encoder.safetensors"
-# Side of the square that views are cut from: a view of half a side still has all pixels that the encoder looks at.
+# Side of the square that views are cut from: a view of half the side still has as many pixels as the encoder sees.
 _CANVAS = 128
-# Squares a pass: enough to keep the processor busy, few enough to stay in its cache.
+# Squares per pass: enough to keep the processor busy, few enough to stay in its cache.
 _SQUARES_A_PASS = 64
-# Of a part of the picture; below it the part is left out.
+# Least information of a part of the picture; a part with less is left out.
 _LEAST_INFORMATION = 0.03
 
 
 class FrameEncoderExtractor:
     """Unit vectors of the views of frames: [T, V, 1, D].
 
-    Black bars are cut off first: views are parts of the picture between them, their boxes are shares of the frame. The
-    picture is brought to one square, every view is cut from it and brought to the encoder's input, so each frame is
-    resized only once whatever the number of views.
+    Black bars are cut off first: views are parts of the picture between them, and their boxes are shares of the frame.
+    The picture is resized to one square; every view is cut from it and resized to the encoder's input, so each frame
+    is resized only once whatever the number of views.
 
     Args:
-        encoder: The network.
+        encoder: The network that describes a square.
         name: As it was opened.
         device: Where it computes.
-        views: Which side of a comparison is described in parts, too: ``both``, the ``query`` alone (a smaller index
+        views: Which side of a comparison is also described in parts: ``both``, only the ``query`` (a smaller index
             that misses crops), or ``none``.
 
     Attributes:
@@ -91,7 +91,7 @@ class FrameEncoderExtractor:
             digest.update(weight.encode())
             digest.update(tensor.detach().float().cpu().numpy().tobytes())
         self.fingerprint: Final = f"frame-encoder-{_REVISION}-{digest.hexdigest()[:12]}{of_views}"
-        # The frames described last: usually their mirror image is requested next.
+        # The most recently described frames: usually their mirror image is requested next.
         self._prepared: deque[tuple[Frames, torch.Tensor, torch.Tensor, torch.Tensor]] = deque(maxlen=2)
 
     def extract(
@@ -152,7 +152,7 @@ class FrameEncoderExtractor:
 
 
 def load_frame_encoder(path: PathLike | None = None) -> FrameEncoder:
-    """The frame encoder in a safetensors file whose metadata has its settings; default: the shipped one.
+    """Load a frame encoder from a safetensors file whose metadata has its settings; default: the bundled one.
 
     Raises:
         InvalidArgumentError: The file is damaged or contains something else.
@@ -202,17 +202,17 @@ def save_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
 def open_frame_extractor(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
 ) -> FrameEncoderExtractor:
-    """The extractor ``vidkin``; what the entry point ``vidkin.extractors: vidkin`` names.
+    """Open the extractor ``vidkin``; the target of the entry point ``vidkin.extractors: vidkin``.
 
     Args:
-        name: ``vidkin``, or ``vidkin?views=none`` or ``query``.
-        weights: Of another frame encoder; default the shipped ones.
+        name: ``vidkin``, ``vidkin?views=query`` or ``vidkin?views=none``.
+        weights: Weights of another frame encoder; default: the bundled ones.
         whitening: Not accepted: the encoder's vectors need none.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
 
     Raises:
-        UnknownExtractorError: The name has a model.
-        InvalidArgumentError: The weights are damaged, a whitening is given, or a setting is not one.
+        UnknownExtractorError: The name includes a model.
+        InvalidArgumentError: The weights are damaged, a whitening was passed, or a setting is unknown.
     """
     parsed = parse_name(name)
     if parsed.path != "vidkin":
@@ -226,7 +226,7 @@ def open_frame_extractor(
 
 
 def _view_information(canvas: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
-    """How much there is to see in each box of the canvas [T, 3, 128, 128], as of whole frames: [T, V] in [0, 1]."""
+    """Information in each box of the canvas [T, 3, 128, 128], computed as for whole frames: [T, V] in [0, 1]."""
     luma = torch.einsum("tchw,c->thw", canvas.float(), torch.tensor([0.299, 0.587, 0.114]))
     cells = detailed_cells(luma)
     edges = (boxes * cells.shape[-1]).round().int().tolist()
@@ -238,6 +238,6 @@ def _view_information(canvas: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor
 
 
 def _resize(images: torch.Tensor, side: int) -> torch.Tensor:
-    """Squares of uint8 [T, 3, H, W]; with the colors of a pixel side by side this is six times as fast as of floats."""
+    """Resize uint8 [T, 3, H, W] to squares; with channels last this is six times as fast as with floats."""
     images = images.contiguous(memory_format=torch.channels_last)
     return functional.interpolate(images, (side, side), mode="bilinear", antialias=True, align_corners=False)

@@ -43,11 +43,11 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What the folder of a model says about it.
+    """Description of a model, as stored in its folder.
 
     Attributes:
-        config: Kind, sizes and input.
-        class_names: Classes or labels that it was trained with.
+        config: Kind, sizes and input of the network.
+        class_names: Classes or labels the model was trained with.
         metrics: Figures measured during its training.
         notes: Further facts: data, recipe, seed.
     """
@@ -69,11 +69,12 @@ def save_model(
     """Write a model with its frozen parts, so that the folder needs nothing else, and return the folder.
 
     Args:
-        model: Made by :func:`vidkin.models.build_model` or :func:`load_model`.
-        folder: Made if missing; ``model.safetensors`` and ``config.toml`` in it are replaced, the latter last.
-        class_names: None: those of the model.
-        metrics: Names to numbers.
-        notes: Names to text, numbers, booleans or lists of these.
+        model: A model from :func:`vidkin.models.build_model` or :func:`load_model`.
+        folder: Where to write; created if missing. ``model.safetensors`` and ``config.toml`` in it are replaced, the
+            latter last.
+        class_names: Classes or labels to store; None: the model's own.
+        metrics: Figures by name.
+        notes: Text, numbers, booleans or lists of these by name.
 
     Raises:
         InvalidArgumentError: The folder cannot be written, or a note has another type.
@@ -91,7 +92,7 @@ def save_model(
 
 
 def load_model(folder: PathLike, *, device: str | torch.device = "cpu") -> Encoder:
-    """The model of a folder, in eval mode; ``model.config`` says what it is.
+    """Load the model of a folder, in eval mode; ``model.config`` describes it.
 
     Raises:
         UnknownExtractorError: The folder holds no model.
@@ -107,7 +108,7 @@ def load_model(folder: PathLike, *, device: str | torch.device = "cpu") -> Encod
 
 
 def read_model_info(folder: PathLike) -> ModelInfo:
-    """The content of a folder's ``config.toml``; the weights are not read.
+    """Read a folder's ``config.toml``, but not the weights.
 
     Raises:
         UnknownExtractorError: The folder holds no model.
@@ -135,7 +136,7 @@ def read_model_info(folder: PathLike) -> ModelInfo:
 
 
 def read_model_document(folder: PathLike) -> tuple[Path, dict[str, Any]]:
-    """Path and content of the ``config.toml`` of a model of any kind; it has a table ``model``.
+    """Path and content of the ``config.toml`` of a model of any kind, checked to have a table ``model``.
 
     Raises:
         UnknownExtractorError: The folder holds no model.
@@ -165,9 +166,9 @@ def write_model_folder(folder: PathLike, module: nn.Module, document: Mapping[st
     """Write weights and ``config.toml`` of a model of any kind, the latter last, and return the folder.
 
     Args:
-        folder: Made if missing.
-        module: All its parameters and buffers are written.
-        document: Tables for the TOML file, without the format.
+        folder: Where to write; created if missing.
+        module: The network; all its parameters and buffers are written.
+        document: Tables for the TOML file, without its format number.
 
     Raises:
         InvalidArgumentError: The folder cannot be written, or a value has a type that TOML lacks.
@@ -188,7 +189,8 @@ def write_model_folder(folder: PathLike, module: nn.Module, document: Mapping[st
 
 
 def model_digest(model: Encoder) -> str:
-    """SHA-256 of the configuration and of names and values of all weights: the same wherever the folder is."""
+    """SHA-256 of the configuration and of the names and values of all weights; it does not depend on where the folder
+    is."""
     digest = hashlib.sha256(json.dumps(model.config.to_mapping(), sort_keys=True).encode())
     add_weights(digest, model)
     return digest.hexdigest()

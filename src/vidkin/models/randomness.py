@@ -30,7 +30,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def random_state() -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """(tensors, values for JSON): the state of the global generators of Python, NumPy, torch and every GPU."""
+    """(tensors, JSON values): the state of the global generators of Python, NumPy, torch and every GPU."""
     version, inner, gauss = random.getstate()
     name, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
     tensors = {f"{_PREFIX}torch": torch.get_rng_state()}

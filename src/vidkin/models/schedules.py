@@ -13,7 +13,7 @@ class Schedule(Protocol):
     """Learning rate and momentum of every step; steps count from 0."""
 
     def rate(self, step: int, full: float) -> float:
-        """Learning rate of a step, where ``full`` is the full rate of a group of parameters."""
+        """Learning rate of a step, where ``full`` is the full rate of a parameter group."""
         ...
 
     def momentum(self, step: int) -> float | None:
@@ -29,13 +29,13 @@ class Decay:
 
     Attributes:
         kind: ``constant``: decay is 1. ``linear``: ``1 - step / steps``. ``cosine``: ``f + (1 - f) (1 + cos(pi t)) /
-            2`` with t the share of the steps after the warm-up that are over and f ``final_factor``. ``step``:
+            2`` where t is the completed share of the steps after the warm-up and f is ``final_factor``. ``step``:
             ``step_factor ** floor(step / step_every)``.
-        steps: Of the whole run; only ``cosine`` and ``linear`` look at it.
-        warm_up: Steps in which the rate rises; 0 starts at the full rate.
-        final_factor: Of ``cosine``: share of the full rate at the last step.
-        step_every: Of ``step``: steps between two falls.
-        step_factor: Of ``step``: factor of each fall.
+        steps: Steps of the whole run; only ``cosine`` and ``linear`` use it.
+        warm_up: Steps during which the rate rises; 0 starts at the full rate.
+        final_factor: For ``cosine``: share of the full rate at the last step.
+        step_every: For ``step``: steps between two drops.
+        step_factor: For ``step``: factor applied at each drop.
     """
 
     kind: Literal["constant", "cosine", "linear", "step"] = "constant"
@@ -60,19 +60,20 @@ class Decay:
         return full * factor
 
     def momentum(self, step: int) -> None:
-        """The optimizer's own."""
+        """None: the optimizer's own momentum."""
         return
 
 
 @dataclass(frozen=True, slots=True)
 class OneCycle:
-    """One cycle of rate and momentum (Smith and Topin, 2018): up for 30 % of the steps, then down to almost zero.
+    """One cycle of rate and momentum (Smith and Topin, 2018): the rate rises for 30 % of the steps, then falls to
+    almost zero.
 
-    The rate goes along half cosines from ``full / 25`` to ``full`` and to ``full / 250,000``, the momentum from .95 to
-    .85 and back. Equal to ``torch.optim.lr_scheduler.OneCycleLR`` with its defaults.
+    The rate follows half cosines from ``full / 25`` to ``full`` and then to ``full / 250,000``, the momentum goes from
+    .95 to .85 and back. Equal to ``torch.optim.lr_scheduler.OneCycleLR`` with its defaults.
 
     Attributes:
-        steps: Of the whole cycle.
+        steps: Steps of the whole cycle.
     """
 
     steps: int

@@ -28,9 +28,9 @@ def load_weights(module: nn.Module, path: str | os.PathLike[str], *, label: str)
     """Load a safetensors file into a module; all names and shapes must match.
 
     Args:
-        module: Changed in place.
-        path: The file.
-        label: What the module is, for messages: ``"backbone 'small'"``.
+        module: The network that receives the weights, changed in place.
+        path: The safetensors file.
+        label: Description of the module for messages, such as ``"backbone 'small'"``.
 
     Raises:
         InvalidArgumentError: The file cannot be read, or its weights are not finite or belong to another network.
@@ -48,10 +48,10 @@ def fit_state(
     """Load weights already in memory into a module; all names and shapes must match.
 
     Args:
-        module: Changed in place.
-        state: Names to weights.
-        source: Where they come from, for messages.
-        label: What the module is, for messages.
+        module: The network that receives the weights, changed in place.
+        state: Weights by name.
+        source: Where the weights come from, for messages.
+        label: Description of the module for messages.
 
     Raises:
         InvalidArgumentError: The weights are not finite or belong to another network.
@@ -79,7 +79,7 @@ def fit_state(
 
 
 def add_weights(digest: Digest, module: nn.Module) -> None:
-    """Add names and values of all weights to a hash, the same on every device."""
+    """Add the names and values of all weights to a hash; the result is the same on every device."""
     for name, tensor in sorted(module.state_dict().items()):
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())

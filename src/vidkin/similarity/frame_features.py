@@ -1,4 +1,4 @@
-"""What a video looks like: the one class that carries features from the worker process to the score.
+"""The features of a video, in the one class that carries them from the worker process to the score.
 
 Shapes: T frames; V views of a frame; R regions of a view; D dimension.
 """
@@ -20,22 +20,22 @@ __all__ = ["FrameFeatures"]
 class FrameFeatures:
     """Descriptors of the frames of one video, seen in one or more views.
 
-    A view is a box of the picture. The first view is the whole picture; others hold parts of it, such as its columns
-    or the rectangle of an inset. A view that shows nothing in a frame has only zeros there.
+    A view is a box in the picture. The first view is the whole picture; the others are parts of it, such as columns or
+    the rectangle of an inset. A view that shows nothing in a frame has only zeros there.
 
     Attributes:
         values: [T, V, R, D] floating point, unit vectors along D, or zeros for a region without content.
-        timestamps: [T] float64, seconds, increasing.
+        timestamps: [T] float64, times of the frames in seconds, increasing.
         information: [T] in [0, 1], how much each frame counts: 0 for black and other featureless frames, 1 for a
             frame full of detail. Independent of the extractor.
         fingerprint: Identifies the extractor, its settings and its weights; features with different fingerprints cannot
-            be compared. Empty where that does not matter.
+            be compared. Empty if that does not matter.
         baseline: [T, V] in [-1, 1], how similar unrelated pictures are to each view (`background_baseline`); None
-            stands for zeros.
-        boxes: [T, V, 4] left, top, right, bottom of each view, shares of the picture without its black bars; None
-            where the whole picture is the only view. A view that is not there in a frame has a box of zeros.
-        end: Second at which the video (or the compared part of it) ends, at or after the last frame; no segment
-            ends later. None where that is not known.
+            means zeros.
+        boxes: [T, V, 4] left, top, right, bottom of each view, shares of the picture without its black bars; None if
+            the whole picture is the only view. A view missing in a frame has a box of zeros.
+        end: Time in seconds at which the video (or the compared part of it) ends, at or after the last frame; no
+            segment ends later. None if unknown.
     """
 
     values: torch.Tensor
@@ -91,12 +91,12 @@ class FrameFeatures:
         """Features with the whole picture as their only view.
 
         Args:
-            values: [T, R, D].
-            timestamps: [T] seconds.
-            information: [T]; default ones.
-            fingerprint: Of the extractor.
-            baseline: [T] of the whole picture.
-            end: Seconds.
+            values: [T, R, D] descriptors of the whole picture.
+            timestamps: [T] times in seconds.
+            information: [T] information of each frame; default: ones.
+            fingerprint: Fingerprint of the extractor.
+            baseline: [T] baseline of the whole picture.
+            end: End of the video in seconds.
         """
         if information is None:
             information = torch.ones(len(values))
@@ -105,7 +105,7 @@ class FrameFeatures:
 
     @classmethod
     def concatenate(cls, parts: Sequence[FrameFeatures]) -> FrameFeatures:
-        """Join consecutive stretches of one video that were described by the same extractor.
+        """Join consecutive stretches of one video described by the same extractor.
 
         Raises:
             InvalidArgumentError: There are no parts.
@@ -128,12 +128,12 @@ class FrameFeatures:
 
     @property
     def whole(self) -> torch.Tensor:
-        """[T, R, D], the view of the whole picture."""
+        """Descriptors [T, R, D] of the whole picture."""
         return self.values[:, 0]
 
     @property
     def baselines(self) -> torch.Tensor:
-        """[T, V], the baseline, zeros where there is none."""
+        """The baseline [T, V], zeros if there is none."""
         if self.baseline is not None:
             return self.baseline
         return torch.zeros(self.values.shape[:2], device=self.values.device)
@@ -144,7 +144,7 @@ class FrameFeatures:
         return float(self.timestamps.diff().median()) if len(self) > 1 else 1.0
 
     def box(self, view: int, frames: torch.Tensor) -> Box:
-        """Left, top, right, bottom of a view: the median over these frames (indices), shares of the picture."""
+        """Left, top, right, bottom of a view as shares of the picture: the median over these frames (indices)."""
         if self.boxes is None:
             return WHOLE
         left, top, right, bottom = self.boxes[frames, view].float().median(0).values.tolist()
@@ -152,7 +152,7 @@ class FrameFeatures:
 
     @property
     def described_parts(self) -> torch.Tensor:
-        """[T] bool: frames in which a part of the picture was described."""
+        """[T] bool: whether parts of the picture were described in each frame."""
         return (
             self.values[:, 1:].abs().amax((1, 2, 3)) > 0
             if self.values.shape[1] > 1
@@ -160,7 +160,7 @@ class FrameFeatures:
         )
 
     def frames(self, rows: torch.Tensor) -> FrameFeatures:
-        """Only these frames: [T] bool, or indices in increasing order."""
+        """Only the chosen frames: [T] bool, or indices in increasing order."""
         return replace(
             self,
             values=self.values[rows],
@@ -171,7 +171,7 @@ class FrameFeatures:
         )
 
     def views(self, indices: Sequence[int]) -> FrameFeatures:
-        """Only these views, in this order."""
+        """Only the chosen views, in the given order."""
         # A single view is a window on the values, not a copy.
         chosen = slice(indices[0], indices[0] + 1) if len(indices) == 1 else list(indices)
         return replace(

@@ -16,12 +16,12 @@ __all__ = ["KindScorer"]
 
 @dataclass(frozen=True, slots=True)
 class KindScorer:
-    """Scores how similar two videos are to a model that was trained to order: same thing, same kind, something else.
+    """Scores similarity with a model trained to order videos: same thing, same kind of thing, something else.
 
-    With unit descriptors the map is ``m = (1 + cos) / 2 = 1 - d^2 / 4``, where d is the Euclidean distance that the
-    model was trained on. The side with fewer descriptors is the query: ``score = weighted mean over its frames of
-    the largest m with any frame of the other``, weighted by information; with equal numbers it is the mean of
-    both directions. So a clip matches the long video that contains it, whichever of the two is the query.
+    With unit descriptors the map is ``m = (1 + cos) / 2 = 1 - d^2 / 4``, where d is the Euclidean distance the model
+    was trained on. The side with fewer descriptors is the query: ``score = weighted mean over its frames of the
+    largest m with any frame of the other``, weighted by information; with equal numbers it is the mean of both
+    directions. So a clip matches the long video that contains it, no matter which one is the query.
 
     Scores are not calibrated by unrelated videos: they order the videos of a collection, and their scale is specific to
     the model. Only whole pictures are compared, whatever other views there are.
@@ -64,7 +64,7 @@ class KindScorer:
 
 
 def _mean(values: torch.Tensor, weights: torch.Tensor) -> float:
-    """Weighted mean; the plain one where nothing has any weight."""
+    """Weighted mean, or the plain mean if all weights are zero."""
     weights = weights.double()
     total = float(weights.sum())
     if total <= 0:

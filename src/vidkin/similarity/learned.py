@@ -1,6 +1,6 @@
 """The score of a trained comparator, which evaluates the map of all frames.
 
-Shapes: Tq, Tt frames; R regions; D dimension; a primed length is that of the learned map.
+Shapes: Tq, Tt frames; R regions; D dimension; a primed length belongs to the learned map.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ __all__ = ["LEARNED", "LEAST_INFORMATION", "LearnedScorer", "VideoComparator"]
 LEARNED = "learned"
 """Name of the scorer of a trained comparator."""
 
-# What the 99th percentile of unrelated videos scores, as of every scorer that tells copies.
+# Score of the 99th percentile of unrelated videos, as in every scorer of copies.
 _UNRELATED = 0.2
 LEAST_INFORMATION = 0.05
-"""Frames below it show nothing, or what many videos share: they are not compared."""
+"""Frames with less information show nothing, or what many videos share, and are not compared."""
 
-# Shifts of the finer side that are tried; a copy that begins between two samples is met half a sample off at worst.
+# Shifts of the finer side to try; a copy that begins between two samples is met half a sample off at worst.
 _MOST_SHIFTS = 4
 
 
 class VideoComparator(Protocol):
-    """What this scorer needs of a trained comparator."""
+    """Interface this scorer needs from a trained comparator."""
 
     @property
     def reduction(self) -> int:
@@ -43,7 +43,7 @@ class VideoComparator(Protocol):
         ...
 
     def weigh(self, values: torch.Tensor) -> torch.Tensor:
-        """Descriptors [T, R, D] as they are compared."""
+        """Weight descriptors [T, R, D] for comparison."""
         ...
 
     def frame_map(self, query: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -51,11 +51,11 @@ class VideoComparator(Protocol):
         ...
 
     def learned_map(self, frame_map: torch.Tensor) -> torch.Tensor:
-        """[Tq', Tt'] in [-1, 1] of a map of any size."""
+        """Learned map [Tq', Tt'] in [-1, 1] of a map of any size."""
         ...
 
     def video_score(self, learned_map: torch.Tensor) -> torch.Tensor:
-        """[...] in [-1, 1] of learned maps [..., Tq', Tt']."""
+        """Scores [...] in [-1, 1] of learned maps [..., Tq', Tt']."""
         ...
 
 
@@ -67,18 +67,19 @@ class LearnedScorer:
     information are left out, and the more densely sampled side is thinned to the period of the other. With s the
     comparator's score of the pair, s0 that of the shorter video with itself, and (m, u) the median and the 99th
     percentile of unrelated videos:
-    ``score = .2 + .8 (s - u) / (s0 - u)`` above u, ``.2 (s - m) / (u - m)`` below, cut to [0, 1]. So a video scores 1
-    with itself, and unrelated videos score below .2.
+    ``score = .2 + .8 (s - u) / (s0 - u)`` above u, ``.2 (s - m) / (u - m)`` below, clipped to [0, 1]. So a video
+    scores 1 with itself, and unrelated videos score below .2.
 
     Segments are lines through ``map = calibrated frame similarity x clamp(2 (l - m) / (s0 - m), 0, 1)`` with l the
-    learned map: what is half as sure as the video itself counts fully, as cells at the edge of a match are less sure.
+    learned map: a cell half as certain as the video compared with itself counts fully, because cells at the edge of a
+        match are less certain.
 
     Attributes:
-        comparator: The network.
-        unrelated: m and u, raw scores of the comparator.
-        identity: Names weights and settings: scorers with the same identity give the same scores.
-        threshold: Value of the map from which frames count for a segment.
-        maximum_segments: Segments reported per pair.
+        comparator: The trained comparator.
+        unrelated: The raw scores m and u of unrelated videos.
+        identity: Identifies weights and settings: scorers with the same identity give the same scores.
+        threshold: Least value of the map at which frames count toward a segment.
+        maximum_segments: Maximum number of segments reported per pair.
     """
 
     comparator: VideoComparator = field(repr=False, compare=False)
@@ -94,7 +95,7 @@ class LearnedScorer:
 
     @property
     def needs_background(self) -> bool:
-        """True: segments are read off a calibrated map."""
+        """True: segments are read from a calibrated map."""
         return True
 
     @property
@@ -111,7 +112,7 @@ class LearnedScorer:
         return [self._score(side, _Side.of(target, self.comparator), mirrored) for target in targets]
 
     def raw_score(self, query: FrameFeatures, target: FrameFeatures) -> float:
-        """The comparator's own score in [-1, 1]; -1 where a side has no informative frame."""
+        """The comparator's own score in [-1, 1]; -1 if a side has no informative frame."""
         with torch.no_grad():
             sides = (_Side.of(query, self.comparator), _Side.of(target, self.comparator))
             return self._compare(*sorted(sides, key=lambda side: side.seconds))[0]
@@ -130,7 +131,7 @@ class LearnedScorer:
         if raw <= high:
             score = _UNRELATED * min(1.0, max(0.0, (raw - median) / (high - median)))
         elif shorter.itself <= high:
-            score = _UNRELATED  # it does not even recognize the video itself
+            score = _UNRELATED  # the comparator does not even recognize the video itself
         else:
             above = (raw - high) / (shorter.itself - high)
             score = min(1.0, _UNRELATED + (1.0 - _UNRELATED) * above)
@@ -165,7 +166,7 @@ class LearnedScorer:
         raw = self._best_stretch(frame_map)
         spread = learned.float()
         for axis, (side, places) in enumerate(((shorter, rows), (longer, columns))):
-            # Each frame has the value of the compared frame before it, which stands for `reduction` of them.
+            # Each frame gets the value of the compared frame before it, which represents `reduction` frames.
             times = side.features.timestamps
             compared = times[side.rows[places]].contiguous()
             before = (torch.searchsorted(compared, times.contiguous(), right=True) - 1).clamp(min=0)
@@ -175,9 +176,9 @@ class LearnedScorer:
     def _best_stretch(self, frame_map: torch.Tensor) -> float:
         """The highest score of the shorter video with the stretches of the longer one that resemble it most.
 
-        Of stretches as long as the shorter video, twice and three times as long, each time the one is compared whose
-        frames resemble those of the video most and vice versa. Each is compared by itself: what lies around a
-        stretch changes what the network makes of its edges, and would make the score depend on the rest of the video.
+        Stretches are one, two and three times as long as the shorter video; for each length, the one whose frames
+        resemble those of the video most (and vice versa) is compared. Each is compared by itself: its surroundings
+        change what the network computes at its edges, and would make the score depend on the rest of the video.
         """
         rows, columns = frame_map.shape
         best = -1.0
@@ -200,7 +201,7 @@ class _Side:
     features: FrameFeatures
     rows: torch.Tensor  # [n] indices of informative frames
     values: torch.Tensor  # [n, R, D] weighed
-    itself: float | None = None  # raw score of the video with itself, once that was needed
+    itself: float | None = None  # raw score of the video with itself, computed when first needed
 
     @classmethod
     def of(cls, features: FrameFeatures, comparator: VideoComparator) -> _Side:

@@ -27,24 +27,25 @@ __all__ = [
 ]
 
 MEASURE_FILE = "review/measure.json"
-"""Where an index has its measure, in its folder."""
+"""Path of the measure within an index folder."""
 
 PAIR_NUMBERS = ("score", "kinds", "weighted")
-"""What the measure sees of a pair: the other scorer's score, that of :class:`KindScorer`, the weighted cosine."""
+"""Inputs of the measure for a pair: the other scorer's score, the score of :class:`KindScorer`, and the weighted
+cosine."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewMeasure:
     """A small head on stored features, with two thresholds: same kind, and same.
 
-    ``u = coefficients * numbers`` with `PAIR_NUMBERS`; the chance that a pair is of the same kind or the same is
-    ``sigmoid(u - kind)``, that it is the same ``sigmoid(u - same)``. The score is the mean of both.
+    ``u = coefficients * numbers`` with `PAIR_NUMBERS`; the probability that a pair is the same or of the same kind is
+    ``sigmoid(u - kind)``, and that it is the same ``sigmoid(u - same)``. The score is the mean of both.
 
     Attributes:
-        fingerprint: Fingerprint of the features that it was trained on.
+        fingerprint: Fingerprint of the features the measure was trained on.
         center: [D], mean descriptor of the collection.
         weights: [D], at least 0: how much each dimension counts in the weighted cosine.
-        coefficients: One of each number, at least 0.
+        coefficients: One coefficient for each of `PAIR_NUMBERS`, at least 0.
         kind, same: The thresholds, ``kind <= same``.
     """
 
@@ -72,13 +73,13 @@ class ReviewMeasure:
             )
 
     def grade(self, numbers: Sequence[float]) -> tuple[float, float]:
-        """(chance of the same kind or the same, chance of the same), of `PAIR_NUMBERS`."""
+        """Probabilities (same or same kind, same) for the values of `PAIR_NUMBERS`."""
         total = sum(factor * value for factor, value in zip(self.coefficients, numbers, strict=True))
         of_kind, of_same = (1 / (1 + math.exp(min(limit - total, 500.0))) for limit in (self.kind, self.same))
         return of_kind, of_same
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Store it as JSON, whole or not at all."""
+        """Store the measure as JSON, atomically."""
         write_text(Path(path), json.dumps(asdict(self)) + "\n")
 
     @classmethod
@@ -86,7 +87,7 @@ class ReviewMeasure:
         """Read a measure from a file.
 
         Raises:
-            InvalidArgumentError: There is no such file, or it is damaged.
+            InvalidArgumentError: The file does not exist or is damaged.
         """
         try:
             table = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -110,8 +111,8 @@ class ReviewedScorer:
     """The score of a review measure; segments and maps are those of the scorer that it builds on.
 
     Attributes:
-        inner: The other scorer.
-        measure: From verdicts.
+        inner: The scorer it builds on.
+        measure: The measure learned from verdicts.
     """
 
     inner: Scorer
@@ -119,23 +120,23 @@ class ReviewedScorer:
 
     @property
     def name(self) -> str:
-        """That of the inner scorer."""
+        """The name of the inner scorer."""
         return self.inner.name
 
     @property
     def needs_background(self) -> bool:
-        """As the inner scorer."""
+        """Same as for the inner scorer."""
         return self.inner.needs_background
 
     @property
     def has_segments(self) -> bool:
-        """As the inner scorer."""
+        """Same as for the inner scorer."""
         return self.inner.has_segments
 
     def score(
         self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
     ) -> list[PairScore]:
-        """The pairs of the inner scorer with other scores; see :class:`vidkin.similarity.Scorer`."""
+        """The results of the inner scorer with the scores of the measure; see :class:`vidkin.similarity.Scorer`."""
         scores = self.inner.score(query, targets, mirrored=mirrored)
         center, weights = torch.tensor(self.measure.center), torch.tensor(self.measure.weights)
         numbers = pair_numbers(query, targets, scores, center, weights)
@@ -144,7 +145,7 @@ class ReviewedScorer:
 
 
 def describe_video_whole(features: FrameFeatures) -> torch.Tensor:
-    """[D] float32: the mean descriptor of a video's whole pictures, weighted by their information."""
+    """Mean descriptor [D] float32 of a video's whole pictures, weighted by their information."""
     values = features.whole.float().mean(1)
     weights = features.information.float().clamp_min(1e-6)
     return (values * weights[:, None]).sum(0) / weights.sum()
@@ -157,14 +158,14 @@ def pair_numbers(
     center: torch.Tensor,
     weights: torch.Tensor,
 ) -> torch.Tensor:
-    """[N, 3], `PAIR_NUMBERS` of a query with each target.
+    """`PAIR_NUMBERS` of a query with each target, [N, 3].
 
     Args:
-        query: One video.
-        targets: N others.
-        scores: Results of the inner scorer for them.
-        center: [D].
-        weights: [D].
+        query: Features of one video.
+        targets: Features of N other videos.
+        scores: The inner scorer's scores of the targets.
+        center: [D], mean descriptor of the collection.
+        weights: [D], weight of each dimension.
     """
     if not targets:
         return torch.zeros(0, len(PAIR_NUMBERS))

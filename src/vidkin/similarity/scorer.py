@@ -1,4 +1,4 @@
-"""What turns two videos into a score: the contract, and which scorers there are."""
+"""The contract of scorers, which turn two videos into a score."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class PairScore:
     """The result for one pair.
 
     Attributes:
-        score: In [0, 1]; 1.0 for identical videos, near 0 for unrelated ones.
-        segments: Best first; none for a scorer without segments.
-        map: [Tq, Tt] float32, frame similarities in [0, 1].
+        score: Score in [0, 1]: 1.0 for identical videos, near 0 for unrelated ones.
+        segments: Matching segments, best first; none for a scorer without segments.
+        map: [Tq, Tt] float32, similarities of frames in [0, 1].
     """
 
     score: float
@@ -30,21 +30,22 @@ class PairScore:
 
 
 class Scorer(Protocol):
-    """Exact scores of one query against any number of targets."""
+    """Computes exact scores of one query against any number of targets."""
 
     @property
     def name(self) -> str:
-        """The name that manifests and extractors know it by: ``copies``, ``kinds``."""
+        """The name used in manifests and by extractors: ``copies``, ``kinds``."""
         ...
 
     @property
     def needs_background(self) -> bool:
-        """Scores are calibrated by how similar unrelated pictures are, so features must have a baseline."""
+        """Whether scores are calibrated by how similar unrelated pictures are, so that features must have a
+        baseline."""
         ...
 
     @property
     def has_segments(self) -> bool:
-        """It finds where two videos match, and tells copies from videos that are merely similar."""
+        """Whether it finds where two videos match, and distinguishes copies from videos that are merely similar."""
         ...
 
     def score(
@@ -53,8 +54,8 @@ class Scorer(Protocol):
         """One result for each target, in their order.
 
         Args:
-            query: The query; of mirrored frames when ``mirrored``, which is only recorded in the segments.
-            targets: Any lengths.
-            mirrored: The query's frames were flipped left to right.
+            query: Features of the query.
+            targets: Features of the targets, of any length.
+            mirrored: Whether the query's frames were flipped left to right; only recorded in the segments.
         """
         ...

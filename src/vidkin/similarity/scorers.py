@@ -22,7 +22,7 @@ __all__ = [
 
 
 class DeclaresScorer(Protocol):
-    """An extractor: it names the scorer that its features are made for."""
+    """An extractor that names the scorer its features are made for."""
 
     @property
     def scorer(self) -> str:
@@ -35,7 +35,7 @@ class BringsScorer(Protocol):
     """An extractor whose scorer was trained with it."""
 
     def open_scorer(self) -> Scorer:
-        """The scorer that its features are made for."""
+        """Open the scorer the features are made for."""
         ...
 
 
@@ -45,10 +45,10 @@ def available_scorers() -> tuple[str, ...]:
 
 
 def open_scorer(name: str) -> Scorer:
-    """The scorer of that name; constants follow a question mark, ``copies?change_energy=0.001``.
+    """Open the scorer with a name; constants follow a question mark, as in ``copies?change_energy=0.001``.
 
     Raises:
-        InvalidArgumentError: There is no such scorer or constant, or it is part of a trained model (``learned``).
+        InvalidArgumentError: The scorer or constant does not exist, or is part of a trained model (``learned``).
     """
     if name == LEARNED:
         raise InvalidArgumentError(
@@ -64,23 +64,23 @@ def open_scorer(name: str) -> Scorer:
 
 
 def finds_segments(name: str) -> bool:
-    """Whether the scorer of that name reports which segments match; also known of ``learned`` without its model.
+    """Whether the scorer with a name reports matching segments; ``learned`` does not need its model for this.
 
     Raises:
-        InvalidArgumentError: As :func:`open_scorer`.
+        InvalidArgumentError: The scorer or constant does not exist.
     """
     return name == LEARNED or open_scorer(name).has_segments
 
 
 def scorer_of(extractor: DeclaresScorer) -> Scorer:
-    """The scorer that the features of an extractor are made for: its own, or the one of the name that it declares.
+    """The scorer that an extractor's features are made for: its own, or the one whose name it declares.
 
     Raises:
-        InvalidArgumentError: It names a scorer that does not exist.
+        InvalidArgumentError: The extractor names a scorer that does not exist.
     """
     return extractor.open_scorer() if isinstance(extractor, BringsScorer) else open_scorer(extractor.scorer)
 
 
 _SCORERS: dict[str, type[CopyScorer] | type[KindScorer]] = {"copies": CopyScorer, "kinds": KindScorer}
-# Those that depend on the extractor.
+# Constants that depend on the extractor.
 _CONSTANTS = {"change_energy": float}

@@ -21,10 +21,10 @@ class Segment(Result):
     """One stretch of the query that appears in the target.
 
     Attributes:
-        query_start: Start in the query, seconds.
-        query_end: End in the query, seconds, not before the start.
-        target_start: Start in the target, seconds.
-        target_end: End in the target, seconds, not before the start.
+        query_start: Start in the query in seconds.
+        query_end: End in the query in seconds, not before the start.
+        target_start: Start in the target in seconds.
+        target_end: End in the target in seconds, not before the start.
         score: Mean calibrated frame similarity along the segment, in [0, 1].
         speed: Seconds of target per second of query, ``(target_end - target_start) / (query_end -
             query_start)`` of the matched line: 2.0 means that the query runs through the target's material
@@ -32,7 +32,8 @@ class Segment(Result):
         mirrored: The query matches after flipping it left to right.
         query_box: Left, top, right, bottom of the part of the query's picture that shows the target, shares of its
             sides without black bars.
-        target_box: The part of the target's picture that the query shows, likewise.
+        target_box: Left, top, right, bottom of the part of the target's picture that the query shows, in the same
+            units.
     """
 
     query_start: float
@@ -65,7 +66,8 @@ class Segment(Result):
             raise InvalidArgumentError(f"speed of a segment must be above 0, got {self.speed}")
 
     def cut(self, query_end: float, target_end: float) -> Segment:
-        """The segment cut where the videos end: the last frame stands for a whole period, which may end later."""
+        """The segment clipped to the ends of the videos: the last frame counts for a whole period, which can extend
+        beyond the end."""
         return replace(
             self,
             query_start=min(self.query_start, query_end),

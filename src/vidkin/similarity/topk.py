@@ -1,4 +1,4 @@
-"""The mean of the k largest values of a row, with k from the number of valid ones."""
+"""The mean of the k largest values of a row, where k depends on the number of valid values."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from vidkin.errors import InvalidArgumentError
 
 __all__ = ["check_top_share", "mean_of_largest", "mean_of_valid", "top_count"]
 
-# Up to this many elementwise passes a selection over a short dimension beats torch.topk.
+# Up to this many elementwise passes, a selection over a short dimension is faster than torch.topk.
 _SELECTION_PASSES = 64
 
 
 def top_count(share: float | None, size: int, longest: int | None = None) -> int:
-    """How many of ``size`` values TopK-Chamfer averages: ``max(1, round(share * size))``; 1 where share is None.
+    """How many of ``size`` values TopK-Chamfer averages: ``max(1, round(share * size))``; 1 if share is None.
 
-    Halves round to the even neighbor, as Python's ``round`` does. Sizes above ``longest`` count as that. A share above
-    1 is the number itself, or ``size`` if there are fewer values.
+    Halves round to the even neighbor, as in Python's ``round``. Sizes above ``longest`` count as ``longest``. A share
+    above 1 is the number itself, or ``size`` if there are fewer values.
     """
     if share is not None and share > 1.0:
         return max(1, min(size, int(share)))
@@ -25,7 +25,7 @@ def top_count(share: float | None, size: int, longest: int | None = None) -> int
 
 
 def check_top_share(name: str, share: float | None) -> None:
-    """Raise InvalidArgumentError unless share is None, in [0, 1], or a whole number from 2 on."""
+    """Raise InvalidArgumentError unless share is None, in [0, 1], or a whole number of at least 2."""
     if share is not None and not (0.0 <= share <= 1.0 or (share > 1.0 and float(share).is_integer())):
         raise InvalidArgumentError(
             f"{name} must be None (the largest value alone), a share in [0, 1] or a number of values, 2 or more, "
@@ -41,18 +41,18 @@ def mean_of_largest(
     valid: torch.Tensor | None = None,
     longest: int | None = None,
 ) -> torch.Tensor:
-    """Mean of the ``k = max(1, round(share * n))`` largest values along ``dim``, n the number of valid ones.
+    """Mean of the ``k = max(1, round(share * n))`` largest values along ``dim``, where n values are valid.
 
     Args:
-        values: Any shape, floating point; bfloat16 and float16 are averaged in float32.
-        dim: The dimension that is reduced, not negative.
-        share: The paper's k_s or k_t, or k itself if it is above 1; None takes the largest value alone.
-        valid: Boolean, as many dimensions as values and broadcastable to them; None where all are valid.
-        longest: Largest n that k is counted from; None is without limit.
+        values: Floating point, any shape; bfloat16 and float16 are averaged in float32.
+        dim: The dimension to reduce, not negative.
+        share: The paper's k_s or k_t, or k itself if above 1; None takes only the largest value.
+        valid: Boolean mask with as many dimensions as values, broadcastable to them; None if all are valid.
+        longest: Largest n used to compute k; None sets no limit.
 
     Returns:
-        Values without ``dim``; 0 where nothing is valid. A mean is float64 for float64 and float32 otherwise, the
-        largest value alone keeps its type.
+        Means without ``dim``; 0 where nothing is valid. A mean is float64 for float64 and float32 otherwise; a single
+        largest value keeps its type.
     """
     size = values.shape[dim]
     count = top_count(share, size, longest)
@@ -74,7 +74,7 @@ def mean_of_largest(
             return torch.stack([item.to(_mean_type(values)) for item in best]).mean(0)
         return values.topk(count, dim=dim, sorted=False).values.mean(dim, dtype=_mean_type(values))
     available = valid.sum(dim, keepdim=True)
-    # The table holds k for every number of valid values, so that no number has to come back from the device.
+    # The table holds k for every number of valid values, so that nothing has to be copied back from the device.
     table = torch.tensor(
         [top_count(share, number, longest) for number in range(size + 1)], device=values.device
     )

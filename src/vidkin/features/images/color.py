@@ -35,10 +35,10 @@ class ColorHistogram:
 
     Attributes:
         space: ``lab``, ``hsv`` or ``rgb``.
-        bins: Per channel.
+        bins: Bins per channel.
 
     Raises:
-        InvalidArgumentError: Another space, or less than one bin.
+        InvalidArgumentError: The color space is unknown, or there is less than one bin.
     """
 
     name: ClassVar[str] = "color"
@@ -72,5 +72,5 @@ class ColorHistogram:
         return l1_distances(first, second)
 
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
-        """Square roots of the shares."""
+        """Square roots of the shares, [T, bins^3]."""
         return torch.nn.functional.normalize(sketch(descriptors.sqrt(), _EMBEDDED), dim=1)

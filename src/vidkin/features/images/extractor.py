@@ -21,18 +21,19 @@ __all__ = ["ImageFeatureExtractor", "open_image_extractor"]
 
 PathLike = str | os.PathLike[str]
 
-# Part of the fingerprint: raise it when the same frame would get other numbers.
+# Part of the fingerprint: increment it when the same frame would get different numbers.
 _REVISION = 1
 
 
 class ImageFeatureExtractor:
     """Embeddings of a classical feature, one for each whole frame: [T, 1, E].
 
-    An index finds and orders by cosines, so it compares :meth:`ImageFeature.embed` and not the published distance.
+    An index searches and ranks by cosine, so it compares :meth:`ImageFeature.embed` rather than the published
+    distance.
 
     Args:
-        feature: The feature.
-        name: As it was opened; default ``classical:<feature>``.
+        feature: The classical feature.
+        name: The name under which it was opened; default ``classical:<feature>``.
 
     Attributes:
         fingerprint: ``classical-<feature>-<revision>-<digest>``.
@@ -63,16 +64,17 @@ class ImageFeatureExtractor:
 def open_image_extractor(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None
 ) -> ImageFeatureExtractor:
-    """Open ``classical:<feature>``, with settings after a question mark; it always computes on the CPU.
+    """Open ``classical:<feature>``, with settings after a question mark; it always runs on the CPU.
 
     Args:
-        name: The full name.
-        weights: A file of :func:`vidkin.features.images.save_feature`.
+        name: The full name, settings included.
+        weights: A file written by :func:`vidkin.features.images.save_feature`.
         whitening: Must be None.
 
     Raises:
-        UnknownExtractorError: There is no such feature.
-        InvalidArgumentError: A whitening is given, or as for :func:`vidkin.features.images.open_feature`.
+        UnknownExtractorError: No feature has this name.
+        InvalidArgumentError: A whitening was passed, or :func:`vidkin.features.images.open_feature` rejects the
+            arguments.
     """
     if whitening is not None:
         raise InvalidArgumentError(

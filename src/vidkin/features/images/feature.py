@@ -1,4 +1,4 @@
-"""What the classical features of images have in common: their contract, and pictures in the form that they take."""
+"""The contract of the classical image features, and the conversion of pictures to their input."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ __all__ = [
 Image = NDArray[np.uint8]
 
 CHUNK = 32
-"""Pictures that are described at a time: memory does not grow with their number."""
+"""Number of pictures described at a time, so that memory does not grow with their number."""
 
 
 class ImageFeature(Protocol):
-    """A description of whole pictures with a distance of its own; a new one is a frozen dataclass in one file.
+    """A descriptor of whole pictures with its own distance; implement a new one as a frozen dataclass in one file.
 
-    Fields are settings (numbers and text), tensors that were fitted, or other features:
+    Fields are settings (numbers and text), fitted tensors, or other features:
     :func:`vidkin.features.images.save_feature` stores them all.
     """
 
@@ -41,23 +41,24 @@ class ImageFeature(Protocol):
     """The name after ``classical:``."""
 
     def describe(self, images: Sequence[Image]) -> torch.Tensor:
-        """Descriptors [T, D] of T pictures of any sizes, see :func:`as_rgb`."""
+        """Descriptors [T, D] of T pictures of any size; see :func:`as_rgb`."""
         ...
 
     def distances(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-        """Distances [N, M] of descriptors [N, D] and [M, D], as published; lower is more similar."""
+        """The published distances [N, M] between descriptors [N, D] and [M, D]; lower is more similar."""
         ...
 
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
-        """Vectors [T, E] of length 1 (zeros stay zeros) whose cosines stand in for the distances in an index."""
+        """Vectors [T, E] of length 1 (zeros stay zeros) whose cosines replace the distances in an index."""
         ...
 
 
 def as_rgb(image: Image) -> Image:
-    """[H, W, 3] of a picture: gray [H, W] or [H, W, 1], color [H, W, 3], or with alpha [H, W, 4], laid over white.
+    """RGB [H, W, 3] of a picture: gray [H, W] or [H, W, 1], color [H, W, 3], or [H, W, 4] with alpha, blended over
+    white.
 
     Raises:
-        InvalidArgumentError: It is not uint8, has no pixels, or another shape.
+        InvalidArgumentError: The picture is not uint8, has no pixels, or has another shape.
     """
     channels = image.shape[2] if image.ndim == 3 else 1
     if image.dtype != np.uint8 or image.ndim not in (2, 3) or image.size == 0 or channels not in (1, 3, 4):
@@ -88,10 +89,10 @@ def l1_distances(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
 
 
 def sketch(values: torch.Tensor, length: int, *, seed: int = 0) -> torch.Tensor:
-    """Rows [T, D] as rows [T, length] with about the same inner products; they are returned as they are if D fits.
+    """Rows [T, D] as rows [T, length] with about the same inner products; returned unchanged if D fits.
 
-    Every column is added to a random place with a random sign (Charikar, Chen and Farach-Colton, 2002), so that inner
-    products are right on average, with an error of about the product of both lengths / sqrt(``length``).
+    Every column is added to a random column with a random sign (Charikar, Chen and Farach-Colton, 2002), so that inner
+    products are unbiased, with an error of about the product of both lengths / sqrt(``length``).
     """
     if values.shape[1] <= length:
         return values
@@ -102,10 +103,10 @@ def sketch(values: torch.Tensor, length: int, *, seed: int = 0) -> torch.Tensor:
 
 
 def sample_rows(groups: Iterable[torch.Tensor], *, each: int, most: int, seed: int) -> torch.Tensor:
-    """At most ``each`` random rows of every group [P, D] that are not zero, and at most ``most`` of them in all.
+    """At most ``each`` random nonzero rows of every group [P, D], and at most ``most`` rows in all.
 
     Raises:
-        InvalidArgumentError: There is no such row.
+        InvalidArgumentError: All rows are zero.
     """
     generator = torch.Generator().manual_seed(seed)
     kept: list[torch.Tensor] = []

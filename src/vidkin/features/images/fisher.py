@@ -30,11 +30,11 @@ class FisherVectors:
     model is a mixture of K Gaussians with diagonal covariances. A picture without texture has only zeros.
 
     Attributes:
-        mean: [144] float32, of the patches.
-        components: [144, D'] float32.
-        weights: [K] float32, of the Gaussians, with sum 1.
-        means: [K, D'] float32.
-        variances: [K, D'] float32, above 0.
+        mean: [144] float32, mean of the patches.
+        components: [144, D'] float32, principal components of the patches.
+        weights: [K] float32, weights of the Gaussians, with sum 1.
+        means: [K, D'] float32, means of the Gaussians.
+        variances: [K, D'] float32, variances of the Gaussians, above 0.
     """
 
     name: ClassVar[str] = "fisher"
@@ -61,13 +61,13 @@ class FisherVectors:
 
     @classmethod
     def fit(cls, images: Iterable[Image], *, gaussians: int = 128, length: int = 64, seed: int = 0) -> Self:
-        """A model of up to 60,000 patches of some hundred pictures.
+        """Fit a model to up to 60,000 patches from a few hundred pictures.
 
         Args:
-            images: Pictures of any sizes.
-            gaussians: K.
-            length: D'.
-            seed: Of the chosen patches and of the fit.
+            images: Pictures of any size.
+            gaussians: K, number of Gaussians.
+            length: D', number of components.
+            seed: Seed of the choice of patches and of the fit.
 
         Raises:
             InvalidArgumentError: There are fewer patches with texture than Gaussians or components.
@@ -105,7 +105,7 @@ class FisherVectors:
         return torch.cdist(first, second)
 
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
-        """The vectors as they are: their cosines order as their distances do."""
+        """The vectors themselves: their cosines rank like their distances."""
         return descriptors
 
 
@@ -116,8 +116,8 @@ def improved_fisher_vector(
 
     With g_nk the share of Gaussian k in row n and z = (x - mu) / sigma: ``mu: sum_n g z / (N sqrt(w))``,
     ``sigma: sum_n g (z^2 - 1) / (N sqrt(2 w))``, all means first; then sign(v) sqrt(|v|), scaled to length 1.
-    Zeros for no rows, and where the gradient is zero. (``skimage.feature.fisher_vector`` has the opposite sign on
-    sigma, begins with gradients of the weights, and divides by zero there.)
+    The result is zero without rows and wherever the gradient is zero. (``skimage.feature.fisher_vector`` has the
+    opposite sign on sigma, starts with gradients of the weights, and divides by zero there.)
     """
     if not len(rows):
         return rows.new_zeros(2 * means.numel())

@@ -1,4 +1,4 @@
-"""Texture of dense local patches: energies of Gabor wavelets, as SIFT has those of gradients."""
+"""Texture of dense local patches: energies of Gabor wavelets where SIFT uses gradients."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _ORIENTATIONS = 8
 _WAVELENGTHS = (4.0, 8.0)
 _CELL, _CELLS = 6, 3
 _CLIP = 0.2
-# Energies of gray values from 0 to 1: a patch with less shows nothing but noise.
+# Least energy, for gray values from 0 to 1: a patch with less shows nothing but noise.
 _LEAST = 1e-2
 _LUMA = (0.299, 0.587, 0.114)
 
 PATCH_LENGTH = _ORIENTATIONS * len(_WAVELENGTHS) * _CELLS**2
-"""Length of a patch's description, 144."""
+"""Length of a patch's descriptor, 144."""
 
 
 def describe_patches(images: Sequence[Image]) -> torch.Tensor:
-    """SIFT-like descriptions [T, 361, 144] of overlapping patches; zeros for patches without texture.
+    """SIFT-like descriptors [T, 361, 144] of overlapping patches; zeros for patches without texture.
 
-    Pictures are squeezed to 128 x 128 and made gray. Amplitudes of Gabor wavelets (8 orientations, wavelengths of 4 and
-    8 pixels, one octave wide) are averaged in cells of 6 x 6 pixels; a patch is 3 x 3 cells, one every cell. Its vector
-    is scaled to length 1, cut at .2 and scaled again, as of SIFT (Lowe, 1999).
+    Pictures are squeezed to 128 x 128 and converted to gray. Amplitudes of Gabor wavelets (8 orientations, wavelengths
+    of 4 and 8 pixels, one octave wide) are averaged in cells of 6 x 6 pixels; a patch is 3 x 3 cells, one every cell.
+    Its vector is scaled to length 1, clipped at .2 and scaled again, as in SIFT (Lowe, 1999).
     """
     gray = torch.from_numpy(squares(images, _SIDE)) @ torch.tensor(_LUMA)
     padded = functional.pad(gray[:, None], (_MARGIN,) * 4, mode="reflect")
@@ -46,14 +46,15 @@ def describe_patches(images: Sequence[Image]) -> torch.Tensor:
 
 
 def patches_of(images: Iterable[Image]) -> Iterator[torch.Tensor]:
-    """Patches [361, 144] of one picture after the other; memory does not grow with their number."""
+    """Yield the patches [361, 144] of one picture after another; memory does not grow with their number."""
     for chunk in in_chunks(images):
         yield from describe_patches(chunk)
 
 
 @cache
 def _wavelets() -> torch.Tensor:
-    """[16, S, S] transfer functions of the padded picture: a Gaussian around one frequency each, 0 at frequency 0."""
+    """Transfer functions [16, S, S] of the padded picture: each is a Gaussian around one frequency, and 0 at frequency
+    0."""
     side = _SIDE + 2 * _MARGIN
     frequency = torch.fft.fftfreq(side)
     rows, columns = torch.meshgrid(frequency, frequency, indexing="ij")

@@ -22,9 +22,9 @@ from vidkin.features.images.words import VisualWords
 
 __all__ = ["HashedHistograms", "consistent_samples", "hash_agreement"]
 
-# Room for the step of a sample beside the number of its column.
+# Range reserved for the step of a sample in addition to the number of its column.
 _STEPS = 1 << 32
-# Below this share of the largest variance a component holds rounding errors.
+# A component with less than this share of the largest variance holds only rounding errors.
 _RANK = 1e-6
 
 
@@ -35,14 +35,14 @@ class HashedHistograms:
     Source: Wang et al., "Learning fine-grained image similarity with deep ranking" (L1HashKPCA); Ioffe, "Improved
     consistent sampling, weighted minhash and L1 sketching", ICDM 2010. The three histograms, each scaled to sum 1, are
     concatenated and divided by 3. A hash of two such rows is equal with probability ``(1 - L1 / 2) / (1 + L1 / 2)``;
-    the share of equal hashes is the kernel, and kernel PCA on anchor pictures makes vectors of it.
+    the share of equal hashes is the kernel, and kernel PCA on anchor pictures turns it into vectors.
 
     Attributes:
-        color, words, gradients: The histograms.
-        anchors: [A, H] int64, hashes of the pictures that it was fitted on.
-        means: [A] float32, mean kernel of each anchor with all of them.
+        color, words, gradients: The features that provide the histograms.
+        anchors: [A, H] int64, hashes of the pictures it was fitted on.
+        means: [A] float32, mean kernel of each anchor with all anchors.
         projection: [A, D] float32, from centered kernels to components.
-        seed: Of the hashes.
+        seed: Seed of the hashes.
     """
 
     name: ClassVar[str] = "hash_kpca"
@@ -77,15 +77,15 @@ class HashedHistograms:
         anchors: int = 512,
         seed: int = 0,
     ) -> Self:
-        """Components of the first ``anchors`` pictures.
+        """Fit components to the first ``anchors`` pictures.
 
         Args:
             images: Pictures in a random order.
-            words: Default: fitted on the same pictures.
-            hashes: H.
-            length: D, at most; fewer where the pictures vary in fewer directions.
-            anchors: A, at most.
-            seed: Of the hashes, and of the words.
+            words: Visual words; default: fitted on the same pictures.
+            hashes: H, number of hashes per picture.
+            length: Maximum of D; there are fewer components if the pictures vary in fewer directions.
+            anchors: Maximum of A.
+            seed: Seed of the hashes and of the words.
 
         Raises:
             InvalidArgumentError: There are fewer than two pictures, or too few for the words.
@@ -115,7 +115,7 @@ class HashedHistograms:
         )
 
     def histograms(self, images: Sequence[Image]) -> torch.Tensor:
-        """The three histograms, [T, D'] with sum 1; 0 for one without content counts as no histogram."""
+        """The three histograms concatenated, [T, D'], with sum 1; a histogram without content is all zeros."""
         parts = [feature.describe(images) for feature in (self.color, self.words, self.gradients)]
         return functional.normalize(
             torch.cat([functional.normalize(p, p=1, dim=1) for p in parts], 1), p=1, dim=1
@@ -137,12 +137,12 @@ class HashedHistograms:
         return torch.cdist(first, second)
 
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
-        """The components, scaled to length 1."""
+        """Components scaled to length 1."""
         return functional.normalize(descriptors, dim=1)
 
 
 def consistent_samples(rows: torch.Tensor, hashes: int, *, seed: int = 0) -> torch.Tensor:
-    """Consistent weighted samples [N, hashes] int64 of rows [N, D] of weights of 0 or more; -1 for rows of zeros.
+    """Consistent weighted samples [N, hashes] int64 of rows [N, D] of nonnegative weights; -1 for rows of zeros.
 
     Two rows have an equal sample with probability sum min / sum max of their weights.
     """

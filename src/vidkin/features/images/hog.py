@@ -17,7 +17,7 @@ __all__ = ["GradientHistogram", "GradientLayout"]
 GradientLayout = Literal["cells", "blocks"]
 
 _SIDE = 96
-# Orientations and side of a cell, pixels.
+# Number of orientations, and side of a cell in pixels.
 _SHAPES: dict[str, tuple[int, int]] = {"cells": (8, 16), "blocks": (9, 8)}
 _CLIP = 0.2
 _EPSILON = 1e-5
@@ -29,13 +29,13 @@ class GradientHistogram:
 
     Source: Dalal and Triggs, "Histograms of oriented gradients for human detection", CVPR 2005; Wang et al., deep
     ranking, supplement, section 4 (cells of 16 x 16 with 32 numbers each, L1 without further normalization).
-    Gradients are central differences of the color channel in which they are largest; orientations are those of lines,
-    without a direction. Blocks of 2 x 2 cells are normalized by L2-Hys (scaled to length 1, cut at .2, scaled again).
+    Gradients are central differences of the color channel in which they are largest; orientations are unsigned, like
+    those of lines. Blocks of 2 x 2 cells are normalized by L2-Hys (scaled to length 1, clipped at .2, scaled again).
 
     Attributes:
-        layout: ``cells``: [T, 1152], 6 x 6 cells of 8 orientations, each as it is in the four blocks around it, 32
-            numbers a cell; cells at the edge are repeated beyond it. ``blocks``: [T, 4356], 11 x 11 overlapping blocks
-            of cells of 8 x 8 with 9 orientations, as is common.
+        layout: ``cells``: [T, 1152], 6 x 6 cells of 8 orientations, each normalized in the four blocks around it, 32
+            numbers per cell; cells at the edge are repeated beyond it. ``blocks``: [T, 4356], the common layout of 11
+            x 11 overlapping blocks of 8 x 8 pixel cells with 9 orientations.
     """
 
     name: ClassVar[str] = "hog"
@@ -68,7 +68,7 @@ class GradientHistogram:
             blocks = _blocks(
                 functional.pad(histograms.movedim(-1, 1), (1,) * 4, mode="replicate").movedim(1, -1)
             )
-            # A cell is the lower right one of the block that begins above and to the left of it, and so on.
+            # A cell is the lower right one of the block that starts above and to the left of it, and so on.
             around = [
                 blocks[:, row : row + cells, column : column + cells, 1 - row, 1 - column]
                 for row in (0, 1)
@@ -82,7 +82,7 @@ class GradientHistogram:
         return l1_distances(first, second)
 
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
-        """The descriptors, scaled to length 1."""
+        """Descriptors scaled to length 1."""
         return functional.normalize(descriptors, dim=1)
 
 

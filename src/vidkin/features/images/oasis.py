@@ -21,12 +21,12 @@ class BilinearSimilarity:
     """OASIS: the vectors [T, D] of another feature, compared by p^T W q; the distance is -p^T W q.
 
     Source: Chechik, Sharma, Shalit and Bengio, "Large scale online learning of image similarity through ranking", JMLR
-    2010; Wang et al., deep ranking, learn it on L1HashKPCA. W need not be symmetric. In an index it is: embeddings use
-    the positive part of (W + W^T) / 2.
+    2010; Wang et al., deep ranking, learn it on L1HashKPCA. W need not be symmetric. In an index the similarity is
+    symmetric: embeddings use the positive part of (W + W^T) / 2.
 
     Attributes:
         base: The feature whose embeddings are compared.
-        matrix: W, [D, D] float32.
+        matrix: The matrix W, [D, D] float32.
     """
 
     name: ClassVar[str] = "oasis"
@@ -49,10 +49,10 @@ class BilinearSimilarity:
         """Learn W.
 
         Args:
-            base: The feature.
-            descriptors: [N, D'] of the training pictures, by ``base``.
-            triplets: Rows of query, positive and negative, one after the other.
-            aggressiveness: See :func:`learn_bilinear`.
+            base: The feature whose embeddings are compared.
+            descriptors: [N, D'] descriptors of the training pictures by ``base``.
+            triplets: Rows of query, positive and negative, in the order of training.
+            aggressiveness: Limit of a step; see :func:`learn_bilinear`.
         """
         return cls(base, learn_bilinear(base.embed(descriptors), triplets, aggressiveness=aggressiveness))
 
@@ -77,13 +77,13 @@ def learn_bilinear(
     """W [D, D] by passive-aggressive steps from the identity (OASIS).
 
     For each triplet of rows (p, p+, p-): ``l = max(0, 1 - p^T W p+ + p^T W p-)``, ``V = p (p+ - p-)^T``,
-    ``tau = min(C, l / ||V||^2)``, ``W += tau V``. So a step changes W as little as brings the loss to 0, and no more
+    ``tau = min(C, l / ||V||^2)``, ``W += tau V``. So a step changes W just enough to bring the loss to 0, and no more
     than C allows.
 
     Args:
-        vectors: [N, D], of length 1.
-        triplets: Row numbers.
-        aggressiveness: C, above 0.
+        vectors: [N, D] vectors of length 1.
+        triplets: Row numbers of query, positive and negative.
+        aggressiveness: The constant C, above 0.
 
     Raises:
         InvalidArgumentError: C is not above 0.

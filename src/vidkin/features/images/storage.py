@@ -1,4 +1,4 @@
-"""Classical features by their names and in files: what was fitted as tensors, settings as JSON."""
+"""Open classical features by name and store them in files: fitted values as tensors, settings as JSON."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CLASSES: dict[str, type[Any]] = {
         *(TextonPyramid, HashedHistograms, BilinearSimilarity),
     )
 }
-# Those that come with the package, fitted; see docs/decisions.md for the photographs.
+# Features that come fitted with the package; docs/decisions.md describes the photographs.
 _SHIPPED = (VisualWords.name, FisherVectors.name, TextonPyramid.name, HashedHistograms.name)
 _FORMAT = "vidkin.image_feature"
 
@@ -49,15 +49,15 @@ def available_features() -> tuple[str, ...]:
 
 
 def open_feature(name: str, *, weights: PathLike | None = None) -> ImageFeature:
-    """The feature of a name.
+    """Open the feature with a name.
 
     Args:
         name: One of :func:`available_features`; settings follow a question mark: ``color?space=hsv``.
-        weights: A file of :func:`save_feature`. Without one, features that are fitted come as they are in the package.
+        weights: A file written by :func:`save_feature`. Without one, fitted features are loaded from the package.
 
     Raises:
-        UnknownExtractorError: There is no such feature.
-        InvalidArgumentError: A setting is invalid, the file holds another feature, or there must be a file.
+        UnknownExtractorError: No feature has this name.
+        InvalidArgumentError: A setting is invalid, the file holds another feature, or a file is required.
     """
     parsed = parse_name(name)
     if parsed.path not in _CLASSES:
@@ -65,7 +65,7 @@ def open_feature(name: str, *, weights: PathLike | None = None) -> ImageFeature:
             f"{name!r} is not a classical feature; choose from {', '.join(available_features())}"
         )
     make = _CLASSES[parsed.path]
-    # Annotations are text; what is neither a number nor text cannot be a setting.
+    # Annotations are text; a field that is neither a number nor text cannot be a setting.
     types = {field.name: int if field.type == "int" else str for field in fields(make)}
     plain = all(field.type not in ("torch.Tensor", "ImageFeature") for field in fields(make))
     settings = parsed.typed_settings(types if plain else {})
@@ -89,10 +89,10 @@ def open_feature(name: str, *, weights: PathLike | None = None) -> ImageFeature:
 
 
 def save_feature(feature: ImageFeature, path: PathLike) -> None:
-    """Write a feature as safetensors: tensors that were fitted, and settings as JSON in the metadata.
+    """Write a feature as safetensors: fitted tensors, and settings as JSON in the metadata.
 
     Raises:
-        MediaError: The file cannot be written; an existing file stays unchanged.
+        MediaError: The file cannot be written; an existing file is not changed.
     """
     from safetensors.torch import save
 
@@ -107,7 +107,7 @@ def save_feature(feature: ImageFeature, path: PathLike) -> None:
 
 
 def load_feature(path: PathLike) -> ImageFeature:
-    """Read a file of :func:`save_feature`.
+    """Read a file written by :func:`save_feature`.
 
     Raises:
         InvalidArgumentError: The file is missing, is not safetensors, or contains something else.
@@ -124,7 +124,7 @@ def load_feature(path: PathLike) -> ImageFeature:
 
 
 def feature_digest(feature: ImageFeature) -> str:
-    """SHA-256 of settings and fitted numbers: features with the same digest give the same descriptors."""
+    """SHA-256 of the settings and fitted numbers: features with the same digest give the same descriptors."""
     tensors: dict[str, torch.Tensor] = {}
     digest = hashlib.sha256(json.dumps(_take_apart(feature, "", tensors), sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
@@ -133,7 +133,7 @@ def feature_digest(feature: ImageFeature) -> str:
 
 
 def _take_apart(feature: ImageFeature, prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
-    """Settings with the feature's name, features inside it included; its tensors go into ``tensors``."""
+    """The settings with the feature's name, including features inside it; its tensors are added to ``tensors``."""
     settings: dict[str, Any] = {"name": feature.name}
     for field in fields(feature):  # type: ignore[arg-type]
         value = getattr(feature, field.name)
@@ -159,7 +159,7 @@ def _put_together(
             values[field.name] = value
         else:
             tensor = tensors[prefix + field.name]
-            # Half precision in a file is enough for a codebook, and not for arithmetic.
+            # Half precision is enough for a codebook in a file, but not for arithmetic.
             values[field.name] = tensor.float() if tensor.is_floating_point() else tensor
     feature: ImageFeature = make(**values)
     return feature

@@ -31,20 +31,20 @@ _FILTERS = torch.einsum("ar,bc->abrc", _BASIS, _BASIS).reshape(9, 1, 3, 3).repea
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TextonPyramid:
-    """SPMK texton: how strongly each of K textons is there in the cells of a pyramid, [T, 21 K]; 1 - intersection.
+    """SPMK texton: how strongly each of K textons is present in the cells of a pyramid, [T, 21 K]; 1 - intersection.
 
     Source: Wang et al., deep ranking, supplement, section 4 (3 x 3 textons, 1,024 of them, max pooling); Lazebnik,
     Schmid and Ponce, CVPR 2006, for the kernel; Yang et al., CVPR 2009, for max pooling. Pictures are squeezed to
     128 x 128; one pixel of every 4 x 4 is described by the 9 filters of a 3 x 3 cosine transform of Y, I and Q. A pixel
     belongs to its 5 nearest textons, with weights that fall with the squared distance; a cell of the pyramid (1 x 1,
     2 x 2, 4 x 4) has each texton's largest weight. (The filters and the soft weights are not in the publication; with
-    hard ones the largest weight would only say whether a texton occurs.) Each level is scaled to sum 1 and weighted by
+    hard weights the largest one would only say whether a texton occurs.) Each level is scaled to sum 1 and weighted by
     1/4, 1/4, 1/2, so the intersection of a picture with itself is 1.
 
     Attributes:
-        scale: [27] float32, divides the responses of the filters.
-        textons: [K, 27] float32.
-        sharpness: Weights are ``exp(-sharpness * distance^2)``, divided by their sum.
+        scale: [27] float32, divisor of the filter responses.
+        textons: [K, 27] float32, the textons.
+        sharpness: Factor in the weights ``exp(-sharpness * distance^2)``, which are divided by their sum.
     """
 
     name: ClassVar[str] = "textons"
@@ -63,7 +63,7 @@ class TextonPyramid:
 
     @classmethod
     def fit(cls, images: Iterable[Image], *, textons: int = 1024, seed: int = 0) -> Self:
-        """Textons of up to 100,000 pixels of some hundred pictures.
+        """Fit textons to up to 100,000 pixels from a few hundred pictures.
 
         Raises:
             InvalidArgumentError: There are fewer pixels than textons, or fewer than 5 textons.
@@ -72,7 +72,7 @@ class TextonPyramid:
         scale = rows.std(dim=0, correction=0).clamp_min(1e-3)
         rows = rows / scale
         centers = cluster(rows, textons, seed=seed)
-        # Half of all pixels are at most this far from a texton: there a weight falls to exp(-1).
+        # Half of all pixels are at most this far from a texton; at this distance a weight falls to exp(-1).
         nearest = torch.cdist(rows[:4096], centers).amin(dim=1).square()
         return cls(scale, centers, 1 / max(float(nearest.median()), 1e-6))
 
@@ -94,16 +94,16 @@ class TextonPyramid:
         return result
 
     def distances(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-        """1 - intersection kernel, [N, M] in [0, 1]; of rows with sum 1 the intersection is 1 - L1 / 2."""
+        """1 - intersection kernel, [N, M] in [0, 1]; for rows with sum 1 the intersection is 1 - L1 / 2."""
         return l1_distances(first, second) / 2
 
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
-        """Square roots, sketched."""
+        """Square roots of the weights, sketched."""
         return functional.normalize(sketch(descriptors.sqrt(), _EMBEDDED), dim=1)
 
 
 def _responses(images: Iterable[Image]) -> Iterator[torch.Tensor]:
-    """[1024, 27] of one picture after the other, row by row."""
+    """Filter responses [1024, 27] of one picture after another, row by row."""
     from skimage.color import rgb2yiq
 
     for chunk in in_chunks(images):

@@ -22,9 +22,9 @@ _WEIGHTS = torch.tensor([
     [5.00, 19.21, 34.37], [0.83, 1.26, 0.36], [1.01, 0.44, 0.45], [0.52, 0.53, 0.14], [0.47, 0.28, 0.18],
     [0.30, 0.14, 0.27],
 ])  # fmt: skip
-# Smallest and largest mean of the channels Y, I, Q.
+# Smallest and largest possible mean of the channels Y, I, Q.
 _MEANS = ((0.0, 1.0), (-0.596, 0.596), (-0.523, 0.523))
-# A picture of one color has coefficients of rounding errors.
+# The coefficients of a picture of one color are rounding errors.
 _NOISE = 1e-6
 _LEVELS = 64
 _EMBEDDED = 4096
@@ -37,13 +37,13 @@ class WaveletSignature:
     Source: Jacobs, Finkelstein and Salesin, "Fast multiresolution image querying", SIGGRAPH 1995. Pictures are squeezed
     to 128 x 128, converted to YIQ and decomposed (standard decomposition: rows fully, then columns fully). A descriptor
     holds three means, then for each channel sign * place of its largest coefficients, place = 128 i + j, in decreasing
-    order of their size; 0 where there are fewer.
+    order of their size; 0 if there are fewer.
 
     ``distance = sum of w_0 |mean - mean'| - sum of w_bin over coefficients of equal place and sign``,
-    ``bin = min(max(i, j), 5)``, with the published weights for scanned queries. It can be below 0.
+    ``bin = min(max(i, j), 5)``, with the published weights for scanned queries. The distance can be below 0.
 
     Attributes:
-        largest: Coefficients kept a channel (40 in the paper).
+        largest: Coefficients kept per channel (40 in the paper).
     """
 
     name: ClassVar[str] = "wavelet"
@@ -73,7 +73,7 @@ class WaveletSignature:
         return result - torch.from_numpy((left @ right.T).toarray()).to(result.dtype)
 
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
-        """Weighted coefficients, sketched, and means in steps; inner products are a constant minus the distance."""
+        """Weighted coefficients, sketched, and quantized means; inner products are a constant minus the distance."""
         parts = [sketch(torch.from_numpy(self._bits(descriptors[:0]).toarray()), _EMBEDDED)]
         for first in range(0, len(descriptors), CHUNK):
             bits = self._bits(descriptors[first : first + CHUNK]).toarray()
@@ -81,13 +81,13 @@ class WaveletSignature:
         for channel, (low, high) in enumerate(_MEANS):
             levels = low + (torch.arange(_LEVELS) + 0.5) * (high - low) / _LEVELS
             above = (descriptors[:, channel, None] > levels).float() * 2 - 1
-            # Two means differ in one level for every (high - low) / levels between them, and each costs 2.
+            # Two means differ by one level for every (high - low) / levels between them, and each level costs 2.
             steps = above * (_WEIGHTS[0, channel] * (high - low) / (2 * _LEVELS)).sqrt()
             parts.append(steps)
         return torch.nn.functional.normalize(torch.cat([torch.cat(parts[:-3]), *parts[-3:]], dim=1), dim=1)
 
     def _bits(self, descriptors: torch.Tensor) -> Any:
-        """Sparse [T, 3 * 2 * 128^2]: sqrt(w_bin) where a channel has a coefficient of that sign and place."""
+        """Sparse [T, 3 * 2 * 128^2]: sqrt(w_bin) where a channel has a coefficient with the sign and place."""
         from scipy.sparse import csr_matrix
 
         signed = descriptors[:, 3:].reshape(len(descriptors), 3, self.largest).long()

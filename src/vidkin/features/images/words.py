@@ -22,14 +22,14 @@ _EACH, _MOST = 64, 200_000
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VisualWords:
-    """SIFT-like: shares of a picture's patches that are nearest to each of K words, [T, K]; L1 distance, from 0 to 2.
+    """SIFT-like: share of a picture's patches nearest to each of K words, [T, K]; L1 distance, from 0 to 2.
 
     Source: Wang et al., deep ranking, supplement, section 4 (128, 512 and 2,048 words; best with 2,048). Patches are
     those of :func:`~vidkin.features.images.gabor.describe_patches`, words are centers of k-means. A picture without
     texture has only zeros. The cosine of two embeddings is the Bhattacharyya coefficient of the histograms.
 
     Attributes:
-        centers: [K, 144] float32.
+        centers: [K, 144] float32, the visual words.
     """
 
     name: ClassVar[str] = "words"
@@ -41,7 +41,7 @@ class VisualWords:
 
     @classmethod
     def fit(cls, images: Iterable[Image], *, words: int = 2048, seed: int = 0) -> Self:
-        """Words of up to 200,000 patches of some hundred pictures.
+        """Fit words to up to 200,000 patches from a few hundred pictures.
 
         Raises:
             InvalidArgumentError: There are fewer patches with texture than words.
@@ -64,7 +64,7 @@ class VisualWords:
         return l1_distances(first, second)
 
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
-        """Square roots of the shares."""
+        """Square roots of the shares, [T, K]."""
         return functional.normalize(descriptors.sqrt(), dim=1)
 
 
@@ -81,11 +81,11 @@ def cluster(rows: torch.Tensor, count: int, *, seed: int) -> torch.Tensor:
             f"{count} centers must be fitted on at least as many patches with content, got {len(rows)}; "
             "use more pictures or fewer centers"
         )
-    # One batch must be able to fill all centers.
+    # A single batch must be able to fill all centers.
     means = clustering.MiniBatchKMeans(count, batch_size=max(4096, 2 * count), n_init=1, random_state=seed)
     return torch.from_numpy(means.fit(rows.numpy()).cluster_centers_).float()
 
 
 def nearest_center(rows: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
-    """[N] int64, for each row [N, D] the number of its nearest center [K, D]."""
+    """[N] int64, the number of the nearest center [K, D] for each row [N, D]."""
     return (rows @ centers.T - centers.square().sum(dim=1) / 2).argmax(dim=1)

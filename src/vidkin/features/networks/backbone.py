@@ -1,4 +1,4 @@
-"""Networks as extractors: maps of several stages, pooled over regions and optionally whitened."""
+"""Networks as extractors: the maps of several stages, pooled over regions and optionally whitened."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ __all__ = ["BackboneExtractor", "open_backbone", "optional_triple", "parse_netwo
 
 PathLike = str | os.PathLike[str]
 
-# Part of the fingerprint: raise it when the same frame would get other numbers.
+# Part of the fingerprint: increment it when the same frame would get different numbers.
 _REVISION = 1
-# Chunks are always full (the last one is padded), so that the numbers do not depend on how many frames came.
+# Chunks are always full (the last one is padded), so that the numbers do not depend on how many frames there are.
 _CHUNK = {"cpu": 4, "cuda": 32}
 # Short side before a center crop, as a multiple of the crop: 256 / 224.
 _CROP_MARGIN = 256 / 224
@@ -41,14 +41,14 @@ class BackboneExtractor:
     """Regional descriptors from any network of timm or torchvision that has intermediate maps.
 
     Frames become squares of the network's input size, its last four stages are pooled over 3 x 3 regions
-    (:func:`~vidkin.features.networks.pooling.region_max_pool`), and a whitening is applied where one is given;
-    without one the descriptors are unit vectors as the network made them, which work but find less
-    (:func:`vidkin.features.fit_whitening` makes one from your videos).
+    (:func:`~vidkin.features.networks.pooling.region_max_pool`), and a whitening is applied if one is given; without
+    one the descriptors are unit vectors straight from the network, which work but find less
+    (:func:`vidkin.features.fit_whitening` makes a whitening from your videos).
 
-    Settings stand after a question mark in the name, ``timm:mobilenetv2_100?pad_type=same&size=256``:
+    Settings follow a question mark in the name, as in ``timm:mobilenetv2_100?pad_type=same&size=256``:
 
     ============= ================================================================================================
-    ``size``      side of the input, pixels; default the network's own
+    ``size``      side of the input in pixels; default: the network's own
     ``fit``       ``whole`` (default): the whole picture is resized to a square, as crops hide content.
                   ``crop``: short side to 256/224 of the size, then a center crop: compatible with published features
     ``bars``      ``trim`` (default with ``whole``): letterbox and pillarbox bars are cut off first; ``keep``
@@ -63,23 +63,23 @@ class BackboneExtractor:
 
     Args:
         name: ``timm:<model>[?settings]`` or ``torchvision:<model>[?settings]``.
-        weights: A safetensors file with the network's weights (strict: names and shapes must fit; the classifier
-            may be absent). None: the hub's local cache, then the hub. Never random ones.
-        whitening: A file made by :meth:`vidkin.features.Whitening.save`.
-        device: ``auto`` (CUDA where there is one), ``cpu``, ``cuda``, ``cuda:1``.
+        weights: A safetensors file with the network's weights (strict: names and shapes must match; the classifier can
+            be absent). None: weights from the local cache or the hub, never random ones.
+        whitening: A file written by :meth:`vidkin.features.Whitening.save`.
+        device: ``auto`` (CUDA if available), ``cpu``, ``cuda``, ``cuda:1``.
 
     Attributes:
-        name: As it was opened, settings included.
+        name: The name under which it was opened, settings included.
         fingerprint: Name and a short hash of settings, weights and whitening.
-        short_side: Frames need not be decoded larger than this, pixels.
-        scorer: ``copies``.
-        views: As set in the name; default ``none``.
+        short_side: Short side in pixels above which decoding frames has no benefit.
+        scorer: Always ``copies``.
+        views: The views set in the name; default ``none``.
         channels: Channels of each stage; their sum is the length of a descriptor before whitening.
 
     Raises:
-        UnknownExtractorError: The library has no such model.
-        WeightsUnavailableError: The weights are neither given nor cached, and cannot be downloaded.
-        InvalidArgumentError: A setting is invalid, or weights or whitening are of another network.
+        UnknownExtractorError: The library has no model of this name.
+        WeightsUnavailableError: The weights are not given, not cached, and cannot be downloaded.
+        InvalidArgumentError: A setting is invalid, or weights or whitening belong to another network.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class BackboneExtractor:
             )
         else:
             self._network = open_torchvision_network(model, stages=settings.stages, weights=weights)
-        # A file of weights may say how its input was normalized; the name has the last word.
+        # A weights file can say how the input was normalized; settings in the name take precedence.
         metadata = self._network.metadata
         self._mean = settings.mean or optional_triple(metadata, "mean") or self._network.mean
         self._std = settings.std or optional_triple(metadata, "std") or self._network.std
@@ -113,7 +113,7 @@ class BackboneExtractor:
         self._network.module.to(self._device).requires_grad_(False)
         self._whitening = None if whitening is None else Whitening.load(whitening)
         try:
-            # An empty picture tells the channels of the stages, and whether the network takes the size.
+            # An empty picture shows the channels of the stages, and whether the network accepts the size.
             with torch.no_grad():
                 empty = torch.zeros(1, 3, self._size, self._size, device=self._device)
                 self.channels: Final = tuple(int(stage.shape[1]) for stage in self._network.stages(empty))
@@ -139,7 +139,7 @@ class BackboneExtractor:
 
     @property
     def network(self) -> torch.nn.Module:
-        """The whole network in eval mode, on its device; its classifier is there if the weights had one."""
+        """The whole network in eval mode, on its device, with its classifier if the weights had one."""
         return self._network.module
 
     def extract(
@@ -147,8 +147,7 @@ class BackboneExtractor:
     ) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
 
-        Memory is bounded by a chunk of 4 frames (CUDA: 32) and the result. The size of batches does not
-        change the numbers.
+        Memory is bounded by a chunk of 4 frames (CUDA: 32) and the result. The batch size does not change the numbers.
         """
         return features_of_views(
             lambda images: self._values(images, self._whitening, mirror=False),
@@ -159,7 +158,7 @@ class BackboneExtractor:
         )
 
     def describe(self, images: NDArray[np.uint8], *, mirror: bool = False) -> torch.Tensor:
-        """Descriptors before whitening, [T, R, sum of channels]: what a whitening is fitted on."""
+        """Descriptors before whitening, [T, R, sum of channels], to fit a whitening on."""
         return self._values(images, None, mirror=mirror)
 
     def prepare(self, images: NDArray[np.uint8], *, mirror: bool = False) -> torch.Tensor:
@@ -172,7 +171,7 @@ class BackboneExtractor:
             picture = image[top:bottom, left:right]
             picture = picture[:, ::-1] if mirror else picture
             tensor = torch.from_numpy(np.array(picture)).permute(2, 0, 1).float()
-            # [3, H, W] to [3, size, size], by squeezing or by cropping.
+            # Resize [3, H, W] to [3, size, size], by squeezing or by cropping.
             if self._settings.fit == "whole":
                 shape = (self._size, self._size)
             else:
@@ -198,7 +197,7 @@ class BackboneExtractor:
             pictures = self.prepare(images[first : first + chunk], mirror=mirror)
             missing = chunk - len(pictures)
             full = functional.pad(pictures, (0, 0, 0, 0, 0, 0, 0, missing)).to(self._device)
-            # no_grad rather than inference_mode: heads may be trained on the result.
+            # no_grad rather than inference_mode, so that heads can be trained on the result.
             with (
                 torch.no_grad(),
                 torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False),
@@ -214,13 +213,13 @@ class BackboneExtractor:
 def open_backbone(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
 ) -> BackboneExtractor:
-    """The registry's factory for ``timm:`` and ``torchvision:``."""
+    """Open ``timm:`` and ``torchvision:`` networks; a factory of the registry."""
     return BackboneExtractor(name, weights=weights, whitening=whitening, device=device)
 
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """The settings behind the question mark; None where the network decides."""
+    """The settings after the question mark; None where the network decides."""
 
     size: int | None
     fit: Literal["whole", "crop"]
@@ -287,7 +286,7 @@ def optional_triple(source: Any, key: str) -> tuple[float, float, float] | None:
 
 
 def _literal(value: str) -> Any:
-    """``true``, ``false`` and numbers as what they are, everything else as text."""
+    """``true``, ``false`` and numbers as Python values, everything else as text."""
     if value.lower() in ("true", "false"):
         return value.lower() == "true"
     for kind in (int, float):
@@ -299,7 +298,7 @@ def _literal(value: str) -> Any:
 
 
 def resolve_device(device: str) -> torch.device:
-    """The device of ``auto`` (CUDA if available), ``cpu``, ``cuda`` or ``cuda:N``."""
+    """The device for ``auto`` (CUDA if available), ``cpu``, ``cuda`` or ``cuda:N``."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -32,17 +32,18 @@ PathLike = str | os.PathLike[str]
 Pool = Literal["regions", "mean", "first"]
 Triple = tuple[float, float, float]
 
-# Part of the fingerprint: raise it when the same frame would get other numbers.
+# Part of the fingerprint: increment it when the same frame would get different numbers.
 _REVISION = 1
-# Pools by the number of axes of the output for one image; the first one is the default.
+# Pools by the number of axes of the output for one image; the first is the default.
 _POOLS: dict[int, tuple[Pool, ...]] = {1: (), 2: ("first", "mean"), 3: ("regions", "mean")}
 
 
 class OnnxExtractor:
-    """Descriptors by an ONNX file: unit vectors, one for each frame, or nine of regions where the output is a map.
+    """Descriptors from an ONNX file: unit vectors, one per frame, or one for each of nine regions if the output is a
+    map.
 
-    Settings stand after a question mark in the name, ``onnx:FILE?mean=0.485,0.456,0.406&std=0.229,0.224,0.225``. A file
-    of ``vidkin export`` needs none.
+    Settings follow a question mark in the name, as in ``onnx:FILE?mean=0.485,0.456,0.406&std=0.229,0.224,0.225``. A
+    file written by ``vidkin export`` needs none.
 
     ========== ==================================================================================================
     ``size``   side of the input, pixels; default the file's own
@@ -63,20 +64,21 @@ class OnnxExtractor:
 
     Args:
         name: ``onnx:FILE[?settings]``.
-        whitening: A file made by :meth:`vidkin.features.Whitening.save`.
-        device: ``auto`` (CUDA where torch and onnxruntime have it), ``cpu``, ``cuda``, ``cuda:1``.
+        whitening: A file written by :meth:`vidkin.features.Whitening.save`.
+        device: ``auto`` (CUDA if torch and onnxruntime support it), ``cpu``, ``cuda``, ``cuda:1``.
 
     Attributes:
-        name: As it was opened, settings included.
+        name: The name under which it was opened, settings included.
         fingerprint: A short hash of the file, its settings and the whitening: the same wherever the file is.
         short_side: Side of the input, pixels.
-        scorer: As set in the name; default ``copies``, or ``kinds`` for exported models that learned from labels.
-        views: As set in the name; default ``none``.
+        scorer: The scorer set in the name; default ``copies``, or ``kinds`` for exported models that learned from
+            labels.
+        views: The views set in the name; default ``none``.
 
     Raises:
-        UnknownExtractorError: There is no such file.
+        UnknownExtractorError: The file does not exist.
         MissingPartError: onnxruntime is not installed.
-        InvalidArgumentError: The file is no encoder of images, or a setting is invalid.
+        InvalidArgumentError: The file is not an image encoder, or a setting is invalid.
     """
 
     def __init__(self, name: str, *, whitening: PathLike | None = None, device: str = "auto") -> None:
@@ -107,7 +109,7 @@ class OnnxExtractor:
         )
         self._input = _input_settings(given, self._network)
         self._pool = _pool_of(given.get("pool"), self._network)
-        # Models of ours that learned kinds from labels; everything else is taken to find copies.
+        # Exported models that learned kinds from labels; all other files are assumed to find copies.
         learned_kinds = self._network.about.get("kind") in ("image", "deep_ranking")
         self.scorer: Final = given.get("scorer", "kinds" if learned_kinds else "copies")
         self.views: Final = check_views(given.get("views", "none"))
@@ -143,9 +145,9 @@ class OnnxExtractor:
         return features_of_views(describe, frames, self.fingerprint, mirror=mirror, boxes=boxes)
 
     def describe(self, images: NDArray[np.uint8]) -> torch.Tensor:
-        """Descriptors of images [T, H, W, 3] before whitening, [T, R, D]: what a whitening is fitted on.
+        """Descriptors of images [T, H, W, 3] before whitening, [T, R, D], to fit a whitening on.
 
-        What is not finite, as where a network divides black by its length, is zero: no content.
+        Values that are not finite, for example where a network divides black by its length, become zero: no content.
         """
         output = self._network.run(self.prepare(images)).nan_to_num(0.0, 0.0, 0.0)
         if self._pool == "regions":
@@ -176,7 +178,8 @@ class OnnxExtractor:
 def open_onnx(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
 ) -> OnnxExtractor:
-    """The registry's factory for ``onnx:``; the file holds its weights, so ``weights`` must be None."""
+    """Open an ``onnx:`` network; a factory of the registry. The file holds its weights, so ``weights`` must be
+    None."""
     if weights is not None:
         raise InvalidArgumentError(
             f"an ONNX file holds its weights, got {os.fspath(weights)!r} beside {name!r}; leave it out"
@@ -196,7 +199,7 @@ class _Input:
     std: Triple
 
 
-# What may stand after the question mark, and its choices; any text where there are none.
+# Settings after the question mark, and their choices; without choices any text is accepted.
 _ALLOWED: dict[str, tuple[str, ...]] = {
     "size": (),
     "fit": get_args(Fit),
@@ -241,7 +244,7 @@ def _input_settings(given: dict[str, str], network: OnnxNetwork) -> _Input:
 
 
 def _pool_of(pool: str | None, network: OnnxNetwork) -> Pool | None:
-    """The pool of an output; None where it is one vector for each image already."""
+    """The pool of an output; None if it already is one vector per image."""
     choices = _POOLS[len(network.shape)]
     if pool is None and len(choices) and len(network.shape) == 2:
         raise InvalidArgumentError(

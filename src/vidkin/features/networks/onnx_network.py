@@ -28,36 +28,36 @@ _TYPES: dict[str, type[np.generic]] = {
 }
 # Chunks are always full, so that results do not depend on how the frames arrive.
 _CHUNK = {"cpu": 4, "cuda": 32}
-# How a protocol buffer begins to name a second file with weights: the length of the name follows.
+# Bytes that introduce the name of a second file with weights in a protocol buffer; the length of the name follows.
 _LOCATION = re.compile(rb"\n\x08location\x12")
 
 
 class OnnxNetwork:
     """A network of images in an ONNX file.
 
-    Weights beside the file (``model.onnx.data``) are read too, if they are in the same folder or below it.
+    Weights beside the file (``model.onnx.data``) are read, too, if they are in the same folder or below it.
 
     Args:
-        path: The file; its one input is a batch of squares with three channels.
+        path: The ONNX file; its only input is a batch of squares with three channels.
         layout: Order of the input's axes; None: read from its shape.
-        size: Side of the squares, pixels; None: read from the shape.
-        output: Name or number of the output; None where there is only one.
-        device: ``auto`` (CUDA where torch and onnxruntime have it), ``cpu``, ``cuda``, ``cuda:1``.
+        size: Side of the squares in pixels; None: read from the input's shape.
+        output: Name or number of the output; None if there is only one.
+        device: ``auto`` (CUDA if torch and onnxruntime support it), ``cpu``, ``cuda``, ``cuda:1``.
 
     Attributes:
         size: Side of the input, pixels.
-        layout: Of the input.
+        layout: Order of the input's axes.
         takes_bytes: Whether the input has whole numbers from 0 to 255.
-        shape: Of the output for one image: [D], [N, D] or [C, H, W] (whatever the layout).
+        shape: Shape of the output for one image: [D], [N, D] or [C, H, W] (whatever the layout).
         output: Name of the output.
-        about: What `vidkin export` wrote about the model; empty for files of others.
+        about: Description of the model that `vidkin export` wrote; empty for other files.
         digest: SHA-256 of the file and of its weights.
 
     Raises:
-        UnknownExtractorError: There is no such file.
+        UnknownExtractorError: The file does not exist.
         MissingPartError: onnxruntime is not installed.
-        InvalidArgumentError: The file is damaged or takes something else, or an argument does not fit it.
-        ExtractorError: The network gives no finite values.
+        InvalidArgumentError: The file is damaged, has another kind of input, or an argument does not fit it.
+        ExtractorError: The network returns values that are not finite.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class OnnxNetwork:
         self.size = _size_of(self._path, shape, self.layout, size)
         self._batch = shape[0] if isinstance(shape[0], int) else _CHUNK[kind]
         self.output = _output_of(self._path, [item.name for item in self._session.get_outputs()], output)
-        # A picture of noise tells the output's shape, and whether the network takes the size.
+        # A picture of noise shows the output's shape, and whether the network accepts the size.
         noise = np.random.default_rng(0).random((1, self.size, self.size, 3), dtype=np.float32)
         probe = self.run(noise * 255 if self.takes_bytes else noise)
         if not bool(probe.isfinite().all()):
@@ -106,7 +106,8 @@ class OnnxNetwork:
         """The output for images [T, size, size, 3], in the network's own units: [T, *shape] float32, on the CPU.
 
         Raises:
-            InvalidArgumentError: The network does not take such images, or its output is not one for each of them.
+            InvalidArgumentError: The network does not accept the images, or does not return one output for each of
+                them.
         """
         batch = images.transpose(0, 3, 1, 2) if self.layout == "nchw" else images
         parts = []
@@ -138,7 +139,7 @@ def import_onnxruntime() -> Any:
     """The module onnxruntime.
 
     Raises:
-        MissingPartError: It is not installed.
+        MissingPartError: onnxruntime is not installed.
     """
     try:
         import onnxruntime
@@ -162,7 +163,7 @@ def _open_session(path: Path, device: str) -> tuple[Any, str]:
     options.log_severity_level = 4  # errors are raised
     options.intra_op_num_threads = torch.get_num_threads()
     options.use_deterministic_compute = True
-    # Waiting threads would take the time of the other workers.
+    # Waiting threads would take processor time from the other workers.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     providers: list[Any] = ["CPUExecutionProvider"]
     if place.type == "cuda":
@@ -176,7 +177,7 @@ def _open_session(path: Path, device: str) -> tuple[Any, str]:
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    """What onnxruntime raises; its classes have no parent of their own."""
+    """Exceptions that onnxruntime raises; they have no common base class."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     own = (kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
@@ -188,7 +189,7 @@ def _cause(error: Exception) -> str:
 
 
 def _digest(path: Path) -> str:
-    """SHA-256 of a file and of the files with weights that it names."""
+    """SHA-256 of a file and of the weights files it names."""
     content = path.read_bytes()
     digest = hashlib.sha256(content)
     names = set()

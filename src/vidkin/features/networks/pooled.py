@@ -1,4 +1,4 @@
-"""Networks as functions from a picture to one vector: what encoders are built on."""
+"""Networks as functions from a picture to one vector, the base of encoders."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ class PooledNetwork:
     """A network without its classifier.
 
     Attributes:
-        module: [B, 3, size, size], normalized, to [B, dimension]: what the classifier would have seen. In eval mode.
+        module: The network in eval mode, from normalized images [B, 3, size, size] to [B, dimension], the input of the
+            removed classifier.
         dimension: Length of the vector.
-        size: Side of the input that the network was made for, pixels.
-        mean: Of the input, in units of full scale (0 to 1).
-        std: Likewise.
+        size: Side in pixels of the input the network was made for.
+        mean: Mean of the input, in units of full scale (0 to 1).
+        std: Standard deviation of the input, in the same units.
     """
 
     module: nn.Module
@@ -43,19 +44,19 @@ class PooledNetwork:
 
 
 def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int = 0) -> PooledNetwork:
-    """A network of timm or torchvision up to its pooled vector.
+    """Open a network of timm or torchvision up to its pooled vector.
 
     Args:
-        name: As of :class:`~vidkin.features.BackboneExtractor`: ``timm:mobilenetv2_100?pad_type=same``,
-            ``torchvision:alexnet``; of the settings ``size``, ``mean``, ``std`` and timm's own count here.
-        weights: A safetensors file (the classifier may be absent); None: the hub's cache, then the hub;
+        name: Name as in :class:`~vidkin.features.BackboneExtractor`: ``timm:mobilenetv2_100?pad_type=same``,
+            ``torchvision:alexnet``. Only the settings ``size``, ``mean``, ``std`` and timm's own are used.
+        weights: A safetensors file (the classifier can be absent); None: weights from the local cache or the hub;
             ``"random"``: freshly initialized, to be trained or to be filled with the state of a saved model.
-        seed: Of random weights.
+        seed: Seed of random weights.
 
     Raises:
-        UnknownExtractorError: The library has no such model.
-        WeightsUnavailableError: The weights are neither given nor cached, and cannot be downloaded.
-        InvalidArgumentError: A setting is invalid, or the network does not end in one vector a picture.
+        UnknownExtractorError: The library has no model of this name.
+        WeightsUnavailableError: The weights are not given, not cached, and cannot be downloaded.
+        InvalidArgumentError: A setting is invalid, or the network does not end in one vector per picture.
     """
     library, model, settings = parse_network_name(name)
     fresh = weights == "random"
@@ -74,7 +75,7 @@ def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int
                 "mean": transforms.mean,
                 "std": transforms.std,
             }
-            # Of the complete network: the one at hand has lost its classifier if the weights file had none.
+            # Taken from the complete network: this one has no classifier if the weights file had none.
             with torch.device("meta"):
                 complete, _, _ = open_torchvision_module(model, weights=None, fresh=True)
             for classifier in torchvision_classifier(complete):

@@ -18,20 +18,20 @@ def region_max_pool(maps: Sequence[torch.Tensor], *, whole_frame: bool = False) 
     """One descriptor per region of a 3 x 3 grid, from the maps of several stages (R-LiMAC).
 
     Per stage: max pooling with kernel s = :func:`region_kernel` and stride ceil(s / 2), unit length over channels,
-    adaptive max pooling to the 3 x 3 grid, unit length. Then the stages' channels side by side, unit length.
-    For 224 x 224 pixels and stages of 56, 28, 14, 7 cells a side the kernels are 28, 14, 6, 3.
+    adaptive max pooling to the 3 x 3 grid, unit length. The channels of all stages are then concatenated and scaled to
+    unit length. For 224 x 224 pixels and stages of 56, 28, 14, 7 cells a side the kernels are 28, 14, 6, 3.
     (Kordopatis-Zilos et al., "ViSiL: Fine-grained spatio-temporal video similarity learning", ICCV 2019.)
 
     Args:
-        maps: One tensor [T, C_s, H_s, W_s] a stage.
-        whole_frame: Append a tenth region, the maximum over the whole map. Off for descriptors that are
-            compatible with published ones; on for partial matches that are zoomed or moved.
+        maps: One tensor [T, C_s, H_s, W_s] per stage.
+        whole_frame: Append a tenth region, the maximum over the whole map. Leave it off for descriptors compatible
+            with published ones; turn it on for partial matches that are zoomed or moved.
 
     Returns:
         [T, R, sum of C_s], R = 9 (row by row) or 10; unit vectors (zero where all maps are).
 
     Raises:
-        InvalidArgumentError: No maps, not four axes, or different T.
+        InvalidArgumentError: There are no maps, a map does not have four axes, or T differs.
     """
     if not maps:
         raise InvalidArgumentError("maps must have at least one stage, got none")
@@ -53,11 +53,11 @@ def region_max_pool(maps: Sequence[torch.Tensor], *, whole_frame: bool = False) 
 
 
 def region_kernel(length: int) -> int:
-    """Kernel s for a map of that many cells: the largest s <= length / 2 that still gives 3 regions.
+    """Kernel s for a map of ``length`` cells: the largest s <= length / 2 that still gives 3 regions.
 
     With stride ceil(s / 2) there are ``(length - s) // stride + 1`` of them: 56 -> 28, 28 -> 14, 14 -> 6, 7 -> 3.
-    Where no kernel gives exactly 3, the one that gives a few more is taken (adaptive pooling merges them).
-    Maps of less than 3 cells get 1.
+    If no kernel gives exactly 3, one that gives a few more is used (adaptive pooling merges them). Maps of fewer than
+    3 cells get a kernel of 1.
     """
     for kernel in range(length // 2, 0, -1):
         if (length - kernel) // _stride(kernel) + 1 >= _GRID:

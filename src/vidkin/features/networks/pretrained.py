@@ -33,20 +33,20 @@ PathLike = str | os.PathLike[str]
 Triple = tuple[float, float, float]
 
 _STAGES = 4
-_LISTED = 5  # names in one message
+_LISTED = 5  # names listed in one message
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """A network in eval mode, with what is needed to feed it.
+    """A network in eval mode, with the properties of its input.
 
     Attributes:
-        module: All of it, with the classifier where the weights had one.
-        stages: Normalized images [B, 3, size, size] to maps [B, C_s, H_s, W_s], shallow to deep.
-        size: Side of its input, pixels.
-        mean: Of its input, in units of full scale (0 to 1).
-        std: Likewise.
-        metadata: Of the weights file; empty for weights from a hub.
+        module: The whole network, with its classifier if the weights had one.
+        stages: Function from normalized images [B, 3, size, size] to maps [B, C_s, H_s, W_s], shallow to deep.
+        size: Side of the input in pixels.
+        mean: Mean of the input, in units of full scale (0 to 1).
+        std: Standard deviation of the input, in the same units.
+        metadata: Metadata of the weights file; empty for weights from a hub.
     """
 
     module: nn.Module
@@ -57,7 +57,7 @@ class Network:
     metadata: Mapping[str, str]
 
     def digest(self) -> str:
-        """SHA-256 of names and values of all weights, the same wherever they were loaded from."""
+        """SHA-256 of the names and values of all weights, the same wherever they were loaded from."""
         digest = hashlib.sha256()
         for name, tensor in sorted(self.module.state_dict().items()):
             digest.update(name.encode())
@@ -68,13 +68,13 @@ class Network:
 def open_timm_network(
     model: str, *, options: Mapping[str, Any], stages: tuple[str, ...] | None, weights: PathLike | None
 ) -> Network:
-    """A model of timm.
+    """Open a model of timm.
 
     Args:
-        model: ``resnet50``, ``resnet50.tv_in1k``.
-        options: Passed to its constructor.
-        stages: Indices into its intermediate maps; default the last four.
-        weights: A safetensors file; None: from the hub's cache or the hub.
+        model: Name such as ``resnet50`` or ``resnet50.tv_in1k``.
+        options: Arguments of the model's constructor.
+        stages: Indices of intermediate maps; default: the last four.
+        weights: A safetensors file; None: weights from the local cache or the hub.
     """
     module, metadata = open_timm_module(model, options=options, weights=weights)
     label = f"timm:{model}"
@@ -102,11 +102,11 @@ def open_timm_network(
 def open_timm_module(
     model: str, *, options: Mapping[str, Any], weights: PathLike | None, fresh: bool = False
 ) -> tuple[Any, dict[str, str]]:
-    """A model of timm with its weights; arguments as of :func:`open_timm_network`.
+    """Open a model of timm with its weights; arguments as in :func:`open_timm_network`.
 
     Args:
-        weights: As there.
-        fresh: Freshly initialized weights instead.
+        weights: A safetensors file; None: weights from the local cache or the hub.
+        fresh: Use freshly initialized weights instead.
 
     Returns:
         The module, and the metadata of its weights file.
@@ -132,7 +132,7 @@ def open_timm_module(
             module = _timm_with_hub_weights(timm, model, known, options)
         else:
             module = timm.create_model(model, pretrained=False, **options)
-            # Names of the classifier's modules; a network whose weights lack them serves just as well.
+            # Names of the classifier's modules; the weights need not include them.
             names = module.pretrained_cfg.get("classifier") or ()
             names = (names,) if isinstance(names, str) else tuple(names)
             metadata = _load_weights(module, weights, label, names)
@@ -148,13 +148,13 @@ def open_timm_module(
 def open_torchvision_network(
     model: str, *, stages: tuple[str, ...] | None, weights: PathLike | None
 ) -> Network:
-    """An image classifier of torchvision.
+    """Open an image classifier of torchvision.
 
     Args:
         model: ``resnet50``.
         stages: Names of its graph's nodes (``layer1,layer2``); default the last map of each of the
             four coarsest resolutions, which for residual networks is the output of each of their four stages.
-        weights: A safetensors file; None: its default weights from the hub's cache or the hub.
+        weights: A safetensors file; None: the default weights from the local cache or the hub.
     """
     module, metadata, default = open_torchvision_module(model, weights=weights)
     label = f"torchvision:{model}"
@@ -175,12 +175,12 @@ def open_torchvision_network(
 def open_torchvision_module(
     model: str, *, weights: PathLike | None, fresh: bool = False
 ) -> tuple[nn.Module, dict[str, str], Any]:
-    """An image classifier of torchvision with its weights.
+    """Open an image classifier of torchvision with its weights.
 
     Args:
         model: ``resnet50``.
-        weights: As of :func:`open_torchvision_network`.
-        fresh: Freshly initialized weights instead.
+        weights: Weights as in :func:`open_torchvision_network`.
+        fresh: Use freshly initialized weights instead.
 
     Returns:
         The module, the metadata of its weights file, and torchvision's entry of its default weights.
@@ -193,7 +193,7 @@ def open_torchvision_module(
         )
     default = torchvision.models.get_model_weights(model).DEFAULT
     metadata: dict[str, str] = {}
-    # Without weights some constructors warn that their initialization is slow; nothing of it is kept.
+    # Without weights some constructors warn that their initialization is slow; its result is not kept.
     extra = {"init_weights": False} if model in ("googlenet", "inception_v3") else {}
     module = torchvision.models.get_model(model, weights=None, **extra)
     if fresh:
@@ -229,18 +229,18 @@ def _timm_with_hub_weights(timm: Any, model: str, config: Any, options: Mapping[
             file = config.hf_hub_filename or "model.safetensors"
             cached = huggingface_hub.try_to_load_from_cache(config.hf_hub_id, file)
             if not isinstance(cached, str):
-                # Fail at once where the hub is out of reach: its client would retry for most of a minute.
+                # Fail at once if the hub is out of reach: its client would retry for most of a minute.
                 if huggingface_hub.constants.HF_HUB_OFFLINE:
                     raise OSError("HF_HUB_OFFLINE is set")
                 ping = urllib.request.Request(huggingface_hub.constants.ENDPOINT, method="HEAD")
                 try:
                     urllib.request.urlopen(ping, timeout=10).close()
                 except urllib.error.HTTPError as error:
-                    error.close()  # an answer, even a refusal, means that the hub is there
+                    error.close()  # an answer, even a refusal, means that the hub is up
                 try:
                     cached = huggingface_hub.hf_hub_download(config.hf_hub_id, file)
                 except RemoteEntryNotFoundError:
-                    cached = None  # an older repository with another file: timm knows which
+                    cached = None  # an older repository with another file name, which timm knows
             if cached is not None:
                 overlay = {"file": cached, "custom_load": False}
         module: nn.Module = timm.create_model(
@@ -291,12 +291,12 @@ def torchvision_stages(module: nn.Module, label: str, stages: tuple[str, ...] | 
                 last[shape[2]] = node
         sides = sorted(last, reverse=True)[-_STAGES:]
         stages = tuple(last[side] for side in sides)
-        # Attention weights are square too; a pyramid halves from stage to stage.
+        # Attention weights are square, too; the maps of a pyramid halve from stage to stage.
         if len(sides) < 2 or any(fine < 1.7 * coarse for fine, coarse in itertools.pairwise(sides)):
             raise InvalidArgumentError(
                 f"{label} has no pyramid of maps; choose another model, or one of timm:"
             )
-    # A module's name stands for its last node.
+    # A module's name refers to its last node.
     known = set(nodes) | {name for name, _ in module.named_modules() if name}
     unknown = [stage for stage in stages if stage not in known]
     if unknown:
@@ -310,7 +310,7 @@ def torchvision_stages(module: nn.Module, label: str, stages: tuple[str, ...] | 
 def _load_weights(
     module: nn.Module, path: PathLike, label: str, classifier: tuple[str, ...]
 ) -> dict[str, str]:
-    """Load a file strictly; only the classifier may be absent or of other classes, and is then removed.
+    """Load a file strictly; only the classifier can be absent or have other classes, and is then removed.
 
     Returns:
         The file's metadata.

@@ -32,7 +32,7 @@ _declared: list[torch.library.Library] = []
 
 @cache
 def import_torchvision() -> Any:
-    """The module torchvision, also where its compiled operators cannot be loaded.
+    """The module torchvision, even if its compiled operators cannot be loaded.
 
     Raises:
         MissingPartError: torchvision is not installed.

@@ -1,1 +1,1 @@
-"""Networks that classify and embed at once."""
+"""Networks that classify and embed in one pass."""

@@ -1,4 +1,4 @@
-"""Motion as the input of an image network: differences of consecutive gray frames as its channels."""
+"""Motion as the input of an image network: the channels are differences of consecutive gray frames."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _LUMA = (0.299, 0.587, 0.114)
 def stack_of_differences(clips: Tensor) -> Tensor:
     """Differences of consecutive gray frames: [B, T, 3, S, S] from 0 to 1 to [B, T - 1, S, S] from -1 to 1.
 
-    A still clip gives zeros. Source: Fernando et al., Self-supervised video representation learning with odd-one-out
-    networks, CVPR 2017; with 6 frames of 2 s in In defense of the triplet loss for visual recognition.
+    A still clip gives zeros. Source: Fernando et al., "Self-supervised video representation learning with odd-one-out
+    networks", CVPR 2017; "In defense of the triplet loss for visual recognition" uses 6 frames of 2 s.
     """
     luma = torch.tensor(_LUMA, dtype=clips.dtype, device=clips.device)
     gray = (clips * luma[:, None, None]).sum(dim=2)
@@ -30,8 +30,8 @@ def widen_input(network: nn.Module, channels: int) -> None:
     magnitude and pretrained weights stay useful.
 
     Args:
-        network: Changed in place.
-        channels: 1 or more.
+        network: The network, changed in place.
+        channels: Number of input channels, at least 1.
     """
     first = next(part for part in network.modules() if isinstance(part, nn.Conv2d) and part.in_channels == 3)
     weight = first.weight

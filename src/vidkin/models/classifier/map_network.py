@@ -25,15 +25,16 @@ _PROBE = 224
 def open_map_network(
     config: EncoderConfig, *, weights: str | os.PathLike[str] | Literal["random"] | None, seed: int
 ) -> FrameNetwork:
-    """Open the backbone of a configuration with maps [N, C, h, w] as its output; ``dimension`` is C.
+    """Open the backbone of a configuration so that it returns maps [N, C, h, w]; ``dimension`` is C.
 
     Args:
-        config: As of :func:`vidkin.models.networks.frame_network.open_frame_network`.
-        weights: As there.
-        seed: Of random weights.
+        config: Configuration as in :func:`vidkin.models.networks.frame_network.open_frame_network`.
+        weights: Weights as in that function.
+        seed: Seed of random weights.
 
     Raises:
-        InvalidArgumentError: As there, or the network has no map, such as a transformer.
+        InvalidArgumentError: The name is unknown, the network does not take this size, or it has no map (a
+            transformer).
     """
     network = open_frame_network(config, weights=weights, seed=seed)
     module = network.module
@@ -55,7 +56,7 @@ def open_map_network(
 
 
 class _Method(nn.Module):
-    """Calls a method of a network."""
+    """Calls one method of a network."""
 
     def __init__(self, network: nn.Module, name: str) -> None:
         super().__init__()

@@ -23,7 +23,7 @@ class HeadOutputs:
     """Outputs of one forward pass for B inputs.
 
     Attributes:
-        logits: [B, C], one for each class.
+        logits: [B, C], one logit for each class.
         embeddings: [B, D] unit vectors.
         pooled: [B, F], the penultimate layer: the map's mean over the picture.
     """
@@ -34,15 +34,15 @@ class HeadOutputs:
 
 
 class TwoHeadNetwork(Encoder):
-    """Images [B, 3, S, S], or clips as stacks of differences, to logits and unit vectors in one pass.
+    """Logits and unit vectors of images [B, 3, S, S], or of clips as stacks of differences, in one pass.
 
     With h the last map of the backbone, [F, h, w]: ``logits = W pool(h) + b`` and ``embedding = g / ||g||`` with
-    ``g = V flatten(h) + c``. The embedding keeps spatial layout; with ``embedding_from = "pooled"`` it sees pool(h),
-    and with ``"none"`` it is pool(h) itself, as of a plain classifier. Weights of the embedding are Xavier's; the
-    classifier and all biases begin at zero.
+    ``g = V flatten(h) + c``. The embedding keeps the spatial layout; with ``embedding_from = "pooled"`` it is computed
+    from pool(h), and with ``"none"`` it is pool(h) itself, as in a plain classifier. The embedding's weights start as
+    Xavier's; the classifier and all biases start at zero.
 
     Args:
-        config: Of kind ``two_head``, with mean and std; D is ``embedding``, 256 if that is 0.
+        config: Configuration of kind ``two_head``, with mean and std; D is ``embedding``, or 256 if that is 0.
         network: The backbone up to its map (:func:`vidkin.models.classifier.map_network.open_map_network`).
 
     Source: Taha et al., Boosting standard classification architectures through a ranking regularizer, WACV 2020.
@@ -74,7 +74,7 @@ class TwoHeadNetwork(Encoder):
             self.projection = linear(shape.numel(), self.dimension)
 
     def frame_features(self, frames: Tensor) -> Tensor:
-        """Inputs from 0 to 1 to maps [B, F, h, w]; without gradients if the backbone is frozen."""
+        """Maps [B, F, h, w] of inputs from 0 to 1; without gradients if the backbone is frozen."""
         if self.config.motion is None:
             return self.backbone_features(frames)
         check_frames("clips", frames, 5, "[B, T, 3, S, S]", 2)
@@ -82,7 +82,7 @@ class TwoHeadNetwork(Encoder):
         return maps
 
     def outputs(self, features: Tensor) -> HeadOutputs:
-        """All outputs of maps [B, F, h, w]."""
+        """All outputs for maps [B, F, h, w]."""
         if features.ndim != 4 or tuple(features.shape[1:]) != self._shape:
             raise InvalidArgumentError(
                 f"features must be [B, {', '.join(map(str, self._shape))}], got {list(features.shape)}"
@@ -92,14 +92,14 @@ class TwoHeadNetwork(Encoder):
         return HeadOutputs(self.classifier(self.dropout(pooled)), unit(self.projection(seen)), pooled)
 
     def head(self, features: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Maps to unit vectors [B, D]; ``lengths`` are not needed: a short clip repeats its last frame, without
+        """Unit vectors [B, D] of maps; ``lengths`` is not used: a short clip repeats its last frame, without
         motion."""
 
         del lengths
         return self.outputs(features).embeddings
 
     def forward(self, inputs: Tensor) -> HeadOutputs:
-        """Images [B, 3, S, S] or clips [B, T, 3, S, S] from 0 to 1 to all outputs."""
+        """All outputs for images [B, 3, S, S] or clips [B, T, 3, S, S] from 0 to 1."""
         return self.outputs(self.frame_features(inputs))
 
     def embed(self, inputs: Tensor, lengths: Tensor | None = None) -> Tensor:

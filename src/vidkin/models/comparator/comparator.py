@@ -1,6 +1,6 @@
-"""The comparator: from the regional descriptors of two videos to one number.
+"""The comparator: turns the regional descriptors of two videos into one number.
 
-Shapes: N videos; T, Tq, Tt frames; R regions; D dimension; primed lengths are those of the learned map.
+Shapes: N videos; T, Tq, Tt frames; R regions; D dimension; primed lengths belong to the learned map.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from vidkin.similarity import frame_similarity, length_mask, temporal_chamfer
 
 __all__ = ["ClipComparison", "Comparator", "build_comparator"]
 
-# Cells of maps whose activations are held at a time: about 40 MB, and small enough for the cache of a processor.
+# Map cells whose activations are held at a time: about 40 MB, small enough for the cache of a processor.
 _CELLS_A_PASS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClipComparison:
-    """A batch of N videos, each compared with each; of a part of the rows, that part.
+    """A batch of N videos, each compared with each; or only some rows of that comparison.
 
     Attributes:
         scores: [N, N] in [0, 1], differentiable.
@@ -49,7 +49,7 @@ class Comparator(nn.Module):
     ``score = TopK-Chamfer over times of hardtanh(network(map))`` with ``map = TopK-Chamfer over regions``; in [-1, 1].
 
     Args:
-        config: Of what it is made. The weights are random: use :func:`build_comparator` or ``load_comparator``.
+        config: Architecture. The weights are random: use :func:`build_comparator` or ``load_comparator``.
 
     Source: ViSiL (ICCV 2019); S2VS (CVPRW 2023); HAP-VR (ACM MM 2024), section 3.
     """
@@ -62,7 +62,7 @@ class Comparator(nn.Module):
         self.visil_head = MapNetwork(config.padding) if config.network == "cnn" else None
 
     def weigh(self, values: torch.Tensor) -> torch.Tensor:
-        """Descriptors [..., D] as they are compared, [..., D]."""
+        """Weight the descriptors [..., D] for comparison, [..., D]."""
         if values.shape[-1] != self.config.dimension:
             raise InvalidArgumentError(
                 f"descriptors must have the {self.config.dimension} dimensions of the comparator, "
@@ -78,12 +78,12 @@ class Comparator(nn.Module):
         )
 
     def learned_map(self, frame_map: torch.Tensor) -> torch.Tensor:
-        """[Tq', Tt'] in [-1, 1] of one map [Tq, Tt] of any size, in bounded memory."""
+        """Learned map [Tq', Tt'] in [-1, 1] of one map [Tq, Tt] of any size, in bounded memory."""
         learned = frame_map if self.visil_head is None else self.visil_head.in_blocks(frame_map)
         return learned.clamp(-1, 1)
 
     def video_score(self, learned_map: torch.Tensor) -> torch.Tensor:
-        """[...] in [-1, 1], from learned maps [..., Tq', Tt']."""
+        """Scores [...] in [-1, 1] of learned maps [..., Tq', Tt']."""
         return temporal_chamfer(
             learned_map,
             temporal_share=self.config.temporal_share,
@@ -105,9 +105,9 @@ class Comparator(nn.Module):
         grows with the maps and not with the network.
 
         Args:
-            videos: [N, T, R, D] floating point.
-            lengths: [N] int64, valid frames of each; None: all.
-            rows: The videos that are compared with all; None: all. The results then have only these rows.
+            videos: [N, T, R, D] floating point, the descriptors of the videos.
+            lengths: [N] int64, valid frames of each video; None: all.
+            rows: Videos to compare with all others; the results have only these rows. None: all videos.
         """
         rows = rows or slice(None)
         count, frames = videos.shape[:2]
@@ -136,7 +136,7 @@ class Comparator(nn.Module):
         )
 
     def _learned_maps(self, maps: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-        """[P, T', T'] of P maps [P, T, T] with their valid lengths."""
+        """Learned maps [P, T', T'] of P maps [P, T, T] with their valid lengths."""
         if self.visil_head is None:
             return maps
         size = max(1, _CELLS_A_PASS // (maps.shape[1] * maps.shape[2]))
@@ -152,10 +152,10 @@ def build_comparator(
     """Build a comparator on the CPU, in training mode.
 
     Args:
-        config: Of what it is made.
+        config: Architecture of the comparator.
         weights: A safetensors file of all its weights, or ``"random"`` to train it: an untrained comparator gives
             meaningless scores, so there is no default.
-        seed: Of random weights. The caller's random state stays untouched.
+        seed: Seed of random weights. The caller's random state is not touched.
 
     Raises:
         InvalidArgumentError: The file does not fit.

@@ -14,7 +14,7 @@ from vidkin.similarity.topk import check_top_share
 __all__ = ["KIND", "ComparatorConfig", "Padding", "Weighting"]
 
 KIND = "comparator"
-"""The kind of model that the folder of a comparator names."""
+"""The kind of model named in the folder of a comparator."""
 
 Weighting = Literal["none", "attention", "direction", "signs"]
 Padding = Literal["zeros", "replicate"]
@@ -22,27 +22,27 @@ Padding = Literal["zeros", "replicate"]
 
 @dataclass(frozen=True, kw_only=True)
 class ComparatorConfig:
-    """Architecture of a comparator, and the descriptors that it compares.
+    """Architecture of a comparator, and the descriptors it compares.
 
     Attributes:
         kind: Always ``comparator``.
-        extractor: Name of what makes the descriptors, as :func:`vidkin.features.open_extractor` takes it; not a
-            trained model's folder.
+        extractor: Name of the extractor that makes the descriptors, as accepted by
+            :func:`vidkin.features.open_extractor`; not the folder of a trained model.
         dimension: D, length of a regional descriptor.
-        weighting: Applied to the descriptors first. ``attention``: a weight for each region, ``sigmoid(v .
+        weighting: How the descriptors are weighted first. ``attention``: a weight for each region, ``sigmoid(v .
             tanh(W x + b))``. ``direction``: ``(1 + cos(x, v)) / 2``, as in ViSiL. ``signs``: the signs of a projection,
-            as in the binary student of DnS. ``none``: nothing.
-        network: ``cnn``: four convolutions over the map of frame similarities, which they make four times coarser.
-            ``none``: the map as it is, so that nothing is learned (Chamfer similarity alone).
-        padding: What stands around the map: ``zeros`` (S2VS, DnS, HAP-VR) or ``replicate`` (ViSiL).
-        spatial_share: TopK-Chamfer similarity over regions: k_s, the share of the regions in [0, 1], or their number k
-            from 2 on; None: the largest alone.
-        temporal_share: TopK-Chamfer similarity over times: k_t or k likewise; None: the largest alone.
+            as in the binary student of DnS. ``none``: no weighting.
+        network: ``cnn``: four convolutions over the map of frame similarities, which make it four times coarser.
+            ``none``: the map itself, with nothing learned (Chamfer similarity alone).
+        padding: Padding around the map: ``zeros`` (S2VS, DnS, HAP-VR) or ``replicate`` (ViSiL).
+        spatial_share: k_s of the TopK-Chamfer similarity over regions: a share of the regions in [0, 1], or their
+            number from 2 up; None: only the largest similarity counts.
+        temporal_share: k_t of the TopK-Chamfer similarity over times, in the same form.
         temporal_span: Times of the learned map (four frames each with ``cnn``) up to which k grows with the length of
-            the target; 0: without limit, which dilutes a clip that is contained in a long video.
-        symmetric: Mean of both directions, over regions and over times.
+            the target; 0 sets no limit, which dilutes the score of a clip contained in a long video.
+        symmetric: Average both directions, over regions and over times.
         unrelated: Median and 99th percentile of the scores, before calibration, of videos that have nothing in common;
-            None: measured on background photographs when it is opened.
+            None: measured on background photographs when the comparator is opened.
 
     Raises:
         InvalidArgumentError: A value is out of range.
@@ -88,7 +88,7 @@ class ComparatorConfig:
 
     @classmethod
     def from_mapping(cls, table: Mapping[str, Any]) -> ComparatorConfig:
-        """From a table as :meth:`to_mapping` makes it; missing settings have their defaults.
+        """Read a table like the one :meth:`to_mapping` returns; missing settings get their defaults.
 
         Raises:
             InvalidArgumentError: A name is unknown, or a value has the wrong type or is not allowed.

@@ -1,4 +1,4 @@
-"""A comparator's folder as an extractor: descriptors of its frames, and the scorer that was trained on them."""
+"""A comparator's folder as an extractor: frame descriptors, and the scorer trained on them."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 __all__ = ["ComparatorExtractor", "measure_unrelated", "open_comparator_extractor"]
 
 _SETTINGS = {"spatial_share": float, "temporal_share": float, "temporal_span": int}
-# Cut-outs of one background photograph make one video.
+# Each video consists of cut-outs of one background photograph.
 _CUTS = 6
 
 
 class ComparatorExtractor:
-    """Descriptors of whole frames by the extractor of a comparator, which brings its scorer.
+    """Describes whole frames with the extractor of a comparator, and opens the comparator as the scorer.
 
     Args:
-        comparator: Trained or imported.
-        extractor: Makes the descriptors that the comparator was trained on.
+        comparator: A trained or imported comparator.
+        extractor: Extractor of the descriptors that the comparator was trained on.
         name: As it was opened.
 
     Attributes:
-        fingerprint: That of the descriptors and a short hash of the comparator's weights.
+        fingerprint: Fingerprint of the descriptors and a short hash of the comparator's weights.
 
     Raises:
         InvalidArgumentError: The extractor describes clips.
@@ -58,7 +58,7 @@ class ComparatorExtractor:
         self._extractor = extractor
         self.name: Final = name
         self._digest = comparator_digest(comparator)[:12]
-        # Without the shares of TopK-Chamfer: they can be changed for an index that is there.
+        # Excludes the shares of TopK-Chamfer: they can be changed for an existing index.
         self.fingerprint: Final = f"comparator-{self._digest}-{extractor.fingerprint}"
         self.short_side: Final = extractor.short_side
 
@@ -67,14 +67,14 @@ class ComparatorExtractor:
     ) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
 
-        A comparator compares whole pictures: ``boxes`` other than the whole are not described.
+        A comparator compares whole pictures, so only the whole frame is described, whatever the ``boxes``.
         """
         return replace(
             self._extractor.extract(frames, mirror=mirror).views([0]), fingerprint=self.fingerprint
         )
 
     def open_scorer(self) -> LearnedScorer:
-        """The scorer of this comparator; opened once."""
+        """The scorer of this comparator, opened once."""
         return self._scorer
 
     @cached_property
@@ -110,18 +110,18 @@ def measure_unrelated(comparator: Comparator, extractor: FrameExtractor) -> tupl
 
 
 def open_comparator_extractor(name: str, *, device: str = "auto") -> ComparatorExtractor:
-    """The extractor of a comparator's folder.
+    """Open the extractor of a comparator's folder.
 
     Args:
-        name: ``path/to/model`` or ``model:path/to/model``, after a question mark ``spatial_share`` (k_s),
-            ``temporal_share`` (k_t) and ``temporal_span`` in place of those that it was trained with:
-            ``path/to/model?spatial_share=.35``.
-        device: Of the extractor: ``auto``, ``cpu``, ``cuda``, ``cuda:1``. The comparator computes on the CPU.
+        name: ``path/to/model`` or ``model:path/to/model``, optionally followed by a question mark and
+            ``spatial_share`` (k_s), ``temporal_share`` (k_t) or ``temporal_span``, which replace the values it was
+            trained with: ``path/to/model?spatial_share=.35``.
+        device: Device of the extractor: ``auto``, ``cpu``, ``cuda``, ``cuda:1``. The comparator runs on the CPU.
 
     Raises:
         UnknownExtractorError: The folder holds no model.
         InvalidArgumentError: The folder is damaged, or a setting is not allowed.
-        WeightsUnavailableError: The extractor's weights are neither in the folder nor available.
+        WeightsUnavailableError: The extractor's weights are not in the folder and cannot be downloaded.
     """
     parsed = parse_name(name)
     folder = Path(parsed.path.removeprefix("model:")).expanduser()
@@ -133,7 +133,7 @@ def open_comparator_extractor(name: str, *, device: str = "auto") -> ComparatorE
     comparator = load_comparator(folder)
     settings = parsed.typed_settings(_SETTINGS)
     if settings:
-        # What unrelated videos score depends on the shares.
+        # The scores of unrelated videos depend on the shares.
         comparator.config = replace(comparator.config, **settings, unrelated=None)
     extractor = open_extractor(
         info.config.extractor, weights=info.weights, whitening=info.whitening, device=device

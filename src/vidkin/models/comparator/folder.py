@@ -1,4 +1,4 @@
-"""The folder of a comparator: its weights, its settings, and the files of the network that describes frames."""
+"""The folder of a comparator: its weights, its settings, and the files of its extractor."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ WHITENING_FILE = "whitening.safetensors"
 
 @dataclass(frozen=True, slots=True)
 class ComparatorInfo:
-    """What the folder of a comparator says about it.
+    """Description of a comparator, as stored in its folder.
 
     Attributes:
-        config: Of what it is made.
-        weights: File of the weights of the extractor; None where it has its own.
-        whitening: File of the whitening; None without one.
+        config: Architecture of the comparator.
+        weights: File of the extractor's weights; None if it uses its own.
+        whitening: File of the extractor's whitening; None if it has none.
         metrics: Figures measured during its training.
         notes: Further facts: data, recipe, seed.
     """
@@ -64,15 +64,15 @@ def save_comparator(
     metrics: Mapping[str, float] | None = None,
     notes: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write a comparator with the files of its extractor, so that the folder needs nothing else, and return the folder.
+    """Write a comparator and the files of its extractor, so that the folder needs nothing else, and return the folder.
 
     Args:
-        comparator: Trained or imported.
-        folder: Made if missing.
-        weights, whitening: Files of the extractor (:func:`vidkin.features.open_extractor`), copied into the folder;
-            what an earlier model left there is removed where there are none.
-        metrics: Names to numbers.
-        notes: Names to text, numbers, booleans or lists of these.
+        comparator: A trained or imported comparator.
+        folder: Where to write; created if missing.
+        weights, whitening: Files of the extractor (:func:`vidkin.features.open_extractor`), copied into the folder. If
+            None, the file of an earlier model is removed.
+        metrics: Figures by name.
+        notes: Text, numbers, booleans or lists of these by name.
 
     Raises:
         InvalidArgumentError: A file cannot be read, or the folder cannot be written.
@@ -103,7 +103,7 @@ def save_comparator(
 
 
 def load_comparator(folder: PathLike, *, device: str | torch.device = "cpu") -> Comparator:
-    """The comparator of a folder, in eval mode.
+    """Load the comparator of a folder, in eval mode.
 
     Raises:
         UnknownExtractorError: The folder holds no model.
@@ -115,7 +115,7 @@ def load_comparator(folder: PathLike, *, device: str | torch.device = "cpu") -> 
 
 
 def read_comparator_info(folder: PathLike) -> ComparatorInfo:
-    """The content of a folder's ``config.toml``; no weights are read.
+    """Read a folder's ``config.toml``, but not the weights.
 
     Raises:
         UnknownExtractorError: The folder holds no model.
@@ -141,17 +141,17 @@ def read_comparator_info(folder: PathLike) -> ComparatorInfo:
 
 
 def is_comparator(folder: PathLike) -> bool:
-    """The model in this folder is a comparator.
+    """Whether the model in this folder is a comparator.
 
     Raises:
         UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: Its ``config.toml`` is damaged.
+        InvalidArgumentError: The folder's ``config.toml`` is damaged.
     """
     return bool(read_model_document(folder)[1]["model"].get("kind") == KIND)
 
 
 def comparator_digest(comparator: Comparator) -> str:
-    """SHA-256 of names and values of all weights, and of the settings that they were made for."""
+    """SHA-256 of the names and values of all weights, and of the settings they were made for."""
     config = comparator.config
     facts = [config.weighting, config.network, config.padding, config.dimension]
     digest = hashlib.sha256(json.dumps(facts).encode())

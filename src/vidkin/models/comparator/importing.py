@@ -32,19 +32,19 @@ __all__ = ["LAYOUTS", "import_comparator"]
 
 PathLike = str | os.PathLike[str]
 
-# What all four systems describe frames with: short side 256, crop of 224, ImageNet weights of 2015.
+# The frame network of all four systems: short side 256, crop of 224, ImageNet weights of 2015.
 _EXTRACTOR = "timm:resnet50.tv_in1k?fit=crop"
 _DIMENSION = 512
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What a system's code does with its weights.
+    """How a system's code uses its weights.
 
     Attributes:
-        network: What the names of the map network begin with.
-        outer: What all names begin with where the frame network was stored as well.
-        padding, symmetric, spatial_share, temporal_share: As of :class:`ComparatorConfig`.
+        network: Prefix of the names of the map network's weights.
+        outer: Prefix of all names in files that also store the frame network.
+        padding, symmetric, spatial_share, temporal_share: Settings as in :class:`ComparatorConfig`.
     """
 
     network: str
@@ -76,21 +76,22 @@ def import_comparator(
 ) -> ComparatorConfig:
     """Turn a public checkpoint into the folder of a comparator, and return its configuration.
 
-    Files of torch are read as data (``weights_only=True``): one that holds other objects is refused.
+    PyTorch files are read as data (``weights_only=True``): a file that holds other objects is refused.
 
     Args:
         path: The checkpoint: a state dictionary, or a dictionary with one under ``model``.
-        folder: Made if missing.
-        layout: Which system it is of, see :data:`LAYOUTS`.
-        extractor: What describes the frames; default the ResNet-50 of these systems.
-        weights: Of the extractor: safetensors, or a file of torch (``resnet50-0676ba61.pth``). None: those of the hub
-            when the model is first used.
-        whitening: Of the extractor: a file of ``vidkin whiten``, or one with ``mean``, ``d`` and ``V`` as these systems
-            publish (``pca_resnet50_vcdb_1M.pth``, ``pca.npz``). Needed unless another extractor is named.
+        folder: Where to write; created if missing.
+        layout: The system that published the checkpoint, one of :data:`LAYOUTS`.
+        extractor: Extractor of frame descriptors; default: the ResNet-50 of these systems.
+        weights: Weights of the extractor: a safetensors or PyTorch file (``resnet50-0676ba61.pth``). None: downloaded
+            from the hub when the model is first used.
+        whitening: Whitening of the extractor: a file from ``vidkin whiten``, or one with ``mean``, ``d`` and ``V`` as
+            these systems publish (``pca_resnet50_vcdb_1M.pth``, ``pca.npz``). Required unless another extractor is
+            named.
 
     Raises:
-        InvalidArgumentError: A file cannot be read, or is not of this layout.
-        ExtractorError: Weights or another extractor are named, and it cannot be opened.
+        InvalidArgumentError: A file cannot be read or does not have this layout.
+        ExtractorError: The extractor cannot be opened with the weights or under the name passed.
     """
     if layout not in LAYOUTS:
         raise InvalidArgumentError(f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
@@ -100,7 +101,7 @@ def import_comparator(
             "(pca_resnet50_vcdb_1M.pth), or another extractor"
         )
     content = _read_torch(path)
-    # The arguments of the training are stored beside the weights.
+    # Arguments of the training, stored beside the weights.
     arguments = content.get("args", {})
     arguments = vars(arguments) if isinstance(arguments, argparse.Namespace) else dict(arguments)
     weights_of = content.get("model", content)
@@ -156,7 +157,7 @@ def _read_torch(path: PathLike) -> dict[str, Any]:
 def _understand(
     state: Mapping[str, torch.Tensor], arguments: Mapping[str, Any], layout: _Layout, extractor: str
 ) -> tuple[ComparatorConfig, dict[str, torch.Tensor]]:
-    """The configuration that the weights imply, and the weights under the names of :class:`Comparator`."""
+    """The configuration implied by the weights, and the weights under the names of :class:`Comparator`."""
     if layout.outer and any(name.startswith(layout.outer) for name in state):
         state = {
             name.removeprefix(layout.outer): value
@@ -189,7 +190,7 @@ def _understand(
 
 
 def _as_safetensors(path: PathLike, target: Path) -> PathLike:
-    """The weights as safetensors: the file itself, or a copy of a file of torch."""
+    """The weights as safetensors: the file itself, or a converted copy of a PyTorch file."""
     if os.fspath(path).endswith(".safetensors"):
         return path
     state = _read_torch(path)
@@ -202,7 +203,7 @@ def _as_safetensors(path: PathLike, target: Path) -> PathLike:
 
 
 def _as_whitening(path: PathLike, dimension: int, target: Path) -> PathLike:
-    """The whitening as a file of vidkin: the file itself, or the first components of a published one."""
+    """The whitening as a vidkin file: the file itself, or the first components of a published one."""
     name = os.fspath(path)
     if name.endswith(".safetensors"):
         return path
@@ -220,6 +221,6 @@ def _as_whitening(path: PathLike, dimension: int, target: Path) -> PathLike:
         )
     values, vectors = parts["d"].real, parts["V"].real
     largest = values.argsort(descending=True)[:dimension]
-    # Lengths are made 1 afterwards, so it does not matter that d are eigenvalues of the scatter.
+    # Vectors are scaled to length 1 afterwards, so it does not matter that d holds eigenvalues of the scatter matrix.
     Whitening.from_eigen(parts["mean"], vectors[:, largest], values[largest]).save(target)
     return target

@@ -1,6 +1,6 @@
 """The network that looks at the map of frame similarities of two videos and brings out where they match.
 
-Shapes: B pairs; Tq, Tt frames of query and target; a primed length is a quarter of it, rounded up.
+Shapes: B pairs; Tq, Tt frames of query and target; a primed length is a quarter of the length, rounded up.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["REDUCTION", "MapNetwork", "reduced_length"]
 REDUCTION = 4
 """Frames of a video for each row or column of the learned map."""
 
-# Seen beside a stretch of the map by its cells of the learned map: 1 + 2 + 4 frames, rounded up to a multiple of 4.
+# Frames beyond a block that its learned cells depend on: 1 + 2 + 4, rounded up to a multiple of 4.
 _HALO = 8
 _CHANNELS = (1, 32, 64, 128)
 
@@ -26,11 +26,11 @@ Lengths = torch.Tensor | None
 
 
 class MapNetwork(nn.Module):
-    """Maps [B, Tq, Tt] of frame similarities to learned maps [B, Tq', Tt'], not bounded.
+    """Learned maps [B, Tq', Tt'], not bounded, of maps [B, Tq, Tt] of frame similarities.
 
-    Three convolutions of 3 x 3 (32, 64, 128 channels) with maxima over 2 x 2 after the first two, and one of 1 x 1; all
-    lengths are taken, also 1. At odd lengths the last row or column has its maximum over what there is, so that no
-    frame is lost and a padded batch gives the same numbers as each pair by itself.
+    Three 3 x 3 convolutions (32, 64, 128 channels) with 2 x 2 maximum pools after the first two, and one 1 x 1
+    convolution; any length from 1 up is accepted. At odd lengths the last row or column is pooled over the cells there
+    are, so that no frame is lost and a padded batch gives the same numbers as each pair by itself.
 
     Args:
         padding: The padding around a map.
@@ -58,10 +58,11 @@ class MapNetwork(nn.Module):
         Args:
             maps: Similarities, cosines in [-1, 1].
             query_lengths: [B] int64, valid rows of each map; None: all.
-            target_lengths: [B] int64, valid columns likewise.
+            target_lengths: [B] int64, valid columns of each map; None: all.
         """
         if self._mode == "replicate" and not (query_lengths is None and target_lengths is None):
-            # What surrounds a replicated map depends on its own edge, so pairs of other lengths cannot share a pass.
+            # The padding of a replicated map depends on its own edge, so pairs of different lengths cannot share a
+            # pass.
             learned = maps.new_zeros(len(maps), reduced_length(maps.shape[1]), reduced_length(maps.shape[2]))
             for place, frame_map in enumerate(maps):
                 rows = maps.shape[1] if query_lengths is None else int(query_lengths[place])
@@ -82,11 +83,12 @@ class MapNetwork(nn.Module):
     def in_blocks(self, frame_map: torch.Tensor, *, side: int = 1024) -> torch.Tensor:
         """The learned map [Tq', Tt'] of one map [Tq, Tt] of any size, in bounded memory.
 
-        Equal to :meth:`forward` but for rounding: a block is computed with the frames around it that its cells see.
+        Equal to :meth:`forward` except for rounding: a block is computed together with the surrounding frames its
+        cells depend on.
 
         Args:
-            frame_map: [Tq, Tt].
-            side: Most rows and columns of a block, a multiple of 4.
+            frame_map: [Tq, Tt], similarities of frames.
+            side: Maximum number of rows and columns of a block, a multiple of 4.
         """
         rows, columns = frame_map.shape
         result = frame_map.new_empty(reduced_length(rows), reduced_length(columns))
@@ -103,7 +105,7 @@ class MapNetwork(nn.Module):
 
 
 def reduced_length(length: int) -> int:
-    """Rows of the learned map for this many frames."""
+    """Number of rows in the learned map of this many frames."""
     return -(-length // REDUCTION)
 
 
@@ -112,7 +114,7 @@ def _half(lengths: Lengths) -> Lengths:
 
 
 def _cleared(signal: torch.Tensor, lengths: tuple[Lengths, Lengths]) -> torch.Tensor:
-    """Zeros beyond the valid rows and columns of [B, C, Tq, Tt]."""
+    """Set [B, C, Tq, Tt] to zero beyond the valid rows and columns."""
     for axis, valid in zip((2, 3), lengths, strict=True):
         if valid is not None:
             beyond = torch.arange(signal.shape[axis], device=signal.device) >= valid[:, None]

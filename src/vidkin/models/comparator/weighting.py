@@ -1,4 +1,4 @@
-"""What a comparator does to regional descriptors before they are compared."""
+"""How a comparator weights regional descriptors before it compares them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Attention(nn.Module):
 
 
 class _Direction(nn.Module):
-    """``x (1 + x . v / |v|) / 2`` of unit vectors x (ViSiL)."""
+    """``x (1 + x . v / |v|) / 2`` for unit vectors x (ViSiL)."""
 
     def __init__(self, dimension: int) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class _Signs(nn.Module):
 
 
 def make_weighting(config: ComparatorConfig) -> nn.Module:
-    """[..., D] to [..., D], with random weights (none for ``none``)."""
+    """Build a weighting from [..., D] to [..., D], with random weights (no weights for ``none``)."""
     if config.weighting == "none":
         return nn.Identity()
     kinds = {"attention": _Attention, "direction": _Direction, "signs": _Signs}

@@ -14,16 +14,16 @@ __all__ = ["ClipEncoder"]
 
 
 class ClipEncoder(Encoder):
-    """Frame network, fully connected layer (Xavier), LSTM over the frames, its last state, L2.
+    """Frame network, fully connected layer (Xavier), LSTM over the frames; the last state, scaled to length 1.
 
     ``f(clip) = h_T / ||h_T||`` with ``h_t = LSTM(relu(W phi(frame_t) + b), h_{t-1})`` and phi the frame network: the
-    clip encoder of Radial loss (ICIP), with any frame network. The last state of each clip is taken at its own
-    length, so what follows in the batch as padding changes nothing.
+    clip encoder of Radial loss (ICIP), with any frame network. The last state of each clip is taken at its own length,
+    so padding in the batch has no effect.
 
     B clips, T frames, S pixels a side, F length of the frame network's vectors, D = ``lstm`` or ``embedding``.
 
     Args:
-        config: Of kind ``clip``, with mean and std, as :func:`vidkin.models.build_model` makes it.
+        config: Configuration of kind ``clip``, with mean and std, as :func:`vidkin.models.build_model` completes it.
         network: The frame network.
     """
 
@@ -38,15 +38,15 @@ class ClipEncoder(Encoder):
         self.dimension = config.embedding or config.lstm
 
     def frame_features(self, frames: torch.Tensor) -> torch.Tensor:
-        """Frames [N, 3, S, S] from 0 to 1 to [N, F]; without gradients if the backbone is frozen."""
+        """Features [N, F] of frames [N, 3, S, S] from 0 to 1; without gradients if the backbone is frozen."""
         return self.backbone_features(frames)
 
     def head(self, features: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Frame features [B, T, F] to unit vectors [B, D].
+        """Unit vectors [B, D] of frame features [B, T, F].
 
         Args:
-            features: Of :meth:`frame_features`; what follows after a clip's length is ignored.
-            lengths: [B] int64 in [1, T]; None: T for all.
+            features: Output of :meth:`frame_features`; frames beyond a clip's length are ignored.
+            lengths: [B] int64 in [1, T], frames of each clip; None: T for all.
 
         Raises:
             InvalidArgumentError: A shape or a length is wrong.
@@ -78,16 +78,16 @@ class ClipEncoder(Encoder):
         return unit(self.projection(last))
 
     def forward(self, frames: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Clips [B, T, 3, S, S] from 0 to 1 to unit vectors [B, D]; ``lengths`` as in :meth:`head`."""
+        """Unit vectors [B, D] of clips [B, T, 3, S, S] from 0 to 1; ``lengths`` as in :meth:`head`."""
         check_frames("frames", frames, 5, "[B, T, 3, S, S]", 2)
         features = self.frame_features(frames.flatten(0, 1))
         return self.head(features.reshape(frames.shape[0], frames.shape[1], -1), lengths)
 
     def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """The same as calling it."""
+        """Same as calling the model."""
         return self.forward(inputs, lengths)
 
     def head_parameters(self) -> list[nn.Parameter]:
-        """Fully connected layer, LSTM and projection."""
+        """Parameters of the fully connected layer, the LSTM and the projection."""
         parts = (self.fully_connected, self.lstm, self.projection)
         return [parameter for part in parts for parameter in part.parameters()]

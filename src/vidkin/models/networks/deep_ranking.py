@@ -18,19 +18,19 @@ _SUBSAMPLING = (4, 8)
 
 
 class LowResolutionPath(nn.Module):
-    """Images [B, 3, S, S] to [B, F]: subsampled, one convolution, one pool.
+    """Vectors [B, F] of images [B, 3, S, S]: subsampling, one convolution, one pool.
 
     The kernel, stride and pool of the publication's shallow paths are not in its supplement; 8 x 8 with stride 4 and
     96 maps follow secondary sources, the pool was chosen here. All are parameters.
 
     Args:
-        size: S.
+        size: S, side of the input.
         subsampling: Factor by which the image is averaged down (225 pixels: 57 with 4, 29 with 8).
-        channels: Maps.
-        kernel: Of the convolution.
-        stride: Of the convolution.
-        pool: Side of the maximum pool, and its stride; smaller where the maps are.
-        local_normalization: Side of the blocks of a :class:`LocalNormalization` before the pool; 0: none.
+        channels: Number of maps.
+        kernel: Side of the convolution's kernel.
+        stride: Stride of the convolution.
+        pool: Side and stride of the maximum pool; reduced to the size of the maps if they are smaller.
+        local_normalization: Block side of the :class:`LocalNormalization` before the pool; 0: none.
     """
 
     def __init__(
@@ -58,20 +58,22 @@ class LowResolutionPath(nn.Module):
         self.dimension = channels * (-(-maps // min(pool, maps))) ** 2
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """[B, 3, S, S], normalized, to [B, F]."""
+        """Vectors [B, F] of normalized images [B, 3, S, S]."""
         small = functional.adaptive_avg_pool2d(images, self.side)
         maps: torch.Tensor = self.pool(self.normalization(torch.relu(self.convolution(small))))
         return maps.flatten(1)
 
 
 class DeepRankingNetwork(Encoder):
-    """Images [B, 3, S, S] to unit vectors [B, D] along three paths (Wang et al., CVPR 2014).
+    """Unit vectors [B, D] of images [B, 3, S, S] from three paths (Wang et al., CVPR 2014).
 
-    A frame network (AlexNet in spirit) and two :class:`LowResolutionPath`, at a quarter and an eighth of the size; each
-    path's vector is scaled to length 1, the three are concatenated, a linear layer and L2 follow.
+    A frame network (AlexNet in spirit) and two :class:`LowResolutionPath` at a quarter and an eighth of the size. Each
+    path's vector is scaled to length 1; the three are concatenated and go through a linear layer, whose output is
+    scaled to length 1.
 
     Args:
-        config: Of kind ``deep_ranking``, with mean and std; D is ``embedding``, or ``hidden`` if that is 0.
+        config: Configuration of kind ``deep_ranking``, with mean and std; D is ``embedding``, or ``hidden`` if that is
+            0.
         network: The frame network of the deep path.
     """
 
@@ -89,27 +91,28 @@ class DeepRankingNetwork(Encoder):
         self.dropout = nn.Dropout(config.dropout)
 
     def frame_features(self, frames: torch.Tensor) -> torch.Tensor:
-        """The three paths concatenated: [N, 3, S, S] from 0 to 1 to [N, F], each path of length 1."""
+        """The concatenated vectors of the three paths, each of length 1: [N, F] of images [N, 3, S, S] from 0 to 1."""
         return self.join_paths(frames, self.backbone_features(frames))
 
     def join_paths(self, frames: torch.Tensor, deep: torch.Tensor) -> torch.Tensor:
-        """The same with the features of the deep path given, [N, F']: a frozen one is computed once."""
+        """Same as :meth:`frame_features` for given features of the deep path [N, F']: a frozen path is computed only
+        once."""
         images = self.normalize(frames)
         return torch.cat([unit(part) for part in (deep, *(path(images) for path in self.shallow))], dim=1)
 
     def head(self, features: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """The paths' vectors [B, F] to unit vectors [B, D]; ``lengths`` must be None."""
+        """Unit vectors [B, D] of the concatenated paths [B, F]; ``lengths`` must be None."""
         check_features(features, self.feature_dimension, lengths)
         return unit(self.linear(self.dropout(features)))
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        """Images [B, 3, S, S] from 0 to 1 to unit vectors [B, D]."""
+        """Unit vectors [B, D] of images [B, 3, S, S] from 0 to 1."""
         return self.head(self.frame_features(frames))
 
     def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """The same as calling it; ``lengths`` must be None."""
+        """Same as calling the model; ``lengths`` must be None."""
         return self.head(self.frame_features(inputs), lengths)
 
     def head_parameters(self) -> list[nn.Parameter]:
-        """The shallow paths and the linear layer."""
+        """Parameters of the shallow paths and the linear layer."""
         return [parameter for part in (self.shallow, self.linear) for parameter in part.parameters()]

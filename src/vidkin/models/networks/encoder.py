@@ -20,9 +20,9 @@ class Encoder(nn.Module, ABC):
     Inputs have values from 0 to 1; normalization by mean and standard deviation happens inside.
 
     Attributes:
-        config: Kind, sizes and input; mean and std are set unless the network normalizes its input itself.
+        config: Configuration of the network; mean and std are set unless the network normalizes its input itself.
         dimension: D, length of the embedding.
-        class_names: Classes or labels that it was trained with, if they are known.
+        class_names: Classes or labels the network was trained with, if known.
     """
 
     config: EncoderConfig
@@ -46,8 +46,8 @@ class Encoder(nn.Module, ABC):
         """Unit vectors [B, D] of images [B, 3, S, S] or clips [B, T, 3, S, S] (``config.takes_clips``).
 
         Args:
-            inputs: Values from 0 to 1.
-            lengths: [B] int64, frames of each clip; what follows in a shorter clip is padding. None: all are full.
+            inputs: Images or clips with values from 0 to 1.
+            lengths: [B] int64, frames of each clip; frames beyond are padding. None: all clips are full.
         """
 
     @abstractmethod
@@ -57,8 +57,8 @@ class Encoder(nn.Module, ABC):
     def parameter_groups(self, learning_rate: float, *, head_factor: float = 10.0) -> list[dict[str, Any]]:
         """Parameters and learning rates for an optimizer.
 
-        If the backbone is trained as well, it gets ``learning_rate`` and everything after it ``head_factor`` times that
-        (10 in the paper); a head alone, or a network without a backbone, gets ``learning_rate``.
+        If the backbone is trained as well, it gets ``learning_rate`` and everything after it ``head_factor`` times
+        that rate (10 in the paper); a head alone, or a network without a backbone, gets ``learning_rate``.
 
         Returns:
             One or two dictionaries with ``params``, ``lr`` and ``name`` (``backbone``, ``head``).
@@ -78,13 +78,13 @@ class Encoder(nn.Module, ABC):
         ]
 
     def normalize(self, images: torch.Tensor) -> torch.Tensor:
-        """[..., 3, S, S] from 0 to 1 to what the network takes."""
+        """Normalize [..., 3, S, S] from 0 to 1 for the network."""
         mean, std = self.get_buffer("_mean"), self.get_buffer("_std")
         return (images - mean) / std
 
     @property
     def device(self) -> torch.device:
-        """Where its weights are."""
+        """Device of the weights."""
         return self.get_buffer("_mean").device
 
     def train(self, mode: bool = True) -> Self:
@@ -102,7 +102,7 @@ class Encoder(nn.Module, ABC):
         return self
 
     def backbone_features(self, frames: torch.Tensor) -> torch.Tensor:
-        """Frames [N, 3, S, S] from 0 to 1 to the backbone's [N, F]; without gradients if it is frozen."""
+        """The backbone's features [N, F] of frames [N, 3, S, S] from 0 to 1; without gradients if it is frozen."""
         check_frames("frames", frames, 4, "[N, 3, S, S]", 1)
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.config.trainable == "all"):
             features: torch.Tensor = self.get_submodule("backbone")(self.normalize(frames))
@@ -110,12 +110,12 @@ class Encoder(nn.Module, ABC):
 
 
 def unit(vectors: torch.Tensor) -> torch.Tensor:
-    """[..., D] scaled to length 1."""
+    """Vectors [..., D] scaled to length 1."""
     return nn.functional.normalize(vectors, dim=-1, eps=1e-12)
 
 
 def linear(inputs: int, outputs: int) -> nn.Linear:
-    """A fully connected layer with Xavier weights and no bias to start from."""
+    """A fully connected layer initialized with Xavier weights and zero bias."""
     layer = nn.Linear(inputs, outputs)
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)

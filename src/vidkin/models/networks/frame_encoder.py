@@ -18,7 +18,7 @@ __all__ = ["FrameEncoder", "FrameEncoderFeatures", "FrameEncoderSettings"]
 
 NORMALIZATIONS = ("fixed", "image")
 
-# Usual mean and deviation of values in 0..1, the same for all channels.
+# Typical mean and deviation of values in 0..1, the same for all channels.
 _MEAN = 0.45
 _DEVIATION = 0.25
 # Added to the deviation of an image (as variances): without it, compression of plain skies and roads is blown up.
@@ -27,13 +27,13 @@ _LEAST_DEVIATION = 0.15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameEncoderSettings:
-    """What a `FrameEncoder` is made of.
+    """Architecture of a `FrameEncoder`.
 
     Attributes:
         side: Side of the input in pixels.
         widths: Channels after the stem and after each block.
         strides: Stride of each block, one fewer than widths.
-        grid: Side of the grid that features are averaged to before the last layer, which so knows what is where.
+        grid: Side of the grid over which features are averaged before the last layer, so that it knows what is where.
         dimension: Length of the vectors.
         normalization: ``"image"`` subtracts each image's mean and divides by its deviation, so that brightness
             changes nothing and contrast little; ``"fixed"`` uses the same numbers for all images.
@@ -63,7 +63,7 @@ class FrameEncoderSettings:
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Self:
-        """Settings from a table as JSON or TOML gives it."""
+        """Settings from a parsed JSON or TOML table."""
         known: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in table.items()
         }
@@ -81,10 +81,12 @@ class FrameEncoderSettings:
 
 
 class FrameEncoderFeatures(nn.Module):
-    """A `FrameEncoder` without its last layer, as a frame network: [N, 3, S, S] with values in 0..1 to [N, F].
+    """A `FrameEncoder` without its last layer, as a frame network: features [N, F] of [N, 3, S, S] with values in
+    0..1.
 
     Args:
-        encoder: It loses its last layer. F is ``widths[-1] * grid^2``, 3,072 by default; S may be any size.
+        encoder: The encoder, whose last layer is removed. F is ``widths[-1] * grid^2``, 3,072 by default; S can be any
+            size.
     """
 
     def __init__(self, encoder: FrameEncoder) -> None:
@@ -94,7 +96,7 @@ class FrameEncoderFeatures(nn.Module):
         self.encoder = encoder
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """[N, 3, S, S] to [N, F]."""
+        """Features [N, F] of images [N, 3, S, S]."""
         return self.encoder.features(images)
 
     def maps(self, images: torch.Tensor) -> torch.Tensor:
@@ -106,7 +108,7 @@ class FrameEncoder(nn.Module):
     """Unit vectors [N, D] of squares [N, 3, side, side]: a stem, depthwise-separable blocks, one linear layer.
 
     Args:
-        settings: What it is made of; the defaults have 474 thousand parameters.
+        settings: Architecture; the default one has 474 thousand parameters.
     """
 
     def __init__(self, settings: FrameEncoderSettings | None = None) -> None:
@@ -137,7 +139,7 @@ class FrameEncoder(nn.Module):
         return functional.normalize(self.head(self.features(images)), dim=1)
 
     def features(self, images: torch.Tensor) -> torch.Tensor:
-        """What the last layer sees: the maps of the last block averaged over the grid, [N, widths[-1] * grid^2]."""
+        """Input of the last layer: the maps of the last block averaged over the grid, [N, widths[-1] * grid^2]."""
         features: torch.Tensor = self.pool(self.maps(images)).flatten(1)
         return features
 

@@ -31,10 +31,10 @@ class FrameNetwork:
     """A frame network and the normalization of its input.
 
     Attributes:
-        module: [N, 3, S, S], normalized, to [N, dimension].
-        dimension: F.
-        mean: Of the input in units of full scale.
-        std: Likewise.
+        module: Network that turns normalized images [N, 3, S, S] into vectors [N, dimension].
+        dimension: F, length of the vectors.
+        mean: Mean of the input in units of full scale.
+        std: Standard deviation of the input in the same units.
     """
 
     module: nn.Module
@@ -46,17 +46,17 @@ class FrameNetwork:
 def open_frame_network(
     config: EncoderConfig, *, weights: PathLike | Literal["random"] | None, seed: int
 ) -> FrameNetwork:
-    """The backbone of a configuration, its parameters frozen if only the head is trained.
+    """Open the backbone of a configuration; its parameters are frozen if only the head is trained.
 
     Args:
-        config: ``backbone``, ``width``, ``size`` and ``trainable`` are used.
-        weights: As of :func:`vidkin.features.open_pooled_network`; ``small`` starts from random ones
-            unless a safetensors file is given, ``vidkin`` from those that come with the package.
-        seed: Of random weights.
+        config: Configuration of the encoder; ``backbone``, ``width``, ``size`` and ``trainable`` are used.
+        weights: Weights as in :func:`vidkin.features.open_pooled_network`; without a safetensors file ``small`` starts
+            from random weights and ``vidkin`` from those that come with the package.
+        seed: Seed of random weights.
 
     Raises:
         InvalidArgumentError: The name is unknown, or the network does not take this size.
-        WeightsUnavailableError: As there.
+        WeightsUnavailableError: The weights are not given and cannot be downloaded.
     """
     name = _ALIASES.get(config.backbone, config.backbone)
     if name == "small":

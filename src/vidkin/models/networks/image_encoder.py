@@ -13,13 +13,13 @@ __all__ = ["ImageEncoder"]
 
 
 class ImageEncoder(Encoder):
-    """Frame network, fully connected layer (Xavier), L2: the clip encoder without its LSTM.
+    """Frame network and fully connected layer (Xavier), scaled to length 1: the clip encoder without its LSTM.
 
-    ``f(image) = g / ||g||`` with ``g = W phi(image) + b``; if ``embedding`` is set, a ReLU and a further linear layer
+    ``f(image) = g / ||g||`` with ``g = W phi(image) + b``; if ``embedding`` is set, a ReLU and another linear layer
     follow. B images, S pixels a side, F length of the frame network's vectors, D = ``hidden`` or ``embedding``.
 
     Args:
-        config: Of kind ``image``, with mean and std, as :func:`vidkin.models.build_model` makes it.
+        config: Configuration of kind ``image``, with mean and std, as :func:`vidkin.models.build_model` completes it.
         network: The frame network.
     """
 
@@ -33,11 +33,11 @@ class ImageEncoder(Encoder):
         self.dimension = config.embedding or config.hidden
 
     def frame_features(self, frames: torch.Tensor) -> torch.Tensor:
-        """Images [N, 3, S, S] from 0 to 1 to [N, F]; without gradients if the backbone is frozen."""
+        """Features [N, F] of images [N, 3, S, S] from 0 to 1; without gradients if the backbone is frozen."""
         return self.backbone_features(frames)
 
     def head(self, features: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Features [B, F] to unit vectors [B, D]; ``lengths`` must be None: images have none."""
+        """Unit vectors [B, D] of features [B, F]; ``lengths`` must be None, as images have none."""
         check_features(features, self.feature_dimension, lengths)
         hidden = self.dropout(self.fully_connected(features))
         if self.config.embedding:
@@ -45,13 +45,13 @@ class ImageEncoder(Encoder):
         return unit(self.projection(hidden))
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        """Images [B, 3, S, S] from 0 to 1 to unit vectors [B, D]."""
+        """Unit vectors [B, D] of images [B, 3, S, S] from 0 to 1."""
         return self.head(self.frame_features(frames))
 
     def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """The same as calling it; ``lengths`` must be None."""
+        """Same as calling the model; ``lengths`` must be None."""
         return self.head(self.frame_features(inputs), lengths)
 
     def head_parameters(self) -> list[nn.Parameter]:
-        """Fully connected layer and projection."""
+        """Parameters of the fully connected layer and the projection."""
         return [*self.fully_connected.parameters(), *self.projection.parameters()]

@@ -1,4 +1,4 @@
-"""Local contrast normalization of maps, the layer of the deep ranking network's supplement."""
+"""Local contrast normalization of maps, a layer from the supplement of the deep ranking paper."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _EPSILON = 1e-6
 
 
 class LocalNormalization(nn.Module):
-    """Every map shifted and scaled to mean 0 and length 1 in the block around each place, [B, C, H, W].
+    """Shifts and scales every map to mean 0 and length 1 in the block around each place, [B, C, H, W].
 
     ``y_i = (x_i - m_i) / sqrt(sum over the block of (x_b - m_i)^2 + 1e-6)`` with m_i the mean of the block of
-    ``side`` x ``side`` around i; at the border the part of the block that lies on the map counts. Adding to a map or
-    multiplying it changes next to nothing. There are no parameters.
+    ``side`` x ``side`` around i; at the border only the part of the block on the map counts. Adding a constant to a
+    map or multiplying the map changes next to nothing. There are no parameters.
 
     Args:
-        side: Of the block, odd, at least 3.
+        side: Side of the block, odd, at least 3.
 
     Raises:
         InvalidArgumentError: ``side`` is even or below 3.
@@ -37,8 +37,8 @@ class LocalNormalization(nn.Module):
         self.side = side
 
     def forward(self, maps: torch.Tensor) -> torch.Tensor:
-        """[B, C, H, W] to [B, C, H, W]."""
-        # Around the mean of the whole map, so that squares lose fewer digits.
+        """Normalized maps [B, C, H, W]."""
+        # Subtract the mean of the whole map first, so that squares lose fewer digits.
         centered = maps - maps.mean(dim=(2, 3), keepdim=True)
         mean = self._over_blocks(centered)
         count = self._over_blocks(torch.ones_like(centered), share=True)
@@ -46,7 +46,8 @@ class LocalNormalization(nn.Module):
         return (centered - mean) / torch.sqrt(squares + _EPSILON)
 
     def _over_blocks(self, maps: torch.Tensor, *, share: bool = False) -> torch.Tensor:
-        """Means over the part of each block that lies on the map; with ``share`` of ones: the number of its places."""
+        """Means over the part of each block on the map; with ``share`` and maps of ones, the number of places in that
+        part."""
         means = functional.avg_pool2d(
             maps, self.side, stride=1, padding=self.side // 2, count_include_pad=share
         )

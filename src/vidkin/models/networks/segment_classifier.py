@@ -15,18 +15,19 @@ _HIDDEN = 2048
 
 
 class DeepSBDNetwork(VolumeNetwork):
-    """Segments [B, 3, T, S, S] to logits of their classes, as {none, gradual, sharp}.
+    """Logits of the classes of segments [B, 3, T, S, S], such as {none, gradual, sharp}.
 
-    Five 3-D convolutions of 96-256-384-384-256 channels, hidden layers of 2048 and 2048, classes: the widths of
-    DeepSBD (Hassanien et al., 2017), whose segments have 16 frames of 112 pixels. The rest is not in our sources and
-    was chosen here: the first convolution is 3 x 7 x 7 with stride 2 in space, the others 3 x 3 x 3; pools of
-    1 x 2 x 2 after the first and 2 x 2 x 2 after the second and fifth. T is not reduced before the second pool, so that
-    a hard cut stays sharp in time.
+    Five 3-D convolutions with 96-256-384-384-256 channels, two hidden layers of 2048 units, and the classes: the
+    widths of DeepSBD (Hassanien et al., 2017), whose segments have 16 frames of 112 pixels. The sources do not give
+    the rest, which was chosen here: the first convolution is 3 x 7 x 7 with stride 2 in space, the others 3 x 3 x 3;
+    pools of 1 x 2 x 2 after the first and 2 x 2 x 2 after the second and fifth. T is not reduced before the second
+    pool, so that a hard cut stays sharp in time.
 
     The number of frames is fixed: ``config.frames``.
 
     Args:
-        config: Of kind ``deep_sbd``, with mean and std, as :func:`vidkin.models.build_model` makes it.
+        config: Configuration of kind ``deep_sbd``, with mean and std, as :func:`vidkin.models.build_model` completes
+            it.
     """
 
     def __init__(self, config: EncoderConfig) -> None:

@@ -12,14 +12,15 @@ _GROUPS = 8
 
 
 class SmallNetwork(nn.Module):
-    """Four halvings and a residual block: [N, 3, S, S] to [N, F].
+    """Four halvings and a residual block: features [N, F] of images [N, 3, S, S].
 
     Convolutions 3 x 3 with stride 2 to 24, 48, 96 and 128 channels, each with a group norm (the same in training and
     in eval mode, whatever the batch) and a ReLU, a residual block of two convolutions, then mean and maximum over
-    the image side by side: F = 256. About 450,000 parameters; 25 million multiplications for a image of 64 pixels.
+    the image side by side: F = 256. About 450,000 parameters; 25 million multiplications for an image of 64 x 64
+        pixels.
 
     Args:
-        width: Factor on the channels, rounded to multiples of 8.
+        width: Factor applied to the channels, which are rounded to multiples of 8.
     """
 
     def __init__(self, width: float = 1.0) -> None:
@@ -49,6 +50,6 @@ class SmallNetwork(nn.Module):
         return torch.relu(maps + self.block(maps))
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """[N, 3, S, S], normalized, to [N, F]."""
+        """Features [N, F] of normalized images [N, 3, S, S]."""
         maps = self.maps(images)
         return torch.cat([maps.mean(dim=(2, 3)), maps.amax(dim=(2, 3))], dim=1)

@@ -7,14 +7,14 @@ from vidkin.models.networks.volume_network import VolumeNetwork, convolutions, s
 
 __all__ = ["VideoNetwork"]
 
-# Channels of the convolutions, and which of them a pool follows.
+# Channels of the convolutions, and the convolutions followed by a pool.
 _CHANNELS = (64, 128, 256, 256, 512, 512, 512, 512)
 _POOL_AFTER = (0, 1, 3, 5, 7)
 _HIDDEN = 4096
 
 
 class VideoNetwork(VolumeNetwork):
-    """C3D (Tran et al., ICCV 2015): [B, 3, T, S, S] to logits; the embedding is its second hidden layer.
+    """C3D (Tran et al., ICCV 2015): logits of clips [B, 3, T, S, S]; the embedding is its second hidden layer.
 
     Eight convolutions 3 x 3 x 3 of 64-128-256-256-512-512-512-512 channels with a ReLU, a pool of 1 x 2 x 2 after the
     first and of 2 x 2 x 2 after the second, fourth, sixth and eighth (sizes rounded up), hidden layers of 4096 and
@@ -22,7 +22,7 @@ class VideoNetwork(VolumeNetwork):
     4 x 4); with other lengths the remaining time is averaged. Small collections train slowly without ``batch_norm``.
 
     Args:
-        config: Of kind ``c3d``, with mean and std, as :func:`vidkin.models.build_model` makes it.
+        config: Configuration of kind ``c3d``, with mean and std, as :func:`vidkin.models.build_model` completes it.
     """
 
     def __init__(self, config: EncoderConfig) -> None:

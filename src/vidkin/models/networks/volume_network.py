@@ -1,4 +1,4 @@
-"""Networks of 3-D convolutions that are trained to classify stretches of video."""
+"""Networks of 3-D convolutions trained to classify stretches of video."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class VolumeNetwork(Encoder):
     B clips, T frames, S pixels a side, D length of the second hidden layer.
 
     Args:
-        config: With mean and std, ``frames`` and ``size``.
-        volume: [B, 3, T, S, S], normalized, to [B, C, T', S', S'].
+        config: Configuration with mean, std, ``frames`` and ``size``.
+        volume: Network that turns normalized volumes [B, 3, T, S, S] into [B, C, T', S', S'].
         hidden: Lengths of the two hidden layers.
-        mean_over_time: Average the volume over the remaining time; then T may differ from clip to clip.
+        mean_over_time: Average the volume over the remaining time, so that T can differ from clip to clip.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class VolumeNetwork(Encoder):
         nn.init.xavier_uniform_(self.classifier.weight)
 
     def forward(self, volumes: torch.Tensor) -> torch.Tensor:
-        """Volumes [B, 3, T, S, S] from 0 to 1 to logits [B, classes]."""
+        """Logits [B, classes] of volumes [B, 3, T, S, S] from 0 to 1."""
         logits: torch.Tensor = self.classifier(self.dropout(self.hidden_features(volumes)))
         return logits
 
     def hidden_features(self, volumes: torch.Tensor) -> torch.Tensor:
-        """Volumes [B, 3, T, S, S] from 0 to 1 to the second hidden layer [B, D], not normalized."""
+        """The second hidden layer [B, D], not normalized, of volumes [B, 3, T, S, S] from 0 to 1."""
         check_frames("volumes", volumes, 5, "[B, 3, T, S, S]", 1)
         if not self._mean_over_time and volumes.shape[2] != self.config.frames:
             raise InvalidArgumentError(
@@ -70,20 +70,20 @@ class VolumeNetwork(Encoder):
         return second
 
     def classify(self, clips: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Clips [B, T, 3, S, S] from 0 to 1 to logits [B, classes]; ``lengths`` as in :meth:`embed`."""
+        """Logits [B, classes] of clips [B, T, 3, S, S] from 0 to 1; ``lengths`` as in :meth:`embed`."""
         return self.forward(self._volumes(clips, lengths))
 
     def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Clips [B, T, 3, S, S] from 0 to 1 to unit vectors [B, D]: the second hidden layer.
+        """Unit vectors [B, D] of clips [B, T, 3, S, S] from 0 to 1: the second hidden layer.
 
         Args:
-            inputs: The clips.
-            lengths: [B]; the last frame of a shorter clip is repeated up to T.
+            inputs: Clips with values from 0 to 1.
+            lengths: [B], frames of each clip; the last frame of a shorter clip is repeated up to T.
         """
         return unit(self.hidden_features(self._volumes(inputs, lengths)))
 
     def head_parameters(self) -> list[nn.Parameter]:
-        """All of them: nothing was pretrained."""
+        """All parameters, since none is pretrained."""
         return list(self.parameters())
 
     def _flat(self, maps: torch.Tensor) -> torch.Tensor:
@@ -104,7 +104,7 @@ class VolumeNetwork(Encoder):
 
 
 def scale_channels(channels: Sequence[int], width: float) -> list[int]:
-    """Channels times a factor, rounded to multiples of 8."""
+    """Multiply channels by a factor and round to multiples of 8."""
     return [max(8, round(count * width / 8) * 8) for count in channels]
 
 
@@ -115,14 +115,14 @@ def convolutions(
     *,
     first: nn.Conv3d | None = None,
 ) -> nn.Sequential:
-    """Convolutions 3 x 3 x 3 with ReLU, batch norms if the configuration has them, and pools.
+    """Build convolutions of 3 x 3 x 3 with ReLU, batch norms if the configuration asks for them, and pools.
 
     Args:
-        config: Its ``width`` and ``batch_norm`` are used.
-        channels: Of each convolution, before ``width``.
-        pool_after: Convolutions that a pool follows: 1 x 2 x 2 after the first, 2 x 2 x 2 after the others, sizes
+        config: Configuration of the network; ``width`` and ``batch_norm`` are used.
+        channels: Channels of each convolution, before ``width`` is applied.
+        pool_after: Convolutions followed by a pool: 1 x 2 x 2 after the first, 2 x 2 x 2 after the others, with sizes
             rounded up.
-        first: Replaces the first convolution.
+        first: Layer that replaces the first convolution.
     """
     layers: list[nn.Module] = []
     before = 3

@@ -1,4 +1,4 @@
-"""Checkpoints: everything that a run needs to continue exactly, in one file that is replaced as a whole."""
+"""Checkpoints: everything a run needs to continue exactly, in one file that is replaced as a whole."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Checkpoint:
     """The state of a run after a step.
 
     Attributes:
-        step: Steps that were taken.
-        tensors: Weights, state of the optimizer, states of random generators, by name.
-        values: Everything else, as JSON holds it.
+        step: Number of steps taken.
+        tensors: Weights, optimizer state and states of the random generators, by name.
+        values: Everything else, as JSON values.
     """
 
     step: int
@@ -36,10 +36,11 @@ class Checkpoint:
     values: dict[str, Any]
 
     def write(self, path: Path) -> None:
-        """Replace the file as a whole, after its content has reached the disk: a kill leaves the old or the new one.
+        """Replace the file as a whole once its content has reached the disk: a kill leaves either the old file or the
+        new one.
 
         Raises:
-            InvalidArgumentError: It cannot be written.
+            InvalidArgumentError: The file cannot be written.
         """
         # Clones: parts that share memory cannot be written.
         tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in self.tensors.items()}
@@ -70,14 +71,14 @@ class Checkpoint:
             ) from error
 
     def below(self, prefix: str) -> dict[str, Tensor]:
-        """The tensors whose names start with the prefix, without it."""
+        """The tensors whose names start with the prefix; the prefix is removed from the names."""
         return {
             name[len(prefix) :]: tensor for name, tensor in self.tensors.items() if name.startswith(prefix)
         }
 
 
 def trained_state(model: nn.Module, *, frozen: bool) -> dict[str, Tensor]:
-    """State of a model by name; without its backbone if that is frozen and comes from elsewhere."""
+    """State of a model by name, without its backbone if that is frozen and loaded from elsewhere."""
     return {
         name: tensor
         for name, tensor in model.state_dict().items()
@@ -97,10 +98,10 @@ def optimizer_tensors(optimizer: optim.Optimizer) -> dict[str, Tensor]:
 
 
 def load_optimizer(optimizer: optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Restore the state from :func:`optimizer_tensors`; groups and rates of the optimizer stay."""
+    """Restore the state from :func:`optimizer_tensors`; the optimizer keeps its groups and learning rates."""
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         number, _, name = key.partition(".")
-        # A copy: an optimizer keeps the tensors that it is given and changes them in place.
+        # A copy, because an optimizer keeps the tensors it receives and changes them in place.
         state.setdefault(int(number), {})[name] = tensor.clone()
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

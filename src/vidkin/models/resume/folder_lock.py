@@ -1,4 +1,4 @@
-"""The folder of a training: one training at a time writes there."""
+"""The folder of a training, where only one training at a time may write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["LOCK_FILE", "hold_training_folder"]
 
 LOCK_FILE = ".training.lock"
 
-# Seconds to wait for the folder's lock: the experiments page takes it for an instant to check whether it is held.
+# Seconds to wait for the folder's lock: the experiments page takes it for an instant to check whether it is free.
 _WAIT = 0.5
 
 
@@ -23,7 +23,7 @@ def hold_training_folder(folder: Path) -> Iterator[None]:
     """Allow one training at a time in a folder; the system releases the lock when the process ends, however it ends.
 
     Raises:
-        InvalidArgumentError: Another training has it, or nothing can be written there.
+        InvalidArgumentError: Another training uses the folder, or it cannot be written to.
     """
     lock = FileLock(folder / LOCK_FILE, thread_local=False)
     try:

@@ -23,7 +23,8 @@ class Interrupt:
 
 @contextmanager
 def deferred_interrupt() -> Iterator[Interrupt]:
-    """Inside the block, a first SIGINT is only noted, so that no half step is stored; a second interrupts at once.
+    """Inside the block, a first SIGINT is only recorded, so that no half step is stored; a second one interrupts at
+    once.
 
     Outside the main thread, where Python allows no handlers, nothing changes.
     """

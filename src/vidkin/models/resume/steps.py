@@ -29,13 +29,14 @@ _EVERY = 50
 
 @dataclass(eq=False)
 class StepStore:
-    """A checkpoint in a folder for a training without validation.
+    """The checkpoint of a training without validation.
 
     Attributes:
-        folder: Where the checkpoint is; None stores nothing.
-        fingerprint: Of everything that decides the weights: a checkpoint with another one belongs to another training.
+        folder: Folder of the checkpoint; None stores nothing.
+        fingerprint: Hash of everything that decides the weights: a checkpoint with another one belongs to another
+            training.
         every: Steps between two checkpoints.
-        terms: The terms of each step that was taken, those before a restart included.
+        terms: The terms of every step taken, including those before a restart.
     """
 
     folder: Path | None = None
@@ -46,7 +47,7 @@ class StepStore:
     def restore(
         self, model: nn.Module, optimizer: optim.Optimizer, generator: torch.Generator | None = None
     ) -> int:
-        """Steps that were taken, with model, optimizer and generators as they were then; 0 without a checkpoint.
+        """Restore model, optimizer and random generators; return the number of steps taken, 0 without a checkpoint.
 
         Raises:
             InvalidArgumentError: The checkpoint is damaged, or belongs to another training.
@@ -77,7 +78,7 @@ class StepStore:
         *,
         on_step: Callable[[int, Mapping[str, float]], None] | None = None,
     ) -> None:
-        """Take all steps; store the state now and then, and when Ctrl-C was pressed, which then interrupts.
+        """Take all steps; store the state at intervals and when Ctrl-C is pressed, which then interrupts.
 
         Raises:
             TrainingError: The loss is no longer finite.

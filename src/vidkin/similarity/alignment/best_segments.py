@@ -27,22 +27,22 @@ __all__ = ["align"]
 
 SPEEDS = (0.5, 0.667, 0.8, 1.0, 1.25, 1.5, 2.0)
 
-# Seconds of frames that have nothing to do with each other, from which on a match is two matches.
+# Seconds of unrelated frames that split a match into two.
 _LONGEST_GAP = 5.0
-# How far the map has to be above the threshold, on average over the minimum duration.
+# How far the map must be above the threshold, on average over the minimum duration.
 _LEAST_EXCESS = 0.1
-# Columns beside a line in which its cells are looked for while it is fitted.
+# Columns on either side of a line that are searched for its cells while it is fitted.
 _FIT_REACH = 2
 _FIT_ROUNDS = 8
 _FEWEST_FOR_SPEED = 4
 # Lines between the given speeds: a factor of up to exp(.2), in steps of a hundredth.
 _LARGEST_TURN = 0.2
 _TURNS = 41
-# Columns of a map up to which its rows are looked at as a whole before lines are turned.
+# Maps of up to this many columns have whole rows examined before lines are turned.
 _LOOKS = 1024
-# Isolated bright cells are cleared one by one; no more of them than this per segment asked for.
+# Isolated bright cells are cleared one by one, at most this many per requested segment.
 _ATTEMPTS = 8
-# Share of the evidence of full weight that a run of frames of little weight needs.
+# Share of the evidence at full weight that a run of frames with little weight needs.
 _LEAST_WEIGHT = 0.25
 
 
@@ -65,31 +65,31 @@ def align(
     offset + speed * query time`` (speeds as given, offsets half a target period apart) and all runs on them,
     the largest ``min(1, speed) * sum of e`` is taken, cells being the nearest target frame to the line in
     seconds. Speeds other than 1 must win by 5 %. The line is then fitted to the brightest cells beside it,
-    which finds speeds between the given ones. What it explains is cleared (its cells, and whatever above the
-    threshold adjoins them along either axis: a static scene is a block), and the search continues. One part
-    of the query may thus match several places of the target, and vice versa.
+    which finds speeds between the given ones. The cells it explains are cleared (its own, and those above the
+    threshold that adjoin them along either axis: a static scene is a block), and the search continues. One part of the
+    query can thus match several places of the target, and vice versa.
 
     Args:
         similarity: [Tq, Tt] calibrated similarities, unrelated frames near 0 to 0.2, copies 0.4 to 1.
-        query_times: [Tq] seconds, increasing; they may be irregular and at another rate than the target's.
-        target_times: [Tt] seconds likewise.
-        query_weights: [Tq] in [0, 1], how much a frame counts; frames of weight 0 are bridged without loss.
-            None where all count.
-        target_weights: [Tt] likewise.
-        threshold: Similarity from which on frames speak for a match. Lower finds more and longer segments.
-        speeds: Speeds to look for, seconds of target per second of query.
-        maximum_segments: Most segments to return.
-        minimum_duration: Seconds; shorter runs are dropped, unless all that one of the videos shows is shorter (black
-            frames show nothing).
-        mirrored: Passed on to the segments.
+        query_times: [Tq] times in seconds, increasing; they can be irregular and have another rate than the target's.
+        target_times: [Tt] times in seconds, increasing.
+        query_weights: [Tq] in [0, 1], how much each frame counts; frames of weight 0 are bridged without loss. None if
+            all count fully.
+        target_weights: [Tt] in [0, 1], the same for the target.
+        threshold: Least similarity at which frames speak for a match. Lower values find more and longer segments.
+        speeds: Speeds to look for, in seconds of target per second of query.
+        maximum_segments: Maximum number of segments to return.
+        minimum_duration: Duration in seconds below which runs are dropped, unless everything that one of the videos
+            shows is shorter (black frames show nothing).
+        mirrored: Stored in the segments.
 
-    Gaps of more than a minute between frames are shortened first where they make the videos too long to align.
+    Gaps of more than a minute between frames are shortened first if they make the videos too long to align.
 
     Returns:
         Segments whose ends lie half a sampling period of the query beyond the first and the last matching
-        frame (on both sides of the line), within [first frame, last frame + period] of each video; a match
-        with no frame between it and a video's begin or end reaches that. The score is the
-        weighted mean of the map along the segment. Empty where nothing matches.
+        frame (on both sides of the line), within [first frame, last frame + period] of each video; a match with no
+        frame between it and the start or end of a video extends to that point. The score is the weighted mean of the
+        map along the segment. Empty if nothing matches.
 
     Raises:
         InvalidArgumentError: Shapes do not match, the map is empty, times do not increase, or a number is out of
@@ -104,7 +104,7 @@ def align(
     if not minimum_duration >= 0.0:
         raise InvalidArgumentError(f"minimum_duration must be at least 0 s, got {minimum_duration}")
     times = shorten_gaps(query_times, target_times, speeds)
-    # Nothing here is ever trained: without the account for gradients small operations are faster.
+    # Nothing here is ever trained, and small operations are faster without gradient bookkeeping.
     with torch.inference_mode():
         evidence, weights = _evidence(
             similarity, times.query, times.target, query_weights, target_weights, threshold
@@ -114,12 +114,12 @@ def align(
             _duration(weights[0], evidence.query_period),
             _duration(weights[1], evidence.target_period),
         )
-        # Weights below 1 are no reason to believe less in a run that is long enough; a 4th has to remain.
+        # Weights below 1 do not make a run that is long enough less credible, but a fourth must remain.
         lightest = min(weights[0].min().item(), weights[1].min().item())
         least = _LEAST_EXCESS * shortest * max(lightest, _LEAST_WEIGHT)
         if _most_evidence(evidence) < least:
             return []
-        # A line that is fitted to its cells explains more than the line that was found, but not twice as much.
+        # A line fitted to its cells explains more than the line that was found, but not twice as much.
         search = LineSearch(evidence, speeds, max(_LEAST_EXCESS * shortest * _LEAST_WEIGHT, least / 2))
         segments: list[Segment] = []
         against = -threshold * evidence.query_period
@@ -139,12 +139,12 @@ def align(
                 positive = evidence.excess > 0
                 values = evidence.at(explained.rows, explained.columns).clamp_(max=against)
                 evidence.excess[explained.rows, explained.columns] = values
-                # Often nothing is left already, and there is no need to look beside the line.
+                # Often nothing is left already, and there is no need to examine the cells beside the line.
                 if search.is_exhausted():
                     break
                 clear_adjoining(evidence, positive, explained.rows, explained.columns, against)
             else:
-                # Take the evidence of a run away, and nothing else.
+                # Remove the evidence of a run, and nothing else.
                 if bool((evidence.at(explained.rows, explained.columns) < against).any()):
                     search.forget()
                 evidence.excess[explained.rows, explained.columns] = against
@@ -185,7 +185,7 @@ def _evidence(
     excess = similarity.detach().to("cpu", torch.float32).contiguous() - threshold
     if query_weights is not None or target_weights is not None:
         excess *= torch.minimum(sides[0][:, None], sides[1])
-    # How long each frame stands, [T] float32: half the distance to its neighbors, gaps not counted.
+    # How long each frame is shown, [T] float32: half the distance to its neighbors, without gaps.
     gaps = query_times.diff().clamp(max=2 * query_period)
     edge = torch.full((1,), query_period, dtype=query_times.dtype)
     seconds = ((torch.cat([edge, gaps]) + torch.cat([gaps, edge])) / 2).float()
@@ -207,13 +207,13 @@ def _evidence(
 
 def _most_evidence(evidence: EvidenceMap) -> float:
     """An upper bound on the evidence of any line: the brightest cell of each query frame, or of each target frame for
-    as long as it stands."""
+    as long as it is shown."""
     columns = evidence.excess.amax(0).clamp_(min=0.0).sum().item()
     return min(evidence.most_of_rows(), columns * (1 + evidence.target_period / evidence.query_period))
 
 
 def _duration(weights: torch.Tensor, period: float) -> float:
-    """Seconds of a video that show something: one that fades to black early has no longer match to offer."""
+    """Seconds of a video that show something: a video that fades to black early cannot have a longer match."""
     return max(1.0, (weights / _LEAST_WEIGHT).clamp(max=1.0).sum().item()) * period
 
 
@@ -221,7 +221,7 @@ def _fitted(evidence: EvidenceMap, run: Run, speeds: Sequence[float], longest_ga
     """Fit the line to the cells beside it and take its best run; repeat while that explains more."""
     best = run
     rows, columns = evidence.excess.shape
-    # No turn could make the run longer if one of the videos ends before it and one after it.
+    # Turning the line cannot make the run longer if one video ends before it and the other after it.
     starts = best.first == 0 or int(best.trace.columns[best.first]) == 0
     if not starts or not (best.last == rows - 1 or int(best.trace.columns[best.last]) == columns - 1):
         best = _turned(evidence, best, longest_gap)
@@ -230,7 +230,7 @@ def _fitted(evidence: EvidenceMap, run: Run, speeds: Sequence[float], longest_ga
         if line == best.line:
             break
         fitted = best_run(evidence, evidence.trace(line), longest_gap=longest_gap)
-        # A line through the middle of its cells may lose a cell or two to rounding and is still the truer one.
+        # A line through the middle of its cells can lose a cell or two to rounding and is still the more accurate one.
         if fitted is None or fitted.evidence < 0.98 * best.evidence:
             break
         best = fitted
@@ -240,9 +240,9 @@ def _fitted(evidence: EvidenceMap, run: Run, speeds: Sequence[float], longest_ga
 def _turned(evidence: EvidenceMap, run: Run, longest_gap: float) -> Run:
     """The best of lines turned a little about the middle of a run: speeds between those searched for.
 
-    Read at whole frames, a line of speed 1.1 is ten frames of speed 1, then a step: no fit to a run sees it.
+    Read at whole frames, a line of speed 1.1 is ten frames of speed 1, then a step, which no fit to a run detects.
     """
-    # Nor could it if there is not so much evidence anywhere, which takes one look at the map.
+    # Nor can it if there is not that much evidence anywhere, which takes a single pass over the map.
     few = evidence.excess.shape[1] <= _LOOKS
     if few and evidence.most_of_rows() <= run.evidence / PREFERENCE:
         return run
@@ -271,7 +271,7 @@ def _fitted_line(evidence: EvidenceMap, run: Run, speeds: Sequence[float]) -> Li
     seconds = evidence.target_times.take(places)
     rows = torch.arange(run.first, run.last + 1)[:, None]
     values = evidence.at(rows, places).double().masked_fill_(outside, -torch.inf)
-    # Of equally bright cells, the nearest to the line.
+    # Among equally bright cells, take the one nearest to the line.
     distance = (seconds - (line.offset + line.speed * times)[:, None]).abs_()
     chosen = (values - distance.mul_(1e-6)).argmax(1, keepdim=True)
     weight = values.gather(1, chosen)[:, 0].clamp_(min=0.0)
@@ -284,7 +284,7 @@ def _fitted_line(evidence: EvidenceMap, run: Run, speeds: Sequence[float]) -> Li
         speed = weighed.dot(place).item() / weighed.dot(centered).item()
         speed = min(max(speed, 0.8 * min(speeds)), 1.25 * max(speeds))
         span = (times[-1] - times[0]).item()
-        # Speed 1, or the nearest of the given ones, where the run is too short to tell it from what was fitted.
+        # Speed 1, or the nearest given speed, if the run is too short to distinguish it from the fitted one.
         for known in (1.0, min(speeds, key=lambda item: abs(item - speed))):
             if abs(speed - known) * span <= max(evidence.target_period, known * evidence.query_period) / 2:
                 speed = known
@@ -303,7 +303,7 @@ class _Stretch:
 
 
 def _trimmed(evidence: EvidenceMap, stretch: _Stretch, threshold: float) -> _Stretch:
-    """Cut off the ends of a run that are below half of its mean: frames beside a match still look alike."""
+    """Cut off the ends of a run that are below half of its mean: frames next to a match still look alike."""
     run, rows, columns = stretch.run, stretch.rows, stretch.columns
     weight = stretch.weight * evidence.query_seconds.take(rows)
     values = evidence.at(rows, columns)
@@ -319,7 +319,7 @@ def _trimmed(evidence: EvidenceMap, stretch: _Stretch, threshold: float) -> _Str
 
 
 def _is_believable(evidence: EvidenceMap, stretch: _Stretch, shortest: float) -> bool:
-    """Whether a run is long enough on both sides, and similar enough for the weight of its frames."""
+    """Whether a run is long enough on both sides, and similar enough given the weight of its frames."""
     run, times = stretch.run, evidence.query_times
     length = times[run.last].item() - times[run.first].item() + evidence.query_period
     if length * run.line.weight < shortest * 0.999 - 1e-6:
@@ -346,10 +346,10 @@ def _segment(evidence: EvidenceMap, stretch: _Stretch, similarity: torch.Tensor,
 
 
 def _span(evidence: EvidenceMap, run: Run) -> tuple[float, float]:
-    """First and last second of a run on the query's clock; both sides are cut together to stay on the line.
+    """Start and end of a run in seconds of the query; both sides are cut together to stay on the line.
 
-    Half a period beyond the outermost matching frames, but all the way to where one of the videos begins or ends if
-    there is no frame in between that could say otherwise.
+    A run extends half a period beyond its outermost matching frames, but all the way to the start or end of a video if
+    there is no frame in between to contradict that.
     """
     line, half = run.line, evidence.query_period / 2
     times, targets = evidence.query_times.tolist(), evidence.target_times
@@ -359,7 +359,7 @@ def _span(evidence: EvidenceMap, run: Run) -> tuple[float, float]:
         (targets[-1].item() + evidence.target_period - line.offset) / line.speed,
     )
     start, end = max(first, times[run.first] - half), min(last, times[run.last] + half)
-    # Frames of a finer target in the stretch that is added may say otherwise after all.
+    # Frames of a finer target in the added stretch can still contradict it.
     if start > first and (run.first == 0 or times[run.first - 1] < first):
         unlike = ((targets - line.offset) / line.speed)[evidence.excess[run.first] < 0]
         unlike = unlike[(unlike > first) & (unlike <= start)]

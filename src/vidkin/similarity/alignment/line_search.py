@@ -16,28 +16,28 @@ from vidkin.similarity.alignment.lines import PREFERENCE, EvidenceMap, Line, Run
 
 __all__ = ["LineSearch"]
 
-# Cells worked on at once, which bounds the temporaries to some tens of megabytes.
+# Cells processed at once, which limits temporaries to some tens of megabytes.
 _CELLS = 1 << 20
 _SHIFT = 0.4567
-# Number and share of positive cells from which on sums of them tell lines apart badly.
+# Number and share of positive cells above which their sums distinguish lines poorly.
 _MANY = 1 << 17
 _DENSE = 0.05
-# Lines read in full at first, if bounds are exact; each further time twice as many.
+# Lines read in full at first, if bounds are exact; twice as many each further time.
 _FIRST_LINES = 32
-# Share of a bin's width by which lines read cells further off than half a period.
+# Share of a bin's width by which lines read cells farther away than half a period.
 _EDGE = 0.0021
-# Positions of cells worked on at once for several speeds, so that they stay in the processor's cache.
+# Cell positions processed at once for several speeds, so that they stay in the processor's cache.
 _POSITIONS = 1 << 16
-# Lines read in full per search, reached only in maps of noise above the threshold.
+# Lines read in full per search, a limit reached only in maps of noise above the threshold.
 _MOST_LINES = 4096
 
 
 class LineSearch:
-    """Finds the line and run with the most evidence, repeatedly while the evidence map is being cleared.
+    """Finds the line and run with the most evidence, repeatedly as the evidence map is cleared.
 
-    Every line gets an upper bound first, the sum of its positive cells, from one histogram per speed. Lines
-    are then read in full in the order of their bounds until none of the rest can do better. Clearing
-    only removes evidence, so bounds stay valid. A map full of positive cells is read in full instead.
+    Every line first gets an upper bound, the sum of its positive cells, from one histogram per speed. Lines are then
+    read in full in the order of their bounds until none of the rest can be better. Clearing only removes evidence, so
+    bounds stay valid. A map full of positive cells is read in full instead.
     """
 
     def __init__(self, evidence: EvidenceMap, speeds: Sequence[float], least: float) -> None:
@@ -47,7 +47,7 @@ class LineSearch:
         self._is_exact = excess.numel() <= _MANY or int((excess > 0).count_nonzero()) <= max(
             _MANY, _DENSE * excess.numel()
         )
-        # Lines are of interest for the cells nearer than half a period.
+        # Only cells nearer than half a period belong to a line.
         nearer, bounds = _bounds(evidence, lines) if self._is_exact else 2 * (_swept(evidence, lines),)
         kept = (nearer >= least).nonzero()[:, 0]
         self._speeds, self._offsets = lines.speeds.take(kept), lines.offsets.take(kept)
@@ -56,21 +56,21 @@ class LineSearch:
         self._least = least
 
     def is_exhausted(self) -> bool:
-        """Whether no line can have the least evidence, from one look at the map instead of the lines."""
+        """Whether no line can reach the least evidence, from a single pass over the map instead of the lines."""
         return self._evidence.most_of_rows() < self._least
 
     def forget(self) -> None:
-        """Start again from the first bounds: cells below 0 were raised, so runs that were read may have grown."""
+        """Start over from the first bounds: cells below 0 were raised, so runs already read may have grown."""
         self._bounds = self._first_bounds.clone()
 
     def best(self, *, longest_gap: float = math.inf) -> Run | None:
         """The run with the most evidence, or None if no line has the least evidence required.
 
         Args:
-            longest_gap: The run is cut where the evidence falls by more than this, see :func:`best_run`.
+            longest_gap: Largest drop in evidence within a run; see :func:`best_run`.
         """
         evidence = self._evidence
-        # A look at a large map takes longer than to read its lines.
+        # A pass over a large map takes longer than reading its lines.
         if not self._bounds.numel() or (self._evidence.excess.numel() <= _CELLS and self.is_exhausted()):
             return None
         largest = max(16, min(512, _CELLS // (4 * evidence.excess.shape[0])))
@@ -90,7 +90,7 @@ class LineSearch:
             unread.index_fill_(0, lines, -math.inf)
             place = int(totals.argmax())
             total, line = totals[place].item(), int(lines[place])
-            # Of equals, the first.
+            # The first among equals.
             if total > best or (total == best and line < leader):
                 best, leader = total, line
             read, batch = read + lines.numel(), min(largest, 2 * batch)
@@ -108,8 +108,8 @@ class _Lines:
         speeds: [L] float64, speed of each line.
         offsets: [L] float64, offset of each line.
         preferences: [L] float64, 1 or PREFERENCE.
-        slopes: Each speed once; 1 comes first, so that it wins ties.
-        starts: First line of each speed, and the number of lines.
+        slopes: The distinct speeds; 1 comes first, so that it wins ties.
+        starts: Index of the first line of each speed, and the number of lines.
         lowest: Offset of the first line of each speed.
     """
 
@@ -122,10 +122,10 @@ class _Lines:
 
     @classmethod
     def of(cls, evidence: EvidenceMap, speeds: Sequence[float]) -> _Lines:
-        """All lines of the speeds, on a grid that is shifted by an irregular part of a step.
+        """All lines of the speeds, on a grid shifted by an irregular part of a step.
 
-        Otherwise cells of equally sampled videos would lie on the edges of bins, and rounding would decide which lines
-        they belong to.
+        Without the shift, cells of equally sampled videos would lie on the edges of bins, and rounding would decide
+        which lines they belong to.
         """
         step = evidence.target_period / 2
         first, last = evidence.query_times[0].item(), evidence.query_times[-1].item()
@@ -146,8 +146,8 @@ class _Lines:
 def _bounds(evidence: EvidenceMap, lines: _Lines) -> tuple[torch.Tensor, torch.Tensor]:
     """Sums of the positive cells of all lines, weighted by speed, [L] float64, and upper bounds of their runs.
 
-    A cell belongs to the lines less than half a target period from it, two as bins are half a period wide. Lines read
-    cells a little further off: the bounds count a cell for a third line where that is just as near.
+    A cell belongs to the lines less than half a target period from it: two lines, as bins are half a period wide.
+    Lines read cells a little farther away, so the bounds count a cell for a third line if that is just as near.
     """
     mass, more = torch.zeros(2, lines.starts[-1], dtype=torch.float64)
     excess = evidence.excess
@@ -163,7 +163,7 @@ def _bounds(evidence: EvidenceMap, lines: _Lines) -> tuple[torch.Tensor, torch.T
         row = places.div(excess.shape[1], rounding_mode="floor")
         from_target = evidence.target_times.take(places.sub_(row * excess.shape[1]))
         from_query = evidence.query_times.take(row.add_(start))
-        # As many speeds at once as stay small.
+        # Process as many speeds at once as fit in the cache.
         group = max(1, _POSITIONS // places.numel())
         for low in range(0, len(lines.slopes), group):
             high = min(low + group, len(lines.slopes))
@@ -179,7 +179,7 @@ def _bounds(evidence: EvidenceMap, lines: _Lines) -> tuple[torch.Tensor, torch.T
                 third = place.add_((distance >= 0.5).mul(3)).sub_(1).view(-1)
                 edge = ((distance <= _EDGE) | (distance >= 1.0 - _EDGE)).view(-1)
                 more[begin:end] += torch.bincount(third[edge], spread[edge], end - begin)
-    # The last bin of each speed is empty.
+    # The last bin of each speed stays empty.
     mass[1:] += mass[:-1].clone()
     weight = lines.speeds.clamp(max=1.0).mul_(lines.preferences)
     return mass * weight, more.add_(mass).mul_(weight)
@@ -188,9 +188,9 @@ def _bounds(evidence: EvidenceMap, lines: _Lines) -> tuple[torch.Tensor, torch.T
 def _swept(evidence: EvidenceMap, lines: _Lines) -> torch.Tensor:
     """Evidence of the best run of all lines, [L] float64, in one sweep over the rows for each speed.
 
-    Lines of one speed are half a target period apart, so that in any row every second line reads the next
-    cell: a row is added to all of them as one slice. Irregular frames are put on a regular grid first, which
-    makes the result an estimate.
+    Lines of one speed are half a target period apart, so in any row every second line reads the next cell, and a row
+    is added to all of them as one slice. Irregular frames are put on a regular grid first, which makes the result an
+    estimate.
     """
     period, first = evidence.target_period, float(evidence.target_times[0])
     excess = evidence.excess

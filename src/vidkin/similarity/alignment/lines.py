@@ -25,7 +25,7 @@ __all__ = [
     "clear_adjoining",
 ]
 
-# Speeds other than 1 have to explain this much more: static scenes fit any of them.
+# Speeds other than 1 must explain this much more, because static scenes fit any speed.
 PREFERENCE = 0.95
 
 
@@ -38,18 +38,18 @@ class Line:
 
     @property
     def weight(self) -> float:
-        """Seconds of evidence that a second of query is worth: the shorter of the two sides counts."""
+        """Seconds of evidence that a second of the query is worth: the shorter of the two sides counts."""
         return min(1.0, self.speed)
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The cells that a line passes through, which stay the same while the evidence map is being cleared.
+    """The cells a line passes through, which stay the same while the evidence map is cleared.
 
     Attributes:
         line: The line.
         columns: [Tq] target frame nearest to the line at each query frame.
-        near: [Tq] bool, False where there is no target frame on the line.
+        near: [Tq] bool, False where no target frame is on the line.
     """
 
     line: Line
@@ -59,7 +59,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Query frames ``first`` to ``last`` (both within) of a line, and the evidence they sum up to."""
+    """Query frames ``first`` to ``last`` (inclusive) of a line, and their total evidence."""
 
     trace: Trace
     first: int
@@ -68,11 +68,11 @@ class Run:
 
     @property
     def line(self) -> Line:
-        """The line that the run is a part of."""
+        """The line that contains the run."""
         return self.trace.line
 
     def cells(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Query and target frames, [n] each, without those where the line meets no target frame."""
+        """Query and target frames, [n] each, except where the line meets no target frame."""
         rows = self.trace.near[self.first : self.last + 1].nonzero()[:, 0].add_(self.first)
         return rows, self.trace.columns.index_select(0, rows)
 
@@ -86,8 +86,8 @@ class EvidenceMap:
         query_times: [Tq] float64 seconds, increasing.
         target_times: [Tt] float64 seconds, increasing.
         query_seconds: [Tq] float32, how long each query frame is shown.
-        query_period: Median distance of query frames, seconds.
-        target_period: Median distance of target frames, seconds.
+        query_period: Median distance of query frames in seconds.
+        target_period: Median distance of target frames in seconds.
         nearest: Finds target frames by time.
     """
 
@@ -103,12 +103,12 @@ class EvidenceMap:
         """Target frame nearest to each line at each query frame.
 
         Args:
-            speeds: [L] float64.
-            offsets: [L] float64.
+            speeds: [L] float64, speeds of the lines.
+            offsets: [L] float64, offsets of the lines.
 
         Returns:
-            [L, Tq] indices of target frames, and [L, Tq] booleans, False where the line is further than half
-            a period from any target frame: beyond the ends, or where frames are missing.
+            [L, Tq] indices of target frames, and [L, Tq] booleans that are False where the line is farther than half a
+            period from any target frame: beyond the ends, or where frames are missing.
         """
         return self._at(torch.mul(speeds[:, None], self.query_times).add_(offsets[:, None]))
 
@@ -132,7 +132,7 @@ class EvidenceMap:
 
     def most_of_rows(self) -> float:
         """An upper bound on the evidence of any line: the sum of the brightest cell of each query frame."""
-        # A little more, as sums of float32 are not exact.
+        # Slightly more, because sums of float32 are not exact.
         return self.excess.amax(1).clamp_(min=0.0).sum().item() * (1.0 + 1e-4)
 
     def _at(self, times: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -149,7 +149,7 @@ class EvidenceMap:
 class NearestFrame:
     """Index of the frame nearest to a time, for many times at once.
 
-    Regular frames are counted; others are looked up in a table sixteen times as fine as their period.
+    The index of regular frames is computed; others are looked up in a table sixteen times as fine as their period.
     """
 
     _FINENESS = 16
@@ -169,7 +169,7 @@ class NearestFrame:
             )
 
     def __call__(self, times: torch.Tensor) -> torch.Tensor:
-        """Indices of the shape of times."""
+        """Indices with the shape of ``times``."""
         count = (times - self._first).div_(self._step).round_().long()
         if self._table is None:
             return count.clamp_(0, self._last)
@@ -182,7 +182,7 @@ def best_run(evidence: EvidenceMap, trace: Trace, *, longest_gap: float = math.i
     Args:
         evidence: The map.
         trace: The cells of the line.
-        longest_gap: A run is cut where the evidence falls by more than this below what it had reached.
+        longest_gap: A run ends where its evidence falls by more than this below its maximum so far.
     """
     values = evidence.along_trace(trace)
     total, first, last = (item.item() for item in best_runs(values[None]))
@@ -205,7 +205,7 @@ def best_run(evidence: EvidenceMap, trace: Trace, *, longest_gap: float = math.i
 
 
 def best_runs(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Maximum-sum run of each row of values [L, Tq]: sums [L] float64, first and last index [L], both within.
+    """Maximum-sum run of each row of values [L, Tq]: sums [L] float64, first and last index [L], inclusive.
 
     Kadane's algorithm for all rows at once: the largest difference of the cumulative sum to its running minimum.
     """
@@ -218,14 +218,14 @@ def best_runs(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.T
 def clear_adjoining(
     evidence: EvidenceMap, positive: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor, against: float
 ) -> None:
-    """Take away the evidence of cells and of the positive ones that adjoin them along rows and columns.
+    """Remove the evidence of cells and of the positive cells that adjoin them along rows and columns.
 
     Args:
         evidence: The map, changed in place.
-        positive: [Tq, Tt] bool, the cells that are looked at, usually those above 0.
-        rows: [n] increasing rows of the cells.
-        columns: [n] their columns, not decreasing.
-        against: What is left, at most.
+        positive: [Tq, Tt] bool, cells that can be cleared, usually those above 0.
+        rows: [n] rows of the cells, increasing.
+        columns: [n] columns of the cells, not decreasing.
+        against: Maximum value that remains.
     """
     _clear_beside(evidence.excess, positive, rows, columns, against)
     once = torch.ones_like(columns, dtype=torch.bool)
@@ -234,13 +234,13 @@ def clear_adjoining(
 
 
 def check_times(name: str, times: torch.Tensor, length: int) -> torch.Tensor:
-    """Times as float64 on the CPU, or InvalidArgumentError."""
+    """Times as float64 on the CPU; raises InvalidArgumentError if they do not fit."""
     if tuple(times.shape) != (length,):
         raise InvalidArgumentError(
             f"{name} must be [{length}] as the map has that many frames, got {list(times.shape)}"
         )
     result = times.detach().to("cpu", torch.float64).contiguous()
-    # Increasing times are finite if their ends are; comparisons with what is not a number are False.
+    # Increasing times are finite if their ends are; comparisons with NaN are False.
     ends = result[:: max(1, length - 1)].tolist()
     if not all(map(math.isfinite, ends)) or not bool((result[1:] > result[:-1]).all()):
         raise InvalidArgumentError(f"{name} must be finite and increasing")

@@ -1,6 +1,6 @@
-"""Times that jump: gaps without frames are shortened for the alignment, whose work grows with the length of the videos.
+"""Times that jump: gaps without frames are shortened for the alignment, because its work grows with video length.
 
-A file of a few frames may claim that months lie between two of them.
+A file of a few frames can claim that months lie between two of them.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from vidkin.similarity.segment import Segment
 
 __all__ = ["ShortenedTimes", "shorten_gaps"]
 
-# Lines from which on gaps are shortened: two videos of twelve hours at a frame a second have 1.4 million.
+# Number of lines above which gaps are shortened: two twelve-hour videos at one frame per second have 1.4 million.
 _MANY_LINES = 1 << 23
-# Seconds that remain of a longer gap.
+# Seconds to which a longer gap is shortened.
 _LONGEST_GAP = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class ShortenedTimes:
-    """Times of two videos without their long gaps, or as they are.
+    """Times of two videos without their long gaps, or unchanged.
 
     Attributes:
         query, target: [T] seconds, increasing.
-        query_before, target_before: The same frames with the gaps.
+        query_before, target_before: Times of the same frames with the gaps.
     """
 
     query: torch.Tensor
@@ -35,7 +35,7 @@ class ShortenedTimes:
     target_before: torch.Tensor
 
     def restore(self, segment: Segment) -> Segment:
-        """A segment of the shortened times at the times of the files."""
+        """Convert a segment from shortened times to the times of the files."""
         if self.query is self.query_before:
             return segment
         return replace(
@@ -48,11 +48,11 @@ class ShortenedTimes:
 
 
 def shorten_gaps(query: torch.Tensor, target: torch.Tensor, speeds: Sequence[float]) -> ShortenedTimes:
-    """The times with no gap of more than a minute; as they are if the alignment can do with them.
+    """The times with no gap of more than a minute; unchanged if the alignment can handle them.
 
     Args:
         query, target: [T] seconds, increasing.
-        speeds: That lines are looked for at.
+        speeds: Speeds of the lines to search for.
     """
     unchanged = ShortenedTimes(query, target, query, target)
     if query.ndim != 1 or target.ndim != 1 or not query.numel() or not target.numel():
@@ -73,6 +73,6 @@ def shorten_gaps(query: torch.Tensor, target: torch.Tensor, speeds: Sequence[flo
 
 
 def _restore(seconds: float, times: torch.Tensor, before: torch.Tensor) -> float:
-    """Ends lie within half a period of a frame: they move as it does."""
+    """Ends lie within half a period of a frame and move with it."""
     nearest = int((times - seconds).abs().argmin())
     return float(before[nearest]) + (seconds - float(times[nearest]))

@@ -1,4 +1,4 @@
-"""Chamfer similarity: of regions, which gives maps of frames, and of times, which gives one number."""
+"""Chamfer similarity over regions, which gives maps of frames, and over times, which gives one number."""
 
 from vidkin.similarity.chamfer.frame_maps import frame_similarity, frame_similarity_many
 from vidkin.similarity.chamfer.temporal_chamfer import length_mask, temporal_chamfer

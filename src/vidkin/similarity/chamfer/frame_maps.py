@@ -1,6 +1,6 @@
 """TopK-Chamfer over regions: from regional descriptors of two videos to a map of frame similarities.
 
-Shapes: Tq, Tt frames of query and target; Rq, Rt their regions; D dimension; a block is a few frames of each.
+Shapes: Tq, Tt frames of query and target; Rq, Rt regions; D dimension; a block is a few frames of each video.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MEBIBYTE = 1 << 20
 # The product of a block stays in the last-level cache of a processor; a GPU wants fewer, larger launches.
 _BLOCK_BYTES_CPU = 8 * _MEBIBYTE
 _BLOCK_BYTES_ACCELERATOR = 256 * _MEBIBYTE
-# Blocks down to this part of the largest are rather left as they are than joined with what follows.
+# Blocks of at least this share of the largest are not joined with what follows.
 _SMALLEST_BLOCK = 4
 
 
@@ -41,25 +41,26 @@ def frame_similarity(
     ``map[x, y] = mean over query regions i of the mean of the k largest over target regions j of
     <query[x, i], target[y, j]>`` with ``k = max(1, round(spatial_share * valid regions of y))``.
 
-    The [Tq, Rq, Rt, Tt] product is never held whole: it is made and reduced in blocks of at most ``block_bytes``
-    (but at least one frame of each side; selections of k > 1 and masks need about twice that for a moment).
-    Blocks change the result by rounding only. With gradients each of several blocks is computed again in the
-    backward pass, so that no more than one block is ever held.
+    The [Tq, Rq, Rt, Tt] product is never held whole: it is computed and reduced in blocks of at most ``block_bytes``
+    (but at least one frame of each side; selections of k > 1 and masks briefly need about twice that). Blocks affect
+    the result only by rounding. With gradients, each block is computed again in the backward pass if there are
+    several, so that no more than one block is ever held.
 
     Args:
         query: [Tq, Rq, D] floating point; unit vectors make the result a cosine in [-1, 1].
-        target: [Tt, Rt, D], the same type, device and D; Rt may differ from Rq.
-        spatial_share: The paper's k_s in [0, 1], or k itself from 2 on; None (default) is the plain Chamfer similarity,
-            k = 1.
-        symmetric: Mean of both directions, from one product. The share is the same, k counts the regions of
-            the side that is searched, so that swapping query and target transposes the map.
-        query_mask: [Tq, Rq] boolean, True where a region is valid; None where all are.
-        target_mask: [Tt, Rt] boolean likewise. A frame without a valid region has similarity 0 with all.
-        precision: The type in which the products are made; None takes that of the inputs. torch.bfloat16
-            about halves the time on processors that have it. Products of bfloat16 and float16 are summed
-            in float32 inside, rounded once, compared as they are, and averaged in float32.
-        block_bytes: Most bytes of the temporary product; None is 8 MiB on a CPU and 256 MiB elsewhere. Set less
-            only if memory is short.
+        target: [Tt, Rt, D] with the same type, device and D; Rt can differ from Rq.
+        spatial_share: The paper's k_s in [0, 1], or k itself if at least 2; None (default) is the plain Chamfer
+            similarity, k = 1.
+        symmetric: Average both directions, from one product. The share is the same and k counts the regions of the
+            searched side, so that swapping query and target transposes the map.
+        query_mask: [Tq, Rq] boolean, True where a region is valid; None if all are.
+        target_mask: [Tt, Rt] boolean, the same for the target. A frame without a valid region has similarity 0 with
+            all.
+        precision: Type of the products; None uses the type of the inputs. torch.bfloat16 about halves the time on
+            processors that support it. Products of bfloat16 and float16 are summed in float32 inside, rounded once,
+            compared as they are, and averaged in float32.
+        block_bytes: Maximum size of the temporary product in bytes; None is 8 MiB on a CPU and 256 MiB elsewhere.
+            Lower it only if memory is short.
 
     Returns:
         [Tq, Tt], float64 for float64 products and float32 otherwise; differentiable.
@@ -87,18 +88,18 @@ def frame_similarity_many(
     precision: torch.dtype | None = None,
     block_bytes: int | None = None,
 ) -> list[torch.Tensor]:
-    """Maps of one query with many targets of any lengths, in one pass; exact re-ranking uses it.
+    """Maps of one query with many targets of any length, in one pass; exact re-ranking uses it.
 
     Args:
-        query: [Tq, Rq, D].
+        query: [Tq, Rq, D] descriptors.
         targets: N tensors [T_n, Rt, D] (long ones are not copied, short ones are joined block by block), or
             all of them joined as [sum of T_n, Rt, D] together with ``lengths``.
-        lengths: The T_n of joined targets; None for a sequence.
-        target_masks: N boolean tensors [T_n, Rt], or None where all regions are valid.
+        lengths: T_n of each joined target; None for a sequence.
+        target_masks: N boolean tensors [T_n, Rt], or None if all regions are valid.
         spatial_share, symmetric, query_mask, precision, block_bytes: As in frame_similarity.
 
     Returns:
-        N maps [Tq, T_n], views of one tensor [Tq, sum of T_n]; each equals frame_similarity to rounding.
+        N maps [Tq, T_n], views of one tensor [Tq, sum of T_n]; each equals frame_similarity up to rounding.
 
     Raises:
         InvalidArgumentError: There are no targets, one is empty or has the wrong shape, or lengths do not add up.
@@ -142,13 +143,13 @@ class _Options:
     block_bytes: int | None
 
 
-# What _block_similarity takes but for memory: a part of the query, a few target frames, their masks, and the options.
+# The arguments of _block_similarity: a part of the query, a few target frames, their masks, and the options.
 _Pair = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor | None, _Options]
 
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    """A query and targets, cut into blocks of at most this many frames of each."""
+    """A query and targets, cut into blocks of limited numbers of frames of each."""
 
     query: torch.Tensor
     targets: Sequence[torch.Tensor]
@@ -167,7 +168,7 @@ class _Blocks:
         target_masks: Sequence[torch.Tensor] | None,
         options: _Options,
     ) -> _Blocks:
-        """Blocks near square, as even as the query length allows."""
+        """Nearly square blocks, as even as the query length allows."""
         limit = options.block_bytes
         if limit is None:
             limit = _BLOCK_BYTES_CPU if query.device.type == "cpu" else _BLOCK_BYTES_ACCELERATOR
@@ -257,7 +258,7 @@ def _similarity_map(
         if blocks.is_single:
             stripes[-1].append(_block_similarity(*pair))
         else:
-            # Held products would add up to the whole [Tq, Rq, Rt, Tt]; computing them twice does not.
+            # Stored products would add up to the whole [Tq, Rq, Rt, Tt]; computing them twice avoids that.
             again = checkpoint(_block_similarity, *pair, use_reentrant=False, preserve_rng_state=False)
             stripes[-1].append(again)
     return torch.cat([torch.cat(stripe).T for stripe in stripes])
@@ -287,7 +288,7 @@ def _block_similarity(
     options: _Options,
     scratch: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """[bt, bq] from a part of the query and target frames [bt, Rt, D], as _Blocks.pairs() yields them.
+    """Similarities [bt, bq] of a part of the query with target frames [bt, Rt, D], as yielded by _Blocks.pairs().
 
     Target frames are the rows and query frames the columns of the product [bt, Rt, bq, Rq] (symmetric: [bt, Rt,
     Rq, bq]): the costly reductions over regions run over whole contiguous lines, and no target is copied or

@@ -22,26 +22,27 @@ def temporal_chamfer(
     """Similarity of two videos from their map: for each query time the best target times, averaged.
 
     ``score = mean over query times x of the mean of the k largest of map[x, :]`` with ``k = max(1,
-    round(temporal_share * T'))``, T' the number of *valid* target times: padding changes nothing.
+    round(temporal_share * T'))`` where T' is the number of *valid* target times, so that padding changes nothing.
 
     Args:
         similarity: [..., Tq, Tt] floating point; leading dimensions are a batch.
-        temporal_share: The paper's k_t in [0, 1], or k itself from 2 on; None (default) is the plain Chamfer
+        temporal_share: The paper's k_t in [0, 1], or k itself if at least 2; None (default) is the plain Chamfer
             similarity, k = 1.
-        symmetric: Mean of both directions; the share is the same, k counts the side that is searched, so
-            that a map and its transpose give the same number.
-        query_mask: [..., Tq] boolean, True where a time is valid; None where all are.
-        target_mask: [..., Tt] boolean likewise. Without any valid time the score is 0.
-        longest: Largest T' that k is counted from, at least 1; None is without limit. A clip that a long video contains
-            fills few of its times, so a k that grows with the length of the video dilutes the match.
+        symmetric: Average both directions; the share is the same and k counts the times of the searched side, so that
+            a map and its transpose give the same number.
+        query_mask: [..., Tq] boolean, True where a time is valid; None if all are.
+        target_mask: [..., Tt] boolean, the same for the target. Without any valid time the score is 0.
+        longest: Largest T' used to compute k, at least 1; None sets no limit. A clip contained in a long video fills
+            few of its times, so a k that grows with the length of the video dilutes the match.
 
     Returns:
         [...] (a scalar tensor for one map), float64 for float64 maps and float32 otherwise; differentiable.
 
     Raises:
-        InvalidArgumentError: An empty map, masks of another shape, a share outside [0, 1], or a longest below 1.
+        InvalidArgumentError: The map is empty, masks have another shape, a share is outside [0, 1], or longest is
+            below 1.
 
-    Source: HAP-VR (ACM MM 2024), equation 5, with the 1/K that its equation 3 has.
+    Source: HAP-VR (ACM MM 2024), equation 5, with the factor 1/K of its equation 3.
     """
     check_top_share("temporal_share", temporal_share)
     if similarity.ndim < 2 or not similarity.is_floating_point():
@@ -65,7 +66,7 @@ def temporal_chamfer(
 
 
 def length_mask(lengths: torch.Tensor, size: int) -> torch.Tensor:
-    """Boolean [..., size] that is True below each of lengths [...]: the mask of padded videos."""
+    """Boolean [..., size], True below each of lengths [...]: the mask of padded videos."""
     return torch.arange(size, device=lengths.device) < lengths.unsqueeze(-1)
 
 

@@ -15,7 +15,7 @@ __all__ = [
     "video_similarity_pairwise",
 ]
 
-# Maps of several queries with all targets are made together up to this size.
+# Maps of several queries with all targets are computed together up to this size.
 _MAP_BYTES = 128 << 20
 
 
@@ -32,16 +32,16 @@ def video_similarity(
     """Similarity of two videos: frame_similarity, then temporal_chamfer with the same ``symmetric``.
 
     Args:
-        query: [Tq, Rq, D].
-        target: [Tt, Rt, D].
+        query: [Tq, Rq, D] descriptors.
+        target: [Tt, Rt, D] descriptors.
         spatial_share, precision, block_bytes: As in frame_similarity.
         temporal_share: As in temporal_chamfer.
 
     Returns:
-        A scalar tensor; for unit vectors in [-1, 1], and 1 for a video with itself where both shares are None.
+        A scalar tensor, in [-1, 1] for unit vectors, and 1 for a video with itself if both shares are None.
 
     Raises:
-        InvalidArgumentError: As frame_similarity and temporal_chamfer.
+        InvalidArgumentError: frame_similarity or temporal_chamfer rejects an argument.
     """
     similarity = frame_similarity(
         query,
@@ -64,7 +64,7 @@ def video_similarity_pairwise(
     precision: torch.dtype | None = None,
     block_bytes: int | None = None,
 ) -> torch.Tensor:
-    """Similarity of every query with every target, [Q, G], for videos of any lengths.
+    """Similarity of every query with every target, [Q, G], for videos of any length.
 
     Args:
         queries: Q tensors [T_q, Rq, D].
@@ -73,11 +73,11 @@ def video_similarity_pairwise(
         temporal_share: As in temporal_chamfer; k follows each target's own length.
 
     Returns:
-        [Q, G], each entry video_similarity of its pair to rounding; differentiable. Without gradients the
-        maps of a few queries at a time are held: 128 MiB, or those of one query where they are larger.
+        [Q, G], each entry equal to video_similarity of its pair up to rounding; differentiable. Without gradients the
+        maps of a few queries are held at a time: 128 MiB, or the maps of one query if they are larger.
 
     Raises:
-        InvalidArgumentError: There are no queries or no targets, or as frame_similarity.
+        InvalidArgumentError: There are no queries or no targets, or frame_similarity rejects an argument.
     """
     if not queries:
         raise InvalidArgumentError("queries must not be empty")
@@ -85,7 +85,7 @@ def video_similarity_pairwise(
     target_lengths = [part.shape[0] for part in parts]
     most_frames = max(1, _MAP_BYTES // (4 * sum(target_lengths)))
     rows = []
-    # Neighboring queries of the same regions, together no longer than ``most_frames`` where that is possible.
+    # Neighboring queries with the same regions, together no longer than ``most_frames`` if possible.
     groups: list[list[torch.Tensor]] = []
     size = 0
     for item in queries:
@@ -118,7 +118,7 @@ def _pairwise_chamfer(
     share: float | None,
     symmetric: bool,
 ) -> torch.Tensor:
-    """[Q, G] from the map [sum of query lengths, sum of target lengths]: pairs of equal lengths go together."""
+    """Scores [Q, G] from the map [sum of query lengths, sum of target lengths]; pairs of equal lengths are batched."""
     query_kinds = _by_length(query_lengths, whole.device)
     target_kinds = _by_length(target_lengths, whole.device)
     rows = []
@@ -137,7 +137,7 @@ def _pairwise_chamfer(
 
 
 def _by_length(lengths: Sequence[int], device: torch.device) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
-    """For each length that occurs: the frames of its videos in the joined line, and the numbers of these videos."""
+    """For each distinct length, the frames of its videos in the joined line, and the numbers of these videos."""
     starts = [0]
     for length in lengths:
         starts.append(starts[-1] + length)

@@ -20,10 +20,10 @@ def background_baseline(
 ) -> torch.Tensor:
     """How similar unrelated frames are to each frame, [T]: the ``share`` quantile over a background set.
 
-    A quantile below one, not the maximum, so that a few related frames among the background do no harm.
+    A quantile below one rather than the maximum, so that a few related frames in the background do no harm.
 
     Args:
-        values: [T, R, D].
+        values: [T, R, D] descriptors of the frames.
         background: [N, R, D], background photographs (:func:`vidkin.features.background_frames`).
         share: Quantile in [0, 1].
         spatial_share: k_s, the same as in the comparison.
@@ -31,7 +31,7 @@ def background_baseline(
     if len(values) == 0:
         return torch.zeros(0)
     if values.shape[1] == 1 and background.shape[1] == 1:
-        # One region: a cosine. Parts of the picture are mostly not described, and zeros need no comparison.
+        # With one region this is a cosine. Most parts of the picture are not described, and zeros need no comparison.
         rows = values.flatten(1).abs().amax(1) > 0
         baseline = torch.zeros(len(values))
         cosines = values[rows].flatten(1).float() @ background.flatten(1).float().T
@@ -51,7 +51,7 @@ def background_baseline(
 def calibrated_map(
     similarities: torch.Tensor, query_baseline: torch.Tensor, target_baseline: torch.Tensor
 ) -> torch.Tensor:
-    """``clamp((s - b) / (1 - b), 0, 1)`` with b the larger of both frames' baselines: [Tq, Tt] to [Tq, Tt].
+    """Calibrated map [Tq, Tt]: ``clamp((s - b) / (1 - b), 0, 1)`` with b the larger of both frames' baselines.
 
     Equal frames stay at 1; frames no more similar than unrelated ones get 0.
     """

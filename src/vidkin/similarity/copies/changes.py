@@ -1,4 +1,4 @@
-"""Do two stretches change together? What tells copies from other moments before the same fixed camera.
+"""Whether two stretches change together, which distinguishes copies from other moments before the same fixed camera.
 
 Shapes: Tq, Tt frames; n matched pairs of frames; R regions; D dimension.
 """
@@ -19,26 +19,26 @@ from vidkin.similarity.segment import Segment
 
 __all__ = ["Changes", "compare_changes", "split_by_changes"]
 
-# A segment with less agreement may be pieces in another order.
+# A segment with less agreement can consist of pieces in another order.
 _DISAGREEMENT = 0.5
 # How much more the pieces must explain than the segment.
 _GAIN = 1.2
-# Correlation and energy of changes from which a piece is one: two still stretches say nothing about their order.
+# Least correlation and energy of changes of a piece: two still stretches say nothing about their order.
 _PIECE_CORRELATION = 0.7
 _PIECE_ENERGY = 4.0
 _PIECE_THRESHOLD = 0.5
-# Frames that a segment must have to be divided, and cells beyond which it is not looked at.
+# Least number of frames of a segment that is divided, and cells above which a segment is not examined.
 _FEWEST_FRAMES = 5
 _MOST_CELLS = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What the changes of two stretches say about them.
+    """Evidence from the changes of two stretches.
 
     Attributes:
-        agreement: In [0, 1], what is left of their similarity: 1 where they change together or too little to tell.
-        confirmation: In [0, 1], how far changes prove them to be the same: 0 where too little changes to tell.
+        agreement: Share of their similarity that remains, in [0, 1]: 1 if they change together or too little to tell.
+        confirmation: How far changes prove them to be the same, in [0, 1]: 0 if too little changes to tell.
     """
 
     agreement: float
@@ -52,19 +52,19 @@ def compare_changes(
     columns: torch.Tensor,
     settings: ScoreSettings,
 ) -> Changes:
-    """Do two stretches change together?
+    """Compare how two stretches change.
 
-    With r the descriptors less their mean over the stretch, ``rho = <r_q, r_t> / (|r_q| |r_t|)`` over all regions
-    and frames, less what so few frames reach by chance, and brought to [0, 1] between ``change_least`` and
-    ``change_full``. Two moments before a fixed camera look alike, but their changes are not correlated. The less
-    changes (energy e of the calmer side), the less this says: with the trust ``t = e^2 / (e^2 + change_energy^2)``
-    the agreement is ``1 - change_share t (1 - rho)`` and the confirmation ``t rho``.
+    With r the descriptors minus their mean over the stretch, ``rho = <r_q, r_t> / (|r_q| |r_t|)`` over all regions and
+    frames, minus the value that so few frames reach by chance, and scaled to [0, 1] between ``change_least`` and
+    ``change_full``. Two moments before a fixed camera look alike, but their changes are not correlated. The less a
+    stretch changes (energy e of the calmer side), the less this says: with the trust ``t = e^2 / (e^2 +
+    change_energy^2)`` the agreement is ``1 - change_share t (1 - rho)`` and the confirmation ``t rho``.
 
     Args:
-        query, target: The videos.
+        query, target: Features of the two videos.
         rows: [n] frames of the query.
-        columns: [n] frames of the target beside them, in order.
-        settings: Constants.
+        columns: [n] the matching frames of the target, in order.
+        settings: Constants of the score.
     """
     energy, correlation = _change(query.whole[rows], target.whole[columns])
     if energy <= 0:
@@ -83,11 +83,11 @@ def split_by_changes(
     segments: Sequence[Segment],
     settings: ScoreSettings,
 ) -> list[Segment]:
-    """Segments, those divided whose pieces come in another order.
+    """Divide segments whose pieces come in another order; return all segments.
 
     Before a fixed camera all frames look alike, so one line through all of them explains more than the pieces. Only
-    what changes tells where each piece is: the segment's part of the map is replaced by the correlation of changes
-    and aligned again.
+    the changes show where each piece is: the segment's part of the map is replaced by the correlation of changes and
+    aligned again.
     """
     result: list[Segment] = []
     for segment in segments:
@@ -144,7 +144,7 @@ def _explained(
     segment: Segment,
     settings: ScoreSettings,
 ) -> tuple[float, float]:
-    """Informative similarity along a segment as far as its changes agree, and how far that is."""
+    """Informative similarity along a segment, scaled by the agreement of its changes, and that agreement."""
     rows, columns = match_frames(query, target, segment)
     agreement = compare_changes(query, target, rows, columns, settings).agreement
     return agreement * float((query.information[rows] * frame_map[rows, columns]).sum()), agreement

@@ -16,13 +16,13 @@ from vidkin.similarity.segment import Segment
 
 __all__ = ["Evidence", "count_different", "find_news", "match_frames", "stretch_score"]
 
-# Seconds: tolerance for rounding of computed times.
+# Tolerance in seconds for rounding of computed times.
 _ROUNDING = 1e-6
-# Periods of the target between a line and its nearest frame, at most, as where lines are looked for.
+# Most periods of the target between a line and its nearest frame, as in the line search.
 _NEAR = 0.501
 # Less than half a second of informative frames counts as no coverage.
 _SHORTEST = 0.5
-# A segment repeats another one if more than this share of its frames is in that one, on either side.
+# A segment repeats another one that contains more than this share of its frames, on either side.
 _REPEATED = 0.5
 
 
@@ -31,13 +31,13 @@ class Evidence:
     """Sums over the matched frames of one or more segments.
 
     Attributes:
-        similarity: Of weight * seconds * map.
-        seconds: Of weight * seconds, on the query's clock.
-        matched: Of seconds, whatever their weight.
-        news: Of weight * seconds that differ from the second before.
-        query_seen: [Tq] bool, frames of the query that are matched.
-        target_seen: [Tt] bool likewise.
-        query, target: The videos.
+        similarity: Sum of weight * seconds * map.
+        seconds: Sum of weight * seconds, on the query's clock.
+        matched: Sum of seconds, whatever their weight.
+        news: Sum of weight * seconds that differ from the second before.
+        query_seen: [Tq] bool, matched frames of the query.
+        target_seen: [Tt] bool, matched frames of the target.
+        query, target: Features of the two videos.
     """
 
     similarity: float
@@ -51,7 +51,7 @@ class Evidence:
 
     @classmethod
     def none(cls, query: FrameFeatures, target: FrameFeatures) -> Evidence:
-        """Nothing matches."""
+        """Evidence of no match."""
         unseen = [torch.zeros(len(side), dtype=torch.bool) for side in (query, target)]
         return cls(0.0, 0.0, 0.0, 0.0, unseen[0], unseen[1], query, target)
 
@@ -65,7 +65,8 @@ class Evidence:
         columns: torch.Tensor,
         news: tuple[torch.Tensor, torch.Tensor],
     ) -> Evidence:
-        """Of one segment: frames [n] of the query and those of the target beside them; news [Tq] and [Tt]."""
+        """Evidence of one segment: frames [n] of the query and the matching frames of the target; news [Tq] and
+        [Tt]."""
         weights = torch.minimum(query.information[rows], target.information[columns]).float()
         seconds = query.period * weights
         new = torch.maximum(news[0][rows], news[1][columns])
@@ -80,14 +81,14 @@ class Evidence:
             similarity=float((seconds * frame_map[rows, columns]).sum()),
             seconds=float(seconds.sum()),
             matched=query.period * len(rows),
-            # Many frames that match one frame are one coincidence.
+            # Many frames that match a single frame are one coincidence.
             news=min(float((seconds * new).sum()) + max(0.0, first), float(count_different(columns))),
         )
 
     def doubted(self, confirmation: float, settings: ScoreSettings) -> Evidence:
         """Reduce the similarity where no change confirms it.
 
-        Two pictures that are half alike may be unrelated, however long both stand still, and pictures of little
+        Two pictures that are half alike can be unrelated, however long both stand still, and pictures with little
         detail are half alike by chance: with i the mean information and c the confirmation, similarity s becomes
         ``max(0, (s - d) / (1 - d))`` where ``d = (1 - c) (doubt + doubt_of_plain (1 - i))``.
         """
@@ -117,7 +118,7 @@ class Evidence:
         )
 
     def score(self, agreement: float, settings: ScoreSettings) -> float:
-        """In [0, 1]; see :class:`vidkin.similarity.CopyScorer`."""
+        """Score in [0, 1]; see :class:`vidkin.similarity.CopyScorer`."""
         if self.seconds <= 0:
             return 0.0
         covered = max(
@@ -132,10 +133,10 @@ class Evidence:
 def match_frames(
     query: FrameFeatures, target: FrameFeatures, segment: Segment
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Indices [n] of the query's frames in a segment, and of the nearest frames of the target."""
+    """Indices [n] of the query's frames in a segment, and indices of the nearest frames of the target."""
     places = segment.target_start + segment.speed * (query.timestamps - segment.query_start)
     begun = query.timestamps >= segment.query_start - _ROUNDING
-    # A segment is cut where the target begins, which may be after a frame of the query that shows the first frame.
+    # A segment is cut where the target begins, possibly after a frame of the query that shows the first frame.
     first = float(target.timestamps[0])
     if segment.target_start <= first + _ROUNDING:
         begun |= places >= first - target.period * _NEAR
@@ -148,12 +149,12 @@ def match_frames(
 
 
 def count_different(frames: torch.Tensor) -> int:
-    """Number of different ones among frames [n] in order."""
+    """Number of distinct frames among [n] sorted frames."""
     return int((frames.diff() != 0).sum()) + 1 if len(frames) else 0
 
 
 def find_news(frames: FrameFeatures, still: float) -> torch.Tensor:
-    """How much each frame differs from the one before, [T] in [0, 1]; 1 for the first."""
+    """How much each frame differs from the one before, [T] in [0, 1]; 1 for the first frame."""
     news = torch.ones(len(frames))
     if len(frames) > 1:
         values = frames.whole.float()
@@ -166,7 +167,8 @@ def find_news(frames: FrameFeatures, still: float) -> torch.Tensor:
 
 
 def stretch_score(value: float) -> float:
-    """Monotone, 0 to 0 and 1 to 1: puts good copies of heavy edits into the upper half of the range."""
+    """Stretch a score monotonically from [0, 1] to [0, 1], so that copies with heavy edits reach the upper half of the
+    range."""
     return 1.0 - (1.0 - min(1.0, max(0.0, value))) ** 2
 
 
@@ -176,5 +178,5 @@ def _covered(weights: torch.Tensor, seen: torch.Tensor) -> float:
 
 
 def _share(seen: torch.Tensor, frames: torch.Tensor) -> float:
-    """How many of these frames were seen."""
+    """Share of these frames that were matched."""
     return float((seen & frames).sum()) / max(1, int(frames.sum()))

@@ -1,7 +1,7 @@
-"""A window that moves over the picture: which of its columns (or rows) a frame of the other video shows.
+"""A window that moves over the picture: the column (or row) that each frame of the other video shows.
 
-A reframe for an upright screen follows what happens: its window is at one place in one second and elsewhere in the
-next. No single view shows it, but the views of one size that lie side by side show it in turn.
+A reframe for an upright screen follows the action: its window is in one place in one second and elsewhere in the next.
+No single view shows it, but views of one size that lie side by side show it in turn.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from vidkin.similarity.frame_features import FrameFeatures
 
 __all__ = ["follow_window", "side_by_side"]
 
-# Views of one size that there must be for a window to move over.
+# Least number of views of one size for a window to move over.
 _FEWEST_PLACES = 4
-# Shares of the picture: boxes that differ by less have the same size and position.
+# Tolerance in shares of the picture: boxes that differ by less have the same size and position.
 _SAME = 0.02
 # Seconds over which a place of the window is averaged: it moves steadily.
 _STEADY = 2.0
 
 
 def side_by_side(features: FrameFeatures) -> list[list[int]]:
-    """Views of one size that reach over the whole height or the whole width: each list is one window's places."""
+    """Views of one size that span the whole height or the whole width: each list holds the places of one window."""
     described = features.described_parts.nonzero()[:, 0]
     if features.boxes is None or len(described) == 0:
         return []
@@ -48,11 +48,11 @@ def follow_window(
 
     Args:
         features: T frames of the video with the whole picture.
-        views: Its places, P of :func:`side_by_side`.
+        views: The P places of the window, from :func:`side_by_side`.
         maps: [P, T, To] similarity of each place to the To frames of the other video.
 
     Returns:
-        One view, and [T, To].
+        Features with a single view, and its map [T, To].
     """
     strength = maps.amax(2)
     width = 2 * round(_STEADY / 2 / features.period) + 1

@@ -25,13 +25,13 @@ from vidkin.similarity.segment import WHOLE, Segment
 __all__ = ["CopyScorer"]
 
 _UNRELATED = 0.2
-# From this ratio of periods on the coarser side leads the alignment.
+# Ratio of periods above which the coarser side leads the alignment.
 _DENSER = 1.5
-# Pairs of views that are aligned beside that of the whole pictures.
+# Pairs of views aligned in addition to the pair of whole pictures.
 _PARTS_ALIGNED = 3
-# Seconds of similarity above the threshold, below which a pair of views is not looked at.
+# Least seconds of similarity above the threshold for a pair of views to be examined.
 _LEAST_PROMISE = 0.05
-# How many times as much a window that moves must promise as the best of its places.
+# How many times as promising as its best place a moving window must be.
 _MOVING = 1.25
 # How much more a part of a picture must score than the whole.
 _PART_MARGIN = 0.02
@@ -41,13 +41,14 @@ _Candidate = tuple[FrameFeatures | None, FrameFeatures | None, torch.Tensor]
 
 
 class _Side(NamedTuple):
-    """One of two videos, with what every pair of views asks for.
+    """One of two videos, with what every pair of views needs.
 
     Attributes:
-        features: All views.
-        whole: The view of the whole picture.
-        described: [T] bool, frames in which parts of the picture were described; nothing is known of parts elsewhere.
-        frames_a_part: Frames for each of these.
+        features: Features in all views.
+        whole: Features of the whole picture only.
+        described: [T] bool, frames in which parts of the picture were described; elsewhere nothing is known about
+            parts.
+        frames_a_part: Number of frames per frame with described parts.
     """
 
     features: FrameFeatures
@@ -65,16 +66,15 @@ class _Side(NamedTuple):
 class CopyScorer:
     """Scores how certain it is that two videos contain the same material, and finds where.
 
-    Per pair: symmetric TopK-Chamfer map, calibrated by both sides' baselines, aligned to segments. Along the
-    segments, with w the frames' information: ``s`` = weighted mean of the map, less the doubt where no change
-    confirms it (:meth:`Evidence.doubted`); ``g = max(coverage of the query, coverage of the target,
-    1 - exp(-news / evidence))`` where ``news`` is the weighted number of seconds that differ from the second before;
-    ``c`` = agreement of what changes in both (1 where too little changes to tell). Segments whose changes disagree
-    are divided where their pieces come in another order.
-    ``score = 1 - (1 - s g c)^2``.
+    Each pair gets a symmetric TopK-Chamfer map, which is calibrated by both sides' baselines and aligned to segments.
+    Along the segments, with w the frames' information: ``s`` = weighted mean of the map, less the doubt where no
+    change confirms it (:meth:`Evidence.doubted`); ``g = max(coverage of the query, coverage of the target, 1 -
+    exp(-news / evidence))`` where ``news`` is the weighted number of seconds that differ from the second before; ``c``
+    = agreement of what changes in both (1 where too little changes to tell). Segments whose changes disagree are
+    divided where their pieces come in another order. ``score = 1 - (1 - s g c)^2``.
 
     Attributes:
-        settings: Constants of the score.
+        settings: The constants of the score.
     """
 
     settings: ScoreSettings = field(default_factory=ScoreSettings)
@@ -128,7 +128,7 @@ class CopyScorer:
                     result.map, rows if first is not None else None, columns if second is not None else None
                 )
                 best = replace(result, map=shown)
-        assert best is not None  # the pair of whole pictures is always looked at
+        assert best is not None  # the pair of whole pictures is always examined
         return best
 
     def _one_pair_of_views(
@@ -140,7 +140,7 @@ class CopyScorer:
         settings: ScoreSettings,
     ) -> PairScore:
         if query.period * _DENSER < target.period:
-            # Between two frames of a coarse target nothing is known: each of its frames looks for the nearest frame
+            # Nothing is known between two frames of a coarse target, so each of its frames looks for the nearest frame
             # of the query.
             result = _score(target, query, frame_map.T.contiguous(), mirrored, settings)
             segments = tuple(segment.swapped() for segment in result.segments)
@@ -155,7 +155,8 @@ class CopyScorer:
 def _of_every_frame(
     frame_map: torch.Tensor, rows: torch.Tensor | None, columns: torch.Tensor | None
 ) -> torch.Tensor:
-    """The map [Tq, Tt]: frames that were not described ([T] bool; None for all) show what the nearest of them shows."""
+    """The map [Tq, Tt] in which frames that were not described ([T] bool; None: all were) repeat the nearest described
+    one."""
     for axis, described in enumerate((rows, columns)):
         if described is not None and not bool(described.all()):
             there = described.nonzero()[:, 0]
@@ -193,7 +194,7 @@ def _moving(
     target: _Side,
     settings: ScoreSettings,
 ) -> list[_Candidate]:
-    """Windows that move over one of the pictures and promise clearly more than each of their places does."""
+    """Windows that move over one of the pictures and are clearly more promising than each of their places."""
     candidates: list[_Candidate] = []
     for side, features in enumerate((query.features, target.features)):
         of_side = [at for at, pair in enumerate(pairs.views) if pair[side]]
@@ -218,19 +219,19 @@ def _promise(
     target: _Side,
     settings: ScoreSettings,
 ) -> torch.Tensor:
-    """[P] seconds of similarity above the threshold in maps [P, Tq, Tt], at most."""
+    """Upper bound [P] on the seconds of similarity above the threshold in maps [P, Tq, Tt]."""
     excess = (maps - settings.threshold).clamp(min=0)
     excess *= torch.minimum(query.whole.information[:, None], target.whole.information[None, :])
     promise = torch.minimum(
         excess.amax(2).sum(1) * query.whole.period, excess.amax(1).sum(1) * target.whole.period
     )
-    # Where parts were described in every second frame, each of these stands for two.
+    # If parts were described in every second frame, each of these frames counts for two.
     of_query, of_target = query.frames_a_part, target.frames_a_part
     return promise * torch.tensor([of_query if i else of_target if j else 1.0 for i, j in views])
 
 
 def _placed(segment: Segment, query: FrameFeatures, target: FrameFeatures) -> Segment:
-    """The segments with the boxes of the views that were compared, each over the frames of its segment."""
+    """The segments with the boxes of the compared views, each over the frames of its segment."""
     rows = (query.timestamps >= segment.query_start - 1e-6) & (query.timestamps <= segment.query_end + 1e-6)
     columns = (target.timestamps >= segment.target_start - 1e-6) & (
         target.timestamps <= segment.target_end + 1e-6
@@ -276,11 +277,11 @@ def _score(
         scored.append(
             replace(segment, score=stretch_score(min(1.0, segment.score * left * changes.agreement)))
         )
-    # Long segments count more than short ones that are a little surer.
+    # Long segments count more than short ones that are slightly more certain.
     ranked = sorted(
         (segment for segment in scored if segment.score > 0),
         key=lambda segment: -segment.score * (segment.query_end - segment.query_start + 1.0),
     )
-    # Beside the best one a segment that says no more than unrelated videos do is noise.
+    # Next to the best segment, one that says no more than unrelated videos do is noise.
     kept = [s for place, s in enumerate(ranked) if place == 0 or s.score >= _UNRELATED]
     return PairScore(best if kept else 0.0, tuple(kept[: settings.maximum_segments]), frame_map)

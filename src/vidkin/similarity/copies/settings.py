@@ -9,26 +9,26 @@ __all__ = ["ScoreSettings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreSettings:
-    """Constants of the score; how they were chosen is in docs/scoring.md.
+    """Constants of the score; docs/scoring.md explains how they were chosen.
 
     Attributes:
-        threshold: Calibrated frame similarity from which two frames count for a match.
-        evidence: Seconds of moving, informative, matching video that make a match believable by itself. A
-            match that covers one of the two videos needs no such length.
-        evidence_of_parts: The same where a part of one picture is compared, as the best of dozens of parts is.
-        still: One minus the cosine of two frames a second apart from which the second one counts as new.
-        change_energy: Mean squared change of the descriptors at which changes are trusted half: some times what noise
-            and compression make of a still picture, so it depends on the extractor.
-        change_share: In [0, 1], how much of the score is lost when what changes in the one video has nothing to
-            do with what changes in the other (two moments before one fixed camera).
-        change_least: Correlation of changes up to which they have nothing to do with each other.
-        change_full: Correlation of changes from which they are the same.
-        change_chance: Divided by the square root of the number of frames less one, the correlation that unrelated
-            changes reach by chance; it is subtracted.
-        doubt: In [0, 1), similarity of two stretches that means nothing where no change confirms it.
-        doubt_of_plain: In [0, 1), how much more of it means nothing in pictures without detail.
+        threshold: Least calibrated similarity at which two frames count toward a match.
+        evidence: Seconds of moving, informative, matching video that make a match credible by itself. A match that
+            covers one of the two videos does not need this length.
+        evidence_of_parts: The same for a part of one picture, which is the best of dozens of parts.
+        still: Least value of one minus the cosine of two frames a second apart at which the second counts as new.
+        change_energy: Mean squared change of the descriptors at which changes are half trusted: several times the
+            change that noise and compression cause in a still picture, so it depends on the extractor.
+        change_share: Share of the score, in [0, 1], that is lost when the changes in the two videos are unrelated (two
+            moments before one fixed camera).
+        change_least: Correlation up to which changes count as unrelated.
+        change_full: Correlation from which changes count as the same.
+        change_chance: Divided by the square root of the number of frames minus one, this is the correlation that
+            unrelated changes reach by chance; it is subtracted.
+        doubt: Similarity of two stretches, in [0, 1), that means nothing if no change confirms it.
+        doubt_of_plain: Similarity, in [0, 1), that in addition means nothing in pictures without detail.
         spatial_share: k_s of the TopK-Chamfer similarity of two frames.
-        maximum_segments: Segments reported per pair.
+        maximum_segments: Maximum number of segments reported per pair.
     """
 
     threshold: float = 0.3

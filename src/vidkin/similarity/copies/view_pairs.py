@@ -15,7 +15,7 @@ from vidkin.similarity.frame_features import FrameFeatures
 
 __all__ = ["PairMaps", "pair_maps"]
 
-# The best of dozens of pairs of views is compared: similarity that two parts reach by chance.
+# Similarity that two parts reach by chance, as the best of dozens of pairs of views counts.
 _PART_FLOOR = 0.15
 
 
@@ -37,12 +37,12 @@ def pair_maps(
 ) -> list[PairMaps]:
     """Maps of every view of the query with the whole target, and of the whole query with every view of the target.
 
-    Every map is calibrated by both sides' baselines in the views that it compares: ``clamp((s - b) / (1 - b), 0, 1)``
+    Every map is calibrated by both sides' baselines in the compared views: ``clamp((s - b) / (1 - b), 0, 1)``
     with b the larger baseline. The best of many parts is similar by chance, so for parts b is raised by .15 (1 - b).
 
     Args:
-        query: [Tq, Vq, R, D].
-        targets: [Tt, Vt, R, D] each.
+        query: [Tq, Vq, R, D], features of the query.
+        targets: Features of the targets, each [Tt, Vt, R, D].
         spatial_share: k_s of the TopK-Chamfer similarity of two frames.
     """
     if not targets:
