@@ -48,6 +48,7 @@ HEAVY = frozenset({
     *("av", "lance", "lancedb", "pyarrow", "ray", "onnx", "onnxruntime", "scenedetect", "opentimelineio"),
     *("fastapi", "uvicorn", "jinja2", "scipy", "pywt"),
 })  # fmt: skip
+_PARSERS = frozenset({"json.load", "json.loads", "tomllib.load", "tomllib.loads"})
 MOST_FILES, MOST_LINES, MOST_BODY_LINES = 12, 400, 60
 
 
@@ -329,3 +330,17 @@ def _lines() -> dict[str, list[str]]:
 def _body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     body = node.body[1:] if ast.get_docstring(node) else node.body
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def test_json_and_toml_of_strangers_are_parsed_in_one_place() -> None:
+    """Documents nested too deeply end in a RecursionError, which nobody else handles."""
+    parsers = {
+        f"{name}:{node.lineno}"
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in _PARSERS
+    }
+    assert {place.partition(":")[0] for place in parsers} == {
+        "vidkin._base.plain_values",
+        "vidkin._base.toml",
+    }

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import vidkin
-from vidkin._base.plain_values import Result, as_json, fields_as_json, replace_controls
+from vidkin._base.plain_values import Result, as_json, fields_as_json, parse_json, replace_controls
 from vidkin.similarity import Segment
 
 
@@ -83,3 +83,12 @@ def test_only_control_characters_are_replaced() -> None:
     assert replace_controls("a\x1b[31m\nb\x00\x9b\x7f") == "a\ufffd[31m\ufffdb\ufffd\ufffd\ufffd"
     for kept in ("día 山 [2].mp4", 'a, "b".mp4', os.fsdecode(b"film\xff.mp4"), ""):
         assert replace_controls(kept) == kept
+
+
+def test_json_of_strangers_raises_nothing_but_a_value_error() -> None:
+    assert (
+        parse_json('{"a": [1, 2.5, null]}') == parse_json(b'{"a": [1, 2.5, null]}') == {"a": [1, 2.5, None]}
+    )
+    for text in ("[" * 100_000, '{"a":' * 100_000, "{", "", "9" * 5000, b"\xff", b"\xff\xfe["):
+        with pytest.raises(ValueError, match=r".+"):
+            parse_json(text)

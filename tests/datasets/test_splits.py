@@ -235,6 +235,7 @@ def test_a_split_of_other_items_is_refused(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON, nested too deeply"),
         ("[]", r"split\.json: is not a split, its format is not 'vidkin split'"),
         ('{"format": "vidkin split", "version": 9}', r"split\.json: version must be 1, got 9"),
         ('{"format": "vidkin split", "version": 1}', "lacks its items or its kind"),

@@ -1,4 +1,4 @@
-"""Results as plain values that JSON can hold, their digest, and text without control characters."""
+"""Results as plain values that JSON can hold, JSON from strangers, digests, and text without control characters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["Result", "as_json", "fields_as_json", "replace_controls", "short_digest"]
+__all__ = ["Result", "as_json", "fields_as_json", "parse_json", "replace_controls", "short_digest"]
 
 
 class Result:
@@ -62,6 +62,18 @@ def as_json(value: object) -> Any:
 def fields_as_json(value: Any) -> dict[str, Any]:
     """The fields of a dataclass by name, each converted by :func:`as_json`."""
     return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse a JSON document; whoever wrote it, nothing but a ValueError is raised.
+
+    Raises:
+        ValueError: It is not JSON, or is nested too deeply to be one of our files.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def replace_controls(text: str) -> str:

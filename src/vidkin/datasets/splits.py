@@ -14,6 +14,7 @@ import numpy as np
 
 from vidkin._base.atomic import write_text
 from vidkin._base.checks import check_choice
+from vidkin._base.plain_values import parse_json
 from vidkin.datasets.labelled import SPLITS, LabelledItem, LabelledSet
 from vidkin.errors import DatasetError, InvalidArgumentError
 
@@ -156,7 +157,7 @@ def read_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> LabelledS
     """
     file = Path(path)
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = parse_json(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise DatasetError(f"{file}: does not exist; write_split writes it") from error
     except ValueError as error:

@@ -12,7 +12,7 @@ from typing import Any
 
 from vidkin._base.atomic import write_text
 from vidkin._base.outputs import open_output
-from vidkin._base.plain_values import as_json
+from vidkin._base.plain_values import as_json, parse_json
 from vidkin.errors import InvalidArgumentError
 
 __all__ = [
@@ -64,13 +64,13 @@ def load_or_run(
         is_current: Whether a stored value may be used; without it every stored value is.
     """
     if path.is_file():
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        stored = parse_json(path.read_text(encoding="utf-8"))
         if is_current is None or is_current(stored):
             return stored
     result = run()
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(result, indent=1) + "\n")
-    return json.loads(path.read_text(encoding="utf-8"))
+    return parse_json(path.read_text(encoding="utf-8"))
 
 
 def run_path(folder: Path, settings: Sequence[object]) -> Path:
@@ -128,7 +128,7 @@ def check_same_data(
     record = work / f"{experiment}-data.json"
     try:
         if record.is_file() and any((work / name).is_dir() for name in _DATA_DEPENDENT):
-            before = json.loads(record.read_text(encoding="utf-8"))
+            before = parse_json(record.read_text(encoding="utf-8"))
             changed = [option for option, content in contents.items() if before.get(option) != content]
             if changed:
                 raise InvalidArgumentError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from vidkin._base.plain_values import Result
+from vidkin._base.plain_values import Result, parse_json
 
 __all__ = ["Curves", "FigureTable", "StoredRun", "find_runs", "read_curves", "read_tables"]
 
@@ -126,14 +125,14 @@ def read_tables(path: Path) -> tuple[FigureTable, ...]:
     try:
         state = path.stat()
         return _read_tables(path, state.st_mtime_ns) if state.st_size <= _MOST_BYTES else ()
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError):
         return ()
 
 
 @lru_cache(maxsize=_MOST_RUNS)
 def _read_tables(path: Path, _changed: int) -> tuple[FigureTable, ...]:
     """Read again only where the file changed: a page that follows a training asks every other second."""
-    value = json.loads(path.read_text(encoding="utf-8"))
+    value = parse_json(path.read_text(encoding="utf-8"))
     return tuple(_tables(value, "")) if isinstance(value, dict) else ()
 
 
@@ -172,7 +171,7 @@ def _is_report_of(path: Path, *, last: int) -> bool:
     if (path / _REPORT).stat().st_mtime >= (path / _LOG).stat().st_mtime:
         return True
     try:
-        steps: object = json.loads((path / _REPORT).read_text(encoding="utf-8"))["steps"]
+        steps: object = parse_json((path / _REPORT).read_text(encoding="utf-8"))["steps"]
     except (OSError, ValueError, KeyError, TypeError):
         return False
     return steps == last
@@ -197,8 +196,8 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8", errors="replace") as file:
         for line in file:
             try:
-                value = json.loads(line)
-            except (ValueError, RecursionError):
+                value = parse_json(line)
+            except ValueError:
                 continue
             if isinstance(value, dict) and isinstance(value.get("step"), int):
                 yield value

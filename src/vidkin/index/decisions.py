@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from vidkin._base.plain_values import Result
+from vidkin._base.plain_values import Result, parse_json
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index.lock import writer_lock
 from vidkin.index.records import VideoRecord
@@ -105,7 +105,7 @@ class Decisions:
         if content is None:
             return cls()
         try:
-            decisions, table = cls(), json.loads(content.decode())
+            decisions, table = cls(), parse_json(content.decode())
             for row in table["decisions"]:
                 first, second, verdict = row["first"], row["second"], row["verdict"]
                 if (
@@ -121,7 +121,7 @@ class Decisions:
                     raise ValueError(f"{row} is not a preferred copy")
                 decisions.preferred[content] = file
             return decisions
-        except (ValueError, KeyError, TypeError, RecursionError, InvalidArgumentError) as error:
+        except (ValueError, KeyError, TypeError, InvalidArgumentError) as error:
             raise CollectionDamagedError(
                 f"{place.address(cls.FILE)} is damaged ({error}); correct it, restore it from a backup or move it away"
             ) from error

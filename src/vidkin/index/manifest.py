@@ -10,6 +10,7 @@ from types import NoneType
 from typing import Any
 
 from vidkin._base.names import parse_name
+from vidkin._base.plain_values import parse_json
 from vidkin._version import __version__
 from vidkin.errors import (
     CollectionDamagedError,
@@ -111,8 +112,8 @@ class Manifest:
                 "Index.open(..., create=True)"
             )
         try:
-            values = json.loads(content.decode())
-        except (ValueError, RecursionError) as error:
+            values = parse_json(content.decode())
+        except ValueError as error:
             raise CollectionDamagedError(f"{path} is damaged ({error}); {_REMEDY}") from error
         version = values.get("format_version") if isinstance(values, dict) else None
         if not isinstance(version, int):

@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from vidkin._base.atomic import write_bytes
 from vidkin._base.names import parse_name
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features import (
     Views,
@@ -164,7 +165,7 @@ def load_frame_encoder(path: PathLike | None = None) -> FrameEncoder:
 
     try:
         with safe_open(os.fspath(path), framework="pt") as file:
-            settings = json.loads((file.metadata() or {}).get("settings", "null"))
+            settings = parse_json((file.metadata() or {}).get("settings", "null"))
             tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118
         if settings is None:
             raise InvalidArgumentError("its metadata has no settings")

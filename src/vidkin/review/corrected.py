@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from vidkin._base.atomic import write_text
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.review.labels import REVIEW_FOLDER, CutVerdict, Labels
 from vidkin.shots import DetectedCut
@@ -29,8 +30,8 @@ def read_corrected(index: Path, video: str) -> tuple[DetectedCut, ...] | None:
     if not path.is_file():
         return None
     try:
-        return tuple(DetectedCut(**row) for row in json.loads(path.read_text(encoding="utf-8"))["cuts"])
-    except (ValueError, KeyError, TypeError, RecursionError, InvalidArgumentError) as error:
+        return tuple(DetectedCut(**row) for row in parse_json(path.read_text(encoding="utf-8"))["cuts"])
+    except (ValueError, KeyError, TypeError, InvalidArgumentError) as error:
         raise CollectionDamagedError(
             f"{path} is damaged ({error}); delete it to see the cuts that were detected"
         ) from error

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from vidkin._base.atomic import write_text
-from vidkin._base.plain_values import Result
+from vidkin._base.plain_values import Result, parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Index
 from vidkin.review.labels import REVIEW_FOLDER, CutLabel, Labels, is_held_back
@@ -129,7 +129,7 @@ def use_detector(index: Path, *, use: bool) -> str:
         (folder / _USED).unlink(missing_ok=True)
         return "default"
     try:
-        name = str(json.loads((folder / _FILE).read_text(encoding="utf-8"))["detector"])
+        name = str(parse_json((folder / _FILE).read_text(encoding="utf-8"))["detector"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidArgumentError(
             f"no threshold has been trained for {index}; run `vidkin train review --index {index}`"
@@ -142,7 +142,7 @@ def use_detector(index: Path, *, use: bool) -> str:
 def read_detector(index: Path) -> str:
     """Name of the detector that the shots page of an index uses."""
     try:
-        return str(json.loads((index / REVIEW_FOLDER / _USED).read_text(encoding="utf-8"))["detector"])
+        return str(parse_json((index / REVIEW_FOLDER / _USED).read_text(encoding="utf-8"))["detector"])
     except FileNotFoundError:
         return "default"
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 from vidkin._base.atomic import write_text
 from vidkin._base.checks import check_at_least, check_choice
-from vidkin._base.plain_values import Result
+from vidkin._base.plain_values import Result, parse_json
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.index.lock import writer_lock
 
@@ -99,12 +99,12 @@ class Labels(Result):
         if not path.is_file():
             return cls()
         try:
-            table = json.loads(path.read_text(encoding="utf-8"))
+            table = parse_json(path.read_text(encoding="utf-8"))
             return cls(
                 tuple(PairLabel(**_known(PairLabel, row)) for row in table.get("pairs", ())),
                 tuple(CutLabel(**_known(CutLabel, row)) for row in table.get("cuts", ())),
             )
-        except (ValueError, TypeError, AttributeError, RecursionError, InvalidArgumentError) as error:
+        except (ValueError, TypeError, AttributeError, InvalidArgumentError) as error:
             raise CollectionDamagedError(
                 f"{path} is damaged ({error}); correct it, restore it from a backup or move it away"
             ) from error

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from vidkin._base.plain_values import Result
+from vidkin._base.plain_values import Result, parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Index, VideoRecord
 from vidkin.index.lock import writer_lock
@@ -179,7 +179,7 @@ def read_reviews(index: Path) -> list[dict[str, Any]]:
     runs = []
     for line in lines:
         with contextlib.suppress(ValueError):
-            runs.append(json.loads(line))
+            runs.append(parse_json(line))
     return [run for run in runs if isinstance(run, dict) and run.get("kind") in ("measure", "cuts")]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 
 from vidkin._base.atomic import write_text
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.frame_features import FrameFeatures
 from vidkin.similarity.kinds import KindScorer
@@ -90,7 +91,7 @@ class ReviewMeasure:
             InvalidArgumentError: The file does not exist or is damaged.
         """
         try:
-            table = json.loads(Path(path).read_text(encoding="utf-8"))
+            table = parse_json(Path(path).read_text(encoding="utf-8"))
             first, second, third = map(float, table["coefficients"])
             return cls(
                 str(table["fingerprint"]),
@@ -100,7 +101,7 @@ class ReviewMeasure:
                 float(table["kind"]),
                 float(table["same"]),
             )
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise InvalidArgumentError(
                 f"{os.fspath(path)} must hold a measure from `vidkin train review`: {error}; train it again"
             ) from error

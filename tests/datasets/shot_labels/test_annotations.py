@@ -101,6 +101,9 @@ def test_files_that_hold_something_else_are_told(tmp_path: Path) -> None:
         InvalidArgumentError, match=r"text\.json: is not JSON, Expecting value: line 1 column 1 \(char 0\)"
     ):
         read_shot_annotations(tmp_path / "text.json")
+    (tmp_path / "deep.json").write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(InvalidArgumentError, match=r"deep\.json: is not JSON, nested too deeply"):
+        read_shot_annotations(tmp_path / "deep.json")
     with pytest.raises(InvalidArgumentError, match=r"list\.json: must hold a JSON object, got a list"):
         read_shot_annotations(write(tmp_path / "list.json", []))
     with pytest.raises(

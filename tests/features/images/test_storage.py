@@ -106,7 +106,12 @@ def test_a_file_of_another_feature_is_refused(features: dict[str, ImageFeature],
 
 
 @pytest.mark.parametrize(
-    "settings", ["{}", "[", '{"name": "words"}', '{"name": "nothing"}', '{"name": "color", "bins": -1}']
+    "settings",
+    [
+        *("{}", "[", '{"name": "words"}', '{"name": "nothing"}', '{"name": "color", "bins": -1}'),
+        *("[" * 100_000, '{"name": "oasis", "base": ' * 400 + "0" + "}" * 400),
+    ],
+    ids=lambda text: text[:40],
 )
 def test_damaged_files_are_errors(features: dict[str, ImageFeature], tmp_path: Path, settings: str) -> None:
     path = tmp_path / "words.safetensors"

@@ -114,6 +114,18 @@ def test_files_that_do_not_describe_images_are_refused(tmp_path: Path) -> None:
         OnnxNetwork(tmp_path / "text.onnx")
 
 
+@pytest.mark.parametrize("about", ["{", "[1]", "1", "[" * 100_000], ids=lambda text: text[:4])
+def test_damaged_notes_of_an_export_are_told(about: str, tmp_path: Path) -> None:
+    import onnx
+
+    path = mean_colors(tmp_path / "colors.onnx")
+    model = onnx.load(path)
+    onnx.helper.set_model_props(model, {"vidkin": about})
+    onnx.save(model, path)
+    with pytest.raises(InvalidArgumentError, match=r"colors\.onnx: .* is damaged .*; export the model again"):
+        OnnxNetwork(path, device="cpu")
+
+
 def test_weights_beside_the_file_count(tmp_path: Path) -> None:
     path = colors_in_a_file(tmp_path / "colors.onnx", 2)
     image = np.ones((1, 32, 32, 3), dtype=np.float32)

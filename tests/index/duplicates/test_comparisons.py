@@ -36,7 +36,13 @@ def test_results_of_another_extractor_or_of_a_damaged_file_are_dropped(tmp_path:
     made.save()
     assert list(Comparisons.open(tmp_path, "two").pairs()) == []
     assert len(list(Comparisons.open(tmp_path, "one").pairs())) == 1
-    for text in ("{", "[]", '{"state": "one"}', '{"state": "one", "contents": [], "searched": [7]}'):
+    for text in (
+        "{",
+        "[]",
+        "[" * 100_000,
+        '{"state": "one"}',
+        '{"state": "one", "contents": [], "searched": [7]}',
+    ):
         (tmp_path / Comparisons.FILE).write_text(text, encoding="utf-8")
         assert list(Comparisons.open(tmp_path, "one").pairs()) == []
 

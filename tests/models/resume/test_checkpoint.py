@@ -61,6 +61,17 @@ class TestCheckpoint:
         with pytest.raises(InvalidArgumentError, match="was written by a newer vidkin"):
             Checkpoint.read(tmp_path / "file")
 
+    @pytest.mark.parametrize(
+        "changed", [{"step": "x"}, {"format": ""}, {"noted": "[" * 100_000}, {"noted": "{"}]
+    )
+    def test_damaged_notes_are_told(self, tmp_path: Path, changed: dict[str, str]) -> None:
+        from safetensors.torch import save_file
+
+        metadata = {"format": "1", "step": "1", "noted": "{}", **changed}
+        save_file({"a": torch.zeros(1)}, tmp_path / "file", metadata=metadata)
+        with pytest.raises(InvalidArgumentError, match=r"the checkpoint is damaged .*--restart"):
+            Checkpoint.read(tmp_path / "file")
+
     def test_a_folder_that_is_none_is_told(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidArgumentError, match=r"the checkpoint cannot be written"):
             Checkpoint(1, {"a": torch.zeros(1)}, {}).write(tmp_path / "nowhere" / "file")

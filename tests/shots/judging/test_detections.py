@@ -65,7 +65,11 @@ def test_labels_are_read(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"videos": {"a": {}}}', '{"videos": {"a": {"hard": ["x"]}}}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", '{"videos": {"a": {}}}', '{"videos": {"a": {"hard": ["x"]}}}', "[" * 100_000],
+    ids=lambda text: text[:30],
+)
 def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "labels.json"
     path.write_text(text)

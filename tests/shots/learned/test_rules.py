@@ -94,9 +94,10 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
         InvalidArgumentError, match=r"shots\.json: must hold rules of the format 'vidkin-shot-rules-1'"
     ):
         ShotRules.load(tmp_path)
-    (tmp_path / "shots.json").write_text("no", encoding="utf-8")
-    with pytest.raises(InvalidArgumentError, match=r"shots\.json: not JSON"):
-        ShotRules.load(tmp_path)
+    for text in ("no", "[" * 100_000):
+        (tmp_path / "shots.json").write_text(text, encoding="utf-8")
+        with pytest.raises(InvalidArgumentError, match=r"shots\.json: not JSON"):
+            ShotRules.load(tmp_path)
     document = {"format": "vidkin-shot-rules-1", "window": 8}
     (tmp_path / "shots.json").write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(InvalidArgumentError, match=r"shots\.json: damaged: KeyError: 'rate'"):

@@ -157,7 +157,7 @@ def _chosen(source: str, data: Sequence[str], settings: Sequence[str]) -> Recipe
     recipe = load_recipe(source)
     if not data and not settings:
         return recipe
-    tables = tomllib.loads(show_recipe(recipe))
+    tables = parse_toml(show_recipe(recipe))
     if data:
         tables["data"]["source"] = data[0]
         tables["data"]["folders"] = list(data[1:])

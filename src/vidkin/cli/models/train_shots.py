@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from vidkin._base.toml import parse_toml
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.models.train import list_recipes, toml_or_text
 from vidkin.cli.options import JsonOption, parse_setting
@@ -158,7 +158,7 @@ def _train_segments(labels: Path, plan: SegmentPlan, output: Path, resume: bool,
 
 def _changed(shown: str, settings: list[str]) -> dict[str, Any]:
     """The content of a recipe with some settings overridden."""
-    content = tomllib.loads(shown)
+    content = parse_toml(shown)
     for setting in settings:
         name, value = parse_setting(setting, "--set", _EXAMPLE)
         where, _, field = name.partition(".")

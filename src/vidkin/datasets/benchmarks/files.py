@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["find_file", "read_ids", "read_json", "read_lines", "read_table"]
@@ -28,8 +28,8 @@ def find_file(folder: Path, names: Sequence[str], source: str) -> Path:
 def read_json(path: Path) -> dict[str, Any]:
     """An object from a JSON file."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        value = parse_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise InvalidArgumentError(f"{path}: cannot be read as annotations: {error}") from error
     if not isinstance(value, dict):
         raise InvalidArgumentError(f"{path}: must hold an object, got {type(value).__name__}")

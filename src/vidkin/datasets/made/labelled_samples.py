@@ -15,6 +15,7 @@ from PIL import Image
 
 from vidkin._base.atomic import write_text
 from vidkin._base.extensions import VIDEO_EXTENSIONS
+from vidkin._base.plain_values import parse_json
 from vidkin.datasets.labelled import SPLITS, LabelledSet
 from vidkin.datasets.made.photographs import photograph
 from vidkin.datasets.readers.tree import iter_tree_items
@@ -253,7 +254,7 @@ def _fly(
 
 def _manifest(root: Path) -> dict[str, Any] | None:
     try:
-        known = json.loads((root / _MANIFEST).read_text(encoding="utf-8"))
+        known = parse_json((root / _MANIFEST).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None  # none was written, or a crash cut it short
     whole = isinstance(known, dict) and all(

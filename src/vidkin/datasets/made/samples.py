@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vidkin._base.atomic import write_text
+from vidkin._base.plain_values import parse_json
 from vidkin.datasets.made.photographs import camera_flight
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import apply_edit, write_video
@@ -182,7 +183,7 @@ class _Builder:
         """Read the manifest of an earlier build."""
         self._root.mkdir(parents=True, exist_ok=True)
         try:
-            noted = json.loads((self._root / _MANIFEST).read_text(encoding="utf-8"))
+            noted = parse_json((self._root / _MANIFEST).read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             return  # nothing noted, or notes that a crash cut short: everything is built anew
         if isinstance(noted, dict) and isinstance(noted.get("files"), dict):

@@ -13,6 +13,7 @@ from typing import Any
 
 from vidkin._base.atomic import write_text
 from vidkin._base.checks import check_shot
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError
 
 __all__ = [
@@ -140,7 +141,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
         InvalidArgumentError: The file cannot be read, or contains something else.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidArgumentError(f"{path}: cannot be read, {error.strerror}") from error
     except ValueError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from safetensors.torch import save
 
 from vidkin._base.atomic import write_bytes
 from vidkin._base.extensions import VIDEO_EXTENSIONS
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import FrameExtractor, describe_file
 from vidkin.index.sampling_rate import sampling_rate
@@ -55,7 +55,7 @@ class StoredFeatures:
         for file in files:
             try:
                 with safe_open(os.fspath(file), framework="pt") as stored:
-                    paths = json.loads((stored.metadata() or {}).get("paths", "null"))
+                    paths = parse_json((stored.metadata() or {}).get("paths", "null"))
                     if paths is None:
                         _add(places, file.stem, (file, None))
                         continue

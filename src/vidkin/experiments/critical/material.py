@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.atomic import write_text
+from vidkin._base.plain_values import parse_json
 from vidkin.datasets import HIGHLIGHT_PLACES, VideoAnnotation, build_highlights, read_shot_annotations
 from vidkin.datasets.made.highlights import Part
 from vidkin.experiments.heads import HeadStore
@@ -92,7 +93,7 @@ def compose_splits(
         folder = work / "highlights" / name
         record = folder / "made.json"
         settings = {"part": which, "videos": videos, "seed": seed, "places": places, "rate": rate}
-        if record.is_file() and json.loads(record.read_text(encoding="utf-8")) == settings:
+        if record.is_file() and parse_json(record.read_text(encoding="utf-8")) == settings:
             labels = read_shot_annotations(folder / "labels.json")
         else:
             labels = build_highlights(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from vidkin._base.atomic import write_text
 from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
+from vidkin._base.plain_values import parse_json
 from vidkin.datasets import (
     COMPOSED_LABELS,
     ShotAnnotation,
@@ -99,7 +100,7 @@ def composed_part(
     """
     settings = {"test": test, "videos": videos, "frames": frames, "photographs": photographs is not None}
     record = folder / "made.json"
-    if not record.is_file() or json.loads(record.read_text(encoding="utf-8")) != settings:
+    if not record.is_file() or parse_json(record.read_text(encoding="utf-8")) != settings:
         chosen = [
             path for path in _files(clips, VIDEO_EXTENSIONS) if path.name.startswith(TEST_CLIPS) == test
         ]

@@ -15,6 +15,7 @@ import torch
 
 from vidkin._base.names import parse_name
 from vidkin._base.outputs import open_output
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.images.color import ColorHistogram
 from vidkin.features.images.feature import ImageFeature
@@ -118,8 +119,9 @@ def load_feature(path: PathLike) -> ImageFeature:
             f"{os.fspath(path)}: not a classical feature of images; use a file of save_feature"
         )
     try:
-        return _put_together(json.loads(metadata["feature"]), "", tensors)
-    except (KeyError, TypeError, ValueError, AttributeError, InvalidArgumentError) as error:
+        return _put_together(parse_json(metadata["feature"]), "", tensors)
+    # Features can hold others; too many inside each other are a RecursionError.
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, InvalidArgumentError) as error:
         raise InvalidArgumentError(f"{os.fspath(path)}: damaged feature file: {error!r}") from error
 
 

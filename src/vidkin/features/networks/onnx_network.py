@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import ExtractorError, InvalidArgumentError, MissingPartError, UnknownExtractorError
 from vidkin.features.networks.backbone import resolve_device
 
@@ -75,7 +75,12 @@ class OnnxNetwork:
         self.digest = _digest(self._path)
         self._session, kind = _open_session(self._path, device)
         about = self._session.get_modelmeta().custom_metadata_map.get("vidkin")
-        self.about: dict[str, Any] = {} if about is None else json.loads(about)
+        try:
+            self.about: dict[str, Any] = dict(parse_json(about or "{}"))
+        except (ValueError, TypeError) as error:
+            raise InvalidArgumentError(
+                f"{self._path}: what `vidkin export` wrote into it is damaged ({error}); export the model again"
+            ) from error
         inputs = self._session.get_inputs()
         shape = list(inputs[0].shape) if inputs else []
         if len(inputs) != 1 or len(shape) != 4 or inputs[0].type not in _TYPES:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.places.contract import Location
@@ -103,7 +104,7 @@ class Comparisons:
             content = place.read(cls.FILE)
             if content is None:
                 return cls(place, state)
-            table = json.loads(content.decode())
+            table = parse_json(content.decode())
             if table["state"] != state:
                 return cls(place, state)
             names: list[str] = [str(name) for name in table["contents"]]

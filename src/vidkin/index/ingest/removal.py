@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import CollectionDamagedError
 from vidkin.index.ingest.files.scan import Scan
 from vidkin.index.storage.contract import VectorStore
@@ -42,10 +43,10 @@ class RemovedPaths:
         if content is None:
             return cls()
         try:
-            names = json.loads(content.decode())["removed"]
+            names = parse_json(content.decode())["removed"]
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
                 raise TypeError("removed is not a list of paths")
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise CollectionDamagedError(
                 f"{place.address(cls.FILE)} is damaged ({error}); delete it to let `vidkin index` add again what was "
                 "removed by name"

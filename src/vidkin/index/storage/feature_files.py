@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vidkin._base.plain_values import parse_json
 from vidkin.index.records import restore_parts, round_parts, to_stored
 from vidkin.index.storage.files import reading, writing
 from vidkin.index.storage.places.contract import Location
@@ -90,7 +90,7 @@ class FeatureFiles:
             start = 8 + int(content[:8].view("<u8")[0])
             if start > len(content):
                 raise ValueError("it has no header")
-            header: dict[str, Any] = json.loads(content[8:start].tobytes())
+            header: dict[str, Any] = parse_json(content[8:start].tobytes())
             data = content[start:]
             try:
                 if not set(header) <= {*_NAMES, *_OPTIONAL_NAMES}:

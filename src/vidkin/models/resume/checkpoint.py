@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn, optim
 
 from vidkin._base.atomic import replace_file
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["CHECKPOINT_FILE", "Checkpoint", "load_optimizer", "optimizer_tensors", "trained_state"]
@@ -64,8 +65,8 @@ class Checkpoint:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             if int(metadata["format"]) > _FORMAT:
                 raise InvalidArgumentError(f"{path}: was written by a newer vidkin; upgrade, or start over")
-            return cls(int(metadata["step"]), tensors, json.loads(metadata["noted"]))
-        except (OSError, SafetensorError, KeyError) as error:
+            return cls(int(metadata["step"]), tensors, parse_json(metadata["noted"]))
+        except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise InvalidArgumentError(
                 f"{path}: the checkpoint is damaged ({error}); start over without resuming (--restart)"
             ) from error

@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.weights import fit_state
 from vidkin.shots.band.features import BAND_CHANNELS
@@ -116,7 +117,7 @@ class TransitionNetwork(nn.Module):
         try:
             with safe_open(str(file), framework="pt") as tensors:
                 state = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118
-                thresholds = TransitionThresholds(**json.loads((tensors.metadata() or {})["thresholds"]))
+                thresholds = TransitionThresholds(**parse_json((tensors.metadata() or {})["thresholds"]))
             network = cls(width=state["enter.weight"].shape[0], outputs=state["leave.weight"].shape[0])
         except (OSError, SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError(f"{file}: not a network of transitions: {error}") from error

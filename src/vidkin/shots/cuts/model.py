@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from importlib import resources
 from typing import Any
 
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.weights import fit_state
 from vidkin.shots.band.network import TransitionNetwork
@@ -61,11 +62,11 @@ class CutModel:
             with safe_open(os.fspath(path), framework="pt") as file:
                 state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
                 metadata = file.metadata() or {}
-            rules = json.loads(metadata["rules"])
+            rules = parse_json(metadata["rules"])
             scores = {name: ProposalScore.from_table(rules[name]) for name in ("hard", "gradual")}
             network = TransitionNetwork(width=state["enter.weight"].shape[0], outputs=_OUTPUTS)
             model = cls(
-                network.eval(), CutRules(**{**rules, **scores}), json.loads(metadata.get("provenance", "{}"))
+                network.eval(), CutRules(**{**rules, **scores}), parse_json(metadata.get("provenance", "{}"))
             )
         except (OSError, SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.measures import Boundary, BoundaryRule, DetectionScores, boundary_scores
 from vidkin.shots.contract import DetectedCut
@@ -114,7 +114,7 @@ def read_boundary_labels(path: PathLike) -> dict[str, BoundaryLabels]:
         InvalidArgumentError: The file cannot be read, or has another form.
     """
     try:
-        videos = json.loads(Path(path).read_text(encoding="utf-8"))["videos"]
+        videos = parse_json(Path(path).read_text(encoding="utf-8"))["videos"]
         return {
             name: BoundaryLabels(
                 tuple(int(frame) for frame in entry["hard"]),

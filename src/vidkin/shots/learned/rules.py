@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vidkin._base.atomic import write_text
 from vidkin._base.checks import check_at_least, check_choice, check_positive
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.critical import TrendTest, fit_trend
 from vidkin.shots.fitted_rule import FittedRule, fit_rule
@@ -92,7 +93,7 @@ class ShotRules:
         """
         path = Path(folder) / RULES_FILE
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document = parse_json(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise InvalidArgumentError(
                 f"{path}: cannot be read ({error.strerror}), so this model does not detect shots; "

@@ -13,6 +13,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from vidkin._base.atomic import write_bytes
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.distances import squared_distances
 from vidkin.models import TwoHeadNetwork
@@ -50,8 +51,8 @@ class TrainingItems:
         try:
             with safe_open(os.fspath(path), framework="pt") as file:
                 embeddings, labels = file.get_tensor("embeddings"), file.get_tensor("labels")
-                keys = json.loads((file.metadata() or {})["keys"])
-        except (OSError, SafetensorError, KeyError, ValueError, RecursionError) as error:
+                keys = parse_json((file.metadata() or {})["keys"])
+        except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise InvalidArgumentError(f"{path}: cannot be read: {error}; train the model again") from error
         damage = None
         if (

@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from vidkin._base.atomic import replace_file
+from vidkin._base.plain_values import parse_json
 from vidkin.datasets import LabelledSet
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.models import Encoder
@@ -100,7 +101,7 @@ def load_features(path: Path) -> ItemRows | None:
     try:
         with safe_open(os.fspath(path), framework="pt") as file:
             features, lengths, places = (file.get_tensor(name) for name in ("features", "lengths", "kept"))
-            broken = [MediaError(*pair) for pair in json.loads((file.metadata() or {})["broken"])]
+            broken = [MediaError(*pair) for pair in parse_json((file.metadata() or {})["broken"])]
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         logger.warning("%s is damaged, features are computed again: %s", path, error)
         return None

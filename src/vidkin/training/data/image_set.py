@@ -22,6 +22,7 @@ from torch.utils.data import Dataset
 
 from vidkin._base.atomic import replace_file
 from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.media import probe, read_frames
 
@@ -150,11 +151,12 @@ class ImageSet(Dataset[torch.Tensor]):
                         f"{path}: made from other files or settings; delete it to read them again"
                     )
                 images, groups, sources = (file.get_tensor(name) for name in ("images", "groups", "sources"))
-        except (OSError, SafetensorError) as error:
+            broken = [BrokenImage(**entry) for entry in parse_json(notes.get("broken", "[]"))]
+            group_names, source_names = (
+                parse_json(notes.get(name, "[]")) for name in ("group_names", "source_names")
+            )
+        except (OSError, SafetensorError, ValueError, TypeError) as error:
             raise DatasetError(f"{path}: {error}; delete it to read the images again") from error
-        broken = [BrokenImage(**entry) for entry in json.loads(notes.get("broken", "[]"))]
-        names = (json.loads(notes.get(name, "[]")) for name in ("group_names", "source_names"))
-        group_names, source_names = names
         return cls(images, groups, group_names, sources, source_names, broken)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError, MissingPartError
 
 __all__ = ["LOG_FILE", "RunLog"]
@@ -79,7 +80,7 @@ def _lines_up_to(path: Path, step: int) -> str:
     kept = []
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
-            values = json.loads(line)
+            values = parse_json(line)
         except ValueError:
             continue
         if values["step"] <= step:

@@ -14,6 +14,7 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import Field
 
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import VideoRecord
 from vidkin.review import forget_corrected, read_corrected, read_detector, write_corrected
@@ -326,7 +327,7 @@ def _open(site: Site, record: VideoRecord) -> _Stored:
         raise _NotDetectedError
 
     path = site.cache.get(_name(record, read_detector(site.collection.path)), ".json", refuse)
-    table = json.loads(path.read_text(encoding="utf-8"))
+    table = parse_json(path.read_text(encoding="utf-8"))
     detected = tuple(DetectedCut(**row) for row in table["cuts"])
     corrected = read_corrected(site.collection.path, record.content_hash) if record.content_hash else None
     cuts = detected if corrected is None else corrected

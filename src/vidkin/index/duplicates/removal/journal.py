@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError, MediaError
 
 __all__ = ["Journal", "RemovalStep"]
@@ -76,7 +77,7 @@ class Journal:
         newest: dict[str, RemovalStep] = {}
         for number, line in enumerate(lines, start=1):
             try:
-                step = RemovalStep(**json.loads(line))
+                step = RemovalStep(**parse_json(line))
                 texts = (step.source, step.place, step.kept)
                 if (
                     not all(isinstance(text, str) for text in texts)

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from vidkin._base.outputs import open_output
-from vidkin._base.plain_values import Result
+from vidkin._base.plain_values import Result, parse_json
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.groups import DuplicateGroup, DuplicateMember
 from vidkin.index.ingest.files.content import content_hash
@@ -151,7 +151,7 @@ def read_plan(path: PathLike) -> DuplicatePlan:
     """
     try:
         with open(path, encoding="utf-8") as file:
-            table = json.load(file)
+            table = parse_json(file.read())
         if table["vidkin_plan"] != _VERSION:
             raise ValueError(f"its version is {table['vidkin_plan']!r}, not {_VERSION}")
         groups = [
@@ -166,7 +166,7 @@ def read_plan(path: PathLike) -> DuplicatePlan:
         return DuplicatePlan(tuple(groups), str(table.get("created", "")))
     except OSError as error:
         raise MediaError(path, f"cannot be read: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidArgumentError(
             f"{os.fspath(path)} must be a plan from `vidkin duplicates --plan`: {type(error).__name__}: {error}"
         ) from error

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vidkin._base.atomic import write_text
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import CollectionError, CollectionLockedError
 from vidkin.index.storage.files import writing
 from vidkin.index.storage.places.writer_queue import has_waiting_writer, stand_in_queue
@@ -42,7 +43,7 @@ def hold_file_lock(folder: Path, wait: float) -> Iterator[None]:
             holder = "another process"
             # The note is written just after the lock is taken, so it may be missing.
             with suppress(OSError, ValueError, KeyError, TypeError):
-                note = json.loads((folder / HOLDER_FILE).read_text(encoding="utf-8"))
+                note = parse_json((folder / HOLDER_FILE).read_text(encoding="utf-8"))
                 holder = f"process {note['pid']} on {note['host']} since {note['since']}"
             waited = f" still after {wait:g} s" if wait > 0 else ""
             raise CollectionLockedError(

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import CollectionError, CollectionLockedError
 
 __all__ = ["CLOCK_FILE", "LEASE_FILE", "Lease", "LeasedPlace", "StoredObject", "Tag"]
@@ -74,7 +75,7 @@ class _Note:
     @classmethod
     def parse(cls, content: bytes) -> _Note:
         try:
-            table: dict[str, Any] = json.loads(content)
+            table: dict[str, Any] = parse_json(content)
             return cls(
                 str(table["holder"]),
                 float(table["seconds"]),
@@ -82,7 +83,7 @@ class _Note:
                 bool(table["released"]),
                 bool(table["needs_fence"]),
             )
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError):
             # Copied from a folder, or damaged: whoever wrote it gets the usual time.
             return cls("another process", SECONDS)
 
