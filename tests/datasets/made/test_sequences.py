@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.support.labelled import picture
 from tests.support.videos import encode, pan, photograph
 from vidkin.datasets import COMPOSED_LABELS, Footage, build_composed, compose, read_footage
 from vidkin.datasets.made.footage import Clip
-from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.errors import InvalidArgumentError
 from vidkin.media import iter_planes, probe
 
 
@@ -101,12 +102,18 @@ def test_length_is_checked(footage: Footage) -> None:
         compose(footage, 1, seed=0)
 
 
-def test_a_photograph_that_is_none_is_a_media_error(tmp_path: Path, footage: Footage) -> None:
+def test_a_photograph_that_cannot_be_read_is_left_out_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     clip = encode(tmp_path / "clip.mp4", pan("coffee", 5), rate=25)
     text = tmp_path / "picture.png"
     text.write_text("no picture")
-    with pytest.raises(MediaError, match="not readable as an image"):
-        read_footage([clip], [text])
+    good = picture(tmp_path / "good.png", (200, 100, 50), (160, 160))
+    seen: list[tuple[int, int]] = []
+    read = read_footage([clip], [text, good], on_progress=lambda *pair: seen.append(pair))
+    assert [item.shape for item in read.photographs] == [(3, 162, 162)]
+    assert seen == [(1, 3), (3, 3)]
+    assert f"{text} is left out: not readable as an image" in caplog.text
 
 
 def test_videos_are_written_with_labels_that_hold(tmp_path: Path, footage: Footage) -> None:

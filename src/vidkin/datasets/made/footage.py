@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.errors import InvalidArgumentError
 from vidkin.media import iter_planes
 
 __all__ = ["Clip", "Footage", "read_footage"]
 
 PathLike = str | os.PathLike[str]
+
+_log = logging.getLogger(__name__)
 
 # A camera can move over a photograph of this many times the height of a frame.
 _PHOTOGRAPH = 2.25
@@ -84,12 +87,12 @@ def read_footage(
 
     Args:
         clips: Videos of one shot each.
-        photographs: Images.
+        photographs: Images. A file that cannot be read is left out, with a warning in the log.
         height, width: Of the frames to compose, even numbers; pictures are brought to it whatever their shape.
         on_progress: Called with (files read, files in all).
 
     Raises:
-        MediaError: A file cannot be read.
+        MediaError: A clip cannot be read.
         InvalidArgumentError: There are no clips.
     """
     total = len(clips) + len(photographs)
@@ -106,17 +109,18 @@ def read_footage(
         if on_progress is not None:
             on_progress(len(read), total)
     pictures = []
-    for path in photographs:
+    for number, path in enumerate(photographs, start=1):
         # [3, h, w] luma and chroma, the shorter side as long as asked for.
         side = round(_PHOTOGRAPH * height)
         try:
             with Image.open(path) as image:
                 picture = image.convert("YCbCr")
         except OSError as error:
-            raise MediaError(path, f"not readable as an image: {error}") from error
+            _log.warning("%s is left out: not readable as an image: %s", path, error)
+            continue
         scale = side / min(picture.size)
         size = (max(side, round(picture.width * scale)), max(side, round(picture.height * scale)))
         pictures.append(np.ascontiguousarray(np.asarray(picture.resize(size)).transpose(2, 0, 1)))
         if on_progress is not None:
-            on_progress(len(read) + len(pictures), total)
+            on_progress(len(read) + number, total)
     return Footage(height, width, tuple(read), tuple(pictures))
