@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -30,18 +31,50 @@ def test_results_come_back_from_the_folder_in_either_direction(tmp_path: Path) -
     assert read.get("a", "c") is None
 
 
+def test_choices_and_missing_parts_come_back(tmp_path: Path) -> None:
+    made = Comparisons(tmp_path, "state")
+    made.put("b", "a", PairResult(0.8, doubt="", missing=("without b", "without a")))
+    made.keepers["group"] = (2, "most detail")
+    made.save()
+    read = Comparisons.open(tmp_path, "state")
+    results = read.get("b", "a"), read.get("a", "b")
+    assert [result and result.missing for result in results] == [
+        ("without b", "without a"),
+        ("without a", "without b"),
+    ]
+    assert read.keepers == {"group": (2, "most detail")}
+
+
+def test_a_file_of_an_older_version_keeps_its_pairs(tmp_path: Path) -> None:
+    """It has no choices and no missing parts."""
+    made = Comparisons(tmp_path, "state")
+    made.put("a", "b", PairResult(0.8, True, doubt="little detail"))
+    made.save()
+    file = tmp_path / Comparisons.FILE
+    table = json.loads(file.read_text())
+    del table["keepers"]
+    table["pairs"] = [row[:7] for row in table["pairs"]]
+    file.write_text(json.dumps(table))
+    read = Comparisons.open(tmp_path, "state")
+    assert read.get("a", "b") == PairResult(0.8, True, doubt="little detail")
+    assert read.keepers == {}
+
+
 def test_results_of_another_extractor_or_of_a_damaged_file_are_dropped(tmp_path: Path) -> None:
     made = Comparisons(tmp_path, "one")
     made.put("a", "b", PairResult(0.8))
     made.save()
     assert list(Comparisons.open(tmp_path, "two").pairs()) == []
     assert len(list(Comparisons.open(tmp_path, "one").pairs())) == 1
+    empty = '"state": "one", "contents": [], "searched": [], "flipped": [], "pairs": []'
     for text in (
         "{",
         "[]",
         "[" * 100_000,
         '{"state": "one"}',
         '{"state": "one", "contents": [], "searched": [7]}',
+        f'{{{empty}, "keepers": []}}',
+        f'{{{empty}, "keepers": {{"group": 7}}}}',
     ):
         (tmp_path / Comparisons.FILE).write_text(text, encoding="utf-8")
         assert list(Comparisons.open(tmp_path, "one").pairs()) == []

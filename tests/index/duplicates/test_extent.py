@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.videos import Image, encode, pan
+from vidkin.errors import MediaError
 from vidkin.index import VideoRecord
 from vidkin.index.duplicates.comparisons import PairResult
 from vidkin.index.duplicates.extent import Extent, extent_of, find_missing_picture
@@ -112,17 +113,21 @@ def test_the_film_is_kept(files: dict[str, FileRecord], names: tuple[str, ...]) 
 
 
 def test_crops_are_spare_and_split_screens_are_not(files: dict[str, FileRecord]) -> None:
-    def missing(first: str, second: str) -> str:
+    """Both directions at once: what is lost without the first, and without the second."""
+
+    def missing(first: str, second: str) -> tuple[str, str]:
         return find_missing_picture(files[first], files[second], compare(files[first], files[second]))
 
-    assert missing("crop", "film") == ""
-    assert missing("film", "crop") == "shows more of the picture"
-    assert missing("split", "film") == "shows more of the picture"
-    assert missing("film", "split") == "sharper than the part that shows it"
+    assert missing("crop", "film") == ("", "shows more of the picture")
+    assert missing("film", "crop") == ("shows more of the picture", "")
+    both = ("shows more of the picture", "sharper than the part that shows it")
+    assert missing("split", "film") == both
+    assert missing("film", "split") == both[::-1]
 
 
-def test_a_file_that_cannot_be_read_says_so(files: dict[str, FileRecord], tmp_path: Path) -> None:
+def test_files_are_read_only_for_a_part_of_the_picture(files: dict[str, FileRecord], tmp_path: Path) -> None:
     gone = replace(files["film"], record=replace(files["film"].record, path=str(tmp_path / "gone.mp4")))
-    assert "no such file" in find_missing_picture(gone, files["split"], result(WHOLE, QUARTER)).lower()
-    assert find_missing_picture(gone, files["split"], PairResult(0.0)) == ""
-    assert find_missing_picture(gone, files["split"], result(WHOLE, WHOLE)) == ""
+    with pytest.raises(MediaError, match=r"gone\.mp4: there is no such file"):
+        find_missing_picture(gone, files["split"], result(WHOLE, QUARTER))
+    assert find_missing_picture(gone, files["split"], PairResult(0.0)) == ("", "")
+    assert find_missing_picture(gone, files["split"], result(WHOLE, WHOLE)) == ("", "")

@@ -159,6 +159,28 @@ def test_ctrl_c_keeps_what_was_compared(
         assert calls == []
 
 
+def test_a_second_run_reads_no_file(videos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also not for a crop, of which it was checked what part of the picture it lacks."""
+    crop = [frame[24:96, 32:128] for frame in pan("coffee", 60, **SIZE)]
+    files = [
+        videos / "coffee.mp4",
+        videos / "coffee trimmed.mp4",
+        encode(tmp_path / "c.mp4", crop, rate=RATE),
+    ]
+    with Index.open(tmp_path / "i", create=True) as index:
+        index.add(files, executor=SerialExecutor(index.worker_spec))
+        groups = index.duplicates()
+    assert sum(len(group.members) for group in groups) == 3
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise AssertionError(f"{arguments} is read again")
+
+    for place in ("keeper.read_pictures", "extent.read_pictures", "doubts.read_stretch"):
+        monkeypatch.setattr(f"vidkin.index.duplicates.{place}", fail)
+    with Index.open(tmp_path / "i") as index:
+        assert index.duplicates() == groups
+
+
 def test_progress_ends_where_it_said(index: Index) -> None:
     steps: list[tuple[int, int]] = []
     Comparisons(index.path).save()

@@ -19,7 +19,7 @@ from vidkin.index.duplicates.comparisons import PairResult
 from vidkin.index.duplicates.detail import measure_detail, most_detailed
 from vidkin.index.duplicates.files import FileRecord
 from vidkin.index.duplicates.keeper import check_keep_rule, choose_keeper
-from vidkin.index.duplicates.pictures import read_pictures
+from vidkin.index.duplicates.pictures import Pictures, read_pictures
 from vidkin.media import probe, read_frames
 from vidkin.similarity import Segment
 
@@ -190,6 +190,49 @@ def test_age_and_folder(folder: Path, tmp_path: Path) -> None:
     }
     with pytest.raises(InvalidArgumentError, match=r"keep must be one of best, oldest, .* or a folder"):
         check_keep_rule("prettiest")
+
+
+def test_pictures_are_read_once(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until a file changes or another one joins; the choice is the same."""
+    for name in ("gray", "original", "trimmed"):
+        (tmp_path / f"{name}.mp4").write_bytes((folder / f"{name}.mp4").read_bytes())
+    read: list[str] = []
+
+    def counted(path: str, times: Sequence[float], *, mirrored: bool = False) -> Pictures:
+        read.append(Path(path).stem)
+        return read_pictures(path, times, mirrored=mirrored)
+
+    monkeypatch.setattr("vidkin.index.duplicates.keeper.read_pictures", counted)
+    known: dict[str, tuple[int, str]] = {}
+
+    def choose(*names: str, rule: str = "best") -> tuple[str, str, list[str]]:
+        read.clear()
+        files = [file_of(tmp_path / f"{name}.mp4") for name in names]
+        keeper, reason = choose_keeper(files, rule, same_moments, known)
+        return Path(keeper.record.path).stem, reason, sorted(read)
+
+    pair = ("gray", "original")
+    assert choose(*pair) == ("original", "in color", ["gray", "original"])
+    assert choose(*pair) == ("original", "in color", [])
+    assert choose(*pair, rule=str(tmp_path)) == ("original", f"in {tmp_path}, in color", [])
+    assert choose(*pair, "trimmed") == ("original", "longest", ["gray", "original", "trimmed"])
+    assert choose(*pair) == ("original", "in color", [])
+    os.utime(tmp_path / "gray.mp4", (1, 1))
+    assert choose(*pair) == ("original", "in color", ["gray", "original"])
+    known = dict.fromkeys(known, (7, "of another group"))
+    assert choose(*pair)[:2] == ("original", "in color")
+
+
+def test_a_file_that_cannot_be_read_is_not_kept(folder: Path, tmp_path: Path) -> None:
+    """However many pixels it has; and it is tried again."""
+    damaged = tmp_path / "enlarged.mp4"
+    damaged.write_bytes((folder / "enlarged.mp4").read_bytes())
+    files = [file_of(folder / "gray.mp4"), file_of(damaged)]
+    damaged.write_bytes(b"not a video")
+    known: dict[str, tuple[int, str]] = {}
+    keeper, reason = choose_keeper(files, "best", same_moments, known)
+    assert (Path(keeper.record.path).stem, reason) == ("gray", "the only one that can be read")
+    assert known == {}
 
 
 @pytest.mark.data

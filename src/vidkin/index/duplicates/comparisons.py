@@ -1,4 +1,4 @@
-"""Results of compared pairs, kept in the folder of the index so that no pair is compared twice."""
+"""Results of compared pairs and groups, kept in the folder of the index so that none is compared twice."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ class PairResult:
         covered: Shares of the first and the second video's informative frames that the other one shows.
         segments: Where they match, the first video as the query.
         doubt: Why they may not be copies, see :mod:`vidkin.index.duplicates.doubts`; None if not checked.
+        missing: What part of the picture would be lost without the first and without the second video, see
+            :func:`vidkin.index.duplicates.extent.find_missing_picture`; None if not checked.
     """
 
     score: float
@@ -42,6 +44,7 @@ class PairResult:
     covered: tuple[float, float] = (0.0, 0.0)
     segments: tuple[Segment, ...] = ()
     doubt: str | None = None
+    missing: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         if not all(0.0 <= value <= 1.0 for value in (self.score, *self.covered)):
@@ -56,8 +59,12 @@ class PairResult:
 
     def swapped(self) -> PairResult:
         """The same with the second video first."""
-        turned = tuple(segment.swapped() for segment in self.segments)
-        return replace(self, covered=(self.covered[1], self.covered[0]), segments=turned)
+        return replace(
+            self,
+            covered=self.covered[::-1],
+            segments=tuple(segment.swapped() for segment in self.segments),
+            missing=None if self.missing is None else self.missing[::-1],
+        )
 
 
 @dataclass(slots=True)
@@ -69,6 +76,8 @@ class Comparisons:
         state: Identifies what the results depend on besides the two files. Results of another state are dropped.
         searched: Contents whose neighbors were looked up.
         flipped: Contents whose mirror images were looked up.
+        keepers: The place of the best file of a group in it, and the reason, by what the choice depends on (see
+            :func:`vidkin.index.duplicates.keeper.choose_keeper`).
     """
 
     FILE = "comparisons.json"
@@ -77,6 +86,7 @@ class Comparisons:
     state: str = ""
     searched: set[str] = field(default_factory=set)
     flipped: set[str] = field(default_factory=set)
+    keepers: dict[str, tuple[int, str]] = field(default_factory=dict)
     _pairs: dict[tuple[str, str], PairResult] = field(default_factory=dict)
     _written: float = field(default_factory=time.monotonic)
 
@@ -113,9 +123,11 @@ class Comparisons:
                 state,
                 {names[place] for place in table["searched"]},
                 {names[place] for place in table["flipped"]},
+                # An older version stored none.
+                {str(key): (int(best), str(why)) for key, (best, why) in table.get("keepers", {}).items()},
                 {(names[row[0]], names[row[1]]): _result(row) for row in table["pairs"]},
             )
-        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             _logger.info("%s: %s; all pairs are compared again", place.address(cls.FILE), error)
             return cls(place, state)
 
@@ -135,11 +147,13 @@ class Comparisons:
             "contents": names,
             "searched": sorted(places[name] for name in self.searched),
             "flipped": sorted(places[name] for name in self.flipped),
+            "keepers": self.keepers,
             "pairs": [
                 [
                     *(places[first], places[second], result.score, result.fine, result.covered),
                     [astuple(segment) for segment in result.segments],
                     result.doubt,
+                    result.missing,
                 ]
                 for first, second, result in self.pairs()
             ],
@@ -158,13 +172,16 @@ def _key(first: str, second: str) -> tuple[str, str]:
 
 
 def _result(row: list[Any]) -> PairResult:
-    _, _, score, fine, covered, segments, doubt = row
+    _, _, score, fine, covered, segments, doubt, *rest = row
+    # An older version stored no `missing`.
+    missing = rest[0] if rest else None
     return PairResult(
         float(score),
         bool(fine),
         (float(covered[0]), float(covered[1])),
         tuple(map(_segment, segments)),
         None if doubt is None else str(doubt),
+        None if missing is None else (str(missing[0]), str(missing[1])),
     )
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vidkin.errors import MediaError
 from vidkin.index.duplicates.comparisons import PairResult
 from vidkin.index.duplicates.files import FileRecord
 from vidkin.index.duplicates.pictures import Pictures, read_pictures
@@ -72,33 +71,33 @@ def extent_of(result: PairResult, first: Pictures, second: Pictures) -> Extent:
     return Extent(shares[0], shares[1], first.pixels, second.pixels)
 
 
-def find_missing_picture(first: FileRecord, second: FileRecord, result: PairResult) -> str:
-    """Say what part of the picture would be lost if the first file were removed and the second kept; empty if nothing.
+def find_missing_picture(first: FileRecord, second: FileRecord, result: PairResult) -> tuple[str, str]:
+    """Say what part of the picture would be lost without the first file, and without the second; empty if nothing.
 
     The files are read only if a part of one picture is all that matches.
 
     Args:
         first, second: The files.
         result: Of the two, the first as the query.
+
+    Raises:
+        MediaError: One of the files cannot be read.
     """
     if not result.segments:
-        return ""
+        return "", ""
     best = result.segments[0]
     if min(_area(best.query_box), _area(best.target_box)) >= _WHOLE_PICTURE:
-        return ""
+        return "", ""
     steps = (np.arange(_MOMENTS) + 0.5) / _MOMENTS
     sides: Sequence[tuple[FileRecord, float, float]] = (
         (first, best.query_start, best.query_end),
         (second, best.target_start, best.target_end),
     )
-    try:
-        pictures = [
-            read_pictures(file.record.path, [float(start + step * (end - start)) for step in steps])
-            for file, start, end in sides
-        ]
-    except MediaError as error:
-        return error.cause
-    return extent_of(result, *pictures).missing
+    one, other = (
+        read_pictures(file.record.path, [float(start + step * (end - start)) for step in steps])
+        for file, start, end in sides
+    )
+    return extent_of(result, one, other).missing, extent_of(result.swapped(), other, one).missing
 
 
 def _area(box: Box) -> float:

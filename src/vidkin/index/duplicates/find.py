@@ -79,14 +79,14 @@ def find_duplicates(
         if first in by_content and second in by_content
     }
     grouping = Grouping(results, compare, decisions, threshold)
-    contents = grouping.groups(
-        sorted(by_content, key=lambda content: by_content[content][0].record.path), parts=parts
-    )
     pairs = _Pairs(search, decisions, threshold)
-    copies = [[file for content in group for file in by_content[content]] for group in contents]
-    copies = [group for group in copies if len(group) > 1]
     groups = []
     try:
+        contents = grouping.groups(
+            sorted(by_content, key=lambda content: by_content[content][0].record.path), parts=parts
+        )
+        copies = [[file for content in group for file in by_content[content]] for group in contents]
+        copies = [group for group in copies if len(group) > 1]
         for group in copies:
             groups.append(_group(group, pairs, rule))
             if on_progress is not None:
@@ -122,11 +122,26 @@ class _Pairs:
             doubt = find_doubt(first, second, result)
         except MediaError as error:
             return error.cause
-        self.search.known.put(
-            content_of(first.record), content_of(second.record), replace(result, doubt=doubt)
-        )
-        self.search.known.save_now_and_then()
+        self._remember(first, second, replace(result, doubt=doubt))
         return doubt
+
+    def missing(self, first: FileRecord, second: FileRecord) -> str:
+        """What part of the picture would be lost without the first file; checked once per pair."""
+        if content_of(first.record) == content_of(second.record):
+            return ""
+        result = self.search.compare(first.record, second.record)
+        missing = result.missing
+        if missing is None:
+            try:
+                missing = find_missing_picture(first, second, result)
+            except MediaError as error:
+                return error.cause
+            self._remember(first, second, replace(result, missing=missing))
+        return missing[0]
+
+    def _remember(self, first: FileRecord, second: FileRecord, result: PairResult) -> None:
+        self.search.known.put(content_of(first.record), content_of(second.record), result)
+        self.search.known.save_now_and_then()
 
 
 def _group(files: Sequence[FileRecord], pairs: _Pairs, rule: str) -> DuplicateGroup:
@@ -138,7 +153,7 @@ def _group(files: Sequence[FileRecord], pairs: _Pairs, rule: str) -> DuplicateGr
         best = next((file for file in preferred if pairs.decisions.names(file.record)), preferred[0])
         reason = "your choice"
     else:
-        best, reason = choose_keeper(wholes, rule, pairs)
+        best, reason = choose_keeper(wholes, rule, pairs, pairs.search.known.keepers)
     others = [file for file in files if file is not best]
     members = [_member(file, best, files, pairs) for file in others]
     members.sort(key=lambda member: (-member.score, member.path))
@@ -194,5 +209,5 @@ def _member(
         mirrored=result.mirrored,
         lacking=lacking,
         links=file.links,
-        doubt=pairs.doubt(file, reference) or find_missing_picture(file, reference, result),
+        doubt=pairs.doubt(file, reference) or pairs.missing(file, reference),
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import permutations
+from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import astuple, dataclass
+from itertools import combinations, permutations, repeat
 
 import numpy as np
 
@@ -26,6 +28,8 @@ _logger = logging.getLogger(__name__)
 KEEP_RULES = ("best", "oldest", "newest", "largest", "longest")
 """Names of the rules. A folder is accepted as well: its files come first."""
 
+# Version of stored choices: raise it when the same files would get another keeper or reason.
+_REVISION = 1
 _MOMENTS = 6
 # In groups of up to this many members all pairs are compared for the shared part of the picture.
 _MOST_COMPARED = 12
@@ -56,6 +60,7 @@ def choose_keeper(
     files: Sequence[FileRecord],
     rule: str,
     compare: Callable[[FileRecord, FileRecord], PairResult],
+    known: MutableMapping[str, tuple[int, str]] | None = None,
 ) -> tuple[FileRecord, str]:
     """Choose the file of a group to keep; returns it with the reason in a few words.
 
@@ -68,9 +73,12 @@ def choose_keeper(
         files: Two or more.
         rule: From :func:`check_keep_rule`.
         compare: Result of a pair, for the moments that two files share.
+        known: Receives the choices for which pictures were read, so that they are not read again for the same files:
+            the place of the keeper among them and the reason.
     """
+    known = {} if known is None else known
     if rule == "best":
-        return _best(files, compare)
+        return _best(files, compare, known)
     if rule in KEEP_RULES:
         keys: dict[str, Callable[[FileRecord], float]] = {
             "oldest": lambda file: file.record.mtime_ns,
@@ -81,8 +89,8 @@ def choose_keeper(
         return min(files, key=lambda file: (keys[rule](file), file.record.path)), rule
     inside = [file for file in files if file.record.path.startswith(os.path.join(rule, ""))]
     if not inside:
-        return _best(files, compare)
-    keeper, reason = _best(inside, compare) if len(inside) > 1 else (inside[0], "")
+        return _best(files, compare, known)
+    keeper, reason = _best(inside, compare, known) if len(inside) > 1 else (inside[0], "")
     return keeper, ", ".join(part for part in (f"in {rule}", reason) if part)
 
 
@@ -97,13 +105,56 @@ class _Candidate:
 
 
 def _best(
-    files: Sequence[FileRecord], compare: Callable[[FileRecord, FileRecord], PairResult]
+    files: Sequence[FileRecord],
+    compare: Callable[[FileRecord, FileRecord], PairResult],
+    known: MutableMapping[str, tuple[int, str]],
 ) -> tuple[FileRecord, str]:
+    key = _identify(files, compare)
+    place, reason = known.get(key, (-1, ""))
+    if 0 <= place < len(files):
+        return files[place], reason
     candidates = _candidates(files, compare)
-    if len(candidates) < 2:
+    if len(candidates) == 1:
+        return candidates[0].file, "the only one that can be read"
+    if not candidates:
         records = sorted((file.record for file in files), key=lambda record: record.path)
         first = max(records, key=lambda record: (record.width * record.height, record.duration, record.size))
         return next(file for file in files if file.record is first), "most pixels"
+    chosen, reason = _choose(candidates, compare)
+    # A file that cannot be read now may be readable the next time.
+    if len(candidates) == len(files):
+        known[key] = files.index(chosen), reason
+    return chosen, reason
+
+
+def _identify(files: Sequence[FileRecord], compare: Callable[[FileRecord, FileRecord], PairResult]) -> str:
+    """Identifies everything that the choice among these files depends on."""
+    facts: list[object] = [_REVISION]
+    for file in files:
+        record = file.record
+        try:
+            status = os.stat(record.path)
+            now = [status.st_size, status.st_mtime_ns]
+        except OSError:
+            now = []
+        shape = [record.width, record.height, record.duration, record.codec]
+        facts.append([content_of(record), record.path, record.size, record.mtime_ns, now, *shape])
+    pairs = combinations(files, 2) if len(files) <= _MOST_COMPARED else zip(files, repeat(_reference(files)))
+    for one, other in pairs:
+        if one is not other:
+            result = compare(one, other)
+            facts.append([result.score, [astuple(segment) for segment in result.segments]])
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+
+def _reference(files: Sequence[FileRecord]) -> FileRecord:
+    """The file whose moments are looked up in the others."""
+    return max(files, key=lambda file: (file.record.width * file.record.height, file.record.duration))
+
+
+def _choose(
+    candidates: Sequence[_Candidate], compare: Callable[[FileRecord, FileRecord], PairResult]
+) -> tuple[FileRecord, str]:
     reasons: list[str] = []
 
     def keep(fewer: list[_Candidate], reason: str) -> None:
@@ -177,7 +228,7 @@ def _candidates(
     files: Sequence[FileRecord], compare: Callable[[FileRecord, FileRecord], PairResult]
 ) -> list[_Candidate]:
     """Readable files with their pictures at moments that they share with the first one."""
-    reference = max(files, key=lambda file: (file.record.width * file.record.height, file.record.duration))
+    reference = _reference(files)
     results = {file.record.id: compare(file, reference) for file in files if file is not reference}
     # Seconds of the reference that the others show as well, if there is such a stretch.
     start, end = 0.0, reference.record.duration

@@ -94,11 +94,14 @@ class PairSearch:
 
     def compare(self, first: VideoRecord, second: VideoRecord) -> PairResult:
         """Compare a pair by stored features, unless its result is known."""
-        result = self.known.get(content_of(first), content_of(second))
+        contents = content_of(first), content_of(second)
+        result = self.known.get(*contents)
         if result is None:
             one, other = self._weighed(first), self._weighed(second)
             result = _result(score_pair(Query(one), Query(other), self.scorer), one, other)
-            self.known.put(content_of(first), content_of(second), result)
+            self.known.put(*contents, result)
+            # As the next run gets it, to the last digit: what depends on it is stored, too.
+            result = self.known.get(*contents) or result
         return result
 
     def _search(self, record: VideoRecord, others: dict[str, VideoRecord]) -> None:

@@ -40,7 +40,7 @@ __all__ = ["Searcher"]
 _logger = logging.getLogger(__name__)
 # Attempts at a search whose candidates are removed meanwhile.
 _MOST_SEARCHES = 5
-# Version of stored comparisons: raise it when the same pair would get another score.
+# Version of stored comparisons: raise it when the same pair would get another score, doubt or missing part.
 _REVISION = 4
 
 PathLike = str | os.PathLike[str]
