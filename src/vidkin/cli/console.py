@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.text import Text
 
-from vidkin.cli.terminal.layout import ROOMY, PathText, lay_out
+from vidkin.cli.terminal.layout import ROOMY, PathText, break_lines, lay_out
 from vidkin.cli.terminal.progress import Meter, progress_line
 from vidkin.cli.terminal.verbosity import is_quiet
 from vidkin.rendering.text import printable
@@ -46,19 +46,17 @@ def stderr() -> Console:
 
 
 def say(message: str | Text, *, style: str | None = None) -> None:
-    """Print one line of results on standard output; square brackets are not markup."""
-    stdout().print(message, style=style, markup=False, highlight=False, soft_wrap=True)
+    """Print one line of results on standard output; square brackets are not markup.
+
+    In a terminal a string is broken between words; a Text stays one line.
+    """
+    _print(stdout(), message, style)
 
 
 def note(message: str | Text, *, style: str | None = "dim") -> None:
-    """Print one line of information on standard error; a terminal breaks it between words, but no command.
-
-    Dim ones are left out with --quiet.
-    """
-    if is_quiet() and style == "dim":
-        return
-    whole = isinstance(message, Text) or "`" in message
-    stderr().print(message, style=style, markup=False, highlight=False, soft_wrap=whole)
+    """Print one line of information on standard error, as :func:`say`. Dim ones are left out with --quiet."""
+    if not (is_quiet() and style == "dim"):
+        _print(stderr(), message, style)
 
 
 def error_line(message: str) -> None:
@@ -121,6 +119,12 @@ def meter(title: str) -> Iterator[Meter]:
         finally:
             if console in _with_progress:
                 _with_progress.remove(console)
+
+
+def _print(console: Console, message: str | Text, style: str | None) -> None:
+    if isinstance(message, str) and "\n" not in message:
+        message = break_lines(message, console.width)
+    console.print(message, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def _console(*, stderr: bool) -> Console:

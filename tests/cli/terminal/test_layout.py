@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from vidkin.cli.terminal.layout import PathText, lay_out, shorten
+from vidkin.cli.terminal.layout import PathText, break_lines, lay_out, shorten
 
 NAME = "holidays in Norway/2024/sunset over the fjord, final cut.mp4"
 
@@ -76,3 +76,34 @@ def test_text_beside_a_name_is_folded_and_not_cut() -> None:
     _, *lines = file.getvalue().splitlines()
     assert " ".join(line[-28:].strip() for line in lines if line.strip()).endswith("only sound")
     assert len(lines) > 1
+
+
+def test_a_name_gets_twice_the_room_of_text_beside_it() -> None:
+    """18 + 40 columns and a gap of two in 60; a short text leaves the rest to the name."""
+
+    def widths(text: str) -> tuple[int, int]:
+        table = lay_out(None, [("", "left"), ("file", "left")], [[Text(text), PathText(NAME * 2)]], width=60)
+        first, second = (column.max_width for column in table.columns)
+        assert first is not None
+        assert second is not None
+        return first, second
+
+    assert widths("copy, doubtful: other takes of one scene?") == (19, 40)
+    assert widths("copy") == (4, 55)
+
+
+@pytest.mark.parametrize(
+    ("message", "lines"),
+    [
+        ("short", ["short"]),
+        ("8 of them can be removed, 12.7 MB", ["8 of them can be", "removed, 12.7 MB"]),
+        (
+            "Then `vidkin apply plan.json --undo`, all of it.",
+            ["Then", "`vidkin apply plan.json --undo`,", "all of it."],
+        ),
+        ("one ` alone is no command at all", ["one ` alone is no", "command at all"]),
+        ("/a/name/without/any/space.mp4: gone", ["/a/name/without/any/space.mp4:", "gone"]),
+    ],
+)
+def test_lines_break_between_words_and_not_in_commands(message: str, lines: list[str]) -> None:
+    assert break_lines(message, 20).split("\n") == lines

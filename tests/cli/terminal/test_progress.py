@@ -45,6 +45,8 @@ def described(total: float | None, steps: list[tuple[float, float]], now: float)
         (81, [(20, 1), (20.001, 2)], 30.0, "2/81  6.0/min  13:10 left"),
         # Nothing was done for a minute: the rate falls, the time left grows.
         (20, [(0, 0), (60, 10)], 120.0, "10/20  5.0/min  2:00 left"),
+        # The last of ten steps has taken eight seconds so far: nobody knows how long it takes.
+        (10, [(0, 0), (1, 9)], 9.0, "9/10  1.0/s  0:08 left"),
         # What was before the last five minutes does not count.
         (100, [(0, 0), (1, 50), (400, 60), (401, 62)], 401.0, "62/100  1.8/min  21:07 left"),
     ],

@@ -48,11 +48,16 @@ def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     assert f"coffee small [1].mp4: would be moved to {away}" in dry
     assert "1 file would be moved" in dry
     assert contents(own.folder) == before
+    moved = run("apply", plan, "--move-to", away)
+    assert f"`vidkin apply {plan} --undo` takes it back" in moved.err
+    run("apply", plan, "--undo")
     done = run("apply", plan, "--move-to", away, "--json").json
     assert [item["outcome"] for item in done["files"]] == ["removed"]
     assert "coffee small [1].mp4" not in contents(own.folder)
     again = run("apply", plan, "--move-to", away, status=1).out
-    assert "skipped, it is gone" in again
+    assert f"skipped, it was moved to {away}" in again
+    planned = run("apply", plan, "--undo", "--dry-run", "--json").json["files"]
+    assert [(item["outcome"], item["size"]) for item in planned] == [("planned", done["files"][0]["size"])]
     undone = run("apply", plan, "--undo").out
     assert f"coffee small [1].mp4: restored from {away}" in undone
     assert "1 file restored" in undone

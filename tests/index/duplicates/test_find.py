@@ -155,8 +155,12 @@ def test_ctrl_c_keeps_what_was_compared(
         assert len(calls) == contents - 3
         assert [stems(group) for group in groups] == [{"coffee, another name", "coffee trimmed"}]
         calls.clear()
-        assert index.duplicates(mirrored=False) == groups
+        steps: list[tuple[int, int]] = []
+        again = index.duplicates(mirrored=False, on_progress=lambda *step: steps.append(step))
+        assert again == groups
         assert calls == []
+        # The first step says what was done before.
+        assert steps == [(contents, contents), (contents + 1, contents + 1)]
 
 
 def test_a_second_run_reads_no_file(videos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

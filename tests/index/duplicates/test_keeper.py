@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -169,6 +170,21 @@ def test_other_rules(folder: Path, rule: str, name: str) -> None:
         name,
         rule,
     )
+
+
+def test_of_equally_long_copies_the_best_is_kept(folder: Path) -> None:
+    names = ("enlarged", "gray", "original", "trimmed")
+    assert kept(folder, *names, rule="longest") == ("original", "longest, in color")
+    assert kept(folder, "gray", "trimmed", rule="longest") == ("gray", "longest")
+
+
+def test_of_identical_files_the_one_with_hard_links_is_kept(folder: Path) -> None:
+    """Removing it would free nothing."""
+    file = file_of(folder / "original.mp4")
+    twin = FileRecord(replace(file.record, path=str(folder / "./original.mp4"), id=7), ("/another/name.mp4",))
+    for pair in ((file, twin), (twin, file)):
+        keeper, reason = choose_keeper(pair, "best", same_moments)
+        assert (keeper, reason) == (twin, "has hard links")
 
 
 def test_age_and_folder(folder: Path, tmp_path: Path) -> None:

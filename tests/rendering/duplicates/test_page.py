@@ -28,7 +28,8 @@ def pictures(page: str) -> list[np.ndarray]:
 
 def test_a_page_has_every_file_with_pictures_of_three_moments(tmp_path: Path) -> None:
     clip = counting_clip(tmp_path / "clip & <b>.mp4", 20)
-    group = DuplicateGroup((member(clip, best=True), member(clip, doubt="little detail")), "most detail")
+    best = member(clip, best=True, links=("/other/name & co.mp4",))
+    group = DuplicateGroup((best, member(clip, doubt="little detail")), "most detail")
     steps: list[tuple[int, int]] = []
     write_duplicate_page(
         [group, group], tmp_path / "page.html", short_side=32, on_progress=lambda *step: steps.append(step)
@@ -40,7 +41,8 @@ def test_a_page_has_every_file_with_pictures_of_three_moments(tmp_path: Path) ->
     assert "<b>" not in page
     assert "keep (most detail)" in page
     assert '<span class="doubt">copy of best, doubtful: little detail</span>' in page
-    assert "score 0.90, 64x48, 0:02.0, 1.5 kB" in page
+    assert "score 0.90, 64x48, 0:02.0, 1.5 kB</small>" in page
+    assert "1.5 kB, also named /other/name &amp; co.mp4</small>" in page
     shown = pictures(page)
     assert len(shown) == 12
     assert shown[0].shape == (32, 43, 3)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from vidkin.cli.console import error_line, meter, note, say, table
+from vidkin.cli.console import error_line, meter, note, path_text, say, table
 from vidkin.cli.exit import Status
 from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import number
@@ -61,7 +61,7 @@ def show_classifier(
     else:
         _print(evaluation)
         for path in drawn:
-            say(str(path))
+            say(path_text(path))
     for file, cause in evaluation.broken:
         error_line(f"{file}: {cause}")
     if evaluation.broken:

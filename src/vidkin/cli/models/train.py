@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,7 +19,7 @@ from vidkin.cli.exit import Status
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, parse_setting
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.json_values import print_json
-from vidkin.rendering.text import number
+from vidkin.rendering.text import number, printable
 
 if TYPE_CHECKING:
     from vidkin.cli.console import Meter
@@ -259,5 +260,6 @@ def _print(report: TrainingReport, drawn: Path | None, *, labeled: bool) -> None
         note(f"Left out: {file}: {cause}", style="yellow")
     if drawn is not None:
         note(f"Sampled quadlets: {drawn}")
-    index = f"`vidkin index FOLDER --model {report.output}`"
-    note(f"Next: `vidkin evaluate {report.output}`, or {index}." if labeled else f"Next: {index}.")
+    model = shlex.quote(printable(os.fspath(report.output)))
+    index = f"`vidkin index FOLDER --model {model}`"
+    note(f"Next: `vidkin evaluate {model}`, or {index}." if labeled else f"Next: {index}.")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["ROOMY", "PathText", "lay_out", "shorten"]
+__all__ = ["ROOMY", "PathText", "break_lines", "lay_out", "shorten"]
 
 # Terminals below this have tables without lines between the columns, and below the second with one space there.
 ROOMY, _NARROW = 100, 70
+_WORDS = re.compile(r"(?:`[^`]*`|[^\s`]|`)+")
 # Columns of text up to this width are never folded.
 _WORD = 14
+# How much more room a name gets than text that can be folded.
+_TIMES_TEXT = 2
 # What a name keeps at least, and what it must keep in a table with lines.
 _LEAST, _COMFORTABLE = 8, 32
 
@@ -43,6 +47,27 @@ def shorten(name: str, width: int) -> str:
             break
         tail = char + tail
     return f"{head}…{tail}"
+
+
+def break_lines(message: str, width: int) -> str:
+    """The message in lines of at most this many columns, broken between words.
+
+    A word or a command in backticks that is longer stays in one piece, so that it can be copied.
+
+    >>> print(break_lines("Run `vidkin apply plan.json` to go on.", 20))
+    Run
+    `vidkin apply plan.json`
+    to go on.
+    """
+    if cell_len(message) <= width:
+        return message
+    lines: list[str] = []
+    for word in _WORDS.findall(message):
+        if lines and cell_len(f"{lines[-1]} {word}") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return "\n".join(lines)
 
 
 def lay_out(
@@ -107,10 +132,13 @@ def _share(naturals: Sequence[int], paths: set[int], sides: Sequence[str], room:
     flexible = sorted(paths) + texts
     widths = list(naturals)
     left = room - sum(natural for place, natural in enumerate(naturals) if place not in flexible)
+    parts = {place: _TIMES_TEXT if place in paths else 1 for place in flexible}
     # The narrow ones first: what they do not need is there for the others.
-    for done, place in enumerate(sorted(flexible, key=lambda place: naturals[place])):
-        widths[place] = min(naturals[place], max(_LEAST, left // (len(flexible) - done)))
+    for place in sorted(flexible, key=lambda place: naturals[place] / parts[place]):
+        share = left * parts[place] // sum(parts.values())
+        widths[place] = min(naturals[place], max(_LEAST, share))
         left -= widths[place]
+        del parts[place]
     return widths
 
 

@@ -39,15 +39,23 @@ class Meter:
         self._progress = progress
         self._task = task
         self._steps: deque[tuple[float, float]] = deque()
+        self._latest = (0.0, -1.0)
 
     def update(self, done: float, total: float | None, *, detail: str = "") -> None:
         """Show that ``done`` of ``total`` steps are done; ``detail`` is a short text such as a rate."""
         now = self._progress.get_time()
+        if done != self._latest[1]:
+            self._latest = now, done
         self._steps.append((now, done))
         while len(self._steps) > 1 and self._steps[1][0] < now - PERIOD:
             self._steps.popleft()
         self._progress.update(
-            self._task, completed=done, total=total, detail=printable(detail), since=self._steps[0]
+            self._task,
+            completed=done,
+            total=total,
+            detail=printable(detail),
+            since=self._steps[0],
+            latest=self._latest[0],
         )
 
 
@@ -66,7 +74,8 @@ def progress_line(title: str, console: Console, *, shown: bool = True) -> Iterat
 def describe_task(task: Task) -> str:
     """Count, rate and time left, as far as they are known: ``12/310  2.1/s  2:22 left``.
 
-    The rate is that of the steps after the first, until now: it falls while nothing is done.
+    The rate is that of the steps after the first, until now: it falls while nothing is done. A step that takes longer
+    than the steps before it may take as long again.
     """
     if task.total is None:
         passed = task.elapsed or 0.0
@@ -78,7 +87,8 @@ def describe_task(task: Task) -> str:
     if speed > 0:
         parts.append(f"{speed:,.1f}/s" if speed >= _SLOW else f"{60 * speed:,.1f}/min")
         if task.completed < task.total:
-            parts.append(f"{_clock((task.total - task.completed) / speed)} left")
+            waited = task.get_time() - task.fields.get("latest", began)
+            parts.append(f"{_clock(max((task.total - task.completed) / speed, waited))} left")
     return "  ".join(parts)
 
 

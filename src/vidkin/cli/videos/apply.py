@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,7 +13,7 @@ from vidkin.cli.console import note, path_text, say
 from vidkin.cli.exit import Status
 from vidkin.cli.options import JsonOption
 from vidkin.rendering.json_values import print_json
-from vidkin.rendering.text import file_size, number
+from vidkin.rendering.text import file_size, number, printable
 
 if TYPE_CHECKING:
     from vidkin.index import FileAction
@@ -62,12 +64,12 @@ def apply(
     if json:
         print_json({"plan": plan, "log": journal.path, "dry_run": dry_run, "files": actions})
     else:
-        _show(actions, undone=undo)
+        _show(actions, plan, undone=undo)
     if any(action.outcome == "skipped" for action in actions):
         raise typer.Exit(Status.SOME_FAILED)
 
 
-def _show(actions: list[FileAction], *, undone: bool) -> None:
+def _show(actions: list[FileAction], plan: Path, *, undone: bool) -> None:
     for action in actions:
         would = "would be " if action.outcome == "planned" else ""
         line = path_text(action.path).append(": ")
@@ -86,6 +88,5 @@ def _show(actions: list[FileAction], *, undone: bool) -> None:
     size = file_size(sum(action.size for action in done))
     say(f"{number(len(done), 'file')} {'would be ' if planned else ''}moved, {size}")
     if done and not planned:
-        note(
-            "`vidkin apply PLAN --undo` takes it back; `vidkin index PATH --prune` brings the index up to date."
-        )
+        command = shlex.join(["vidkin", "apply", printable(os.fspath(plan)), "--undo"])
+        note(f"`{command}` takes it back; `vidkin index PATH --prune` brings the index up to date.")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from vidkin.cli.console import note, path_text, say
 from vidkin.cli.options import (
@@ -82,7 +83,7 @@ def open_match(
     if json:
         print_json({"path": path, "start": start, "player": program.name, "command": command})
     elif dry_run:
-        say(shlex.join(command))
+        say(Text(shlex.join(command)))  # one line, to be copied
     else:
         say(path_text(path).append(f": opened at {clock(start)} in {program.name}"))
     if start > 0 and not program.takes_time:

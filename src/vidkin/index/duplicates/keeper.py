@@ -40,6 +40,8 @@ _ABOUT_AS_FAR = 1.6
 _COLORLESS, _SOME_COLOR = 0.3, 6.0
 # Seconds, and share of its length, by which a copy must be longer to count as longer.
 _LONGER, _LONGER_SHARE = 1.0, 0.02
+# Seconds by which the last frames of equally long copies may differ.
+_EQUALLY_LONG = 0.1
 
 
 def check_keep_rule(rule: str) -> str:
@@ -67,7 +69,7 @@ def choose_keeper(
     ``best`` prefers the content with the most detail (bars, blurred borders and enlarged pixels do not count), then one
     without a logo or caption that others lack, then colors, no borders, the longest, the highest bit rate at an equal
     codec, the oldest file. ``largest`` has the most bytes. If the rule is a folder, its
-    files come first, the best of them if there are several.
+    files come first. Of several that a rule puts first, the best is chosen.
 
     Args:
         files: Two or more.
@@ -86,12 +88,15 @@ def choose_keeper(
             "largest": lambda file: -file.record.size,
             "longest": lambda file: -file.record.duration,
         }
-        return min(files, key=lambda file: (keys[rule](file), file.record.path)), rule
-    inside = [file for file in files if file.record.path.startswith(os.path.join(rule, ""))]
-    if not inside:
-        return _best(files, compare, known)
-    keeper, reason = _best(inside, compare, known) if len(inside) > 1 else (inside[0], "")
-    return keeper, ", ".join(part for part in (f"in {rule}", reason) if part)
+        least = min(map(keys[rule], files)) + (_EQUALLY_LONG if rule == "longest" else 0)
+        first, because = [file for file in files if keys[rule](file) <= least], rule
+    else:
+        first = [file for file in files if file.record.path.startswith(os.path.join(rule, ""))]
+        because = f"in {rule}"
+    if len(first) == 1:
+        return first[0], because
+    keeper, reason = _best(first or files, compare, known)
+    return keeper, f"{because}, {reason}" if first else reason
 
 
 @dataclass(slots=True)
@@ -138,7 +143,9 @@ def _identify(files: Sequence[FileRecord], compare: Callable[[FileRecord, FileRe
         except OSError:
             now = []
         shape = [record.width, record.height, record.duration, record.codec]
-        facts.append([content_of(record), record.path, record.size, record.mtime_ns, now, *shape])
+        facts.append(
+            [content_of(record), record.path, record.size, record.mtime_ns, now, *shape, len(file.links)]
+        )
     pairs = combinations(files, 2) if len(files) <= _MOST_COMPARED else zip(files, repeat(_reference(files)))
     for one, other in pairs:
         if one is not other:
@@ -207,6 +214,9 @@ def _choose(
         keep([one for one in candidates if _bit_rate(one.file) >= 0.98 * most], "highest bit rate")
     oldest = min(one.file.record.mtime_ns for one in candidates)
     keep([one for one in candidates if one.file.record.mtime_ns == oldest], "oldest")
+    # The other names of a file keep its bytes on the disk.
+    names = max(len(one.file.links) for one in candidates)
+    keep([one for one in candidates if len(one.file.links) == names], "has hard links")
     chosen = min(candidates, key=lambda one: one.file.record.path)
     return chosen.file, reasons[-1] if reasons else "first by name"
 

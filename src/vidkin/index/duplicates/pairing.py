@@ -62,11 +62,17 @@ class PairSearch:
         Args:
             videos: Videos with frames; only one of those with the same bytes.
             threshold: Minimum score within groups; pairs that may reach it are read again.
-            on_progress: Called with (steps done, steps in all); the second grows when doubtful pairs are known.
+            on_progress: Called with (steps done, steps in all), the first time with the steps of earlier runs; the
+                second grows when doubtful pairs are known.
         """
         by_content = {content_of(record): record for record in videos}
-        flipping = list(videos) if self.mirrored and self.readings is not None else []
-        total, done = len(videos) + len(flipping), 0
+        flipping = by_content if self.mirrored and self.readings is not None else {}
+        searching = [record for content, record in by_content.items() if content not in self.known.searched]
+        turning = [record for content, record in flipping.items() if content not in self.known.flipped]
+        total = len(by_content) + len(flipping)
+        done = total - len(searching) - len(turning)
+        if on_progress is not None and done:
+            on_progress(done, total)
 
         def advance() -> None:
             nonlocal done
@@ -76,13 +82,11 @@ class PairSearch:
                 on_progress(done, total)
 
         try:
-            for record in videos:
-                if content_of(record) not in self.known.searched:
-                    self._search(record, by_content)
+            for record in searching:
+                self._search(record, by_content)
                 advance()
-            for record in flipping:
-                if content_of(record) not in self.known.flipped:
-                    self._search_flipped(record, by_content)
+            for record in turning:
+                self._search_flipped(record, by_content)
                 advance()
             doubtful = self._doubtful(by_content, min(_DOUBTFUL, threshold / 2))
             total += len(doubtful)

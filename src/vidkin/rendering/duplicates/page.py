@@ -28,6 +28,9 @@ td { padding: .4rem .6rem .4rem 0; vertical-align: top; }
 td.pictures { white-space: nowrap; }
 img { height: 7rem; border-radius: 4px; margin-right: .3rem; }
 tr.keep td { font-weight: 600; }
+@media (max-width: 60rem) {
+ table, tbody, tr, td { display: block; } td.pictures { white-space: normal; padding-bottom: 0; } img { height: 5rem; }
+}
 .path { overflow-wrap: anywhere; } .doubt { color: #c60; } small { opacity: .75; }
 """
 
@@ -54,7 +57,8 @@ def write_duplicate_page(
     savings = file_size(sum(group.savings for group in groups))
     with open_output(path) as partial, partial.open("w", encoding="utf-8") as file:
         file.write(
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Duplicates</title>\n'
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width"><title>Duplicates</title>\n'
             f"<style>{_STYLE}</style></head><body>\n<h1>Duplicates</h1>\n"
             f"<p>{number(len(groups), 'group')}, {number(copies, 'copy', 'copies')} besides the best ones; "
             f"{savings} can be freed.</p>\n"
@@ -68,6 +72,8 @@ def write_duplicate_page(
                     f"score {member.score:.2f}, {member.width}x{member.height}, {clock(member.duration)}, "
                     f"{file_size(member.size)}"
                 )
+                if member.links:
+                    facts += f", also named {html.escape(printable(', '.join(member.links)))}"
                 kind = ' class="keep"' if member.best else ""
                 doubt = ' class="doubt"' if member.doubt else ""
                 file.write(

@@ -20,6 +20,7 @@ from vidkin.index.ingest.files.content import has_same_bytes
 __all__ = ["FileAction", "apply_plan", "undo"]
 
 PathLike = str | os.PathLike[str]
+_GONE = "it is gone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +65,21 @@ def apply_plan(
         dry_run: Only say what would be done.
 
     Raises:
-        MediaError: The log cannot be written; finished steps are in it.
+        MediaError: The log cannot be read or written; finished steps are in it.
         InvalidArgumentError: The folder is one of the files' own folders.
     """
     target = None if folder is None else os.path.abspath(os.path.expanduser(folder))
     folders = [os.path.realpath(os.path.expanduser(item)) for item in protected]
     kept = {group.keep.path for group in plan.groups}
+    away = {}
+    if journal.path.exists():
+        away = {step.source: step.place for step in journal.steps() if step.state == "done"}
     actions = []
     for group in plan.groups:
         for file in group.remove:
             cause = _why_not(file, group.keep, kept, folders, link)
+            if cause == _GONE and file.path in away:
+                cause = f"it was moved to {away[file.path] or 'the trash'} before"
             if cause is not None:
                 action = FileAction(file.path, "skipped", cause=cause)
             else:
@@ -109,15 +115,16 @@ def undo(journal: Journal, *, dry_run: bool = False) -> list[FileAction]:
         if os.path.lexists(step.source) and not _is_link_of(step):
             actions.append(FileAction(step.source, "skipped", place, "there is another file in its place"))
             continue
+        size = os.lstat(place).st_size
         if dry_run:
-            actions.append(FileAction(step.source, "planned", place))
+            actions.append(FileAction(step.source, "planned", place, size=size))
             continue
         try:
             _take_back(replace(step, place=place), journal)
         except OSError as error:
-            actions.append(FileAction(step.source, "skipped", place, _cause(error)))
+            actions.append(FileAction(step.source, "skipped", place, _cause(error), size))
         else:
-            actions.append(FileAction(step.source, "restored", place))
+            actions.append(FileAction(step.source, "restored", place, size=size))
     return actions
 
 
@@ -131,7 +138,7 @@ def _why_not(
     if file.path in kept:
         return "the plan keeps it, too"
     if not os.path.lexists(file.path):
-        return "it is gone"
+        return _GONE
     for item, name in ((keep, "the file to keep"), (file, "it")):
         try:
             now = FileState.of(item.path)
