@@ -19,7 +19,7 @@ test: lint
 
 test-all: lint
 	$(BIN)/python -m pytest -n 2 --cov
-	$(BIN)/python -m pytest tests/index/test_soak.py --soak-minutes $(SOAK_MINUTES)
+	$(BIN)/python -m pytest tests/index/test_soak.py --soak-minutes $(SOAK_MINUTES) --log-cli-level INFO
 
 bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/run_all.py

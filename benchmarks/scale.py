@@ -2,6 +2,7 @@
 
     python benchmarks/scale.py --work /tmp/scale [--sizes 2000 20000 200000] [--output docs/results/scale.json]
     python benchmarks/scale.py --work /tmp/scale --real --kinds float16 binary int8 product --sizes 20000
+    python benchmarks/scale.py --work /tmp/scale --real --short --kinds float16 binary int8 product --sizes 1000000
 
 A video is 3 to 5 scenes of frames [T, 4, 128], T about 12: every scene is a random direction per region, frames scatter
 around it. Every twentieth video has two copies: frames resampled and disturbed so that the cosine of a frame with its
@@ -11,7 +12,7 @@ construction all else is unrelated, so exhaustive search finds those of the thre
 With `--real` directions are not uniform but spread as those of real videos, as the vectors of the extractor `vidkin`
 for the whole frames of 39 videos (`--measure INDEX` prints the spread of an index): [T, 1, 128], most of whose
 dimensions hold little, so that strangers have a mean cosine of .15. Copies have a cosine of .9 and .75 with their
-source, queries .85.
+source, queries .85. With `--short` a video is one scene: more videos fit into the same number of windows.
 
 Printed per size: seconds to append and to build the index, median seconds of a query (whole search, and its first
 stage), recall@100 of the first stage (of what exhaustive search finds; `family`: of all three, however far
@@ -34,7 +35,7 @@ import statistics
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -71,6 +72,7 @@ VARIANCES = (0.164, 0.122, 0.0794, 0.0358, 0.0136, 0.00375, 6.9e-5, 6.8e-7)
 class Directions:
     """How the vectors of videos are spread, and how far copies and queries are from their source."""
 
+    scenes: tuple[int, int] = (3, 5)
     regions: int = 4
     real: bool = False
     copies: tuple[float, float] = (0.7, 0.5)
@@ -100,7 +102,8 @@ def spread() -> torch.Tensor:
 def video(number: int, directions: Directions) -> torch.Tensor:
     """[T, R, D] of video ``number``, the same on every call."""
     generator = torch.Generator().manual_seed(number)
-    scenes = int(torch.randint(3, 6, (1,), generator=generator))
+    fewest, most = directions.scenes
+    scenes = int(torch.randint(fewest, most + 1, (1,), generator=generator))
     parts = []
     for _ in range(scenes):
         length = int(torch.randint(2, 5, (1,), generator=generator))
@@ -338,6 +341,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[2_000, 20_000, 200_000])
     parser.add_argument("--queries", type=int, default=30)
     parser.add_argument("--real", action="store_true", help="directions as real videos have them")
+    parser.add_argument("--short", action="store_true", help="one scene a video: 2 to 4 frames")
     parser.add_argument("--kinds", choices=KINDS, nargs="+", default=[], help="compare these kinds of index")
     parser.add_argument("--measure", type=Path, help="print how the vectors of an index are spread, and end")
     parser.add_argument("--output", type=Path)
@@ -348,6 +352,8 @@ def main() -> None:
     if not arguments.work:
         parser.error("--work is needed")
     directions = REAL if arguments.real else UNIFORM
+    if arguments.short:
+        directions = replace(directions, scenes=(1, 1))
     rows = []
     for size in arguments.sizes:
         folder = arguments.work / f"{size}.vidkin"
