@@ -44,7 +44,7 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
     photographs = Path(_skimage_folder())
     fit = [
         python, "-m", "vidkin", "whiten", data / "labelled" / "grocery" / "train", data / "labelled" / "aerial",
-        edited, photographs, "-o", whitening, "--dimension", 256, "--extractor", NETWORK, "--weights", weights,
+        edited, *sorted(photographs.glob("*.[jp][pn]g")), "-o", whitening, "--dimension", 256, "--extractor", NETWORK, "--weights", weights,
     ]  # fmt: skip
     copies = script(
         "copy_retrieval", videos, "--work", work / "copies", "--size", "small", "--extractor", "classical",

@@ -7,7 +7,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -43,6 +43,7 @@ FITTING_EDITS: tuple[str, ...] = (
 """Edits of a single picture that leave its regions roughly in place (mirroring does not)."""
 
 
+@runtime_checkable
 class DescribesImages(Protocol):
     """An extractor before whitening: descriptors [T, R, D] of images [T, H, W, 3]."""
 
@@ -79,8 +80,13 @@ def fit_edit_whitening(
         on_progress: Callback that receives the number of pictures done.
 
     Raises:
-        InvalidArgumentError: There are no pictures, or more copies than edits.
+        InvalidArgumentError: There are no pictures, more copies than edits, or the extractor takes no whitening.
     """
+    if not isinstance(extractor, DescribesImages):
+        raise InvalidArgumentError(
+            "extractor must be one that takes a whitening (classical, timm:<model>, torchvision:<model>, onnx:<file>), "
+            f"got {type(extractor).__name__}, whose vectors are used as they are"
+        )
     if not 1 <= copies <= len(edits):
         raise InvalidArgumentError(
             f"copies must be from 1 to {len(edits)}, the number of edits, got {copies}"

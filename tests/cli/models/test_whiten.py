@@ -36,3 +36,12 @@ def test_whiten_says_what_is_missing(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["whiten", str(tmp_path), "-o", str(tmp_path / "x")])
     assert result.exit_code == 2
     assert "no videos or images found" in result.output
+
+
+def test_vectors_that_are_learned_take_no_whitening(tmp_path: Path) -> None:
+    Image.fromarray(photograph("coffee")).save(tmp_path / "coffee.png")
+    output = tmp_path / "own.safetensors"
+    result = CliRunner().invoke(app, ["whiten", str(tmp_path), "-o", str(output), "--extractor", "vidkin"])
+    assert result.exit_code == 2
+    assert "extractor must be one that takes a whitening (classical, timm:<model>" in result.output
+    assert not output.exists()
