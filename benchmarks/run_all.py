@@ -42,9 +42,10 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
     edited, fruit = data / "shots", data / "labelled" / "fruit"
     whitening = work / "mobilenetv2.safetensors"
     photographs = Path(_skimage_folder())
+    pictures = sorted(photographs.glob("*.[jp][pn]g"))
     fit = [
         python, "-m", "vidkin", "whiten", data / "labelled" / "grocery" / "train", data / "labelled" / "aerial",
-        edited, *sorted(photographs.glob("*.[jp][pn]g")), "-o", whitening, "--dimension", 256, "--extractor", NETWORK, "--weights", weights,
+        edited, *pictures, "-o", whitening, "--dimension", 256, "--extractor", NETWORK, "--weights", weights,
     ]  # fmt: skip
     copies = script(
         "copy_retrieval", videos, "--work", work / "copies", "--size", "small", "--extractor", "classical",

@@ -29,7 +29,7 @@ SMALL = ShotStudy(
     segment_size=16,
     highlight_videos=2,
     network="small",
-    published=PublishedDetector(network="small", size=16, units=8, steps=2, window=6),
+    published=PublishedDetector(network="small", size=16, units=8, steps=2, window=16),
 )
 PUBLISHED = "published rule, radial, small of 16 px trained along, 2 steps of 2 + 2 tuples"
 
@@ -55,7 +55,7 @@ def test_every_detector_is_judged_and_a_second_call_trains_nothing(
     assert ShotRules.load(tmp_path / "model").window == SMALL.window
     # The published rule has a folder of its own, and is a detector like any other.
     rules = ShotRules.load(tmp_path / "model-published")
-    assert (rules.method, rules.window, rules.rate, rules.gradual) == ("slope", 6, 20.0, None)
+    assert (rules.method, rules.window, rules.rate, rules.gradual) == ("slope", 16, 20.0, None)
     assert detect(edited / "two.mp4", str(tmp_path / "model-published")).curve is not None
 
     stored = {path: path.stat().st_mtime_ns for path in (work / "runs").iterdir()}

@@ -106,7 +106,6 @@ _TOYS: Mapping[Part, tuple[tuple[str, float], ...]] = {
 _SIZE = (240, 160)
 # Chance of a disturbance, in shots that are not critical and in critical ones.
 _DISTURBED = {False: 0.4, True: 0.2}
-_CALM_BEFORE = (1.5, 3.5)
 _CALM_ALONE = (3.0, 6.0)
 
 
@@ -130,6 +129,7 @@ def build_highlights(
     seed: int = 0,
     rate: int = 10,
     places: Sequence[str] | None = None,
+    calm_before: tuple[float, float] = (1.5, 3.5),
 ) -> list[VideoAnnotation]:
     """Compose highlight videos; write them and their labels (``labels.json``) into a folder.
 
@@ -145,6 +145,8 @@ def build_highlights(
         seed: Of what is random. The parts differ whatever the seed.
         rate: Frames a second; the recording of the room has 10.
         places: Only these places; default all three.
+        calm_before: Shortest and longest calm before a change, in seconds. It is shorter where the recording has no
+            more of it.
 
     Returns:
         The labels as `read_shot_annotations` gives them.
@@ -162,6 +164,10 @@ def build_highlights(
         raise InvalidArgumentError(
             f"videos, shots and rate must be at least 1, 3 and 1, got {videos}, {shots} and {rate}"
         )
+    if not 0 < calm_before[0] <= calm_before[1]:
+        raise InvalidArgumentError(
+            f"calm_before must be two times above 0, shortest first, got {calm_before}"
+        )
     names = [HIGHLIGHT_PLACES[place] for place in chosen] + [name for name, _ in _TOYS[part]]
     place = Path(recordings)
     present = {path.name: path for path in sorted(place.rglob("*.mp4"))}
@@ -178,7 +184,7 @@ def build_highlights(
     deck = _Deck([a for a in ACTIVITIES if a.place in chosen and _inside(a, part)], generator)
     annotations = []
     for number in range(videos):
-        takes = _takes(deck, files, part, shots, chosen, generator)
+        takes = _takes(deck, files, part, shots, chosen, calm_before, generator)
         path = folder / f"highlights-{number:03d}.mp4"
         annotations.append(_write(path, takes, rate, generator))
     write_shot_annotations(folder / "labels.json", annotations)
@@ -224,6 +230,7 @@ def _takes(
     part: Part,
     count: int,
     places: Sequence[str],
+    calm_before: tuple[float, float],
     generator: np.random.Generator,
 ) -> list[_Take]:
     critical, toys = max(1, round(count / 3)), max(1, round(count / 6))
@@ -232,7 +239,7 @@ def _takes(
         activity = deck.deal()
         before = [a.end + 0.1 for a in ACTIVITIES if a.place == activity.place and a.end <= activity.start]
         calm_from = max([_bounds(activity.place, part)[0], *before])
-        start = max(calm_from, activity.start - generator.uniform(*_CALM_BEFORE))
+        start = max(calm_from, activity.start - generator.uniform(*calm_before))
         end = activity.end - generator.uniform(0.0, 0.2) * (activity.end - activity.start)
         takes.append(_Take(files[HIGHLIGHT_PLACES[activity.place]], start, end, activity.start))
     for _ in range(toys):

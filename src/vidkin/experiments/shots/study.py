@@ -77,6 +77,7 @@ class _Material:
     sets: Mapping[str, Sequence[LabelledVideo]]
     composed: Sequence[LabelledVideo] = ()
     highlights: Sequence[VideoAnnotation] = ()
+    published_highlights: Sequence[VideoAnnotation] = ()
 
     @property
     def videos(self) -> list[LabelledVideo]:
@@ -161,13 +162,31 @@ def _gather(
     )
     train = compose(work / "composed-train", test=False, videos=study.train_videos)
     sets["composed"] = compose(work / "composed-test", test=True, videos=study.test_videos)
-    folder = work / "highlights" / "train"
+    highlights = partial(_highlights, videos, study.highlight_videos, on_progress=on_progress)
+    published: Sequence[VideoAnnotation] = ()
+    if study.published is not None:
+        # Two different clips of 40 frames at 20 frames a second need more than two calm seconds before a change.
+        rate = round(study.published.rate)
+        published = highlights(work / "highlights-published" / "train", rate=rate, calm_before=(3.0, 6.0))
+    return _Material(sets, train, highlights(work / "highlights" / "train"), published)
+
+
+def _highlights(
+    recordings: Path,
+    videos: int,
+    folder: Path,
+    *,
+    rate: int = 10,
+    calm_before: tuple[float, float] = (1.5, 3.5),
+    on_progress: OnProgress,
+) -> Sequence[VideoAnnotation]:
+    """The highlight videos in the folder, composed if they are not there."""
     if (folder / "labels.json").is_file():
-        highlights = read_shot_annotations(folder / "labels.json")
-    else:
-        on_progress(0, 0, "composing highlight videos")
-        highlights = build_highlights(videos, folder, part="train", videos=study.highlight_videos, seed=0)
-    return _Material(sets, train, highlights)
+        return read_shot_annotations(folder / "labels.json")
+    on_progress(0, 0, "composing highlight videos")
+    return build_highlights(
+        recordings, folder, part="train", videos=videos, seed=0, rate=rate, calm_before=calm_before
+    )
 
 
 def _train_all(
@@ -212,7 +231,7 @@ def _train_published(
         detector,
         weights,
         material.composed,
-        material.highlights,
+        material.published_highlights,
         material.videos,
         seed=seed,
         save=save.with_name(f"{save.name}-published") if save is not None and seed == 0 else None,
