@@ -63,12 +63,12 @@ def test_labels_fit_the_files(recordings: Path, tmp_path: Path) -> None:
 
 def test_the_calm_before_a_change_is_as_long_as_asked_for(recordings: Path, tmp_path: Path) -> None:
     labels = build_highlights(
-        recordings, tmp_path, part="train", videos=2, shots=6, rate=10, calm_before=(2.0, 2.0)
+        recordings, tmp_path, part="train", videos=2, shots=6, rate=5, calm_before=(2.0, 2.0)
     )
     calm = [shot.critical[0] - shot.start for video in labels for shot in video.shots if shot.critical]
-    # 2 s of 10 frames, or all that the recording has.
+    # 2 s of 5 frames, or all that the recording has.
     assert len(calm) == 4
-    assert 19 <= max(calm) <= 21
+    assert max(calm) in (10, 11)
     with pytest.raises(InvalidArgumentError, match="calm_before must be two times above 0, shortest first"):
         build_highlights(recordings, tmp_path, part="train", calm_before=(3.0, 2.0))
 
