@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["iter_frames", "iter_frames_at", "read_frames", "thumbnail"]
 
-# Samples a second: enough for excerpts of some milliseconds; more would only fill the memory.
+# Samples per second: enough for excerpts of a few milliseconds; more would only fill the memory.
 _MOST_SAMPLES = 100_000
 
-# A batch is yielded early when it holds this much.
+# A batch of this many bytes is yielded early.
 BATCH_BYTES = 64 * 2**20
 
 
@@ -49,7 +49,7 @@ def iter_frames(
     """Read a video in batches, with memory that does not grow with its length.
 
     Samples are taken at start + k / rate seconds, k = 0, 1, ..., each the frame that is on screen at that time: the
-    latest one whose timestamp is not after it. No frame is returned twice: a video with fewer frames a second than
+    latest one whose timestamp is not after it. No frame is returned twice: a video with fewer frames per second than
     ``rate`` yields every frame once, and every video yields at least one. A still image is a video of one frame.
 
     Times count from the first frame of the file. Pictures are 8-bit RGB, upright (display matrix), with square pixels
@@ -57,29 +57,28 @@ def iter_frames(
     reduced to one field, and if the size changes within a file, all frames have the size of the first.
 
     Args:
-        path: A video, an animated or a still image; a `ProbedVideo` reads on with a file that is open.
-        rate: Samples a second, independent of the file's own rate. None yields every frame: those at or after
+        path: A video, an animated image or a still image; a `ProbedVideo` continues with its open file.
+        rate: Samples per second, independent of the file's own rate. None yields every frame: those at or after
             ``start``, or the one on screen at ``start`` if none begins in the range.
-        start: First sample, in seconds.
-        end: Samples before this time only, in seconds; None reads to the end.
+        start: Time of the first sample in seconds.
+        end: Time in seconds before which samples are taken; None reads to the end.
         short_side: Scale down to this many pixels at the shorter side, and at most eight times as many at the longer
             one, while converting (never up); None keeps the size. Set it to what the features need: large frames cost
             time and memory.
-        batch: At most this many frames at once; batches of large frames are shorter, and hold about 64 MiB.
-        threads: Threads of the decoder, 0 is one per core. Set 1 if many files are read in parallel. A `ProbedVideo`
-            keeps those with which it was opened.
-        on_read: Called for every packet that is read: reading goes on.
-        on_damage: Called at the end with one line if parts of the file were damaged; None logs a warning.
+        batch: Maximum number of frames in a batch; batches of large frames are shorter and hold about 64 MiB.
+        threads: Decoder threads; 0 is one per core. Set 1 if many files are read in parallel. A `ProbedVideo` keeps
+            the number it was opened with.
+        on_read: Callback for every packet read, a sign of progress.
+        on_damage: Callback that receives one line at the end if parts of the file were damaged; None logs a warning.
 
     Yields:
-        `Frames` of at least one frame each. Timestamps are those of the frames, so the first may be before
-        ``start``.
+        `Frames` of at least one frame each. Timestamps are those of the frames, so the first can be before ``start``.
 
     Raises:
         InvalidArgumentError: An argument is out of range.
         MediaError: The file cannot be read as video (missing, empty, sound only, a playlist, frames of more than 80
             million pixels, damaged before the first frame...), or ``start`` is beyond its end. Later damage is skipped
-            and told (``on_damage``).
+            and reported (``on_damage``).
     """
     if rate is not None and not 0 < rate <= _MOST_SAMPLES:
         raise InvalidArgumentError(
@@ -107,18 +106,18 @@ def iter_frames_at(
     """Read the frames on screen at given times, in one pass that decodes only what they need.
 
     Args:
-        path: As for `iter_frames`.
-        times: Seconds from the first frame, increasing.
-        short_side: As for `iter_frames`.
-        batch: As for `iter_frames`.
-        threads: As for `iter_frames`.
+        path: Path as in `iter_frames`.
+        times: Times in seconds from the first frame, increasing.
+        short_side: Size as in `iter_frames`.
+        batch: Maximum number of frames in a batch, as in `iter_frames`.
+        threads: Decoder threads, as in `iter_frames`.
 
     Yields:
-        `Frames` with the times of the frames themselves; no frame comes twice, and none for times after the end.
+        `Frames` with the times of the frames themselves; no frame is repeated, and times after the end yield none.
 
     Raises:
-        InvalidArgumentError: ``times`` is empty or does not increase from 0 on.
-        MediaError: As for `iter_frames`.
+        InvalidArgumentError: ``times`` is empty or does not increase from 0.
+        MediaError: The file cannot be read; see `iter_frames`.
     """
     if not times or times[0] < 0 or any(late <= early for early, late in pairwise(times)):
         raise InvalidArgumentError("times must be at least one, at least 0 s, and increase")
@@ -136,7 +135,7 @@ def read_frames(
     batch: int = 32,
     threads: int = 0,
 ) -> Frames:
-    """Read a video whole: what `iter_frames` yields, as one `Frames`. The arguments are the same."""
+    """Read a whole video: the frames that `iter_frames` yields as one `Frames`. The arguments are the same."""
     parts = list(
         iter_frames(
             path, rate=rate, start=start, end=end, short_side=short_side, batch=batch, threads=threads
@@ -155,7 +154,7 @@ def thumbnail(
     """The frame on screen at ``time`` seconds, [H, W, 3] uint8 RGB.
 
     Raises:
-        MediaError: As for `iter_frames`.
+        MediaError: The file cannot be read; see `iter_frames`.
     """
     frames = read_frames(
         path, rate=1.0, start=time, end=time + 0.5, short_side=short_side, batch=1, threads=threads

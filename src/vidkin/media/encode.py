@@ -1,4 +1,4 @@
-"""Write video and images, whole or not at all."""
+"""Write video and images atomically."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Image = NDArray[np.uint8]
 _WITH_CRF = ("libx264", "libx265", "libvpx", "libvpx-vp9", "libsvtav1")
 _WITH_PRESET = ("libx264", "libx265")
 
-# Unit of times that are passed in: a 90,000th of a second, as in MPEG, fits every usual frame rate.
+# Unit for the times passed in: a 90,000th of a second, as in MPEG, fits every common frame rate.
 _CLOCK = 90_000
 _SAMPLES = 1000.0
 
@@ -60,14 +60,14 @@ def write_video(
     Args:
         path: Where to write, for example ``"clip.mp4"``; an existing file is replaced.
         frames: [H, W, 3] uint8 RGB pictures, all of one size, read one at a time.
-        rate: Frames a second.
-        times: Seconds of each frame, increasing, for a variable frame rate; None spaces them by 1 / rate.
+        rate: Frames per second.
+        times: Time of each frame in seconds, increasing, for a variable frame rate; None spaces frames by 1 / rate.
         codec: FFmpeg's name of the encoder.
         crf: Constant quality, for x264 from 0 (best) to 51; None if the encoder has none.
         preset: Effort of the x264 and x265 encoders; None uses their default.
-        pixel_format: Stored format of the pixels; ``"yuv444p"`` keeps full color resolution and odd sizes.
-        options: More options of the encoder.
-        threads: Threads of the encoder, 0 lets it choose.
+        pixel_format: Format of the stored pixels; ``"yuv444p"`` keeps full color resolution and odd sizes.
+        options: Additional options of the encoder.
+        threads: Encoder threads; 0 lets the encoder choose.
 
     Returns:
         The number of frames written.
@@ -98,7 +98,7 @@ def write_video(
         if codec.startswith("libvpx"):
             settings.setdefault("b", "0")
     if codec == "libx264":
-        # Otherwise some builds of x264 encode the same pictures differently from run to run.
+        # Without it, some builds of x264 encode the same pictures differently from run to run.
         settings.setdefault("mbtree", "0")
     if preset is not None and codec in _WITH_PRESET:
         settings.setdefault("preset", preset)
@@ -127,20 +127,20 @@ def write_clip(
     from_screen: bool = False,
     threads: int = 0,
 ) -> int:
-    """Cut a piece out of a video, exact to the frame: it is encoded again, and its frames keep their distances in time.
+    """Cut a piece out of a video, exact to the frame: it is encoded again, and its frames keep their spacing in time.
 
     The piece is upright, with square pixels, in standard range; sound is dropped.
 
     Args:
         source: The video.
         target: Where to write, for example ``"clip.mp4"``.
-        start: First frame at or after this time, in seconds (or the one on screen there, if the piece has no other).
-        end: Frames before this time, in seconds.
+        start: Time in seconds from which frames are taken (or the frame on screen then, if the piece has no other).
+        end: Time in seconds before which frames are taken.
         crf: Constant quality, from 0 (best) to 51.
         short_side: Scale down to this many pixels at the shorter side; None keeps the size.
-        from_screen: Begin with the frame that is on screen at ``start``, so that every moment of the piece shows what
-            the video shows ``start`` seconds later; of frames within a millisecond one is left.
-        threads: Threads of the decoder and the encoder, 0 lets them choose.
+        from_screen: Begin with the frame on screen at ``start``, so that every moment of the piece shows what the
+            video shows ``start`` seconds later; of several frames within a millisecond only one remains.
+        threads: Threads of the decoder and the encoder; 0 lets them choose.
 
     Returns:
         The number of frames written.
@@ -151,7 +151,7 @@ def write_clip(
     """
     rate = min(probe(source).frame_rate, 240.0)
     times: list[float] = []
-    # Samples are what is on screen; so many a second leave out no frame.
+    # Samples show what is on screen; this many per second leave out no frame.
     samples = _SAMPLES if from_screen else None
 
     def frames() -> Iterator[Image]:
@@ -196,7 +196,8 @@ def write_thumbnail(
 
 @contextmanager
 def open_media_output(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """As :func:`~vidkin._base.outputs.open_output`; failures of FFmpeg inside the block leave as MediaError, too."""
+    """Same as :func:`~vidkin._base.outputs.open_output`, but failures of FFmpeg inside the block also become
+    MediaError."""
     with open_output(path) as temporary:
         try:
             yield temporary
@@ -208,8 +209,8 @@ def open_media_output(path: str | os.PathLike[str]) -> Iterator[Path]:
 def keep_scheduling() -> Iterator[None]:
     """Give the calling thread its scheduling back after the block.
 
-    Where it may, as root, SVT-AV1 makes the thread that opens an encoder a real-time thread. Every thread and process
-    that is started later would inherit that, and two of them that wait for a third one keep it from running.
+    If permitted (as root), SVT-AV1 makes the thread that opens an encoder a real-time thread. Every thread and process
+    started later would inherit that, and two of them waiting for a third would keep it from running.
     """
     if not hasattr(os, "sched_setscheduler"):
         yield
@@ -245,7 +246,7 @@ def _encode(
     for image in frames:
         if shape is None:
             shape = image.shape
-            # Height and width, made even if the format stores color for blocks of two pixels.
+            # Height and width, rounded up to even numbers if the format stores color for blocks of two pixels.
             chroma = av.VideoFormat(str(stream.pix_fmt), 64, 64).components[-1]
             stream.height, stream.width = (
                 shape[0] + shape[0] % 2 * (chroma.height != 64),

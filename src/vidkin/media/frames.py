@@ -46,5 +46,5 @@ class Frames:
         return f"Frames(images={list(self.images.shape)}, timestamps={span})"
 
     def __getitem__(self, item: Any) -> Frames:
-        """A slice, or an index array in increasing order."""
+        """Frames selected by a slice, or by an index array in increasing order."""
         return Frames(self.images[item], self.timestamps[item])

@@ -1,8 +1,8 @@
 """Check whether a Matroska or WebM file is intact, without decoding it.
 
-Demuxers look for the next thing that they understand, and say nothing. The file knows better: every part says its
-length (RFC 8794, EBML; RFC 9559, Matroska), so overwritten headers and missing bytes show. Clusters with a checksum, as
-FFmpeg writes them into Matroska but not into WebM, show every changed byte.
+Demuxers skip to the next part they understand without reporting anything. The file itself reveals damage: every part
+states its length (RFC 8794, EBML; RFC 9559, Matroska), so overwritten headers and missing bytes are detected. Clusters
+with a checksum, which FFmpeg writes into Matroska but not into WebM, reveal every changed byte.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SIMPLE_BLOCK, _BLOCK_GROUP = 0xA3, 0xA0
 # Time, silent tracks, position, size of the cluster before, encrypted block.
 _IN_CLUSTER = frozenset({0xE7, 0x5854, 0xA7, 0xAB, 0xAF, _SIMPLE_BLOCK, _BLOCK_GROUP, _CHECKSUM, _VOID})
 _CLUSTER_BYTES = _CLUSTER.to_bytes(4, "big")
-# An identifier has at most 4 bytes, a length at most 8.
+# An identifier has at most 4 bytes, and a length at most 8.
 _HEAD = 12
-# Larger parts are not looked into.
+# Larger parts are not examined.
 _MOST_BYTES = 64 * 2**20
 _LOOK = 2**20
 
@@ -41,8 +41,8 @@ def find_matroska_damage(path: str | os.PathLike[str], *, on_read: Callable[[], 
     A file that states no lengths, such as a live stream, cannot be checked.
 
     Args:
-        path: The file.
-        on_read: Called for every part that is read.
+        path: The Matroska or WebM file.
+        on_read: Callback for every part read.
 
     Raises:
         OSError: The file cannot be read.
@@ -63,14 +63,14 @@ def find_matroska_damage(path: str | os.PathLike[str], *, on_read: Callable[[], 
 
 
 def _count_clusters(file: BinaryIO, place: int, end: int, on_read: Callable[[], None]) -> tuple[int, int]:
-    """Clusters of a segment, and how many of them are not as they were written."""
+    """Number of clusters in a segment, and number of those that changed after they were written."""
     tracks: frozenset[int] = frozenset()
     count, damaged, before, is_whole = 0, 0, place, True
     while place < end:
         on_read()
         name, begin, after = _read_head(file, place, end) or (0, 0, None)
         if name not in _PARTS:
-            # Of bytes that are missing the next cluster comes earlier than the last one says.
+            # If bytes are missing, the next cluster comes earlier than the last one states.
             damaged += is_whole
             found = _find_cluster(file, before + 1, end)
             if found is None:
@@ -90,14 +90,15 @@ def _count_clusters(file: BinaryIO, place: int, end: int, on_read: Callable[[], 
 
 
 def _is_whole(content: bytes | None, tracks: frozenset[int]) -> bool:
-    """The parts of a cluster fill it, blocks are of known tracks, and its checksum is right if it has one."""
+    """Whether the parts of a cluster fill it, its blocks belong to known tracks, and its checksum, if any, is
+    right."""
     place, is_first = 0, True
     while content is not None and place < len(content):
         name, begin, after = _parse_head(content, place) or (0, 0, None)
         if name not in _IN_CLUSTER or after is None or after > len(content):
             return False
         if name == _CHECKSUM and is_first:
-            # It is of all that follows it.
+            # The checksum covers everything that follows it.
             if int.from_bytes(content[begin:after], "little") != zlib.crc32(memoryview(content)[after:]):
                 return False
         elif name == _SIMPLE_BLOCK:
@@ -109,7 +110,7 @@ def _is_whole(content: bytes | None, tracks: frozenset[int]) -> bool:
 
 
 def _track_numbers(content: bytes | None) -> frozenset[int]:
-    """The numbers of all tracks; none if they cannot be made sense of."""
+    """The numbers of all tracks; none if they cannot be parsed."""
     numbers = set()
     for name, begin, after in _children(content or b""):
         if name == _TRACK and content is not None:
@@ -120,7 +121,7 @@ def _track_numbers(content: bytes | None) -> frozenset[int]:
 
 
 def _children(content: bytes) -> list[tuple[int, int, int]]:
-    """Identifier, beginning and end of each part of this content, up to one that does not say its length."""
+    """Identifier, start and end of each part of this content, up to the first that does not state its length."""
     children, place = [], 0
     while (head := _parse_head(content, place)) is not None and head[2] is not None:
         children.append((head[0], head[1], head[2]))
@@ -140,7 +141,7 @@ def _find_cluster(file: BinaryIO, place: int, end: int) -> int | None:
 
 
 def _read(file: BinaryIO, begin: int, end: int) -> bytes | None:
-    """These bytes of the file; None if they are too many to be looked into."""
+    """These bytes of the file; None if there are too many to examine."""
     if end - begin > _MOST_BYTES:
         return None
     file.seek(begin)
@@ -152,7 +153,7 @@ def _read(file: BinaryIO, begin: int, end: int) -> bytes | None:
 
 
 def _read_head(file: BinaryIO, place: int, end: int) -> tuple[int, int, int | None] | None:
-    """Of the part at a place its identifier, where its content begins, and where it ends (None: it does not say)."""
+    """Identifier of the part at a place, and the start and end of its content (end None: not stated)."""
     head = _parse_head(_read(file, place, min(place + _HEAD, end)) or b"", 0)
     if head is None:
         return None
@@ -160,7 +161,7 @@ def _read_head(file: BinaryIO, place: int, end: int) -> tuple[int, int, int | No
 
 
 def _parse_head(content: bytes, place: int) -> tuple[int, int, int | None] | None:
-    """As :func:`_read_head`, of bytes; None if there is no part."""
+    """Same as :func:`_read_head` for bytes; None if there is no part."""
     if place >= len(content) or content[place] < 0x10:
         return None
     begin = place + 9 - content[place].bit_length()
@@ -173,7 +174,7 @@ def _parse_head(content: bytes, place: int) -> tuple[int, int, int | None] | Non
 
 
 def _parse_number(content: bytes, place: int) -> tuple[int, int] | None:
-    """A number of variable length, and the place behind it."""
+    """A number of variable length, and the place after it."""
     if place >= len(content) or not content[place]:
         return None
     length = 9 - content[place].bit_length()

@@ -1,4 +1,4 @@
-"""Every frame of a video as a few samples of its decoded planes: enough to find cuts, at almost no cost."""
+"""Every frame of a video as a few samples of its decoded planes: enough to find cuts at almost no cost."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ PLANE_HEIGHT, PLANE_WIDTH = 36, 64
 """Default grid: fine enough to tell shots apart, small enough to cost almost nothing."""
 
 _BLOCK_LENGTH = 128
-# Frames that no other is predicted from keep the edges of their blocks: this saves a tenth of the decoding time and
-# does not show in samples.
+# Frames from which no other is predicted keep the edges of their blocks: this saves a tenth of the decoding time and
+# does not show in the samples.
 _DECODER = {"skip_loop_filter": "noref"}
 
 
 @dataclass(frozen=True, slots=True)
 class FramePlanes:
-    """Samples of consecutive frames. They cover the whole picture, whatever its shape, as it is stored: not upright.
+    """Samples of consecutive frames. They cover the whole picture, whatever its shape, in its stored orientation.
 
     Attributes:
-        luma: [T, H, W] uint8.
-        chroma: [T, 2, H/2, W/2] uint8, blue and red difference; 128 without color.
-        timestamps: [T] float64, seconds from the first frame of the video, strictly increasing.
-        end: When the last of these frames leaves the screen, as stated by the file; None if there is no file.
+        luma: [T, H, W] uint8 luma samples.
+        chroma: [T, 2, H/2, W/2] uint8, blue and red differences; 128 without color.
+        timestamps: [T] float64 times in seconds from the first frame of the video, strictly increasing.
+        end: Time in seconds at which the last of these frames leaves the screen, as stated by the file; None if there
+            is no file.
     """
 
     luma: NDArray[np.uint8]
@@ -74,18 +75,18 @@ def iter_planes(
     block: int = _BLOCK_LENGTH,
     threads: int = 0,
 ) -> Iterator[FramePlanes]:
-    """All frames of a video in order of time, one block at a time.
+    """Yield all frames of a video in order of time, one block at a time.
 
     A sample is one pixel of a decoded plane, on a fixed grid, without conversion, scaling, or the final smoothing of
-    frames that no other depends on; formats that are not planar luma and chroma of 8 to 16 bits are converted by FFmpeg
+    frames on which no other depends; formats other than planar luma and chroma of 8 to 16 bits are converted by FFmpeg
     at the size of the grid.
 
     Args:
         path: The video.
         height: H of the grid, an even number.
         width: W of the grid, an even number.
-        block: Frames at a time; only the last block is shorter.
-        threads: Threads of the decoder; 0 is one per core.
+        block: Number of frames in a block; only the last block is shorter.
+        threads: Decoder threads; 0 is one per core.
 
     Raises:
         MediaError: The file cannot be read as video.
@@ -109,7 +110,7 @@ def iter_planes(
 
 
 class _Block:
-    """A block that is being filled."""
+    """A block being filled."""
 
     def __init__(self, block: int, height: int, width: int) -> None:
         self.count = 0
@@ -134,7 +135,7 @@ class _Block:
 
 
 class _Sampler:
-    """Takes a grid of samples from frames; its places in memory are computed once for frames of one layout."""
+    """Takes a grid of samples from frames; their places in memory are computed once for frames of the same layout."""
 
     def __init__(self, height: int, width: int) -> None:
         self._height, self._width = height, width
@@ -153,13 +154,13 @@ class _Sampler:
         layout = (name, frame.width, frame.height, *lines)
         if layout != self._layout:
             self._layout, self._bits = layout, _bits(name)
-            # The points of the grid as places in the memory of each plane.
+            # Convert the points of the grid to places in the memory of each plane.
             halves = (self._height // 2, self._width // 2)
             sizes = [(self._height, self._width), halves, halves][: 3 if len(planes) >= 3 else 1]
             item = 1 if self._bits == 8 else 2
             self._grids = []
             for plane, (height, width) in zip(planes, sizes, strict=False):
-                # The middle pixels of the cells, in lines that may be longer than the picture.
+                # The middle pixels of the cells, in lines that can be longer than the picture.
                 down = ((np.arange(height) + 0.5) * plane.height / height).astype(np.intp)
                 across = ((np.arange(width) + 0.5) * plane.width / width).astype(np.intp)
                 self._grids.append((down[:, None] * (plane.line_size // item) + across).ravel())

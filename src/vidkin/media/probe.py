@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ProbedVideo", "VideoInfo", "open_at_start", "open_probed", "probe"]
 
-# Seconds before the stated end from which packets are read to find the true end.
+# Seconds before the stated end at which reading packets starts, to find the true end.
 TAIL = 2.0
-# Headers are often slightly wrong; a file is cut off if more than this and more than a tenth is missing.
+# Headers are often slightly wrong; a file counts as cut off if more than this and more than a tenth is missing.
 _LEAST_CUT = 1.0
-# As multiplexers write it for each stream of a Matroska file.
+# Tag that multiplexers write for each stream of a Matroska file.
 _TAGGED_DURATION = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d*)?)")
 
 
@@ -43,25 +43,25 @@ class VideoInfo(Result):
 
     Attributes:
         path: The file, as it was passed.
-        duration: Seconds from the first frame until the last one leaves the screen, by the packets' times.
-        width: Pixels across as displayed: upright, with square pixels.
-        height: Pixels down as displayed.
+        duration: Seconds from the first frame until the last one leaves the screen, according to the packets' times.
+        width: Width in pixels as displayed: upright, with square pixels.
+        height: Height in pixels as displayed.
         rotation: Degrees counter-clockwise by which the stored picture is turned to stand upright: 0, 90, 180, 270.
         mirrored: Whether the stored picture is mirrored before it is turned.
-        sample_aspect_ratio: Width to height of a stored pixel.
-        frame_rate: Average frames a second.
+        sample_aspect_ratio: Ratio of width to height of a stored pixel.
+        frame_rate: Average number of frames per second.
         codec: Name of the compression, for example ``"h264"``.
         container: Name of the file format, for example ``"mov,mp4,m4a,3gp,3g2,mj2"``.
         pixel_format: Name of the stored pixels' format, for example ``"yuv420p10le"``.
-        bit_depth: Bits of a stored sample.
-        hdr: Whether it has a high dynamic range (PQ or HLG).
+        bit_depth: Number of bits in a stored sample.
+        hdr: Whether the video has a high dynamic range (PQ or HLG).
         interlaced: Whether the first frame is interlaced.
-        start_time: Time stamp of the first frame in the file, in seconds; reading counts from there.
-        bit_rate: Bits a second of the whole file.
-        size_bytes: Size of the file.
+        start_time: Timestamp of the first frame in the file in seconds; times are counted from there.
+        bit_rate: Bits per second of the whole file.
+        size_bytes: Size of the file in bytes.
         has_audio: Whether there is sound.
         still: Whether this is a still image.
-        stated_duration: Seconds of video according to the header; 0 if it does not say.
+        stated_duration: Seconds of video according to the header; 0 if it does not state a duration.
     """
 
     path: str
@@ -97,12 +97,12 @@ class VideoInfo(Result):
 
 
 class ProbedVideo:
-    """A file that was probed and is still open: `iter_frames` takes it in place of a path and reads on.
+    """A probed file that is still open: `iter_frames` accepts it in place of a path and continues reading.
 
-    It is read through once; later reads open the file again. See `open_probed`.
+    It can be read once; later reads open the file again. See `open_probed`.
 
     Attributes:
-        info: What the file is.
+        info: Properties of the file.
     """
 
     def __init__(
@@ -113,7 +113,8 @@ class ProbedVideo:
         self._first = first
 
     def rewind(self) -> tuple[InputContainer, VideoStream] | None:
-        """The open file at its first packet; None if it was read already, or if there is no sure way back to it."""
+        """The open file at its first packet; None if it was read already, or if there is no reliable way back to the
+        start."""
         opened, self._opened = self._opened, None
         if opened is None or not opened[0].format.name.startswith(SEEKABLE):
             return None
@@ -138,8 +139,8 @@ def open_probed(
 
     Args:
         path: The file.
-        threads: Of the decoder, as of `iter_frames`.
-        on_read: As of `probe`.
+        threads: Decoder threads, as in `iter_frames`.
+        on_read: Callback as in `probe`.
 
     Raises:
         MediaError: The file cannot be read as video, with the cause.
@@ -148,7 +149,7 @@ def open_probed(
     with open_video(name, threads=threads) as (container, stream):
         reader = PictureReader(name, container, stream, on_read=on_read)
         info = _probe(reader)
-        assert reader.first is not None  # a picture was decoded
+        assert reader.first is not None  # a picture was decoded by probing
         yield ProbedVideo(info, container, stream, reader.first)
 
 
@@ -156,8 +157,8 @@ def open_probed(
 def open_at_start(
     source: str | os.PathLike[str] | ProbedVideo, *, threads: int
 ) -> Iterator[tuple[InputContainer, VideoStream]]:
-    """The container and the video stream of a file at its beginning, as of `open_video`; a probed one is not opened
-    again where it can go back."""
+    """The container and the video stream of a file at its start, as from `open_video`; a probed file that can be
+    rewound is not reopened."""
     if not isinstance(source, ProbedVideo):
         with open_video(source, threads=threads) as opened:
             yield opened
@@ -172,11 +173,11 @@ def open_at_start(
 
 
 def probe(path: str | os.PathLike[str], *, on_read: Callable[[], None] = lambda: None) -> VideoInfo:
-    """Read the properties of a video file; decodes its first frame, and takes its end from the last packets.
+    """Read the properties of a video file; this decodes its first frame and takes its end from the last packets.
 
     Args:
         path: The file.
-        on_read: Called for every packet that is read: all of them, where the end cannot be found otherwise.
+        on_read: Callback for every packet read, which can be all packets if the end cannot be found otherwise.
 
     Raises:
         MediaError: The file cannot be read as video, with the cause.
@@ -186,11 +187,11 @@ def probe(path: str | os.PathLike[str], *, on_read: Callable[[], None] = lambda:
 
 
 def _probe(reader: PictureReader) -> VideoInfo:
-    """Properties of a file of which nothing has been read."""
+    """Properties of a file from which nothing has been read."""
     name, container, stream = reader.name, reader.container, reader.stream
     first = next(reader.pictures())[1]
     base = reader.base or 0
-    # The end of the last packet, near the end that is stated, if seeking works.
+    # The end of the last packet, near the stated end, if seeking works.
     end = None
     if container.duration is not None:
         seconds = ((container.start_time or 0) + container.duration) / av.time_base - TAIL
@@ -236,9 +237,9 @@ def _probe(reader: PictureReader) -> VideoInfo:
 
 
 def _stated(container: InputContainer, stream: VideoStream) -> float:
-    """Duration of the video by the header; 0 if it does not say."""
+    """Duration of the video according to the header; 0 if it is not stated."""
     if container.format.name == "avi":
-        # FFmpeg makes the duration fit to what is there.
+        # FFmpeg adapts the duration to the data present.
         return stream.frames / frame_rate(stream)
     if stream.duration is not None and stream.time_base is not None:
         return max(float(stream.duration * stream.time_base), 0.0)
@@ -252,7 +253,8 @@ def _stated(container: InputContainer, stream: VideoStream) -> float:
     whole = max(container.duration / av.time_base - first, 0.0)
     if not container.streams.audio:
         return whole
-    # It is that of the longest stream, which need not be the video. Where seeking is unreliable, nobody knows.
+    # This is the duration of the longest stream, which need not be the video. Without reliable seeking it cannot be
+    # checked.
     is_known = container.format.name.startswith("matroska")
     return whole if is_known and not _goes_on(container, first + whole - _margin(whole)) else 0.0
 
@@ -262,7 +264,7 @@ def _margin(stated: float) -> float:
 
 
 def _goes_on(container: InputContainer, seconds: float) -> bool:
-    """Whether any stream has something from this time on."""
+    """Whether any stream has packets from this time on."""
     try:
         container.seek(int(seconds * av.time_base))
         for packet in container.demux():
@@ -278,7 +280,7 @@ def _goes_on(container: InputContainer, seconds: float) -> bool:
 
 
 def _last_end(reader: PictureReader) -> tuple[int | None, int]:
-    """The latest end that the remaining packets state, and their number."""
+    """The latest end stated by the remaining packets, and their number."""
     timed = False
     count = 0
     for packet in reader.packets():

@@ -16,11 +16,11 @@ Fit = Literal["letterbox", "crop", "stretch"]
 def fit_to_square(image: Image.Image | NDArray[np.uint8], size: int, fit: Fit) -> NDArray[np.uint8]:
     """An RGB image as a square [size, size, 3]: with black bars, its middle, or squeezed.
 
-    Training and search share these steps, so that a search sees what the training saw.
+    Training and search share these steps, so that search sees the same images as training.
 
     Args:
-        image: Of any shape; an array [H, W, 3] that is such a square already is returned as it is.
-        size: Side of the square, pixels.
+        image: RGB image of any shape; an array [H, W, 3] that already is such a square is returned unchanged.
+        size: Side of the square in pixels.
         fit: ``letterbox``, ``crop`` or ``stretch``.
     """
     if not isinstance(image, Image.Image):

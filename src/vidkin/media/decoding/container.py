@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.stream import VideoStream
 
-# Formats that make FFmpeg open files or addresses other than the one that was named, and devices. A few only ever open
-# files beside it (MLV its further parts, VobSub its pictures), which is one file too many as well.
+# Formats that make FFmpeg open devices, or files or addresses other than the one named. A few only open files beside
+# it (MLV its other parts, VobSub its pictures), which is one file too many as well.
 _OPEN_OTHERS = frozenset({
     *("concat", "dash", "hls", "imf", "mlv", "rtp", "rtsp", "sap", "sdp", "vobsub", "webm_dash_manifest"),
     *("alsa", "fbdev", "kmsgrab", "lavfi", "oss", "video4linux2,v4l2", "x11grab", "xcbgrab"),
@@ -32,19 +32,19 @@ _OPEN_OTHERS = frozenset({
 _SEPARATE_PLANES = ".y"
 
 MOST_PIXELS = 80_000_000
-"""Pixels of the largest frame that is decoded; the largest frames of cameras have 79,626,240 (12,288 x 6,480)."""
+"""Most pixels of a decoded frame; the largest frames of cameras have 79,626,240 (12,288 x 6,480)."""
 
-# Errors of a drive, a connection, permissions or memory, not of the content of a file.
+# Errors of a drive, a connection, permissions or memory rather than of the content of a file.
 _TEMPORARY = frozenset({
     errno.EACCES, errno.EPERM, errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.EIO, errno.EMFILE, errno.ENFILE,
     errno.ENODEV, errno.ENOENT, errno.ENOMEM, errno.ENOTCONN, errno.ENXIO, errno.ESTALE, errno.ETIMEDOUT,
 })  # fmt: skip
-# Bytes read to tell a failing drive from a file that ends early.
+# Bytes read to distinguish a failing drive from a file that ends early.
 _MOST_TRIAL_BYTES = 256 << 20
 
 _HEAD = 4096
 
-# One slash is enough, because a path loses the second one.
+# One slash is enough, because a path drops the second one.
 _ADDRESS = re.compile(r"(https?|ftp|rtmp|rtsp|s3|gs|file):/", re.IGNORECASE)
 
 
@@ -56,11 +56,10 @@ def open_video(
 
     Args:
         path: The file.
-        threads: Decoding threads; 0 is one per core.
+        threads: Decoder threads; 0 is one per core.
 
     Yields:
-        The container and its main video stream. Failures of FFmpeg inside the block leave it as
-        `MediaError`.
+        The container and its main video stream. Failures of FFmpeg inside the block become `MediaError`.
     """
     name = os.fspath(path)
     require_readable_file(name)
@@ -96,14 +95,15 @@ def too_large(name: str) -> MediaError:
 
 
 def stated_pixels(name: str) -> int:
-    """Pixels of a frame by the header of the file, 0 if it does not say; where decoding fails, nothing else is left."""
+    """Pixels of a frame according to the header of the file, 0 if unknown; if decoding fails, nothing else is
+    available."""
     with _open(name, codec_whitelist="none") as container:
         contexts = [stream.codec_context for stream in container.streams.video]
         return max((context.width * context.height for context in contexts), default=0)
 
 
 def require_readable_file(name: str) -> None:
-    """Raise `MediaError` unless this is a regular file with bytes in it that we may read."""
+    """Raise `MediaError` unless this is a readable, nonempty regular file."""
     try:
         state = Path(name).stat()
     except FileNotFoundError:
@@ -142,7 +142,7 @@ def media_error(name: str, error: av.error.FFmpegError) -> MediaError:
         if isinstance(error, av.error.InvalidDataError | av.error.EOFError):
             return MediaError(name, f"{_diagnose(name)} ({reason})")
         if isinstance(error, av.error.ArgumentError):
-            # FFmpeg was not allowed to read it: perhaps a playlist, or one of several parts.
+            # FFmpeg was not allowed to read the file: perhaps a playlist, or one of several parts.
             with open_regular_file(name) as file:
                 head = file.read(_HEAD)
             if _is_text(head) or head.startswith(b"MLVI") or name.lower().endswith(_SEPARATE_PLANES):
@@ -156,7 +156,7 @@ def media_error(name: str, error: av.error.FFmpegError) -> MediaError:
 
 
 def is_refusal(name: str, error: av.error.FFmpegError) -> bool:
-    """Whether the system fails to read the file, as FFmpeg says; its readers say so, too, of a file that ends early."""
+    """Whether the system really fails to read the file; FFmpeg reports the same for a file that ends early."""
     if error.errno not in _TEMPORARY:
         return False
     try:
@@ -183,7 +183,7 @@ def _open(name: str, **more: str) -> Iterator[InputContainer]:
     arguments: dict[str, Any] = {"mode": "r", "options": options, "metadata_errors": "replace"}
     try:
         name.encode()
-    except UnicodeEncodeError:  # a name that is not UTF-8 reaches FFmpeg only as an open file
+    except UnicodeEncodeError:  # a name that is not UTF-8 can be passed to FFmpeg only as an open file
         with open_regular_file(name) as file, av.open(file, **arguments) as container:
             yield container
     else:
@@ -193,13 +193,13 @@ def _open(name: str, **more: str) -> Iterator[InputContainer]:
 
 @cache
 def _formats(*, with_images: bool) -> str:
-    """Names of the formats that may be read, as FFmpeg takes them."""
+    """Names of the formats that may be read, as passed to FFmpeg."""
     refused = _OPEN_OTHERS if with_images else {*_OPEN_OTHERS, "image2"}
     return ",".join(sorted(av.formats_available - refused))
 
 
 def _diagnose(name: str) -> str:
-    """Why a file may not be a video, from its first bytes."""
+    """Why a file is probably not a video, judging by its first bytes."""
     with open_regular_file(name) as file:
         head = file.read(_HEAD)
         if head[4:8] in {b"ftyp", b"mdat", b"wide", b"free"} and not _has_box(file, b"moov"):
@@ -213,7 +213,7 @@ def _is_text(head: bytes) -> bool:
     if not head or b"\0" in head:
         return False
     try:
-        # The last character may be incomplete.
+        # The last character can be incomplete.
         head[:-4].decode() if len(head) == _HEAD else head.decode()
     except UnicodeDecodeError:
         return False

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
 
 _UNSPECIFIED = 2
-# No film is that wide. A strip of 60,000 x 100 pixels would stay as it is if only its short side were bounded.
+# No film is that wide. A strip of 60,000 x 100 pixels would keep its size if only its short side were limited.
 _MOST_ELONGATED = 8
 # Without the latter, scaled pictures are darker by up to two levels.
 _FLAGS = Interpolation.BILINEAR | Interpolation.FULL_CHR_H_INT
@@ -40,7 +40,7 @@ def display_size(width: int, height: int, aspect: Fraction, turns: int = 0) -> t
 
 
 def fit(width: int, height: int, short_side: int | None) -> tuple[int, int]:
-    """The size with this short side and a long side of at most eight times that, never larger than it was."""
+    """The size with this short side and a long side of at most eight times that, never larger than the original."""
     shorter, longer = sorted((width, height))
     if short_side is None:
         return width, height
@@ -62,7 +62,7 @@ class Converter:
     """Converts the pictures of one video, all to the size of the first.
 
     Args:
-        orient: How pictures must be turned.
+        orient: Function that returns how pictures must be turned.
         aspect: Ratio of width to height of a pixel.
         short_side: Scale down so that the shorter side has this many pixels; None keeps the size.
     """
@@ -78,7 +78,8 @@ class Converter:
     def __call__(self, frame: VideoFrame) -> NDArray[np.uint8]:
         """The picture as [H, W, 3] uint8 RGB.
 
-        An interlaced picture is reduced to its upper field, doubled: no comb, and frames stay independent.
+        An interlaced picture is reduced to its upper field, doubled, which avoids combing and keeps frames
+            independent.
         """
         turns, mirrored = self._orient(frame)
         if self._size is None:

@@ -25,16 +25,16 @@ _GAMMA: Final = np.rint((np.arange(4096) / 4095) ** (1 / 2.2) * 255).astype(np.u
 
 
 def needs_mapping(transfer: int, primaries: int) -> bool:
-    """Whether video with these codes (ITU-T H.273) looks wrong when its values are shown as they are."""
+    """Whether video with these codes (ITU-T H.273) looks wrong when its values are shown unchanged."""
     return transfer in (PQ, HLG) or primaries == BT2020_PRIMARIES
 
 
 def to_standard_range(image: NDArray[np.uint16], transfer: int, primaries: int) -> NDArray[np.uint8]:
     """Map [H, W, 3] 16-bit R'G'B' of HDR or BT.2020 video to 8-bit BT.709.
 
-    Light is made linear (SMPTE ST 2084, or ARIB STD-B67 at 1,000 cd/m2), brought to BT.709 primaries, scaled so that
-    diffuse white is 1, and light above 3/4 is rolled off smoothly toward 1 without a change of hue:
-    f(x) = k + (1 - k) (1 - exp(-(x - k) / (1 - k))) for x > k. Values are then encoded for gamma 2.2.
+    Light is made linear (SMPTE ST 2084, or ARIB STD-B67 at 1,000 cd/m2), converted to BT.709 primaries, scaled so that
+    diffuse white is 1, and light above 3/4 is rolled off smoothly toward 1 without changing the hue: f(x) = k + (1 -
+    k) (1 - exp(-(x - k) / (1 - k))) for x > k. Values are then encoded for gamma 2.2.
     """
     light: NDArray[Any] = _linear_table(transfer)[image]
     if transfer == HLG:

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 # Turns counter-clockwise by 90 degrees, and whether the picture is mirrored (left to right) before that.
 Orientation = tuple[int, bool]
 
-# The same for the values of the EXIF tag, from 1 on.
+# The same for the values of the EXIF tag, starting at 1.
 _EXIF_TAG = 0x0112
 _EXIF_ORIENTATIONS: tuple[Orientation, ...] = (
     (0, False), (0, True), (2, False), (2, True), (1, True), (3, False), (3, True), (1, False)
@@ -34,8 +34,8 @@ class Orienter:
     """The orientation of the frames of one video.
 
     Args:
-        name: The file.
-        codec: Name of its compression.
+        name: Name of the file.
+        codec: Name of the video's codec.
     """
 
     def __init__(self, name: str, codec: str) -> None:
@@ -46,7 +46,7 @@ class Orienter:
         self._known: dict[int, Orientation] = {}
 
     def __call__(self, frame: VideoFrame) -> Orientation:
-        """From the display matrix, or from the EXIF tag of a photograph; to the nearest 90 degrees."""
+        """The orientation from the display matrix, or from the EXIF tag of a photograph, to the nearest 90 degrees."""
         angle = frame.rotation
         if angle not in self._known:
             upright: Orientation = (round(angle / 90) % 4, False)
@@ -60,8 +60,8 @@ class Orienter:
         try:
             with warnings.catch_warnings(action="ignore"), PILImage.open(self._name) as image:
                 tag = image.getexif().get(_EXIF_TAG)
-        # A video of pictures, one that Pillow does not know, or a header that is damaged or an attack, at which its
-        # parsers raise anything; all that is lost is how the picture should be turned.
+        # A video of pictures, a format Pillow does not know, or a damaged or malicious header, for which its parsers
+        # can raise anything; only the orientation of the picture is lost.
         except Exception as error:  # noqa: BLE001
             logger.debug("%s: no orientation can be read: %s", self._name, error)
             return None
@@ -69,7 +69,8 @@ class Orienter:
 
 
 def is_too_large(name: str, most: int) -> bool:
-    """Whether this is a picture with more pixels than that; FFmpeg does not keep the size of one it cannot decode."""
+    """Whether this is a picture with more pixels than the limit; FFmpeg does not keep the size of one it cannot
+    decode."""
     try:
         with warnings.catch_warnings(action="ignore"), PILImage.open(name) as image:
             return image.width * image.height > most

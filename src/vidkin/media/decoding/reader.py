@@ -31,15 +31,15 @@ logger = logging.getLogger(__name__)
 # Assumed if a file states no frame rate.
 DEFAULT_RATE = 25.0
 
-# They only hold decoding times; the presentation times that FFmpeg makes up are out of order with B-frames. Pictures
-# come in order of presentation, so the decoding times in order are right except for a delay.
+# These formats hold only decoding times, and the presentation times that FFmpeg derives are out of order with
+# B-frames. Pictures come in order of presentation, so sorted decoding times are right except for a delay.
 _WITHOUT_PRESENTATION = ("avi",)
 
-# Times below zero, which Matroska can hold, are read as none for some codecs.
+# Negative times, which Matroska can hold, are read as missing for some codecs.
 _WITH_NEGATIVE_TIMES = "matroska"
-# Packets with times among which the earliest is: no more of them overtake others.
+# The earliest time is among the times of this many packets: no more of them overtake others.
 _OVERTAKERS = 17
-# Packets without times after which none is expected to have one.
+# Number of packets without times after which none is expected to have one.
 _MOST_UNTIMED = 10_000
 
 # A step back in time by more seconds than this is an appended recording, not jitter.
@@ -53,20 +53,20 @@ class PictureReader:
     """Reads the pictures of one video with strictly increasing times.
 
     Args:
-        name: The file, for messages.
+        name: Name of the file, for messages.
         container: The open file.
-        stream: Its video.
-        on_read: Called for every packet that is read.
-        on_damage: Called at the end with one line if parts of the file were damaged; None logs a warning.
+        stream: The file's video stream.
+        on_read: Callback for every packet read.
+        on_damage: Callback that receives one line at the end if parts of the file were damaged; None logs a warning.
 
     Attributes:
-        on_read: As passed.
-        first: Tells the first packet that was read from all others; None before.
+        on_read: The callback passed.
+        first: Identifies the first packet read; None before that.
         base: Time of the first picture in units of the stream (known after the first one).
-        tick: Seconds of one unit.
+        tick: Seconds per unit.
         nominal: Units that a picture stays on screen at the average rate.
         end: Time at which the last picture read so far leaves the screen, in units.
-        failures: Number of packets that are damaged or could not be decoded.
+        failures: Number of packets that were damaged or could not be decoded.
         concealed: Number of pictures that were decoded with errors.
     """
 
@@ -103,7 +103,7 @@ class PictureReader:
         return (self.end - (self.base or 0)) * self.tick
 
     def pictures(self) -> Iterator[tuple[int, VideoFrame]]:
-        """(time in units of the stream, picture) of every picture that can be decoded.
+        """Yield (time in units of the stream, picture) for every picture that can be decoded.
 
         Raises:
             MediaError: No picture can be decoded.
@@ -112,7 +112,7 @@ class PictureReader:
         self.close()
 
     def close(self) -> None:
-        """Report the result of reading: what was damaged, `MediaError` if there was no picture."""
+        """Report damage, or raise `MediaError` if there was no picture."""
         if self.base is None:
             if is_too_large(self.name, MOST_PIXELS) or stated_pixels(self.name) > MOST_PIXELS:
                 raise too_large(self.name)
@@ -127,7 +127,7 @@ class PictureReader:
                 self._on_damage(damage)
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
-        """The packets of the video up to the end, or to the point where its data can no longer be made sense of.
+        """The packets of the video up to the end, or to the point where its data can no longer be parsed.
 
         Raises:
             MediaError: The system fails to read the file.
@@ -149,7 +149,7 @@ class PictureReader:
             logger.debug("%s: reading stopped early: %s", self.name, error)
 
     def feed(self, packet: Packet[VideoStream] | None) -> list[VideoFrame]:
-        """What the decoder returns for one packet; None drains it."""
+        """The pictures the decoder returns for one packet; None drains it."""
         try:
             return self.stream.codec_context.decode(packet)
         except av.error.EOFError:
@@ -165,7 +165,7 @@ class PictureReader:
         """Every picture with its time; those that are not after the one before are dropped."""
         for frame in frames:
             stamp = frame.dts if self._times_of_decoding or frame.pts is None else frame.pts
-            # Raw streams have no times (and no better durations), and neither have the last pictures of AVI.
+            # Raw streams have no times (and no better durations), nor do the last pictures of AVI.
             if self._last is not None:
                 usual = self._last + self.nominal
             else:
@@ -185,13 +185,14 @@ class PictureReader:
             yield time, frame
 
     def again(self) -> Iterator[VideoFrame]:
-        """Go back and decode everything; `timed` skips the pictures that it has had already."""
+        """Go back and decode everything; `timed` skips the pictures it has seen already."""
         self._repeating = True
         self.container.seek(min(0, self.base or 0), stream=self.stream)
         yield from self._decode_all()
 
     def _untimed_start(self) -> int:
-        """Time of the first picture, if the first packets have none: as long before the first time as they take."""
+        """Time of the first picture if the first packets have none: the first time minus the duration of those
+        packets."""
         if not self.container.format.name.startswith(_WITH_NEGATIVE_TIMES):
             return 0
         untimed, times = 0, list[int]()
@@ -211,19 +212,19 @@ class PictureReader:
         yield from self.feed(None)
 
     def _note(self, time: int, duration: int | None) -> None:
-        # Only the latest counts: with B-frames durations are those between decoding times.
+        # Only the latest counts: with B-frames, durations are differences of decoding times.
         if self._newest is None or time > self._newest:
             self._newest = time
             self.end = time + (duration or self.nominal)
 
 
 def identify(packet: Packet[VideoStream]) -> PacketIdentity:
-    """What tells a packet from all others of its stream."""
+    """A key that identifies a packet within its stream."""
     return packet.pts, packet.dts, packet.pos, packet.size
 
 
 def frame_rate(stream: VideoStream) -> float:
-    """Average frames a second of a stream, as stated by its file."""
+    """Average frames per second of a stream, as stated by its file."""
     for rate in (stream.average_rate, stream.guessed_rate, stream.base_rate):
         if rate is not None and 0 < rate <= 1000:
             return float(rate)

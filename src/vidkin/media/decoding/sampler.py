@@ -1,4 +1,4 @@
-"""Choose the pictures that are on screen at the sample times."""
+"""Choose the pictures on screen at the sample times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
 
-# Times nearer than this, in seconds, are the same: sums of thirds are not exact.
+# Times closer together than this, in seconds, count as equal, because sums of thirds are not exact.
 TOLERANCE = 1e-6
 
 Picture = tuple[int, "VideoFrame"]
@@ -20,9 +20,9 @@ class Sampler:
     """Receives pictures in order and returns the sampled ones, see `vidkin.media.iter_frames`.
 
     Args:
-        rate: Samples a second; None samples every picture.
-        start: First sample, in seconds from the first picture.
-        end: No sample at or after this time; None is the end of the video.
+        rate: Samples per second; None samples every picture.
+        start: Time of the first sample, in seconds from the first picture.
+        end: Time in seconds before which samples are taken; None is the end of the video.
         tick: Seconds of one unit of time.
         base: Time of the first picture in units.
     """
@@ -42,22 +42,22 @@ class Sampler:
 
     @property
     def time(self) -> float:
-        """Time of the next sample, in seconds."""
+        """Time of the next sample in seconds."""
         return self._time(self._index)
 
     @property
     def limit(self) -> int:
-        """The latest time, in units, of a picture that is on screen at the next sample."""
+        """The latest time, in units, of a picture on screen at the next sample."""
         return self._limit(self._index)
 
     def limit_of(self, index: int) -> int | None:
-        """The same for any sample; None for those at or after the end."""
+        """The latest time, in units, of a picture on screen at a sample; None for samples at or after the end."""
         return self._limit(index) if self._time(index) < self._end else None
 
     def index_after(self, index: int, time: int) -> int:
         """Number of the first sample, at or after this one, at which a picture of this time may be on screen.
 
-        It takes no longer for a picture that is years away.
+        The computation takes no longer for a picture that is years away.
         """
         if self._rate is None:
             return index
@@ -68,7 +68,7 @@ class Sampler:
         return index
 
     def push(self, picture: Picture) -> list[Picture]:
-        """The sampled pictures that are certain with this one; after the last, ``done`` is set."""
+        """The sampled pictures that this one makes certain; after the last, ``done`` is set."""
         if self._rate is None:
             seconds = (picture[0] - self._base) * self._tick
             if seconds < self._start - TOLERANCE:
@@ -113,7 +113,7 @@ class ChosenSampler:
     """Receives pictures in order and returns those on screen at given times.
 
     Args:
-        times: Seconds from the first picture, increasing.
+        times: Times in seconds from the first picture, increasing.
         tick: Seconds of one unit of time.
         base: Time of the first picture in units.
     """
@@ -125,7 +125,7 @@ class ChosenSampler:
         self.done = False
 
     def limit_of(self, index: int) -> int | None:
-        """The latest time, in units, of a picture that is on screen at a sample; None if there is no such sample."""
+        """The latest time, in units, of a picture on screen at a sample; None if there is no such sample."""
         return self._limits[index] if index < len(self._limits) else None
 
     def index_after(self, index: int, time: int) -> int:
@@ -133,7 +133,7 @@ class ChosenSampler:
         return max(index, bisect_left(self._limits, time))
 
     def push(self, picture: Picture) -> list[Picture]:
-        """The sampled picture that is certain with this one; after the last, ``done`` is set."""
+        """The sampled picture that this one makes certain; after the last, ``done`` is set."""
         before, self._held = self._held, picture
         if before is None or self.done or self._limits[self._index] >= picture[0]:
             return []

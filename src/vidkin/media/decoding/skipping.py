@@ -1,4 +1,4 @@
-"""Decode only what the sampled pictures need.
+"""Decode only the packets that the sampled pictures need.
 
 Packets come in the order of decoding and carry the times of presentation, so which picture is on screen at a sample
 time is known before anything is decoded, as soon as no later packet can have a time that is nearer. A picture needs
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     from vidkin.media.decoding.reader import PictureReader
 
-# In no format are more pictures than this decoded before one that is shown before them (H.264 and HEVC: 16).
+# No format decodes more pictures than this before one that is shown before them (H.264 and HEVC: 16).
 OVERTAKERS = 17
 
-# Packets that wait for a decision; if there are more, they are decoded.
+# Most packets that wait for a decision; if there are more, they are decoded.
 WAITING_PACKETS = 1024
 WAITING_BYTES = 48 * 2**20
 
-# Decoders that can skip pictures to which none refers, without any change to the others.
+# Decoders that can skip unreferenced pictures without changing the others.
 CAN_SKIP = frozenset({"h264", "hevc", "mpeg1video", "mpeg2video"})
 
 # Formats with an index of key frames, in which seeking is reliable.
@@ -42,10 +42,11 @@ EARLY = 1.0
 
 
 class Samples(Protocol):
-    """The times at which pictures are sampled, by their numbers from 0 on."""
+    """The times at which pictures are sampled, by number from 0."""
 
     def limit_of(self, index: int) -> int | None:
-        """The latest time, in units of the stream, of the picture on screen at it; None if there is no such sample."""
+        """The latest time, in units of the stream, of a picture on screen at a sample; None if there is no such
+        sample."""
         ...
 
     def index_after(self, index: int, time: int) -> int:
@@ -57,9 +58,9 @@ class SkippingDecoder:
     """Feeds the decoder of a `PictureReader` with the packets that the samples need.
 
     Args:
-        reader: The file, from which nothing has been read.
-        samples: Returns the samples. It is called after the first picture.
-        every: From sample 0 on all pictures are sampled.
+        reader: Reader of the file, from which nothing has been read.
+        samples: Function that returns the samples, called after the first picture.
+        every: Whether all pictures are sampled, from sample 0 on.
     """
 
     def __init__(self, reader: PictureReader, samples: Callable[[], Samples], *, every: bool) -> None:
@@ -69,12 +70,12 @@ class SkippingDecoder:
         self._decoder = reader.stream.codec_context
         self._can_skip = self._decoder.codec.canonical_name in CAN_SKIP
         self._is_whole = find_packet_check(self._decoder)
-        # Packets that are damaged and were not needed.
+        # Number of damaged packets that were not needed.
         self._dropped_failures = 0
         self._packets = reader.packets()
         self._waiting: deque[tuple[int, Packet[VideoStream]]] = deque()
         self._bytes = 0
-        # Times of what was fed to the decoder: the latest at or before the last sample, and all after it.
+        # Times of the pictures fed to the decoder: the latest at or before the last sample, and all after it.
         self._given: list[int] = []
         self._decoding_time: int | None = None
         self._restart = False
@@ -84,7 +85,7 @@ class SkippingDecoder:
         self._foreseeable = True
 
     def pictures(self) -> Iterator[tuple[int, VideoFrame]]:
-        """(time in units of the stream, picture): every sampled one, and some more."""
+        """Yield (time in units of the stream, picture) for every sampled picture, and some others."""
         yield from self._reader.timed(self._frames())
         self._reader.failures += self._dropped_failures
         self._reader.close()
@@ -121,7 +122,7 @@ class SkippingDecoder:
                         yield from self._reader.feed(packet)
             yield from self._drain()
         except _NoEntryError:
-            # For example pictures that are built up by a periodic refresh. Decode all; no picture is returned twice.
+            # For example pictures built up by a periodic refresh. Decode everything; no picture is returned twice.
             self._decoder.skip_frame = "DEFAULT"
             self._dropped_failures = 0
             yield from self._reader.again()
@@ -159,7 +160,7 @@ class SkippingDecoder:
             before, self._decoding_time = self._decoding_time, packet.dts
             is_earlier = before is not None and packet.dts is not None and packet.dts < before
             if packet.pts is None or is_earlier or self._reader.failures:
-                # Without times, across recordings that were joined, or with damage nothing can be foreseen.
+                # Without times, across joined recordings, or with damage, nothing can be predicted.
                 self._foreseeable = False
                 self._wait(packet.pts or 0, packet)
                 return
@@ -183,7 +184,7 @@ class SkippingDecoder:
             if len(self._waiting) > WAITING_PACKETS or self._bytes > WAITING_BYTES:
                 yield from self._decode_until(self._latest(limit), whole=False)
         if self._ended and limit >= self._reader.end:
-            return  # no sample is on the last picture any more
+            return  # no further sample is on the last picture
         yield from self._decode_until(self._latest(limit), whole=True)
         reached = [time for time in self._given if time <= limit]
         self._given = [*([max(reached)] if reached else []), *(time for time in self._given if time > limit)]
@@ -228,7 +229,7 @@ class SkippingDecoder:
         self._given.append(time)
         frames = self._reader.feed(packet)
         if any(frame.interlaced_frame for frame in frames):
-            # The two fields of a picture may be separate, and only one of them referred to.
+            # The two fields of a picture can be separate, with only one of them referenced.
             self._can_skip = False
             self._decoder.skip_frame = "DEFAULT"
         yield from self._entered(frames)
@@ -239,7 +240,7 @@ class SkippingDecoder:
             raise _NoEntryError
 
     def _entered(self, frames: list[VideoFrame]) -> Iterator[VideoFrame]:
-        """These pictures, after a check that the first after a jump are the key frame and its successors."""
+        """These pictures, after checking that the first ones after a jump are the key frame and its successors."""
         for frame in frames:
             if self._entry is not None and frame.pts is not None:
                 if frame.pts < self._entry:

@@ -1,8 +1,8 @@
 """Check whether packets that are not decoded are complete.
 
 In MP4 and Matroska the units of H.264 and HEVC are preceded by their lengths (ISO/IEC 14496-15), so damage to a packet
-nearly always shows without decoding it. The parts of an AV1 packet say their lengths, too; of VP8 and VP9 only the
-first bytes can be checked, and the sizes that they name.
+nearly always shows without decoding it. The parts of an AV1 packet state their lengths, too; for VP8 and VP9 only the
+first bytes and the sizes stated there can be checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["find_packet_check"]
 
-# Where the record of the decoder's configuration says how many bytes a length has.
+# Place in the decoder configuration record of the number of bytes in a length.
 _LENGTH_PLACES = {"h264": 4, "hevc": 21}
 # First byte of the record of AV1: marker and version.
 _AV1_RECORD = b"\x81"
@@ -26,7 +26,7 @@ _VP8_START, _VP9_SYNC = b"\x9d\x01\x2a", b"\x49\x83\x42"
 
 
 def find_packet_check(decoder: VideoCodecContext) -> Callable[[Packet[VideoStream]], bool] | None:
-    """What tells whether a packet of a stream is whole, without decoding it; None where nothing does."""
+    """A function that checks whether a packet of a stream is complete without decoding it; None if there is none."""
     name, record = decoder.codec.canonical_name, decoder.extradata or b""
     check = {"vp8": _is_vp8, "vp9": _is_vp9}.get(name)
     place = _LENGTH_PLACES.get(name)
@@ -40,7 +40,7 @@ def find_packet_check(decoder: VideoCodecContext) -> Callable[[Packet[VideoStrea
 
 
 def _ends_with_its_units(content: memoryview, *, size: int) -> bool:
-    """Units with lengths of ``size`` bytes before them, as of H.264 and HEVC, end within the packet."""
+    """Whether units preceded by lengths of ``size`` bytes, as in H.264 and HEVC, end with the packet."""
     place = 0
     while place + size <= len(content):
         place += size + int.from_bytes(content[place : place + size], "big")
@@ -48,7 +48,7 @@ def _ends_with_its_units(content: memoryview, *, size: int) -> bool:
 
 
 def _ends_with_its_parts(content: memoryview) -> bool:
-    """The OBUs of AV1 (AV1 bitstream specification, 5.3) end with the packet."""
+    """Whether the OBUs of AV1 (AV1 bitstream specification, 5.3) end with the packet."""
     place = 0
     while place < len(content):
         header = content[place]
@@ -70,16 +70,17 @@ def _ends_with_its_parts(content: memoryview) -> bool:
 
 
 def _is_vp8(content: memoryview) -> bool:
-    """The frame tag (RFC 6386, 9.1) names a first part that fits, and a key frame has its start code."""
+    """Whether the frame tag (RFC 6386, 9.1) names a first part that fits, and a key frame has its start code."""
     if not content:
-        return True  # a frame that was left out
+        return True  # an omitted frame
     tag = int.from_bytes(content[:3], "little")
     head = 3 if tag & 1 else 10
     return len(content) >= head + (tag >> 5) and (head == 3 or content[3:6] == _VP8_START)
 
 
 def _is_vp9(content: memoryview) -> bool:
-    """Each frame of the packet has the marker (VP9 bitstream specification, 6.2), and a key frame its sync code."""
+    """Whether each frame of the packet has the marker (VP9 bitstream specification, 6.2), and a key frame its sync
+    code."""
     for frame in _vp9_frames(content):
         if frame is None or frame[0] >> 6 != 2:
             return False

@@ -1,1 +1,1 @@
-"""Edits that make copies of a video as people make them."""
+"""Edits that turn a video into copies like those people make."""

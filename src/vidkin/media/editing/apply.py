@@ -1,4 +1,4 @@
-"""Make an edited copy of a video, with the exact times and places of what was copied.
+"""Make an edited copy of a video, with the exact times and places of the copied material.
 
 Benchmarks, the demo and tests use it: the segments that `apply_edit` returns are ground truth by construction.
 """
@@ -36,27 +36,27 @@ def apply_edit(
     short_side: int | None = None,
     threads: int = 0,
 ) -> EditResult:
-    """Make an edited copy of a video; frame by frame, so its length does not matter for the memory.
+    """Make an edited copy of a video, frame by frame, so that memory does not grow with its length.
 
-    The copy has the source's average frame rate, at most 30 a second, evenly spaced. Sound is not kept.
+    The copy has the source's average frame rate, at most 30 per second, evenly spaced, and no sound.
 
     Args:
         source: The video.
-        target: Where to write the copy, as ``"copy.mp4"``.
+        target: Where to write the copy, for example ``"copy.mp4"``.
         name: One of `EDITS`.
-        seed: Places, texts and noise follow from it.
-        start: Take the source from here on, in seconds; None is its start.
-        end: Take the source up to here, in seconds; None is its end.
+        seed: Seed of places, texts and noise.
+        start: Start of the copied part in seconds; None is the start of the source.
+        end: End of the copied part in seconds; None is the end of the source.
         filler: Unrelated footage for the edits that need it (``Edit.needs_filler``); repeated if it is too short.
         short_side: Scale the source down to this many pixels at the shorter side first; None keeps its size.
-        threads: Threads of decoder and encoder, 0 is as they like.
+        threads: Threads of the decoder and the encoder; 0 lets them choose.
 
     Returns:
         The times that source and copy share, exact to a frame.
 
     Raises:
-        InvalidArgumentError: There is no such edit, no filler where one is needed, or the range is empty.
-        MediaError: A video cannot be read, or the copy not written.
+        InvalidArgumentError: The edit is unknown, a required filler is missing, or the range is empty.
+        MediaError: A video cannot be read, or the copy cannot be written.
     """
     edit = EDITS.get(name)
     if edit is None:

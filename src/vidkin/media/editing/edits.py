@@ -1,4 +1,4 @@
-"""Edits, their plans for a video, and the ground truth about the copies that they make."""
+"""Edits, their plans for a video, and the ground truth about the resulting copies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vidkin.media.editing.picture_edits import Transform
 __all__ = ["Edit", "EditFamily", "EditPlan", "EditResult", "EditedSegment", "TimeMap"]
 
 # What an edit changes: the values of the pixels; which part of the picture is shown, or where; when it is shown; or
-# it shows the picture small inside other footage.
+# the source is shown small inside other footage.
 EditFamily = Literal["pixels", "geometry", "time", "inset"]
 
 
@@ -22,9 +22,9 @@ class TimeMap:
     """Where a moment of the source is in the copy: edited = edited_start + (source - source_start) / speed.
 
     Attributes:
-        source_start: Seconds in the source.
-        edited_start: Seconds in the copy at which that moment is shown.
-        speed: Seconds of the source that pass in a second of the copy.
+        source_start: Time in the source in seconds.
+        edited_start: Time in the copy, in seconds, at which that moment is shown.
+        speed: Seconds of the source per second of the copy.
     """
 
     source_start: float
@@ -32,11 +32,11 @@ class TimeMap:
     speed: float
 
     def to_edited(self, time: float) -> float:
-        """Seconds in the copy of a moment of the source."""
+        """Time in the copy of a moment in the source, in seconds."""
         return self.edited_start + (time - self.source_start) / self.speed
 
     def to_source(self, time: float) -> float:
-        """Seconds in the source of a moment of the copy."""
+        """Time in the source of a moment in the copy, in seconds."""
         return self.source_start + (time - self.edited_start) * self.speed
 
 
@@ -45,18 +45,18 @@ class Edit:
     """A way to change a video.
 
     Attributes:
-        name: What it is called in `EDITS`.
-        description: One line for people.
-        family: What it changes.
-        transform: From frames [H, W, 3] and an `EditSetting` to frames; pure, one frame at a time.
-        boxes: Which box of the source's picture is shown in which box of the copy's.
-        speed: Seconds of the source that pass in a second of the copy.
-        mirrored: Whether left and right change places.
+        name: Name in `EDITS`.
+        description: One-line description for users.
+        family: What the edit changes.
+        transform: Pure function from frames [H, W, 3] and an `EditSetting` to frames, one at a time.
+        boxes: Function that returns which box of the source's picture is shown in which box of the copy's.
+        speed: Seconds of the source per second of the copy.
+        mirrored: Whether left and right are exchanged.
         crf: Constant quality at which the copy is encoded, from 0 (best) to 51.
-        excerpt: Only this many seconds of the source are taken, from a random place; None takes all.
-        surround: Seconds of unrelated footage around it, split at a random place.
-        reordered: Whether it is cut into three or four pieces that are shown in another order.
-        needs_filler: Whether unrelated footage must be given.
+        excerpt: Seconds taken from a random place of the source; None takes the whole source.
+        surround: Seconds of unrelated footage around the source, split at random between before and after.
+        reordered: Whether the source is cut into three or four pieces that are shown in another order.
+        needs_filler: Whether the edit needs unrelated footage.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Edit:
     needs_filler: bool = False
 
     def plan(self, rate: float, start: float, end: float, seed: int) -> EditPlan:
-        """Which frames are taken and where they go, for a source between start and end at this frame rate."""
+        """Plan which frames are taken and where they go, for a source between start and end at this frame rate."""
         random = np.random.default_rng([seed, 1])
         if self.excerpt is not None and end - start > self.excerpt:
             start = float(random.uniform(start, end - self.excerpt))
@@ -94,7 +94,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Frames of the source that follow each other in the copy: where they go, and how many they are."""
+    """Consecutive frames of the source in the copy: where they go, and how many there are."""
 
     time_map: TimeMap
     count: int
@@ -102,7 +102,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class EditPlan:
-    """What `Edit.plan` decided: stretches in the order of the copy, and frames of filler before and after them."""
+    """The result of `Edit.plan`: stretches in the order of the copy, and frames of filler before and after them."""
 
     stretches: tuple[Stretch, ...]
     rate: float
@@ -111,11 +111,11 @@ class EditPlan:
 
     @property
     def count(self) -> int:
-        """Number of frames of the source that are shown."""
+        """Number of source frames shown."""
         return sum(stretch.count for stretch in self.stretches)
 
     def segments(self, source_box: Box = WHOLE, edited_box: Box = WHOLE) -> tuple[EditedSegment, ...]:
-        """The times that the source and the copy share, in the order of the copy, with these boxes."""
+        """The times shared by the source and the copy, in the order of the copy, with these boxes."""
         result = []
         for stretch in self.stretches:
             time_map = stretch.time_map
@@ -128,8 +128,8 @@ class EditPlan:
 class EditedSegment(NamedTuple):
     """A stretch of the source and the stretch of the copy that shows it, in seconds, with the parts of the pictures.
 
-    The boxes are (left, top, right, bottom) in shares of the picture: what is in `source_box` of the source is shown
-    in `edited_box` of the copy. Of a window that moves they are the mean.
+    The boxes are (left, top, right, bottom) in shares of the picture: the part of the source in `source_box` is shown
+    in `edited_box` of the copy. For a moving window they are the mean.
     """
 
     source_start: float
@@ -142,11 +142,11 @@ class EditedSegment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EditResult:
-    """A copy that was made.
+    """A finished copy.
 
     Attributes:
-        path: The file.
-        segments: What of the source is where in it, in the order of the copy.
+        path: File of the copy.
+        segments: Which part of the source is where in the copy, in the order of the copy.
         mirrored: Whether left and right are exchanged.
         time_map: The times of the first segment as a function.
     """
@@ -160,7 +160,7 @@ class EditResult:
 def _other_order(count: int, random: np.random.Generator) -> list[tuple[int, int]]:
     """(first frame, number of frames) of three or four pieces, none of which follows the piece that it followed."""
     number = min(count, int(random.integers(3, 5)))
-    # Each cut is up to a fifth of a piece off the even division.
+    # Each cut is up to a fifth of a piece away from an even division.
     shifts = random.uniform(-0.2, 0.2, number - 1)
     cuts = [0, *(round(count * (k + 1 + shift) / number) for k, shift in enumerate(shifts)), count]
     order = list(range(number))

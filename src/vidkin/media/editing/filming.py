@@ -1,4 +1,4 @@
-"""A screen filmed with a camera: from the side, noisy, exposed too little or too much; and several edits at once."""
+"""A screen filmed with a camera: from the side, noisy, under- or overexposed; and several edits at once."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Image = NDArray[np.uint8]
 _NEAREST, _FARTHEST = 0.02, 0.11
 # Standard deviation of the camera's noise, in levels of 256.
 _NOISE = 9.0
-# The noise is moved by up to so many pixels from picture to picture.
+# The noise is shifted by up to this many pixels from picture to picture.
 _SHIFTS = 64
-# Pictures a second of a copy at a low frame rate.
+# Pictures per second of a copy at a low frame rate.
 _LOW_RATE = 8.0
 
 
@@ -43,7 +43,7 @@ def filmed(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
             (width, height), PILImage.Transform.PERSPECTIVE, coefficients,
             resample=PILImage.Resampling.BILINEAR, fillcolor=(22, 20, 24),
         )  # fmt: skip
-        # New noise for every picture would take most of the time; the same at another place looks as new.
+        # New noise for every picture would take most of the time; the same noise in another place looks new.
         y, x = (int(value) for value in random.integers(_SHIFTS, size=2))
         noisy = curve[np.asarray(picture)] + grain[y : y + height, x : x + width]
         yield np.clip(noisy, 0, 255).astype(np.uint8)
@@ -65,7 +65,7 @@ def screen_corners(setting: EditSetting) -> NDArray[np.float64]:
 
 
 def held(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """At a low frame rate: each picture that is shown stays until the next one, eight a second."""
+    """A low frame rate: each picture shown stays until the next one, eight per second."""
     shown: Image | None = None
     slot = -1
     for index, image in enumerate(frames):
@@ -75,7 +75,7 @@ def held(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
 
 
 def chain(*transforms: Transform) -> Transform:
-    """One transform after the other."""
+    """Apply one transform after another."""
 
     def transform(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
         for step in transforms:

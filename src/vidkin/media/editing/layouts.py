@@ -1,6 +1,6 @@
 """Where the source's picture goes in the picture of a copy: crops, borders, split screens and insets.
 
-An `Arrangement` decides in pixels, and the transform and the ground truth are both made from what it decided.
+An `Arrangement` decides in pixels, and both the transform and the ground truth follow its decision.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom, in shares o
 
 WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
 
-# The other parts of a split screen start so many frames apart in the filler.
+# The other parts of a split screen start this many frames apart in the filler.
 _FILLER_STEP = 40
 
 
@@ -34,9 +34,9 @@ class Layout:
 
     Attributes:
         size: Width and height of the source's picture.
-        crop: The part of it that is shown.
+        crop: The part of the source's picture that is shown.
         canvas: Width and height of the copy's picture.
-        place: Where the part goes in it, scaled to fit.
+        place: Where the part goes in the copy's picture, scaled to fit.
     """
 
     size: Size
@@ -46,12 +46,12 @@ class Layout:
 
     @property
     def source_box(self) -> Box:
-        """Shares of the source's picture."""
+        """The crop in shares of the source's picture."""
         return _shares(self.crop, self.size)
 
     @property
     def edited_box(self) -> Box:
-        """Shares of the copy's picture."""
+        """The place in shares of the copy's picture."""
         return _shares(self.place, self.canvas)
 
 
@@ -64,11 +64,11 @@ Background = Callable[[Layout, EditSetting], Callable[[Image], Image]]
 
 
 def arranged(arrange: Arrangement, background: Background | None = None) -> Transform:
-    """A transform that cuts, scales and places every picture as the arrangement decides.
+    """A transform that crops, scales and places every picture as the arrangement decides.
 
     Args:
         arrange: The arrangement; its canvas does not change over the video.
-        background: What is around the place; None where the place fills the canvas.
+        background: Function that draws the surroundings of the place; None if the place fills the canvas.
     """
 
     def transform(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
@@ -93,7 +93,7 @@ def arranged(arrange: Arrangement, background: Background | None = None) -> Tran
 
 
 def boxes_of(arrange: Arrangement) -> BoxPair:
-    """The boxes of an arrangement; of one that moves, which it does steadily, their mean."""
+    """The boxes of an arrangement, or their mean if it moves, which it does steadily."""
 
     def boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
         first, last = (arrange(size, setting, part) for part in (0.0, 1.0))
@@ -103,7 +103,8 @@ def boxes_of(arrange: Arrangement) -> BoxPair:
 
 
 def off_center(size: Size, setting: EditSetting, passed: float, *, share: float) -> Layout:
-    """Keep this share of each side; along each side the piece lies in one of the outer thirds of its room."""
+    """Keep this share of each side; along each side the kept part lies in one of the outer thirds of the room it
+    has."""
     random = setting.random()
     x, y = (float(random.choice([random.uniform(0, 1 / 3), random.uniform(2 / 3, 1)])) for _ in range(2))
     width, height = even(size[0] * share), even(size[1] * share)
@@ -112,7 +113,7 @@ def off_center(size: Size, setting: EditSetting, passed: float, *, share: float)
 
 
 def turned_center(size: Size, setting: EditSetting, passed: float) -> Layout:
-    """The largest 9:16 in the center; of upright video the largest 16:9."""
+    """The largest 9:16 window in the center; for upright video the largest 16:9 window."""
     return _cropped(size, _turned_window(size, 0.5))
 
 
@@ -125,7 +126,7 @@ def turned_pan(size: Size, setting: EditSetting, passed: float) -> Layout:
 
 
 def turned_borders(size: Size, setting: EditSetting, passed: float) -> Layout:
-    """All of it, as wide as a 9:16 picture and in its middle; upright video as high as a 16:9 picture."""
+    """The whole picture, as wide as a 9:16 picture and in its middle; upright video is as high as a 16:9 picture."""
     short = even(min(size))
     long = even(short * 16 / 9)
     canvas = (short, long) if size[0] >= size[1] else (long, short)
@@ -133,13 +134,13 @@ def turned_borders(size: Size, setting: EditSetting, passed: float) -> Layout:
 
 
 def square_borders(size: Size, setting: EditSetting, passed: float) -> Layout:
-    """All of it in the middle of a square, with at least 4 % on either side."""
+    """The whole picture in the middle of a square, with at least 4 % on either side."""
     side = even(min(size))
     return _centered(size, (side, side), 0.92)
 
 
 def part_of(size: Size, setting: EditSetting, passed: float, *, columns: int, rows: int) -> Layout:
-    """All of it in one part of a split screen of this many columns and rows, which one the seed decides."""
+    """The whole picture in one part of a split screen of this many columns and rows; the seed decides which part."""
     random = setting.random()
     column, row = int(random.integers(columns)), int(random.integers(rows))
     # The copy's shorter side is not longer than the source's.
@@ -151,7 +152,7 @@ def part_of(size: Size, setting: EditSetting, passed: float, *, columns: int, ro
 
 
 def corner_inset(size: Size, setting: EditSetting, passed: float) -> Layout:
-    """At 45 % of width and height in a corner, 4 % off the edges."""
+    """The whole picture at 45 % of width and height in a corner, 4 % away from the edges."""
     right, bottom = setting.random().integers(2, size=2)
     width, height = even(0.45 * size[0]), even(0.45 * size[1])
     gap_x, gap_y = round(0.04 * size[0]), round(0.04 * size[1])
@@ -161,7 +162,7 @@ def corner_inset(size: Size, setting: EditSetting, passed: float) -> Layout:
 
 
 def inset(size: Size, setting: EditSetting, passed: float, *, share: float) -> Layout:
-    """At this share of width and height, anywhere."""
+    """The whole picture at this share of width and height, anywhere."""
     random = setting.random()
     width, height = even(share * size[0]), even(share * size[1])
     left = int(random.integers(size[0] - width + 1))
@@ -170,7 +171,7 @@ def inset(size: Size, setting: EditSetting, passed: float, *, share: float) -> L
 
 
 def one_color(layout: Layout, setting: EditSetting) -> Callable[[Image], Image]:
-    """A background of one color, which the seed decides."""
+    """A background of one color chosen by the seed."""
     color = np.random.default_rng([setting.seed, 2]).integers(256, size=3).astype(np.uint8)
     width, height = layout.canvas
     return lambda image: np.tile(color, (height, width, 1))
@@ -179,7 +180,7 @@ def one_color(layout: Layout, setting: EditSetting) -> Callable[[Image], Image]:
 def blurred_copy(layout: Layout, setting: EditSetting) -> Callable[[Image], Image]:
     """A background of the picture itself, enlarged to fill the canvas and blurred."""
     width, height = layout.canvas
-    # Blurring a small picture gives the same and takes a fraction of the time.
+    # Blurring a small picture gives the same result in a fraction of the time.
     small = (max(8, width // 8), max(8, height // 8))
 
     def canvas(image: Image) -> Image:
@@ -219,12 +220,12 @@ def other_parts(layout: Layout, setting: EditSetting) -> Callable[[Image], Image
 
 
 def whole_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
-    """All of the source fills the copy."""
+    """The whole source fills the copy."""
     return WHOLE, WHOLE
 
 
 def barred_boxes(size: Size, setting: EditSetting, *, across: bool) -> tuple[Box, Box]:
-    """What `pictures.barred` shows: bars of 12 % on two sides, rounded to pixels."""
+    """The boxes of `barred`: bars of 12 % on two sides, rounded to pixels."""
     side = size[1 if across else 0]
     bar = round(side / 0.76 * 0.12)
     share = bar / (side + 2 * bar)
@@ -232,7 +233,7 @@ def barred_boxes(size: Size, setting: EditSetting, *, across: bool) -> tuple[Box
 
 
 def rotated_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
-    """The smallest upright box around what `pictures.rotated` leaves in the picture."""
+    """The boxes of `rotated`: the smallest upright box around the part that remains in the picture."""
     cos, sin = math.cos(math.radians(5.0)), math.sin(math.radians(5.0))
     wide, high = size[0] / size[1], size[1] / size[0]
     zoom = cos + sin * max(wide, high)
@@ -259,7 +260,7 @@ def _cropped(size: Size, window: Rectangle) -> Layout:
 
 
 def _centered(size: Size, canvas: Size, share: float) -> Layout:
-    """All of it, as large as fits in this share of the canvas."""
+    """The whole picture, as large as fits in this share of the canvas."""
     factor = share * min(canvas[0] / size[0], canvas[1] / size[1])
     width, height = (min(side, even(own * factor)) for own, side in zip(size, canvas, strict=True))
     left, top = (canvas[0] - width) // 2, (canvas[1] - height) // 2

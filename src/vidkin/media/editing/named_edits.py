@@ -28,7 +28,7 @@ def _arranged(
     after: Transform = picture_edits.unchanged,
     **more: object,
 ) -> Edit:
-    """An edit that is made, and its boxes known, by an arrangement; with what happens before it and after it."""
+    """An edit whose transform and boxes come from an arrangement, with optional transforms before and after."""
     filled = background in (layouts.other_footage, layouts.other_parts)
     transform = filming.chain(before, layouts.arranged(arrange, background), after)
     boxes = layouts.boxes_of(arrange)

@@ -1,4 +1,4 @@
-"""Edits of pictures: functions from an iterator of frames to another, with constants drawn from the seed."""
+"""Picture edits: functions from one iterator of frames to another, with constants drawn from the seed."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class EditSetting:
     """The video that an edit is applied to, as the edit sees it.
 
     Attributes:
-        rate: Frames a second.
-        count: Number of frames that come in.
-        seed: Everything random follows from it.
-        lead: Frames of filler before the source, where an edit surrounds it.
+        rate: Frames per second.
+        count: Number of input frames.
+        seed: Seed of everything random.
+        lead: Frames of filler before the source, for edits that surround it.
         trail: Frames of filler after it.
-        filler: Gives frames of unrelated footage without end, of the width and height asked for.
+        filler: Function that returns an endless supply of unrelated frames of a given width and height.
     """
 
     rate: float
@@ -46,11 +46,11 @@ class EditSetting:
     filler: Callable[[int, int], Iterator[Image]] | None = None
 
     def random(self) -> np.random.Generator:
-        """A fresh generator of this seed."""
+        """A new generator with this seed."""
         return np.random.default_rng(self.seed)
 
     def footage(self, width: int, height: int) -> Iterator[Image]:
-        """The filler; the caller of an edit that needs one made sure that it is there."""
+        """The filler, which the caller provides to every edit that needs one."""
         assert self.filler is not None
         return self.filler(width, height)
 
@@ -59,7 +59,7 @@ Transform = Callable[[Iterator[Image], EditSetting], Iterator[Image]]
 
 
 def each(function: Callable[[Image], Image]) -> Transform:
-    """A transform that does the same to every picture."""
+    """A transform that applies the same function to every picture."""
 
     def transform(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
         return (function(image) for image in frames)
@@ -68,7 +68,7 @@ def each(function: Callable[[Image], Image]) -> Transform:
 
 
 def values(function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Transform:
-    """A transform of every sample's value by a curve over 0..255."""
+    """A transform that maps every sample through a curve over 0..255."""
     curve = np.rint(np.clip(function(np.arange(256, dtype=np.float64)), 0, 255)).astype(np.uint8)
     return each(lambda image: curve[image])
 
@@ -87,7 +87,7 @@ def even(value: float) -> int:
 
 
 def smaller(image: Image) -> Image:
-    """A short side of 360, or half the size where that would not be smaller."""
+    """A short side of 360, or half the size if that would not be smaller."""
     height, width = image.shape[:2]
     short = min(width, height)
     factor = 360 / short if short > 360 else 0.5
@@ -95,7 +95,7 @@ def smaller(image: Image) -> Image:
 
 
 def squeezed(image: Image) -> Image:
-    """To 4:3 (upright: 3:4); what is 4:3 already goes to 16:9."""
+    """Squeeze to 4:3 (upright: 3:4); video that already is 4:3 goes to 16:9."""
     height, width = image.shape[:2]
     wide = max(width, height) / min(width, height)
     target = 16 / 9 if abs(wide - 4 / 3) < 0.05 else 4 / 3
@@ -139,7 +139,7 @@ def mirrored(image: Image) -> Image:
 
 
 def rotated(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """By 5 degrees to either side, enlarged so that no corner is empty."""
+    """Rotate by 5 degrees to either side, enlarged so that no corner is empty."""
     angle = math.radians(5.0 * (1 if setting.random().random() < 0.5 else -1))
     cos, sin = math.cos(angle), math.sin(angle)
     for image in frames:
@@ -156,7 +156,7 @@ def rotated(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
 
 
 def faded(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """In from black over the first second and out over the last."""
+    """Fade in from black over the first second and out over the last."""
     length = max(1.0, min(setting.rate, setting.count / 2))
     for index, image in enumerate(frames):
         light = min(1.0, index / length, (setting.count - 1 - index) / length)
@@ -188,7 +188,7 @@ def surrounded(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]
 
 
 def covering(image: Image, width: int, height: int) -> Image:
-    """Scaled and cropped around the center to fill this size."""
+    """Scale and crop around the center to fill this size."""
     own_height, own_width = image.shape[:2]
     factor = min(own_width / width, own_height / height)
     box_width, box_height = width * factor, height * factor
@@ -258,7 +258,7 @@ def _logo(size: tuple[int, int], corner: int) -> PILImage.Image:
 
 
 def _font(text: str, width: float, height: float) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """The font that comes with Pillow, as large as the text may be."""
+    """The font that comes with Pillow, as large as the text can be."""
     size = max(6.0, height)
     while size > 6 and ImageFont.load_default(size).getlength(text) > width:
         size *= 0.9

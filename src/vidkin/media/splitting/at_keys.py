@@ -1,4 +1,4 @@
-"""Split a video into pieces without encoding: every packet goes to one piece, unchanged."""
+"""Split a video into pieces without encoding: every packet goes unchanged to one piece."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def split_video(
     """Split a video before given times, with sound and subtitles, without encoding.
 
     A compressed picture needs those before it back to the last key frame, so a piece can only begin at a key frame:
-    the last one at or before the requested time. A piece may therefore begin with the end of the part before (which
+    the last one at or before the requested time. A piece can therefore begin with the end of the part before (which
     that part's own piece then lacks); `Piece.start` is where it really begins. Parts without a key frame between them
     share a piece. Key frames that later pictures refer back across (open groups of pictures) are not used, as the
     pictures between two pieces would be lost. Sound and subtitles belong to the piece in which they start.
@@ -51,14 +51,14 @@ def split_video(
     Args:
         source: The video.
         folder: Where to write; created if missing.
-        starts: Times at which parts begin, in seconds from the first frame, increasing. What comes before the first
-            one is part of the first piece.
-        names: For each part, the name of a piece that begins with it, without extension; None for a part that is not
-            wanted and left out as far as key frames allow. By default ``<name>-001``, ``<name>-002``, ...
+        starts: Times at which parts begin, in seconds from the first frame, increasing. Everything before the first is
+            part of the first piece.
+        names: For each part, the name of a piece that begins with it, without extension; None for an unwanted part,
+            which is left out as far as key frames allow. Default: ``<name>-001``, ``<name>-002``, ...
 
     Raises:
-        InvalidArgumentError: ``starts`` is empty or does not increase from 0 s on, there is not one name a part, or a
-            file beside the source has the name of a piece.
+        InvalidArgumentError: ``starts`` is empty or does not increase from 0 s, the number of names differs from the
+            number of parts, or a file beside the source has the name of a piece.
         MediaError: The source cannot be read or has no times, or the pieces cannot be written.
     """
     if names is not None and len(names) != len(starts):
@@ -113,7 +113,7 @@ def _write(
     plan: SplitPlan,
     paths: Mapping[int, Path],
 ) -> None:
-    """Second pass: copy every packet into its piece, with times from the beginning of the piece."""
+    """Second pass: copy every packet into its piece, with times counted from the start of the piece."""
     waiting = Counter(plan.pieces)
     shifts = [time * plan.tick for time in plan.entries]
     with ExitStack() as stack:
@@ -138,7 +138,7 @@ def _write(
             packet.stream = streams[packet.stream_index]
             output.mux_one(packet)
             waiting[piece] -= 1
-            if not waiting[piece]:  # so that few are open at the same time
+            if not waiting[piece]:  # so that few files are open at the same time
                 output.close()
     if copied != len(plan.pieces):
         raise MediaError(name, "the file changed while it was being split")

@@ -1,4 +1,4 @@
-"""Where a video can be split without encoding: the key frames that serve, and the piece of every packet."""
+"""Where a video can be split without encoding: the usable key frames, and the piece of every packet."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SplitPlan:
         tick: Seconds of one unit of the video's times.
         base: Time of the first picture, in units.
         end: Time at which the last picture leaves the screen, in units.
-        entries: Presentation times of the key frames at which the pieces begin, in units; the first is ``base``.
+        entries: Presentation times, in units, of the key frames at which the pieces begin; the first is ``base``.
         owners: For every requested part, the number of its piece.
         pieces: For every packet in the order of the file, the number of its piece.
     """
@@ -58,12 +58,12 @@ def plan_split(
     """Read all packets once, choose a key frame for each start, and assign every packet to a piece.
 
     Args:
-        name: The file, for messages.
+        name: Name of the file, for messages.
         container: The open file.
-        main: Its video.
-        kept: Numbers of the streams that the pieces hold.
-        starts: Seconds from the first picture, increasing.
-        unwanted: Parts that are in no piece, as far as they need not be in that of a neighbor.
+        main: The file's video stream.
+        kept: Numbers of the streams to keep in the pieces.
+        starts: Start of each part in seconds from the first picture, increasing.
+        unwanted: Parts to leave out, unless they must be in the piece of a neighbor.
 
     Raises:
         MediaError: The pictures have no times, or there are none.
@@ -91,15 +91,16 @@ def plan_split(
     if not shown:
         raise MediaError(name, "there are no pictures in it")
     base, tick = min(shown), Fraction(main.time_base or Fraction(1, 90_000))
-    # Some formats have no durations, above all for the last picture: then it is on screen for the usual time.
+    # Some formats have no durations, especially for the last picture; then it is assumed to be on screen for the usual
+    # time.
     usual = int(median(after - before for before, after in pairwise(sorted(shown)))) if len(shown) > 1 else 0
     end = max(stamp + (length or usual) for stamp, length in zip(shown, lengths, strict=True))
     serving = [(base, 0), *((times[key], key) for key in _serving_keys(times, keys))]
-    # Half a unit of tolerance, as times in seconds are rounded.
+    # Half a unit of tolerance, because times in seconds are rounded.
     units = [Fraction(start) / tick + base + Fraction(1, 2) for start in starts]
     places = [max(0, bisect_right(serving, (unit, math.inf)) - 1) for unit in units]
     for part in sorted(unwanted, reverse=True):
-        # The part before is whole if this one begins at the key frame after its start, if there is one for it.
+        # The part before is whole if this one begins at the key frame after its start, provided there is one.
         later = bisect_left(serving, (units[part] - 1, 0))
         following = places[part + 1] if part + 1 < len(places) else len(serving)
         places[part] = later if later < following else places[max(0, part - 1)]
@@ -111,7 +112,7 @@ def plan_split(
 
 
 def iter_packets(container: InputContainer, kept: AbstractSet[int]) -> Iterator[Packet[Any]]:
-    """The packets of the kept streams that have content, in the order of the file."""
+    """The nonempty packets of the kept streams, in the order of the file."""
     for packet in container.demux([stream for stream in container.streams if stream.index in kept]):
         if packet.size:
             yield packet

@@ -1,4 +1,4 @@
-"""Encode decoded pictures of a video again, in the form that it has."""
+"""Encode decoded pictures of a video again, in the video's own format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PictureEncoder", "encoder_of"]
 
-# What encodes a codec again; others become H.264 (AV1 too: its encoders are slow, or write to the terminal).
+# Encoders by codec; all others become H.264 (also AV1, whose encoders are slow or write to the terminal).
 _ENCODERS = {
     "h264": "libx264",
     "hevc": "libx265",
@@ -26,11 +26,11 @@ _ENCODERS = {
     "vp9": "libvpx-vp9",
 }
 _DEFAULT = "libx264"
-# The scale of the quality: that of x264.
+# Range of the quality, on the scale of x264.
 _WORST = 51
-# The scale of VP8 and VP9 ends here.
+# End of the scale of VP8 and VP9.
 _OTHER_WORST = 63
-# Bits a second, more than any video needs.
+# Bits per second, more than any video needs.
 _AMPLE_RATE = "200000000"
 # Frames from one key frame to the next.
 _GROUP = 240
@@ -41,7 +41,7 @@ _PROGRESSIVE = 1
 
 
 def encoder_of(main: VideoStream) -> tuple[str, str | None]:
-    """FFmpeg's name of the encoder for a video, and that of its codec if it is another one than the video has."""
+    """FFmpeg's name of the encoder for a video, and the name of its codec if that differs from the video's own."""
     codec = main.codec_context.codec.canonical_name
     name = _ENCODERS.get(codec)
     if name is not None and main.codec_context.pix_fmt in _pixel_formats(name):
@@ -50,17 +50,17 @@ def encoder_of(main: VideoStream) -> tuple[str, str | None]:
 
 
 class PictureEncoder:
-    """Encodes pictures in order; each gives one packet, in the same order.
+    """Encodes pictures in order; each results in one packet, in the same order.
 
     Args:
-        main: The video that the pictures are from.
+        main: The video stream the pictures come from.
         quality: Constant quality, from 1 (best) to 51, on the scale of x264.
         tick: Seconds of one unit of the pictures' times.
-        has_global_sets: Parameters of the stream are stored in its head, and not before pictures.
-        profile: Of H.264, as x264 calls it; None lets the encoder choose.
-        number: Of H.264, the number of the parameter sets.
-        depth: Of H.264, by how many pictures decoders are told to delay: as for the pictures around these, so that
-            they go on without a jump.
+        has_global_sets: Whether parameters of the stream are stored in its head rather than before pictures.
+        profile: H.264 profile, as x264 names it; None lets the encoder choose.
+        number: Number of the H.264 parameter sets.
+        depth: Number of pictures by which H.264 decoders are told to delay, the same as for the surrounding pictures,
+            so that playback continues without a jump.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class PictureEncoder:
         context: VideoCodecContext = av.CodecContext.create(name, "w")  # type: ignore[assignment]
         context.width, context.height = given.width, given.height
         is_odd = given.width % 2 or given.height % 2
-        context.pix_fmt = "yuv444p" if is_odd else "yuv420p"  # which nearly every player takes
+        context.pix_fmt = "yuv444p" if is_odd else "yuv420p"  # which nearly every player accepts
         is_refused = is_odd and name == "libx264" and "444" not in str(given.pix_fmt)
         if given.pix_fmt in _pixel_formats(name) and not is_refused:
             context.pix_fmt = str(given.pix_fmt)
@@ -107,11 +107,11 @@ class PictureEncoder:
 
     @property
     def is_used(self) -> bool:
-        """A picture was encoded."""
+        """Whether a picture was encoded."""
         return self._count > 0
 
     def encode(self, frame: VideoFrame | None) -> list[Packet[VideoStream]]:
-        """The packets that are complete with this picture; None for those that are left."""
+        """The packets completed by this picture; with None, the remaining packets."""
         if frame is not None:
             context = self._context
             same = (frame.width, frame.height, frame.format.name) == (
@@ -121,8 +121,7 @@ class PictureEncoder:
             )
             if not same:
                 frame = frame.reformat(context.width, context.height, context.pix_fmt)
-            # What the picture was in its source does not matter. Where decoders are told to delay, none may be a
-            # picture that needs it.
+            # The picture's type in the source does not matter. With a stated delay, no picture may depend on it.
             frame.pict_type = _ANY
             if self._depth:
                 frame.pict_type = _FORWARD if self._count % _GROUP else _KEY

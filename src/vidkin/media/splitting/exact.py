@@ -1,4 +1,4 @@
-"""Split a video exactly: packets are copied where that is possible, and only the other frames are encoded."""
+"""Split a video exactly: packets are copied where possible, and only the other frames are encoded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["Span", "split_exactly"]
 PathLike = str | os.PathLike[str]
 OnSplitProgress = Callable[[float, float | None], None]
 
-# Constant quality, on the scale of x264: 0 would be without loss, which the profiles of most videos do not allow.
+# Constant quality on the scale of x264: 0 would be lossless, which the profiles of most videos do not allow.
 _BEST, _WORST = 1, 51
 
 
@@ -38,22 +38,22 @@ class Span(Protocol):
 
     @property
     def start(self) -> float:
-        """When it begins, in seconds from the first frame of the video."""
+        """Start in seconds from the first frame of the video."""
         ...
 
     @property
     def end(self) -> float:
-        """When it ends."""
+        """End in seconds from the first frame of the video."""
         ...
 
     @property
     def start_frame(self) -> int:
-        """Its first frame, numbered from 0."""
+        """Number of its first frame, counting from 0."""
         ...
 
     @property
     def end_frame(self) -> int:
-        """The first frame after it."""
+        """Number of the first frame after it."""
         ...
 
 
@@ -69,10 +69,10 @@ def split_exactly(
 ) -> SplitReport:
     """Write parts of a video as files that hold exactly their frames, with sound and subtitles.
 
-    Packets are copied from the first key frame of a part on, as far as they need none behind it; frames before and
-    after are encoded, by the codec of the source and in its form. That is so for H.264, VP8 and VP9; of another codec a
-    part is copied whole if that gives its frames, and encoded whole otherwise (HEVC as such, what else there is
-    as H.264 in MP4). Times are those of the source, counted from the part's first frame. Packets of sound and subtitles
+    Packets are copied from the first key frame of a part on, as far as they need none after the part; frames before
+    and after are encoded with the codec of the source and in its format. This applies to H.264, VP8 and VP9; for other
+    codecs a part is copied whole if that gives its frames, and encoded whole otherwise (HEVC as HEVC, all others as
+    H.264 in MP4). Times are those of the source, counted from the part's first frame. Packets of sound and subtitles
     are copied; each belongs to the part in which it starts.
 
     A file appears under its name when it is complete. Existing files are replaced, but not in the folder of the source,
@@ -82,14 +82,15 @@ def split_exactly(
         source: The video.
         folder: Where to write; created if missing.
         spans: The parts, in order, without overlaps.
-        times: [T] seconds of the frames from the first one on, as they were decoded; up to the last part suffices.
-        names: Of the files, without extension; by default ``<name>-001``, ``<name>-002``, ...
-        quality: Of encoded frames: constant, from 1 (best) to 51, on the scale of x264.
-        on_progress: Called with (frames read, frames in all).
+        times: [T] times in seconds of the decoded frames from the first one on; frames after the last part are not
+            needed.
+        names: Names of the files, without extension; default: ``<name>-001``, ``<name>-002``, ...
+        quality: Constant quality of encoded frames, from 1 (best) to 51, on the scale of x264.
+        on_progress: Callback that receives (frames read, total number of frames).
 
     Raises:
-        InvalidArgumentError: ``spans`` is empty, overlaps or goes beyond ``times``, ``names`` are not one a part,
-            ``quality`` is out of range, or a file beside the source has the name of a piece.
+        InvalidArgumentError: ``spans`` is empty, overlaps or goes beyond ``times``, the number of ``names`` differs
+            from the number of parts, ``quality`` is out of range, or a file beside the source has the name of a piece.
         MediaError: The source cannot be read, or a piece cannot be written.
     """
     name = os.fspath(source)
@@ -125,12 +126,12 @@ def split_exactly(
     try:
         return job.write(stored, plans)
     except LostFrameError:
-        # Packets are not what they seemed: every frame is decoded from the beginning, and encoded.
+        # Packets did not match frames: decode every frame from the start, and encode it.
         return job.write(None, [plan_piece(None, span.start_frame, span.end_frame) for span in spans])
 
 
 class _Job:
-    """What is the same for every attempt to write the pieces."""
+    """The arguments shared by all attempts to write the pieces."""
 
     def __init__(
         self,
@@ -150,7 +151,7 @@ class _Job:
         """Write all pieces.
 
         Raises:
-            LostFrameError: A packet does not give the frame that it should.
+            LostFrameError: A packet does not give the expected frame.
         """
         pieces: list[Piece] = []
         with (
@@ -158,7 +159,7 @@ class _Job:
             open_video(self._name, threads=1) as (other, _),
         ):
             tick = Fraction(stream.time_base or Fraction(1, 90_000))
-            if stored is None:  # the times of packets say nothing: those of the decoded frames
+            if stored is None:  # the packets' times are useless: use those of the decoded frames
                 shown = self._times + probe(self._name).start_time
                 stamps = np.rint(shown / float(tick)).astype(np.int64)
             else:
@@ -167,7 +168,7 @@ class _Job:
             material = iter_material(self._name, container, stream, stored, plans, self._on_progress)
             for number, parts in groupby(material, key=lambda part: part.piece):
                 span, path = self._spans[number], self._paths[number]
-                # [N + 1] times of the frames of a part, in units of the stream, and of its end.
+                # [N + 1] times of the frames of a part and of its end, in units of the stream.
                 own = stamps[span.start_frame : span.end_frame]
                 last = float(self._times[span.end_frame - 1])
                 writer = PieceWriter(

@@ -16,9 +16,9 @@ class PieceStretch(NamedTuple):
     """Consecutive frames of a piece.
 
     Attributes:
-        start: The first one.
-        end: The first one after them.
-        is_copied: Their packets are copied; otherwise the frames are encoded.
+        start: The first frame.
+        end: The first frame after the stretch.
+        is_copied: Whether packets are copied; otherwise frames are encoded.
     """
 
     start: int
@@ -27,14 +27,15 @@ class PieceStretch(NamedTuple):
 
 
 def plan_piece(stored: StoredPictures | None, start: int, end: int) -> list[PieceStretch]:
-    """The stretches of the frames from ``start`` up to ``end``, in order.
+    """Divide the frames from ``start`` up to ``end`` into stretches, in order.
 
-    Packets are copied from the first key frame that needs nothing from before, as far as they need nothing from behind
-    the piece; what is before and after is encoded. Where the two cannot follow each other in one stream, all of it is.
+    Packets are copied from the first key frame that needs nothing from before, as far as they need nothing from after
+    the piece; frames before and after are encoded. If the two kinds cannot follow each other in one stream, all frames
+    are encoded.
 
     Args:
-        stored: The packets; None if nothing can be copied.
-        start: First frame.
+        stored: Packets of the video; None if nothing can be copied.
+        start: First frame of the piece.
         end: First frame after the piece.
     """
     if stored is None:
@@ -59,14 +60,14 @@ def plan_piece(stored: StoredPictures | None, start: int, end: int) -> list[Piec
 
 
 def decoding_times(shown: Sequence[int]) -> list[int]:
-    """Times of decoding that increase and are never after those of presentation.
+    """Decoding times that increase and are never after the presentation times.
 
     Args:
-        shown: Times of presentation in the order of decoding, all different, in units of the stream.
+        shown: Presentation times in the order of decoding, all different, in units of the stream.
     """
     times = sorted(shown)
     ranks = {time: rank for rank, time in enumerate(times)}
-    # So many pictures must be decoded before they are shown.
+    # Number of pictures that must be decoded before the first is shown.
     delay = max((place - ranks[time] for place, time in enumerate(shown)), default=0)
     step = max(1, round((times[-1] - times[0]) / (len(times) - 1))) if len(times) > 1 else 1
     return [*(times[0] - step * (delay - place) for place in range(delay)), *times[: len(times) - delay]]

@@ -1,4 +1,4 @@
-"""H.264 as far as it takes to put encoded and copied pictures into one stream.
+"""The parts of H.264 needed to put encoded and copied pictures into one stream.
 
 A decoder needs the parameter sets (NAL types 7 and 8) that pictures refer to by number. MP4 and Matroska store them
 once for the whole stream (`avcC`, ISO/IEC 14496-15, 5.3.3.1), with the NAL units of pictures preceded by their length;
@@ -15,7 +15,7 @@ __all__ = ["ParameterSets", "free_number", "is_instant_refresh", "split_units", 
 
 _REFRESH, _SLICES, _SEQUENCE, _PICTURE = 5, (1, 2, 3, 4, 5), 7, 8
 _START = re.compile(b"\0\0\0?\1")
-# Numbers of sequence parameter sets; of picture parameter sets there are more.
+# Number of possible sequence parameter sets; more picture parameter sets are possible.
 _NUMBERS = 32
 
 
@@ -25,10 +25,10 @@ class ParameterSets:
 
     Attributes:
         head: Version, profile, compatibility and level, one byte each.
-        length_size: Bytes of the length before a NAL unit.
+        length_size: Number of bytes in the length before a NAL unit.
         sequences: Sequence parameter sets.
         pictures: Picture parameter sets.
-        tail: What high profiles add.
+        tail: Bytes added by high profiles.
     """
 
     head: bytes
@@ -44,7 +44,7 @@ class ParameterSets:
 
     @staticmethod
     def parse(record: bytes) -> ParameterSets | None:
-        """The record in bytes; None if it is none (Annex B, or damaged)."""
+        """Parse a record; None if the bytes are not one (Annex B, or damaged)."""
         if len(record) < 7 or record[0] != 1:
             return None
         sets: list[list[bytes]] = [[], []]
@@ -60,7 +60,7 @@ class ParameterSets:
         return ParameterSets(record[:4], (record[4] & 3) + 1, tuple(sets[0]), tuple(sets[1]), record[place:])
 
     def join(self, units: list[bytes]) -> ParameterSets:
-        """With the parameter sets among these NAL units too, and their level if it is higher."""
+        """Add the parameter sets among these NAL units, and raise the level to theirs if it is higher."""
         sequences = tuple(unit for unit in units if unit[0] & 31 == _SEQUENCE)
         level = max([self.head[3], *(unit[3] for unit in sequences)])
         return replace(
@@ -71,7 +71,7 @@ class ParameterSets:
         )
 
     def to_bytes(self) -> bytes:
-        """The record."""
+        """The record as bytes."""
         parts = [self.head, bytes([0xFC | self.length_size - 1, 0xE0 | len(self.sequences)])]
         parts += [len(unit).to_bytes(2, "big") + unit for unit in self.sequences]
         parts.append(bytes([len(self.pictures)]))
@@ -84,7 +84,7 @@ def split_units(content: bytes, length_size: int | None) -> Iterator[bytes]:
 
     Args:
         content: The packet.
-        length_size: Bytes of the length before each; None for start codes.
+        length_size: Number of bytes in the length before each unit; None for start codes.
     """
     if length_size is None:
         borders = [match.span() for match in _START.finditer(content)]
@@ -103,18 +103,18 @@ def split_units(content: bytes, length_size: int | None) -> Iterator[bytes]:
 
 
 def to_lengths(units: list[bytes]) -> bytes:
-    """The NAL units of a picture, each after its length in four bytes; without parameter sets."""
+    """The NAL units of a picture without parameter sets, each preceded by its length in four bytes."""
     return b"".join(
         len(unit).to_bytes(4, "big") + unit for unit in units if unit[0] & 31 not in (_SEQUENCE, _PICTURE)
     )
 
 
 def is_instant_refresh(units: list[bytes], *, with_sets: bool) -> bool:
-    """Whether these NAL units are a picture at which decoding can begin with nothing from before (IDR).
+    """Whether these NAL units are a picture at which decoding can begin without anything from before (IDR).
 
     Args:
-        units: Of one packet.
-        with_sets: Parameter sets have to be among them.
+        units: NAL units of one packet.
+        with_sets: Whether parameter sets must be among them.
     """
     kinds = {unit[0] & 31 for unit in units}
     has_sets = {_SEQUENCE, _PICTURE} <= kinds
@@ -122,7 +122,7 @@ def is_instant_refresh(units: list[bytes], *, with_sets: bool) -> bool:
 
 
 def free_number(units: list[bytes]) -> int | None:
-    """A number that none of these parameter sets has, below 32; None if there is none."""
+    """A number below 32 that none of these parameter sets uses; None if all are taken."""
     used = set()
     for unit in units:
         if unit[0] & 31 == _SEQUENCE:

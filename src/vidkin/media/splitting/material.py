@@ -1,4 +1,4 @@
-"""What pieces are made of, in the order in which it is written: packets to copy, and frames to encode."""
+"""The material of pieces in the order of writing: packets to copy, and frames to encode."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ __all__ = ["LostFrameError", "Material", "iter_material"]
 
 
 class LostFrameError(MediaError):
-    """A frame did not come where its packet was."""
+    """A packet did not give its frame."""
 
 
 class Material(NamedTuple):
     """A packet to copy or a frame to encode.
 
     Attributes:
-        piece: Number of its piece.
+        piece: Number of the piece it belongs to.
         frame: Number of the frame in the video.
-        packet: What to copy.
-        picture: What to encode.
+        packet: The packet to copy.
+        picture: The picture to encode.
     """
 
     piece: int
@@ -50,15 +50,15 @@ def iter_material(
     plans: Sequence[Sequence[PieceStretch]],
     on_progress: Callable[[float, float | None], None] | None = None,
 ) -> Iterator[Material]:
-    """The material of all pieces, those of one after those of another.
+    """Yield the material of all pieces, one piece after another.
 
     Args:
-        name: The file, for messages.
+        name: Name of the file, for messages.
         container: The open file, from which nothing has been read.
-        stream: Its video.
-        stored: Its packets; None decodes every frame.
+        stream: The file's video stream.
+        stored: Packets of the video; None decodes every frame.
         plans: The stretches of every piece.
-        on_progress: Called with (frames read, frames in all).
+        on_progress: Callback that receives (frames read, total number of frames).
     """
     total = plans[-1][-1].end if stored is None else len(stored)
     owners = np.full(total, -1, np.int64)
@@ -85,9 +85,9 @@ def _decode_all(reader: PictureReader, owners: NDArray[np.int64]) -> Iterator[tu
 
 
 class _Groups:
-    """Decodes the groups of pictures in which a frame is to be encoded, as far as it takes, and no other.
+    """Decodes only the groups of pictures that contain a frame to encode, and only as far as necessary.
 
-    A group begins at a frame at which copying could begin, so it needs nothing from before.
+    A group begins at a frame where copying could begin, so it needs nothing from before.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class _Groups:
         self._reader, self._stored, self._owners, self._is_copied = reader, stored, owners, is_copied
         self._times = stored.times()
         self._is_encoded = (owners >= 0) & ~is_copied
-        # Of every group: the place of its first packet, and of the last one that has to be decoded.
+        # For every group: the place of its first packet, and of the last one to decode.
         self._starts = np.unique(np.append(0, stored.entries))
         wanted = self._is_encoded[stored.ranks]
         ends = np.append(self._starts[1:], len(stored))
@@ -110,7 +110,7 @@ class _Groups:
         ]
 
     def parts(self) -> Iterator[tuple[int, Material | None]]:
-        """(packets read, material or nothing)."""
+        """Yield (packets read, material or None)."""
         last = int(np.flatnonzero(self._owners[self._stored.ranks] >= 0)[-1])
         ordinals = self._stored.ordinals
         place = 0
@@ -138,7 +138,7 @@ class _Groups:
             place += is_shown
 
     def _take(self, picture: VideoFrame, place: int) -> Iterator[tuple[int, Material]]:
-        """The picture as material, if it is to be encoded and was not had before."""
+        """The picture as material, if it is to be encoded and has not been returned before."""
         if picture.pts is None:
             return
         frame = int(np.searchsorted(self._times, picture.pts))

@@ -1,4 +1,4 @@
-"""The pictures of a video as they are stored: which packet is which frame, and where copying can begin and end."""
+"""The stored pictures of a video: which packet is which frame, and where copying can begin and end."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ __all__ = ["StoredPictures", "read_stored_pictures"]
 
 # Formats whose packets carry the times at which pictures are shown.
 _WITH_TIMES = ("mov,", "matroska,", "mpegts", "flv")
-# Seconds by which the time of a frame may differ from that of its packet: rounding.
+# Seconds by which the time of a frame can differ from that of its packet because of rounding.
 _SAME = 1e-6
-# Profiles of H.264 as x264 calls them.
+# Profiles of H.264 as x264 names them.
 _PROFILES = {66: "baseline", 77: "main", 100: "high", 110: "high10", 122: "high422", 244: "high444"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredPictures:
-    """One packet a frame, in the order of decoding.
+    """The packets of a video, one per frame, in the order of decoding.
 
     Attributes:
-        ordinals: [T] int64, place of each packet among all of the video (some are never shown).
-        stamps: [T] int64, times of presentation, in units of the stream.
-        ranks: [T] int64, the frame that each packet is, numbered in order of presentation.
-        entries: Frames at which copying can begin, increasing. The packets from there on are those of the frames from
+        ordinals: [T] int64, place of each packet among all packets of the video (some are never shown).
+        stamps: [T] int64, presentation times in units of the stream.
+        ranks: [T] int64, number of each packet's frame in order of presentation.
+        entries: Frames at which copying can begin, increasing. The packets from there on hold exactly the frames from
             there on.
-        barriers: Frames before which packets are stored that are never shown, increasing: copied they would be shown.
-        is_mixable: Encoded and copied pictures can follow each other in one stream.
-        sets: Of H.264 in MP4 and Matroska, the parameter sets.
-        profile: Of H.264, the profile as x264 calls it.
-        number: Of H.264, a number for parameter sets that is not in use.
+        barriers: Frames, increasing, preceded by packets that are never shown but would be shown if copied.
+        is_mixable: Whether encoded and copied pictures can follow each other in one stream.
+        sets: Parameter sets of H.264 in MP4 and Matroska.
+        profile: H.264 profile as x264 names it.
+        number: A free number for H.264 parameter sets.
     """
 
     ordinals: NDArray[np.int64]
@@ -57,13 +57,13 @@ class StoredPictures:
         return len(self.ranks)
 
     def times(self) -> NDArray[np.int64]:
-        """[T] times of presentation of the frames, increasing."""
+        """Presentation times [T] of the frames, increasing."""
         times: NDArray[np.int64] = np.sort(self.stamps)
         return times
 
     def last_end(self, start: int, end: int) -> int:
-        """The last frame, at most ``end``, up to which frames can be copied that are copied from ``start`` on: their
-        packets come first, and need none that come later."""
+        """The last frame, at most ``end``, up to which frames can be copied from ``start`` on: their packets come
+        first, and need none that come later."""
         later = self.barriers[self.barriers > start]
         end = min(end, int(later[0])) if len(later) else end
         latest = np.maximum.accumulate(self.ranks[start:end])
@@ -78,18 +78,18 @@ def read_stored_pictures(
 
     Args:
         container: The open file.
-        main: Its video.
-        times: [T] seconds of the frames from the first one on, as they were decoded; the first ones suffice.
+        main: The file's video stream.
+        times: [T] times in seconds of the decoded frames, from the first one on; later frames can be missing.
 
     Returns:
-        None if packets cannot be told to be frames: two fields a packet, pictures that are not shown, damage, a format
-        that stores times of decoding only.
+        The pictures; None if packets cannot be matched to frames: separate fields, pictures that are not shown,
+        damage, or a format that stores only decoding times.
     """
     form = _Form.of(main)
     ordinals: list[int] = []
     stamps: list[int] = []
-    keys: list[int] = []  # places in the two lists
-    hidden: list[int] = []  # places before which a packet is stored that is not shown
+    keys: list[int] = []  # places in both lists
+    hidden: list[int] = []  # places preceded by a packet that is not shown
     for ordinal, packet in enumerate(packet for packet in container.demux(main) if packet.size):
         if packet.has_sidedata("new_extradata") or packet.is_corrupt:
             return None
@@ -129,7 +129,7 @@ def read_stored_pictures(
 
 
 class _Form:
-    """How a codec stores pictures, as far as copying and mixing depend on it."""
+    """How a codec stores pictures, as far as it matters for copying and mixing."""
 
     def __init__(self) -> None:
         self.is_mixable = False
@@ -143,7 +143,7 @@ class _Form:
         """The form of a stream."""
         form = _Form()
         codec = main.codec_context.codec.canonical_name
-        # A key frame of these needs nothing that is not in it.
+        # A key frame of these codecs needs nothing outside itself.
         form.is_mixable = codec in ("vp8", "vp9")
         if codec == "h264":
             form._is_h264 = True

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PieceWriter"]
 
-# In these formats players expect parameter sets of HEVC in the head only, which this name says.
+# In these formats players expect parameter sets of HEVC only in the head, which this name states.
 _HEVC_NAME = "hvc1"
 _WITH_NAMES = (".mp4", ".mov", ".m4v")
 
@@ -37,13 +37,13 @@ class PieceWriter:
     """Writes one piece.
 
     Args:
-        main: The video of the source.
+        main: The video stream of the source.
         plan: The stretches of the piece.
-        stored: The packets of the source; None if nothing is copied.
-        timeline: [N + 1] times of the frames in units of the source, and of the end of the piece.
-        sound: Its other streams.
-        quality: Of encoded frames.
-        codec: What the video is encoded as, if not as it was.
+        stored: Packets of the source; None if nothing is copied.
+        timeline: [N + 1] times of the frames and of the end of the piece, in units of the source.
+        sound: Reader of the source's other streams.
+        quality: Constant quality of encoded frames.
+        codec: Codec of encoded video; None keeps the source's.
     """
 
     def __init__(
@@ -81,14 +81,14 @@ class PieceWriter:
         self._encoder: PictureEncoder | None = None
 
     def write(self, path: Path, parts: Iterator[Material]) -> int:
-        """Write the file; it appears when it is complete.
+        """Write the file, which appears when it is complete.
 
         Returns:
-            The number of its packets.
+            The number of packets written.
 
         Raises:
             LostFrameError: Frames are missing.
-            MediaError: It cannot be written.
+            MediaError: The file cannot be written.
         """
         plan = iter(self._plan)
         stretch, came = next(plan), 0
@@ -118,7 +118,7 @@ class PieceWriter:
         return self._packets
 
     def _add_video(self, output: OutputContainer) -> VideoStream:
-        """The video of the file, with the parameters of all that will be in it."""
+        """Add the video stream, with the parameters of everything that will be in it."""
         given = self._main.codec_context
         if self._codec is not None:
             added = output.add_mux_stream(
@@ -162,14 +162,14 @@ class PieceWriter:
         return None if self._stored is None else self._stored.sets
 
     def _finish_stretch(self, output: OutputContainer, video: VideoStream) -> None:
-        """Write what the encoder holds back; the next stretch begins with a key frame."""
+        """Write the packets held back by the encoder; the next stretch begins with a key frame."""
         if self._encoder is not None and self._encoder.is_used:
             for packet in self._encoder.encode(None):
                 self._mux(output, video, self._fitted(packet))
             self._encoder = None
 
     def _fitted(self, packet: Packet[Any]) -> Packet[Any]:
-        """An encoded packet in the form of those that are copied to the same file."""
+        """An encoded packet in the form of the packets copied to the same file."""
         if not self._is_mixed or self._sets is None:
             return packet
         fitted: Packet[Any] = av.Packet(to_lengths(list(split_units(bytes(packet), None))))

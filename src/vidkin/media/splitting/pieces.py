@@ -1,4 +1,4 @@
-"""Results of splitting: files, and where they come from."""
+"""Results of splitting: the files and where they come from."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Piece(Result):
     """One file of a split video.
 
     Attributes:
-        path: The file.
-        start: Where it begins, in seconds of the source.
-        end: Where it ends, in seconds of the source: the start of the next part, or the end of the video.
-        parts: Which of the requested parts are in it (places in their list). Of an exact split always one; where a
-            piece can only begin at a key frame, several if there is none between them.
-        packets: Packets of all its streams.
-        encoded: Frames that were encoded again; all others are those of the source, bit by bit.
+        path: Path of the file.
+        start: Start in seconds of the source.
+        end: End in seconds of the source: the start of the next part, or the end of the video.
+        parts: Which of the requested parts it contains (places in their list). An exact split has one part per piece;
+            if pieces can only begin at key frames, parts without a key frame between them share a piece.
+        packets: Number of packets of all its streams.
+        encoded: Number of frames encoded again; all others are bit-exact copies from the source.
     """
 
     path: str
@@ -38,11 +38,12 @@ class Piece(Result):
 
 @dataclass(frozen=True, slots=True)
 class SplitReport(Result):
-    """What was written.
+    """Result of a split.
 
     Attributes:
-        pieces: In order of time.
-        left_out: Streams that are in no piece, in words (cover pictures, data, what the format cannot hold).
+        pieces: The pieces in order of time.
+        left_out: Descriptions of the streams that are in no piece (cover pictures, data, streams the format cannot
+            hold).
     """
 
     pieces: tuple[Piece, ...]
@@ -50,17 +51,17 @@ class SplitReport(Result):
 
 
 def piece_paths(source: str, folder: str | os.PathLike[str], names: Sequence[str], suffix: str) -> list[Path]:
-    """Where pieces are written; the folder is created.
+    """Paths of the pieces; the folder is created.
 
     Args:
         source: The video.
         folder: Where to write.
-        names: Of the pieces, without extension.
-        suffix: Their extension.
+        names: Names of the pieces, without extension.
+        suffix: Extension of the pieces.
 
     Raises:
-        InvalidArgumentError: Two pieces have one name, or the folder is that of the source and has a file with the
-            name of a piece: recordings are often numbered in the same way.
+        InvalidArgumentError: Two pieces have the same name, or the folder is that of the source and has a file with
+            the name of a piece: recordings are often numbered in the same way.
         MediaError: The folder cannot be created.
     """
     target = create_folder(folder)

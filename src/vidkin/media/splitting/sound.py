@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = ["SoundReader"]
 
-# Seconds by which the streams of a file may be stored out of step.
+# Seconds by which the streams of a file can be stored out of step.
 _SLACK = 10
 
 
 class SoundReader:
-    """Copies the packets of all streams but the main one to one piece after another.
+    """Copies the packets of all streams except the main one to one piece after another.
 
-    A packet belongs to the piece in which it starts; what lies between two pieces is dropped.
+    A packet belongs to the piece in which it starts; packets between two pieces are dropped.
 
     Args:
         container: The open file, from which nothing else is read.
@@ -45,9 +45,9 @@ class SoundReader:
         """Copy to this file from now on.
 
         Args:
-            output: The open file; its video has been added, and nothing been written.
+            output: The open file, to which its video has been added but nothing has been written.
             start: Time in the source, in seconds, that becomes 0.
-            is_first: Also copy what is before the start.
+            is_first: Whether to copy packets before the start, too.
         """
         self._output = output
         self._outputs = {
@@ -56,7 +56,7 @@ class SoundReader:
         self._start, self._shift = None if is_first else start, start
 
     def copy_until(self, time: Fraction) -> int:
-        """Copy the packets that start before this time of the source, in seconds; returns their number."""
+        """Copy the packets that start before this time of the source, in seconds; return their number."""
         while self._newest < time + _SLACK and (packet := next(self._packets, None)) is not None:
             if packet.size:
                 place, stamp = packet.stream_index, packet.pts if packet.pts is not None else packet.dts

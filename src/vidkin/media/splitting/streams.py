@@ -1,4 +1,4 @@
-"""Which streams of a video go into its pieces, and the format of the files."""
+"""Streams that go into the pieces of a video, and the format of the files."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class PieceForm(NamedTuple):
 
     Attributes:
         suffix: Extension of the files.
-        kept: Numbers of the streams that they hold.
-        left_out: The other streams in words.
+        kept: Numbers of the streams in the files.
+        left_out: Descriptions of the other streams.
     """
 
     suffix: str
@@ -44,10 +44,10 @@ def choose_form(
     """The format of the source, or Matroska if that cannot be written, and the streams that it can hold.
 
     Args:
-        name: The file.
+        name: Name of the file.
         container: The open file.
-        main: Its video; other videos than this one are left out if it is encoded with another codec.
-        codec: FFmpeg's name of the codec that the video is encoded with; None keeps its own. MP4 is tried first then.
+        main: The file's video stream; other video streams are left out if it is encoded with another codec.
+        codec: FFmpeg's name of the codec to encode the video with, for which MP4 is tried first; None keeps its own.
 
     Raises:
         MediaError: No format can hold the video.
@@ -61,11 +61,11 @@ def choose_form(
         else:
             left_out.append(f"stream {stream.index}: {'cover picture' if cover else stream.type}")
     first = Path(name).suffix.lower() if codec is None else ".mp4"
-    # A trial is the only way to ask a muxer; it writes only an empty file.
+    # Trying is the only way to ask a muxer; it writes only an empty file.
     with tempfile.TemporaryDirectory() as trials:
         for suffix in dict.fromkeys((first, _FALLBACK)):
             fit = _holdable(f"file:{trials}/trial{suffix}", candidates, main.index, codec)
-            # Sound is worth more than a format that was not the source's anyway.
+            # Keeping sound matters more than a format that is not the source's anyway.
             silent = codec is not None and any(
                 stream.type == "audio" and stream.index not in fit for stream in candidates
             )
@@ -89,7 +89,8 @@ def _holdable(trial: str, streams: Sequence[Stream], main: int, codec: str | Non
                     if stream.index == main and codec is not None:
                         output.add_mux_stream(codec)
                     else:
-                        # Opaque: the codec's name is enough, as a decoder may have no encoder of the same name.
+                        # Opaque, because the codec's name is enough: a decoder need not have an encoder of the same
+                        # name.
                         output.add_stream_from_template(stream, opaque=True)
                     fit.add(stream.index)
     except ValueError:  # from PyAV, if the extension is of no format
