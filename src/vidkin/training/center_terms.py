@@ -1,4 +1,4 @@
-"""Losses against centers of classes as terms of a recipe: the centers are made once model and classes are known."""
+"""Losses on class centers as terms of a recipe: the centers are created once model and classes are known."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class CenterTerm(nn.Module):
 
     def __init__(self, alpha: float = 0.5, reduction: Reduction = "sum") -> None:
         super().__init__()
-        # Now, so that a wrong value is refused before the data are read; replaced by `prepare`.
+        # Created now, so that an invalid value is refused before the data are read; `prepare` replaces it.
         self.loss = losses.CenterLoss(1, 1, alpha=alpha, reduction=reduction)
         self._options = {"alpha": alpha, "reduction": reduction}
 
     def prepare(self, model: Encoder, classes: int, seed: int) -> None:
-        """Make the centers, at 0."""
+        """Create the centers at 0."""
         del seed
         self.loss = losses.CenterLoss(classes, model.dimension, **self._options)  # type: ignore[arg-type]
 
@@ -42,7 +42,7 @@ class TripletCenterTerm(CenterTerm):
     """:class:`vidkin.metric.losses.TripletCenterLoss`, whose centers learn with the model.
 
     Args:
-        margin: 0 or more; the distances of unit vectors in it are at most 2.
+        margin: Margin of the hinge, 0 or more; distances of unit vectors in it are at most 2.
     """
 
     def __init__(self, margin: float = 1.0, reduction: Reduction = "mean") -> None:
@@ -51,7 +51,7 @@ class TripletCenterTerm(CenterTerm):
         self._options = {"margin": margin, "reduction": reduction}
 
     def prepare(self, model: Encoder, classes: int, seed: int) -> None:
-        """Make the centers, unit vectors drawn at random."""
+        """Create the centers as random unit vectors."""
         generator = torch.Generator().manual_seed(seed)
         start = nn.functional.normalize(torch.randn(classes, model.dimension, generator=generator), dim=1)
         self.loss = losses.TripletCenterLoss(classes, model.dimension, centers=start, **self._options)  # type: ignore[arg-type]

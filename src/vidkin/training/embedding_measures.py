@@ -1,8 +1,8 @@
 """The figures of an embedding: one evaluator for validation, `vidkin evaluate` and the retrieval comparison.
 
-There are two protocols for quadlets. *Test quadlets*, the published one: q, p, i and n are all of the query split
-(``qp``, ``tp``, and ``qp_sampled``, ``tp_sampled`` of drawn ones). *Gallery quadlets*: q is of the query split, and
-p, i and n are of the gallery (``qp_gallery``, ``tp_gallery``).
+There are two protocols for quadlets. *Test quadlets*, the published protocol: q, p, i and n all come from the query
+split (``qp``, ``tp``, and ``qp_sampled``, ``tp_sampled`` for a random sample). *Gallery quadlets*: q comes from the
+query split, and p, i and n from the gallery (``qp_gallery``, ``tp_gallery``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vidkin.training.recipe import Measure
 __all__ = ["RANKED", "SAMPLES", "TUPLES", "measure_embeddings", "measure_one", "measure_scores"]
 
 SAMPLES = 15_000
-"""Quadlets of the sampled forms, as in the sources."""
+"""Number of quadlets drawn for the sampled figures, as in the sources."""
 
 _Figure = Callable[[Tensor, Tensor, Tensor | None], float]
 
@@ -34,10 +34,10 @@ _RANKED: dict[str, _Figure] = {
     "r_precision": lambda s, r, v: _number(measures.r_precision(s, r, level=2, valid=v)),
 }
 RANKED = tuple(_RANKED)
-"""Figures of a gallery that is ranked for every query."""
+"""Figures of a gallery ranked for every query."""
 
 TUPLES = ("qp", "qp_sampled", "tp", "tp_sampled")
-"""Figures of test quadlets, and of the triplets of these."""
+"""Figures of test quadlets and of their triplets."""
 
 
 def measure_scores(
@@ -49,15 +49,15 @@ def measure_scores(
     samples: int = SAMPLES,
     seed: int = 0,
 ) -> dict[str, float]:
-    """Figures in [0, 1], higher is better; nan if undefined.
+    """Figures in [0, 1] by name, higher is better; nan if undefined.
 
     Args:
-        scores: [Q, G], higher is more similar.
-        relevance: [Q, G]: 2 the same subcategory, 1 the same category, 0 neither.
-        valid: [Q, G] bool: pairs that count; None: all.
-        names: Of `TUPLES` and `RANKED`.
-        samples: Quadlets of the sampled forms.
-        seed: Seed of their draw.
+        scores: [Q, G] scores; higher is more similar.
+        relevance: [Q, G]: 2 for the same subcategory, 1 for the same category, 0 for neither.
+        valid: [Q, G] bool, pairs that count; None: all.
+        names: Figures to compute, from `TUPLES` and `RANKED`.
+        samples: Number of quadlets drawn for the sampled figures.
+        seed: Seed of the draw.
     """
     figures = {}
     for name in names:
@@ -82,16 +82,16 @@ def measure_embeddings(
     samples: int = SAMPLES,
     seed: int = 0,
 ) -> dict[str, float]:
-    """The figures of :class:`vidkin.training.Evaluation` by name, of unit vectors.
+    """The figures of :class:`vidkin.training.Evaluation` by name, computed from unit vectors.
 
     Args:
-        queries: [Q, D].
-        query_labels: [Q, 2] (category, subcategory).
-        gallery: [G, D]; None: the queries, none of which ranks itself.
-        gallery_labels: [G, 2]; None likewise.
-        ranked: Which of `RANKED` to compute; they take most of the time.
-        samples: Quadlets of the sampled forms.
-        seed: Seed of their draw.
+        queries: [Q, D] vectors.
+        query_labels: [Q, 2] labels (category, subcategory).
+        gallery: [G, D] vectors; None: the queries, none of which ranks itself.
+        gallery_labels: [G, 2] labels; None: those of the queries.
+        ranked: Which figures of `RANKED` to compute; they take most of the time.
+        samples: Number of quadlets drawn for the sampled figures.
+        seed: Seed of the draw.
     """
     among = _among(queries, query_labels)
     exact = measures.quadlet_precision(*among[:2], valid=among[2])
@@ -101,7 +101,7 @@ def measure_embeddings(
     crossed: tuple[Tensor, Tensor, Tensor | None] = among
     if gallery is not None and gallery_labels is not None:
         crossed = queries @ gallery.T, measures.graded_relevance(query_labels, gallery_labels), None
-    # The gallery protocol: the same figures with p, i and n of the gallery.
+    # The gallery protocol: the same figures with p, i and n from the gallery.
     figures |= {
         f"{name}_gallery": value for name, value in measure_scores(*crossed, names=("qp", "tp")).items()
     }
@@ -111,7 +111,7 @@ def measure_embeddings(
 def measure_one(
     name: Measure, queries: Tensor, query_labels: Tensor, gallery: Tensor, gallery_labels: Tensor
 ) -> float:
-    """One figure: ``qp`` and ``tp`` among the queries, the others on the gallery."""
+    """Compute one figure: ``qp`` and ``tp`` among the queries, all others on the gallery."""
     if name in ("qp", "tp"):
         return measure_scores(*_among(queries, query_labels), names=[name])[name]
     relevance = measures.graded_relevance(query_labels, gallery_labels)
@@ -119,7 +119,7 @@ def measure_one(
 
 
 def _among(vectors: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(scores, relevance, pairs that count) of items against each other."""
+    """(scores, relevance, pairs that count) for items compared with each other."""
     return (
         vectors @ vectors.T,
         measures.graded_relevance(labels, labels),

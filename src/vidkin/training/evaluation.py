@@ -28,35 +28,35 @@ CACHE_FOLDER = "features"
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation(Result):
-    """Figures in [0, 1], higher is better; nan if the splits allow none, for the reason in ``missing``.
+    """Figures in [0, 1], higher is better; nan if the splits do not define a figure, with the reason in ``missing``.
 
-    ``qp`` and ``tp`` are over *test quadlets*, all four items of which are of the query split, as in the paper;
-    ``qp_gallery`` and ``tp_gallery`` over *gallery quadlets*, whose p, i and n are of the gallery split. All other
-    figures rank the gallery split for every query. `vidkin benchmark` means the same by the same names.
+    ``qp`` and ``tp`` are computed over *test quadlets*, whose four items all come from the query split, as in the
+    paper; ``qp_gallery`` and ``tp_gallery`` over *gallery quadlets*, whose p, i and n come from the gallery split. All
+    other figures rank the gallery split for every query. `vidkin benchmark` uses the same names for the same figures.
 
     Attributes:
         data: Name of the collection.
         query_split: Split of the queries.
-        gallery_split: Split that is ranked.
+        gallery_split: Split to rank.
         queries: Q, number of queries.
         gallery: G, number of gallery items.
         qp: Quadlet precision over all quadlets: d(q,p) < d(q,i) < d(q,n).
-        qp_sampled: The same over 15,000 drawn ones, as published.
+        qp_sampled: The same over a random sample of 15,000, as published.
         tp: Triplet precision over all triplets of all quadlets.
-        tp_sampled: The same over those of the drawn quadlets.
+        tp_sampled: The same over the triplets of the sampled quadlets.
         quadlets: Number of all test quadlets.
         qp_gallery: Quadlet precision over all gallery quadlets; ``qp`` if the splits are the same.
         tp_gallery: Triplet precision over all triplets of gallery quadlets.
-        ndcg: With gain 2^relevance - 1.
-        map: Mean average precision, positives and intermediates are relevant.
-        map_subcategory: The same, positives alone are relevant.
+        ndcg: NDCG with gain 2^relevance - 1.
+        map: Mean average precision with positives and intermediates relevant.
+        map_subcategory: Mean average precision with only positives relevant.
         hap: Hierarchical average precision.
         asi: Average set intersection.
         recall_at_1: Share of queries whose first result has their subcategory.
         recall_at_5: Share of queries with such a result among the first five.
         recall_at_10: Share of queries with such a result among the first ten.
-        r_precision: Share of positives among the first R results, R the number of positives.
-        missing: Why a figure is nan, by its name: what the labels of the splits lack.
+        r_precision: Share of positives among the first R results, where R is the number of positives.
+        missing: Reason why a figure is nan, by name: what the labels of the splits lack.
         broken: (file, cause) of items that could not be read.
     """
 
@@ -111,21 +111,21 @@ def evaluate(
     """Measure a model on labeled data.
 
     Args:
-        model: A model, or its folder.
+        model: A model or its folder.
         labelled: Data with a split; or a folder ``category/subcategory/file``, or None for the data of the model's
-            recipe, divided as :func:`open_evaluation_set` does.
-        query_split: Split of the queries and of the quadlets.
-        gallery_split: Split that is ranked; if it is the same, no item ranks itself.
+            recipe, divided by :func:`open_evaluation_set`.
+        query_split: Split of the queries and the quadlets.
+        gallery_split: Split to rank; if it is the same, no item ranks itself.
         samples: Quadlets of the sampled forms.
         seed: Seed of their draw.
-        device: Where the model computes.
-        cache: Folder of features of a frozen backbone; None: the one of the model's training, if any.
+        device: Device of the model.
+        cache: Folder for features of a frozen backbone; None: the folder of the model's training, if any.
         threads: Number of files decoded at the same time.
-        on_item: Called with (items done, items in all) of both splits together.
+        on_item: Callback that receives (items done, total number of items) of both splits together.
 
     Raises:
         UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: A split is missing, or the model takes other items.
+        InvalidArgumentError: A split is missing, or the model takes another kind of item.
         DatasetError: No item can be read.
     """
     if not isinstance(labelled, LabelledSet):
@@ -187,7 +187,7 @@ def embed_set(
     threads: int = 1,
     on_item: OnItem | None = None,
 ) -> tuple[Tensor, Inputs]:
-    """Embeddings [N, D] of all items that can be read, and the items with their labels; arguments as of `evaluate`."""
+    """Embeddings [N, D] of all items that can be read, and the items with their labels; arguments as in `evaluate`."""
     (prepared,) = prepare_parts(
         model, [labelled], cache=None if cache is None else Path(cache), threads=threads, on_item=on_item
     )

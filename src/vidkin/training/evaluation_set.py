@@ -1,4 +1,4 @@
-"""The labeled items that a trained model is evaluated on, divided as its training divided them."""
+"""The labeled items for evaluating a trained model, divided the way its training divided them."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def open_evaluation_set(
 ) -> LabelledSet:
     """The labeled items to evaluate a model on, with splits.
 
-    Items that the model was trained on keep the split of the training, wherever they are now: another split would
-    test on what the model has learned. Other items without a split are divided by group, 30 % for the test; by item
-    if each subcategory is one group.
+    Items of the model's training keep the split of the training, wherever they are now: another split would test on
+    training items. Other items without a split are divided by group, with 30 % for the test, or by item if each
+    subcategory is one group.
 
     Args:
         model: Folder of the model.
-        data: Folder or file of the items; None takes those of the model's recipe.
-        reader: Reader of the items; None takes that of the recipe, or ``tree``.
-        options: Options of the reader; none takes those of the recipe.
+        data: Folder or file of the items; None takes the data of the model's recipe.
+        reader: Reader of the items; None takes the reader of the recipe, or ``tree``.
+        options: Options of the reader; if empty, those of the recipe.
         split: A stored split to use instead.
 
     Raises:
         InvalidArgumentError: The folder has no model, or neither the arguments nor a recipe name the data.
-        DatasetError: The items are missing or incomplete, or the split is not theirs.
+        DatasetError: The items are missing or incomplete, or the split belongs to other items.
     """
     folder = Path(model).expanduser()
     read_model_info(folder)  # raises an error if there is no model
@@ -84,11 +84,11 @@ def _resolve(path: PathLike) -> Path:
 
 
 def _split_of_training(folder: Path, recipe: DataRecipe | None, labelled: LabelledSet) -> PathLike | None:
-    """The split of the training if these are its items, and they have no split of their own.
+    """The split of the training, if these are its items and they have no split of their own.
 
     Args:
         folder: Folder of the model.
-        recipe: Of the model, if the items are those that it names.
+        recipe: Recipe of the model, if the items are those it names.
         labelled: The items.
     """
     if recipe is not None and recipe.split:
@@ -97,7 +97,7 @@ def _split_of_training(folder: Path, recipe: DataRecipe | None, labelled: Labell
     if "train" in labelled.split_counts() or not stored.is_file():
         return None
     if recipe is None:
-        # The same collection, moved or copied, names the same items.
+        # The same collection, moved or copied, has the same item names.
         try:
             read_split(labelled, stored)
         except DatasetError:

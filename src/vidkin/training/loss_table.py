@@ -1,4 +1,4 @@
-"""The losses that a recipe can name: how their items are drawn, how they are called, and their parameters."""
+"""The losses available in recipes: how their items are drawn, how they are called, and their parameters."""
 
 from __future__ import annotations
 
@@ -42,21 +42,22 @@ LossCall = Literal[
 
 @dataclass(frozen=True, slots=True)
 class LossEntry:
-    """A loss that a recipe can name; what an entry point of the group ``vidkin.objectives`` refers to.
+    """A loss available in recipes; the target of an entry point in the group ``vidkin.objectives``.
 
     Attributes:
         draw: How the items of a step are drawn.
-        call: What the loss is called with. ``triplet``: query, positive and negative of the tuples. ``members``: all
+        call: Arguments of the loss. ``triplet``: query, positive and negative of the tuples. ``members``: all
             four members. ``labels``: embeddings [N, D] and labels [N, 2]. ``fine_scores``, ``graded_scores``: cosines
             [N, N] with relevance, 1 for the same subcategory, or graded 2 / 1 / 0, and ``self_offset=0``. ``model``:
             the model and the drawn items, for a loss that embeds them itself and returns named terms with ``loss``.
-            ``learned_maps``: what a comparator's network makes of the maps of all pairs [N, N, T', T'].
-            ``frame_maps``: similarities of frames [N, N, T, T], those of a teacher, and which pairs are views of one
-            clip [N, N], with ``query_mask`` and ``target_mask`` [N, T].
+            ``learned_maps``: the output of a comparator's network for the maps of all pairs [N, N, T', T'].
+            ``frame_maps``: similarities of frames [N, N, T, T], the same from a teacher, and which pairs are views of
+            one clip [N, N], with ``query_mask`` and ``target_mask`` [N, T].
             ``classes``: for :class:`Classification`. ``centers``: embeddings and class numbers [N], for a term that
-            makes its centers with ``prepare(model, classes, seed)``. ``clusters``: also the clusters of the items [N].
-        make: From parameters to the loss; their defaults are those of a recipe.
-        fixed: Parameters that the name implies; a recipe cannot change them.
+            creates its centers with ``prepare(model, classes, seed)``. ``clusters``: also the clusters of the items
+                [N].
+        make: Function from parameters to the loss; its defaults become the recipe's.
+        fixed: Parameters implied by the name, which a recipe cannot change.
     """
 
     draw: Draw
@@ -102,21 +103,21 @@ _ENTRIES: dict[str, LossEntry] = {
     "classification": LossEntry("uniform", "classes", Classification),
 }
 _REGISTRY: Registry[LossEntry] = Registry("objective", _ENTRIES, group="vidkin.objectives")
-# Decided by the objective, not by the recipe.
+# Options decided by the objective, not by the recipe.
 _HIDDEN = {"self", "reduction", "include_self"}
 _VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
 def available_objectives() -> tuple[str, ...]:
-    """Names for ``[[objective]]`` of a recipe, those of installed entry points included, sorted."""
+    """Names for ``[[objective]]`` in a recipe, including those of installed entry points, sorted."""
     return _REGISTRY.usages()
 
 
 def find_loss(name: str) -> LossEntry:
-    """The entry of a name.
+    """The entry with a name.
 
     Raises:
-        InvalidArgumentError: There is none; the message lists all names.
+        InvalidArgumentError: The name is unknown; the message lists all names.
     """
     entry = _REGISTRY.find(name)
     if entry is None:
@@ -125,10 +126,10 @@ def find_loss(name: str) -> LossEntry:
 
 
 def settle_parameters(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """All parameters of an objective's loss, checked, with defaults where none is given.
+    """Check the parameters of an objective's loss and fill in defaults.
 
     Raises:
-        InvalidArgumentError: There is no such objective, a parameter is unknown, or a value is not allowed.
+        InvalidArgumentError: The objective or a parameter is unknown, or a value is not allowed.
     """
     entry = find_loss(name)
     defaults = {
@@ -153,7 +154,7 @@ def settle_parameters(name: str, parameters: Mapping[str, Any]) -> dict[str, Any
 
 
 def make_loss(name: str, parameters: Mapping[str, Any]) -> nn.Module:
-    """The loss of an objective.
+    """Make the loss of an objective.
 
     Raises:
         InvalidArgumentError: A parameter has the wrong type, or a value is not allowed.

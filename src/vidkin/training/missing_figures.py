@@ -12,20 +12,20 @@ from vidkin.training.embedding_measures import TUPLES
 
 __all__ = ["explain_missing"]
 
-# These need gallery items of the query's category, all other ranked figures of its subcategory.
+# These figures need gallery items of the query's category; all other ranked figures need its subcategory.
 _OF_CATEGORIES = ("ndcg", "map", "hap", "asi")
 
 
 def explain_missing(
     figures: Mapping[str, float], queries: Tensor, gallery: Tensor | None, *, names: tuple[str, str]
 ) -> dict[str, str]:
-    """The reason of each figure that is nan, by the figure's name.
+    """The reason for each figure that is nan, by the figure's name.
 
     Args:
-        figures: Of :func:`vidkin.training.measure_embeddings`.
+        figures: Result of :func:`vidkin.training.measure_embeddings`.
         queries: [Q, 2] labels (category, subcategory).
-        gallery: [G, 2] likewise; None: the queries rank each other.
-        names: Of the splits of queries and gallery.
+        gallery: [G, 2] labels of the gallery; None: the queries rank each other.
+        names: Names of the splits of queries and gallery.
     """
     reasons = {}
     for name, value in figures.items():
@@ -48,7 +48,7 @@ def explain_missing(
 
 
 def _without_quadlets(labels: Tensor) -> str:
-    """What labels without quadlets lack first."""
+    """The first requirement for quadlets that the labels do not meet."""
     rows = [(int(category), int(subcategory)) for category, subcategory in labels.tolist()]
     counts = Counter(rows)
     categories = {category for category, _ in rows}

@@ -19,24 +19,24 @@ from vidkin.training.recipe import ObjectiveRecipe
 
 __all__ = ["WeightedObjective", "build_objective"]
 
-# Calls that do without labels.
+# Calls that need no labels.
 _ON_VIEWS = ("fine_scores", "model")
 
 
 class WeightedObjective(nn.Module):
     """A weighted sum of losses; terms on the same draw share its items and their embeddings.
 
-    ``classification`` beside other terms takes the items of the first of them. On views of unlabeled data a loss of
+    Next to other terms, ``classification`` takes the items of the first of them. On views of unlabeled data a loss on
     scores compares every image's first view with all second views, and the second with all first.
 
     Args:
-        parts: Terms of a recipe.
-        model: The model that will be trained.
+        parts: The terms of a recipe.
+        model: The model to train.
         classes: Number of subcategories; 0 for unlabeled data.
         seed: Seed of weights that belong to an objective.
 
     Raises:
-        InvalidArgumentError: An objective needs labels and there are none.
+        InvalidArgumentError: An objective needs labels, but there are none.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class WeightedObjective(nn.Module):
         views: Draw = "views"
         self._draws = (views,) * len(self._parts)
         if classes:
-            # A classifier takes any items: those that another term draws cost nothing more.
+            # A classifier takes any items, and those drawn by another term cost nothing extra.
             drawn = [entry.draw for entry in self._entries if entry.call != "classes"]
             self._draws = tuple(
                 drawn[0] if entry.call == "classes" and drawn else entry.draw for entry in self._entries
@@ -61,7 +61,7 @@ class WeightedObjective(nn.Module):
                         f"the objective for unlabeled data must be one of {', '.join(usable)}, got {part.name!r}, "
                         "which needs labels"
                     )
-        # The two views of an image are different images that belong together: the diagonal counts.
+        # The two views of an image are different images that belong together, so the diagonal counts.
         self.losses = nn.ModuleList(
             make_loss(part.name, {**part.parameters, **({} if classes else _with_diagonal(entry))})
             for part, entry in zip(self._parts, self._entries, strict=True)
@@ -72,12 +72,12 @@ class WeightedObjective(nn.Module):
 
     @property
     def draws(self) -> tuple[Draw, ...]:
-        """The draws that a step needs, each once."""
+        """The distinct draws that a step needs."""
         return tuple(dict.fromkeys(self._draws))
 
     def forward(self, model: Encoder, batch: Batch) -> dict[str, Tensor]:
-        """Terms of one step, see :data:`vidkin.models.engine.Objective`; each, before its weight, under the name of its
-        part."""
+        """Terms of one step (see :data:`vidkin.models.engine.Objective`), each before weighting and under the name of
+        its part."""
         terms: dict[str, Tensor] = {}
         total: Tensor | None = None
         embedded: dict[Draw, Tensor] = {}
@@ -101,10 +101,11 @@ class WeightedObjective(nn.Module):
                 if isinstance(loss, Classification):
                     value, terms["accuracy"] = loss.of_embeddings(embedded[draw], items.labels)
                 else:
-                    # Mixed precision is for the network: cosines of 8 bits would tie what a loss must tell apart.
+                    # Mixed precision is for the network only: 8-bit cosines would tie pairs that a loss must
+                    # distinguish.
                     with torch.autocast(embedded[draw].device.type, enabled=False):
                         value = _compare(loss, entry.call, draw, embedded[draw], items)
-            # Terms of one name are told apart by a number.
+            # Terms with the same name are numbered.
             same = sum(name.split(" ")[0] == part.name for name in terms)
             terms[f"{part.name} {same + 1}" if same else part.name] = value
             total = value * part.weight if total is None else total + value * part.weight
@@ -118,12 +119,12 @@ class WeightedObjective(nn.Module):
 def build_objective(
     parts: Sequence[ObjectiveRecipe], model: Encoder, *, classes: int, seed: int = 0
 ) -> WeightedObjective:
-    """The objective of a recipe; arguments as of :class:`WeightedObjective`."""
+    """Build the objective of a recipe; arguments as in :class:`WeightedObjective`."""
     return WeightedObjective(parts, model, classes=classes, seed=seed)
 
 
 def _with_diagonal(entry: LossEntry) -> dict[str, bool]:
-    """The option that keeps pairs of one number, for losses that leave them out otherwise."""
+    """The option that keeps pairs with the same number, for losses that otherwise leave them out."""
     has_option = "include_self" in inspect.signature(entry.make).parameters
     return {"include_self": True} if entry.call == "fine_scores" and has_option else {}
 

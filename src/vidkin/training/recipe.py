@@ -23,15 +23,15 @@ __all__ = [
 ]
 
 AUGMENTATIONS = ("flip", "crop", "color")
-"""What ``data.augmentation`` may contain."""
+"""Allowed values in ``data.augmentation``."""
 
 Measure = Literal["qp", "tp", "ndcg", "map", "hap", "asi", "recall_at_1", "accuracy", "macro_accuracy"]
 _MeasureOrAuto = Literal["auto", Measure]
 
 # Settings that cannot change the weights.
 _WITHOUT_EFFECT = ("cache", "memory", "threads", "log_every", "checkpoint_every", "tensorboard", "device")
-# Settings of later versions, which recipes of vidkin 0.1 did not have, what ``auto`` stands for if it can, and names as
-# that version spelled them: its recipes keep their digests, so that a run that it began can be resumed.
+# Settings added after vidkin 0.1, resolved values of ``auto``, and names as spelled by that version: recipes keep
+# their digests, so that runs started with 0.1 can be resumed.
 _LATER = (
     *("kind", "folders", "frames_per_video", "moving", "pairs", "decay_biases"),
     *("relevance", "buffer", "relevance_margin", "in_class"),
@@ -48,35 +48,35 @@ class DataRecipe:
         source: Folder or file of the collection; a relative path starts at the current folder.
         kind: ``labeled``: items with a category and a subcategory. ``unlabeled``: a folder of images and videos, from
             which pairs of edited views are made; for a comparator a folder of videos.
-        reader: What reads labeled data: ``tree`` any folder ``category/subcategory/file``, ``manifest`` a CSV file,
-            others public collections (:func:`vidkin.datasets.available_readers`).
-        options: Options of the reader; for unlabeled data settings of the edits, see
+        reader: Reader of labeled data: ``tree`` for any folder ``category/subcategory/file``, ``manifest`` for a CSV
+            file, others for public collections (:func:`vidkin.datasets.available_readers`).
+        options: Options of the reader. For unlabeled data, settings of the edits, see
             :func:`vidkin.training.data.unlabeled.pair_settings`; for a comparator also how clips are cut, see
             :class:`vidkin.training.clips.settings.ClipSettings`.
-        split: A stored split to use, such as the ``split.json`` of an earlier model. Empty: the collection's own split;
-            if it has none, one is made and written beside the model.
-        split_by: How a split is made: by ``group`` (what must not be separated, such as the files of one folder), by
-            ``item``, or by ``subcategory`` (the test has other ones than training). ``auto``: by group where groups
+        split: A stored split to use, such as the ``split.json`` of an earlier model. Empty: the collection's own
+            split; if it has none, a split is made and written beside the model.
+        split_by: How a split is made: by ``group`` (items that must stay together, such as the files of one folder),
+            by ``item``, or by ``subcategory`` (test and training have different ones). ``auto``: by group if groups
             allow it, otherwise without a validation split, by item, or without a test split, with a message.
         test: Share of the test split in a split made here; 0 makes none.
-        validation: Share of the validation split in a split made here, or of unlabeled images, if they are validated;
-            0 makes none.
+        validation: Share of the validation split in a split made here, or of unlabeled images if they are validated; 0
+            makes none.
         split_seed: Seed of a split made here.
-        excerpts: Clips cut out of every training video, evenly spaced, each an item of its own; 1 takes the whole
-            video. For collections with one video per subcategory: excerpts of one video are then positives.
+        excerpts: Number of evenly spaced clips cut out of every training video, each an item of its own; 1 takes the
+            whole video. Use it for collections with one video per subcategory: excerpts of a video are then positives.
         excerpt_share: Length of an excerpt as a share of its video.
         moving: Training clips move: each step takes new consecutive frames at a random position of the item, at
-            ``model.rate`` frames a second. Otherwise a clip shows the same frames at every step.
-        memory: GiB of decoded frames, or of features of moving clips, that are kept; other items are decoded again
-            whenever they are drawn. For a comparator: of descriptors that are made in advance.
+            ``model.rate`` frames per second. Otherwise a clip shows the same frames at every step.
+        memory: GiB of decoded frames, or of features of moving clips, to keep; other items are decoded again whenever
+            they are drawn. For a comparator: GiB of descriptors made in advance.
         augmentation: Random changes of labeled training items: ``flip``, ``crop``, ``color``. With any of them,
             features of a frozen backbone are not cached.
-        relevance: How relevant two items are to each other, for the objective ``deep_ranking``: ``labels`` (levels that
-            they share), ``classical:<feature>`` (visual similarity inside a category), or a safetensors
-            file with ``relevance`` [N, N] of the N training items in their order.
-        folders: Further folders of unlabeled data.
-        frames_per_video: Frames taken from each video of unlabeled data.
-        cache: Where decoded images, or features of a frozen backbone, are kept: ``disk`` (beside the model, for later
+        relevance: How relevant two items are to each other, for the objective ``deep_ranking``: ``labels`` (number of
+            shared levels), ``classical:<feature>`` (visual similarity inside a category), or a safetensors file with
+            ``relevance`` [N, N] of the N training items in their order.
+        folders: Additional folders of unlabeled data.
+        frames_per_video: Number of frames taken from each video of unlabeled data.
+        cache: Where to keep decoded images or features of a frozen backbone: ``disk`` (beside the model, for later
             runs) or ``memory``.
         threads: Number of threads that decode files or edit images.
     """
@@ -125,11 +125,11 @@ class DataRecipe:
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectiveRecipe:
-    """One term of the loss that is minimized.
+    """One term of the loss to minimize.
 
     Attributes:
         name: One of :func:`vidkin.training.available_objectives`.
-        weight: Factor of this objective in the sum of all.
+        weight: Factor of this objective in the sum.
         parameters: All parameters of the loss.
     """
 
@@ -143,24 +143,24 @@ class ScheduleRecipe:
     """Number of steps, items of a step, optimizer and learning rates.
 
     Attributes:
-        steps: Optimizer steps.
-        quadlets: Tuples per step; batches hold as many items as these have members, 4 times as many.
-        batch: For objectives on batches: categories, subcategories of each and items of each; or, of two numbers,
-            classes and items of each, whatever their categories. Empty: all categories up to 8, up to 4 items of a
+        steps: Number of optimizer steps.
+        quadlets: Tuples per step; batches hold as many items as the tuples have members, 4 times as many.
+        batch: For objectives on batches: categories, subcategories of each and items of each; or, with two numbers,
+            classes and items of each, whatever their categories. Empty: up to 8 categories, up to 4 items of a
             subcategory, and as many subcategories as ``quadlets`` allows; with one level of labels, and for
-            ``two_head``, up to 8 classes with as many items as that allows.
-        buffer: For ``deep_ranking``: items of each category that triplets are drawn from.
-        relevance_margin: For ``deep_ranking``: by how much a positive must be more relevant than a negative.
+            ``two_head``, up to 8 classes with as many items each as that allows.
+        buffer: For ``deep_ranking``: number of items per category from which triplets are drawn.
+        relevance_margin: For ``deep_ranking``: how much more relevant a positive must be than a negative.
         in_class: For ``deep_ranking``: share of the tries for a negative of the query's own category, in [0, 1].
-        pairs: Images, or clips for a comparator, per step of unlabeled data; two views of each are compared.
+        pairs: For unlabeled data: images (for a comparator, clips) per step; two views of each are compared.
         optimizer: ``adamw`` or ``sgd``.
-        learning_rate: Rate of the head alone; if the backbone is trained as well, the rate of the backbone.
+        learning_rate: Learning rate of the head; if the backbone is trained as well, the rate of the backbone.
         head_factor: If the backbone is trained as well, the head learns this many times as fast.
         momentum: Momentum of ``sgd``.
-        weight_decay: Decay of all weights (lambda of the sources); decoupled with ``adamw``.
+        weight_decay: Decay of all weights (lambda in the sources); decoupled with ``adamw``.
         decay_biases: Whether biases and the parameters of norms decay as well.
-        clip: Largest norm of the gradient; 0 does not clip.
-        warm_up: Steps in which the rate rises from near 0.
+        clip: Maximum gradient norm; 0 does not clip.
+        warm_up: Steps during which the rate rises from near 0.
         decay: ``constant``, ``cosine`` (down to ``final_factor`` at the last step), ``linear``
             (down to 0 after the last step), ``step`` (times ``step_factor``
             every ``step_every`` steps) or ``one_cycle`` (up for 30 % of the steps, then down to almost 0; no
@@ -168,13 +168,13 @@ class ScheduleRecipe:
         final_factor: Share of the learning rate at the last step, with ``cosine``.
         step_every: Steps between two changes of the rate, with ``step``.
         step_factor: Factor of each change of the rate, with ``step``.
-        precision: ``float32``, or ``bfloat16`` for automatic mixed precision.
+        precision: ``float32`` or, for automatic mixed precision, ``bfloat16``.
         device: ``cpu``, ``cuda``, or ``auto`` for CUDA if it is available.
         seed: Seed of weights, draws and augmentation: the same seed gives the same model.
-        log_every: Steps between lines of the log.
+        log_every: Steps between lines in the log.
         checkpoint_every: Steps between checkpoints.
         tensorboard: Also write a TensorBoard log (needs the extra ``tensorboard``).
-        collapse_below: Warn when the mean distance of pairs in a batch falls below this share of its start.
+        collapse_below: Warn when the mean distance of pairs in a batch falls below this share of its initial value.
     """
 
     steps: int = 500
@@ -232,7 +232,7 @@ class ScheduleRecipe:
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationRecipe:
-    """When the validation split is measured, and which weights are kept.
+    """When to measure the validation split, and which weights to keep.
 
     Attributes:
         every: Steps between validations; 0 never validates.
@@ -240,9 +240,9 @@ class ValidationRecipe:
             ``map``, ``hap``, ``asi`` and ``recall_at_1`` with validation as queries and train as gallery. ``auto``:
             ``qp``, or ``map`` if the validation items have no quadlets; for a ``two_head`` model ``accuracy``, the
             share of validation items that it classifies correctly (``macro_accuracy``: the mean over classes). For
-            unlabeled data ``recall_at_1``: the share of images whose edited view is nearest to their own plain one;
-            for a comparator ``map``, of the two views of each validation clip among all others.
-        patience: Validations without improvement after which the training ends; 0 never ends early.
+            unlabeled data ``recall_at_1``: the share of images whose edited view is nearest to their own plain view;
+            for a comparator ``map`` over the two views of each validation clip among all others.
+        patience: Number of validations without improvement after which training ends; 0 never ends early.
         keep: The weights that become the model: ``best`` by ``measure``, or ``last``.
     """
 
@@ -261,7 +261,7 @@ class ValidationRecipe:
 
     @property
     def figure(self) -> Measure:
-        """The measure; ``qp`` where the data have not been asked what ``auto`` can be."""
+        """The measure; ``qp`` if ``auto`` has not been resolved with the data yet."""
         return "qp" if self.measure == "auto" else self.measure
 
 
@@ -272,14 +272,15 @@ class Recipe:
     Attributes:
         name: Name of the recipe; the model's folder is named after it.
         data: Training items.
-        model: Settings of :class:`vidkin.models.EncoderConfig`, all but ``classes``, which the data decide; of kind
-            ``comparator`` those of ``ComparatorConfig``, all but ``unrelated``, which is measured.
-        weights: A safetensors file with weights of the backbone. Empty: those that come with ``vidkin``, those of the
-            hub for ``timm:`` and ``torchvision:``, random ones for all others. For a comparator: of its extractor.
+        model: Settings of :class:`vidkin.models.EncoderConfig` except ``classes``, which the data decide; for kind
+            ``comparator``, settings of ``ComparatorConfig`` except ``unrelated``, which is measured.
+        weights: A safetensors file with weights of the backbone (for a comparator, of its extractor). Empty: the
+            bundled weights for ``vidkin``, weights from the hub for ``timm:`` and ``torchvision:``, random ones for
+            all others.
         whitening: For a comparator: a safetensors file with the whitening of its extractor. Empty: none.
         objectives: Terms of the loss.
-        schedule: Steps.
-        validation: Validation.
+        schedule: Steps, batches, optimizer and learning rates.
+        validation: When to validate, and which weights to keep.
     """
 
     name: str
@@ -292,14 +293,14 @@ class Recipe:
     validation: ValidationRecipe = field(default_factory=ValidationRecipe)
 
     def config(self, *, classes: int = 2) -> EncoderConfig:
-        """Configuration of the model, with this number of classes if it is one that classifies."""
+        """Configuration of the model, with this number of classes if it classifies."""
         kind = self.model.get("kind", "clip")
         needed = {"classes": classes} if kind in ("c3d", "deep_sbd", "two_head") else {}
         return EncoderConfig.from_mapping({**self.model, **needed})
 
     @property
     def is_comparator(self) -> bool:
-        """A comparator of videos is trained, not an encoder."""
+        """Whether the recipe trains a comparator of videos rather than an encoder."""
         return self.model.get("kind") == "comparator"
 
     def comparator(self) -> ComparatorConfig:
@@ -307,7 +308,7 @@ class Recipe:
         return ComparatorConfig.from_mapping(self.model)
 
     def digest(self) -> str:
-        """SHA-256 of everything that decides the weights: runs with the same digest may continue each other."""
+        """SHA-256 of everything that decides the weights: runs with the same digest can continue each other."""
         parts = {"schedule": _deciding(self.schedule), "validation": _deciding(self.validation)}
         objectives = [asdict(part) for part in self.objectives]
         files = (self.weights, self.whitening) if self.whitening else (self.weights,)
@@ -316,7 +317,7 @@ class Recipe:
 
 
 def _deciding(part: DataRecipe | ScheduleRecipe | ValidationRecipe) -> dict[str, Any]:
-    """The settings that decide the weights, spelled as vidkin 0.1 did."""
+    """The settings that decide the weights, as spelled by vidkin 0.1."""
     values = {}
     for entry in fields(part):
         value = getattr(part, entry.name)

@@ -1,4 +1,4 @@
-"""The meaning of each setting of a recipe, for the comments of its file."""
+"""The meaning of each setting of a recipe, for the comments in its file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["describe_recipe"]
 
 
 def describe_recipe(recipe: Recipe) -> dict[str, Any]:
-    """The meaning of each setting by its name, in the tables of the recipe's file; they are from the docstrings."""
+    """The meaning of each setting by name, in the tables of the recipe's file, taken from the docstrings."""
     of_recipe = describe_settings(Recipe)
     model = describe_settings(ComparatorConfig if recipe.is_comparator else EncoderConfig)
     if recipe.is_comparator:
@@ -49,7 +49,7 @@ def describe_recipe(recipe: Recipe) -> dict[str, Any]:
 
 def _describe_objective(part: ObjectiveRecipe) -> Mapping[str, str]:
     make = find_loss(part.name).make
-    # A loss class documents its options, or its function does.
+    # Options are documented by the loss class or by its function.
     computed: Callable[..., Any] | None = getattr(make, "compute", None)
     options = {} if computed is None else describe_settings(computed)
     return {**options, **describe_settings(make), **describe_settings(ObjectiveRecipe)}

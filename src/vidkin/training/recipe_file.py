@@ -23,7 +23,7 @@ from vidkin.training.recipe_comments import describe_recipe
 
 __all__ = ["available_recipes", "load_recipe", "show_recipe"]
 
-# Settings of a model that are not in its recipe: the data decide them, or they are measured.
+# Settings of a model that are not in its recipe, because the data decide them or they are measured.
 _DECIDED = ("classes", "unrelated")
 _FILES = ("weights", "whitening")
 _TABLES = ("name", "data", "model", "objective", "schedule", "validation")
@@ -36,13 +36,13 @@ def available_recipes() -> tuple[str, ...]:
 
 
 def load_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> Recipe:
-    """The recipe of a file, checked and with all defaults filled in.
+    """Load the recipe from a file, checked and with all defaults filled in.
 
     Args:
         source: A TOML file, the name of a recipe that comes with the package, or its content as a mapping.
 
     Raises:
-        InvalidArgumentError: There is no such recipe, it is not TOML, or a setting is unknown or not allowed.
+        InvalidArgumentError: The recipe does not exist or is not TOML, or a setting is unknown or not allowed.
     """
     if isinstance(source, Mapping):
         return _parse(source, "recipe")
@@ -69,7 +69,7 @@ def show_recipe(recipe: Recipe, *, comments: bool = True) -> str:
 
     Args:
         recipe: The recipe.
-        comments: Write the meaning of each setting above it.
+        comments: Whether to write the meaning of each setting above it.
     """
     config = recipe.comparator() if recipe.is_comparator else recipe.config()
     model = {
@@ -102,7 +102,7 @@ def _parse(document: Mapping[str, Any], name: str) -> Recipe:
     for table in ("data", "model"):
         if not isinstance(document.get(table, {}), Mapping):
             raise InvalidArgumentError(f"[{table}] must be a table of settings, got {document[table]!r}")
-    # vidkin 0.1 spelled the key `optimizer` and the augmentation `color` otherwise.
+    # vidkin 0.1 spelled the key `optimizer` and the augmentation `color` differently.
     changed = dict(document)
     schedule, data = document.get("schedule"), document["data"]
     if isinstance(schedule, Mapping):
@@ -149,7 +149,7 @@ def _parse(document: Mapping[str, Any], name: str) -> Recipe:
 
 
 def _settle_comparator(recipe: Recipe) -> Recipe:
-    """The recipe of a comparator, checked, with every default of its clips and of its model."""
+    """Check the recipe of a comparator and fill in the defaults of its clips and its model."""
     config, options = recipe.comparator(), clip_settings(recipe.data.options)
     usable = [name for name in available_objectives() if find_loss(name).call in COMPARATOR_CALLS]
     for part in recipe.objectives:
@@ -199,7 +199,7 @@ def _objective(table: object) -> ObjectiveRecipe:
 
 
 def _check_together(recipe: Recipe, config: EncoderConfig) -> None:
-    """Refuse settings that are valid alone but not together."""
+    """Refuse settings that are valid individually but not together."""
     for part in recipe.objectives:
         if find_loss(part.name).draw == "clips":
             raise InvalidArgumentError(

@@ -20,9 +20,9 @@ class TrainingProgress:
         phase: ``reading``: an item was read; ``training``: a step was taken; ``validating``: a validation was made.
         done: Items read, or steps taken.
         total: Number of all items or steps.
-        terms: Terms of the step, or the figure of the validation.
-        learning_rate: Of the step and the first group of weights.
-        warning: A problem; usually empty.
+        terms: Terms of the step, or the measured validation figure.
+        learning_rate: Learning rate of the step for the first parameter group.
+        warning: A problem to report; usually empty.
     """
 
     phase: Literal["reading", "training", "validating"]
@@ -41,20 +41,20 @@ class TrainingReport(Result):
     """The result of a training run.
 
     Attributes:
-        output: Folder with the model.
-        steps: Steps that were taken.
-        planned: Steps of the recipe.
-        resumed_from: Step of the checkpoint that it continued from; 0 if there was none.
-        stopped_early: Validation had not improved for ``validation.patience`` times.
-        terms: Means over the last steps.
-        measure: The figure that validation measured; empty without validation.
-        best: Its highest value; None without validation.
+        output: Folder of the model.
+        steps: Number of steps taken.
+        planned: Number of steps in the recipe.
+        resumed_from: Step of the checkpoint the run continued from; 0 if there was none.
+        stopped_early: Whether training ended because ``validation.patience`` validations brought no improvement.
+        terms: Means of the loss terms over the last steps.
+        measure: Name of the validation figure; empty without validation.
+        best: Highest value of that figure; None without validation.
         best_step: Step of that value.
         distance_start: Mean distance of pairs of embeddings at the start, in [0, 2].
-        distance_end: The same at the end.
-        collapsed_at: Step at which it fell below the threshold; None: never.
-        recovered: It rose above the threshold again later.
-        notes: Choices that differ from the recipe, such as the split, with reasons.
+        distance_end: Mean distance of pairs of embeddings at the end.
+        collapsed_at: Step at which the mean distance fell below the threshold; None if never.
+        recovered: Whether the mean distance rose above the threshold again later.
+        notes: Choices that differ from the recipe, such as the split, with their reasons.
         broken: (file, cause) of items that could not be read and were left out.
         seconds: Wall-clock time of this call.
     """
@@ -78,7 +78,7 @@ class TrainingReport(Result):
 
     @property
     def collapsed(self) -> bool:
-        """All embeddings ended up at nearly one point, and stayed there."""
+        """Whether all embeddings ended up at nearly one point and stayed there."""
         return self.collapsed_at is not None and not self.recovered
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,10 +90,10 @@ class TrainingReport(Result):
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """Ctrl-C; everything so far has been stored.
+    """Training was interrupted with Ctrl-C; everything so far has been stored.
 
     Attributes:
-        report: Report of the steps that were taken.
+        report: Report of the steps taken.
     """
 
     def __init__(self, report: TrainingReport) -> None:

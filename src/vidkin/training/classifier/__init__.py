@@ -1,1 +1,1 @@
-"""Classifiers with an embedding head in use: classes of files with their nearest training items, and evaluation."""
+"""Use of classifiers with an embedding head: classes of files with their nearest training items, and evaluation."""

@@ -1,4 +1,4 @@
-"""Classes of files by a trained classifier, with the nearest training items as the reason."""
+"""Classify files with a trained classifier, and explain the result with the nearest training items."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Neighbor(Result):
     """A training item near a file.
 
     Attributes:
-        path: Relative to the folder of the training data.
-        label: Its class.
+        path: Path relative to the folder of the training data.
+        label: Class of the training item.
         distance: Squared Euclidean distance of the embeddings, in [0, 4].
     """
 
@@ -43,9 +43,9 @@ class ClassifiedFile(Result):
     """The prediction of a classifier for a file.
 
     Attributes:
-        path: The file.
-        label: Its class.
-        probability: Of that class, in [0, 1], by the softmax of the logits; not calibrated.
+        path: Path of the file.
+        label: Predicted class.
+        probability: Probability of that class in [0, 1], the softmax of the logits; not calibrated.
         others: (class, probability) of the next classes, most likely first.
         neighbors: Nearest training items, nearest first.
     """
@@ -60,18 +60,18 @@ class ClassifiedFile(Result):
 def classify(
     model: PathLike, files: Sequence[PathLike], *, classes: int = 3, neighbors: int = 3, device: str = "cpu"
 ) -> tuple[list[ClassifiedFile], list[MediaError]]:
-    """The class of each file and its nearest training items, and the errors of files that cannot be read.
+    """The class of each file with its nearest training items, and the errors of files that cannot be read.
 
     Args:
         model: Folder of a model of kind ``two_head``.
         files: Images, or videos: a model of images takes their middle frame, one of motion their first clip.
-        classes: Number of most likely classes to report, 1 or more.
-        neighbors: Number of training items to report, 0 or more.
-        device: Where the model computes.
+        classes: Number of most likely classes to report, at least 1.
+        neighbors: Number of training items to report, at least 0.
+        device: Device of the model.
 
     Raises:
         UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: It holds a model of another kind, or a file cannot be its input.
+        InvalidArgumentError: The folder holds a model of another kind, or a file cannot be the model's input.
     """
     check_at_least(1, classes=classes)
     check_at_least(0, neighbors=neighbors)

@@ -34,17 +34,17 @@ __all__ = [
 ]
 
 RECALLS = (1, 4, 8, 16)
-"""K of Recall@K."""
+"""Values of K for Recall@K."""
 
 
 @dataclass(frozen=True)
 class RetrievalFigures(Result):
-    """How well vectors group the test items; in [0, 1], higher is better.
+    """How well vectors group the test items; values in [0, 1], higher is better.
 
     Attributes:
-        recalls: Recall@K by K among the test items: another item of the class among the K nearest.
-        nmi: Normalized mutual information of k-means clusters, as many as classes, and classes.
-        nearest_label: Share of test items whose nearest training item is of their class.
+        recalls: Recall@K by K among the test items: whether another item of the class is among the K nearest.
+        nmi: Normalized mutual information between classes and as many k-means clusters.
+        nearest_label: Share of test items whose nearest training item has their class.
     """
 
     recalls: Mapping[int, float]
@@ -59,14 +59,13 @@ class ClassifierEvaluation(Result):
     Attributes:
         data: Name of the collection.
         items: Number of test items.
-        top_1: Share of the test items that are classified correctly (micro accuracy).
+        top_1: Share of test items classified correctly (micro accuracy).
         macro: Mean of that share over the classes.
-        per_class: Class -> (test items, share classified correctly).
+        per_class: (test items, share classified correctly) by class.
         embedding: Retrieval with the embedding head.
         penultimate: Retrieval with the penultimate layer.
-        wrong: Number of test items that are classified wrongly.
-        explained: Share of these for which the predicted class is that of the nearest training item; nan without
-            any.
+        wrong: Number of test items classified incorrectly.
+        explained: Share of these whose nearest training item has the predicted class; nan if there are none.
         broken: (file, cause) of items that could not be read.
     """
 
@@ -90,7 +89,7 @@ class DescribedParts:
         test: Test items.
         train: Training items.
         test_outputs: Outputs of the test items, in their order.
-        train_outputs: Likewise.
+        train_outputs: Outputs of the training items, in their order.
     """
 
     test: Inputs
@@ -112,7 +111,7 @@ def describe_splits(
     """All outputs of a model for the items of two splits.
 
     Raises:
-        InvalidArgumentError: A split is missing, or the model takes other items.
+        InvalidArgumentError: A split is missing, or the model takes another kind of item.
         DatasetError: No item can be read.
     """
     test, train = prepare_parts(
@@ -127,11 +126,11 @@ def describe_splits(
 
 
 def evaluate_classifier(parts: DescribedParts, *, seed: int = 0) -> ClassifierEvaluation:
-    """The figures of described items.
+    """Compute the figures of described items.
 
     Args:
         parts: Test and training items.
-        seed: Of k-means.
+        seed: Seed of k-means.
     """
     labels, train_labels = parts.test.labels[:, 1], parts.train.labels[:, 1]
     logits = parts.test_outputs.logits

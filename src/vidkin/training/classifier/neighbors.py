@@ -1,4 +1,4 @@
-"""The training items of a classifier, stored beside it: the nearest ones explain its predictions."""
+"""The training items of a classifier, stored with it: the nearest ones explain its predictions."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ NEIGHBORS_FILE = "neighbors.safetensors"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingItems:
-    """N training items as they are stored beside a model.
+    """N training items as stored with a model.
 
     Attributes:
         embeddings: [N, D] unit vectors.
-        labels: [N] numbers of classes.
-        keys: Their files, see :meth:`vidkin.datasets.LabelledItem.key`.
+        labels: [N] class numbers.
+        keys: Keys of their files, see :meth:`vidkin.datasets.LabelledItem.key`.
     """
 
     embeddings: Tensor
@@ -90,7 +90,7 @@ def store_training_items(
 
 
 def nearest(queries: Tensor, gallery: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """(distances, places) [Q, count] of the nearest gallery vectors, squared Euclidean, nearest first."""
+    """Squared Euclidean distances and places [Q, count] of the nearest gallery vectors, nearest first."""
     distances = squared_distances(queries, gallery)
     smallest = distances.topk(min(count, len(gallery)), dim=1, largest=False, sorted=True)
     return smallest.values, smallest.indices

@@ -1,1 +1,1 @@
-"""Training of a comparator on videos without labels: windows, views, batches and objective."""
+"""Training of a comparator on unlabeled videos: windows, views, batches and objective."""

@@ -1,4 +1,4 @@
-"""The batch of a training step of a comparator: clips, and which of them show the same video."""
+"""The batch of a comparator's training step: clips, and which of them show the same video."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ __all__ = ["ClipBatch", "make_batch"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClipBatch:
-    """N clips, each compared with each.
+    """N clips, each to be compared with each.
 
     Attributes:
-        values: [N, T, R, D] float32, zero beyond the lengths.
-        lengths: [N] int64, valid frames of each.
-        relevance: [N, N] int64: 1 where both show a common window, 0 where their videos are different, -1 (does not
-            count) where they show different windows of one video, which may look alike.
-        same_window: [N, N] bool: both were made from one window.
-        labeled: [N, T] bool: frames that show a frame of the window, and not noise.
-        teacher: [N, T, D'] float32 unit vectors of those frames before they were edited, by the teacher; None without
-            one.
+        values: [N, T, R, D] float32 descriptors, zero beyond the lengths.
+        lengths: [N] int64, valid frames of each clip.
+        relevance: [N, N] int64: 1 if both show a common window, 0 if their videos are different, -1 (ignored) if they
+            show different windows of one video, which can look alike.
+        same_window: [N, N] bool, whether both were made from the same window.
+        labeled: [N, T] bool, frames that show a frame of the window rather than noise.
+        teacher: [N, T, D'] float32, the teacher's unit vectors of those frames before editing; None without a teacher.
     """
 
     values: torch.Tensor
@@ -36,7 +35,7 @@ class ClipBatch:
     teacher: torch.Tensor | None = None
 
     def to(self, device: torch.device) -> ClipBatch:
-        """The same on a device."""
+        """The same batch on a device."""
         return ClipBatch(
             self.values.to(device),
             self.lengths.to(device),
@@ -48,11 +47,11 @@ class ClipBatch:
 
 
 def make_batch(clips: Sequence[ClipFeatures], teacher: Sequence[torch.Tensor] | None = None) -> ClipBatch:
-    """The batch of some clips.
+    """Make a batch of clips.
 
     Args:
         clips: Views of windows.
-        teacher: For each video [T, D'], vectors of its frames; None without a teacher.
+        teacher: The teacher's vectors [T, D'] of each video's frames; None without a teacher.
     """
     lengths = torch.tensor([len(clip.values) for clip in clips])
     pad = torch.nn.utils.rnn.pad_sequence
@@ -75,7 +74,7 @@ def make_batch(clips: Sequence[ClipFeatures], teacher: Sequence[torch.Tensor] | 
 
 
 def _any_common(numbers: Sequence[tuple[int, ...]]) -> torch.Tensor:
-    """[N, N] bool: both have a common number."""
+    """[N, N] bool, whether both have a number in common."""
     rows = torch.nn.utils.rnn.pad_sequence(
         [torch.tensor(own) for own in numbers], batch_first=True, padding_value=-1
     )

@@ -1,4 +1,4 @@
-"""Videos without labels as batches of a comparator: a weak and a strong view of each of some windows."""
+"""Unlabeled videos as batches of a comparator: a weak and a strong view of each window."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vidkin.training.recipe import Measure, ScheduleRecipe
 
 __all__ = ["ClipData"]
 
-# Of validation: the comparison grows with the square of their number.
+# Most validation windows: the cost of comparison grows with the square of their number.
 _MOST_VALIDATION = 64
 
 
@@ -30,16 +30,16 @@ class ClipData:
     """See :class:`vidkin.training.data.source.TrainingData`.
 
     Attributes:
-        name: The folders with their number of videos.
+        name: Names of the folders with their number of videos.
         broken: (file, cause) of files that could not be used.
         windows: Training windows.
         validation: Validation windows; empty without validation.
-        maker: Makes their views.
-        schedule: Windows of a step, at most as many as there are, and the seed of the steps.
+        maker: Makes the views of the windows.
+        schedule: Number of windows per step, at most as many as there are, and the seed of the steps.
         device: Device of the batches.
-        stored: Views that were made in advance, for each number of a window: the weak one, then strong ones; None makes
-            new ones at every step.
-        teacher: For each video [T, D'], unit vectors of its frames; None without an objective that needs them.
+        stored: Views made in advance by window number: the weak one, then strong ones; None makes new views at every
+            step.
+        teacher: Unit vectors [T, D'] of each video's frames; None without an objective that needs them.
         threads: Number of threads that edit clips ahead of the steps.
     """
 
@@ -56,13 +56,14 @@ class ClipData:
     _judged: ClipBatch | None = field(default=None, init=False)
 
     def batches(self, draws: Sequence[Draw], *, first: int) -> Iterator[ClipBatch]:
-        """The batches of all steps from ``first`` on; each depends on seed and step alone, whatever the threads."""
+        """The batches of all steps from ``first`` on; each depends only on the seed and the step, not on the
+        threads."""
         assert tuple(draws) == ("clips",)
         for clips in self._drawn(first) if self.stored is None else self._looked_up(first):
             yield make_batch(clips, self.teacher).to(self.device)
 
     def edited(self, step: int) -> list[EditedClip]:
-        """The weak views of a step's windows, then their strong views, made again."""
+        """Remake the weak views of a step's windows, then their strong views."""
         chosen, _ = self._choose(step)
         weak = [self.maker.edit(window, 2 * step, chosen) for window in chosen]
         strong = []
@@ -100,7 +101,7 @@ class ClipData:
         return hashlib.sha256(json.dumps([keys, windows, self.maker.extractor.fingerprint]).encode()).digest()
 
     def _choose(self, step: int) -> tuple[list[Window], torch.Generator]:
-        """The windows of a step, and the generator for its further draws."""
+        """The windows of a step, and the generator for its other draws."""
         generator = torch.Generator().manual_seed(self.schedule.seed * 1_000_003 + step)
         order = torch.randperm(len(self.windows), generator=generator)[: self.schedule.pairs]
         return [self.windows[place] for place in order.tolist()], generator
@@ -116,7 +117,7 @@ class ClipData:
             yield [views[0] for views in chosen] + strong
 
     def _drawn(self, first: int) -> Iterator[list[ClipFeatures]]:
-        """The clips of each step, edited ahead of it by threads."""
+        """The clips of each step, edited ahead of time by threads."""
         waiting: deque[Future[list[EditedClip]]] = deque()
         with ThreadPoolExecutor(max_workers=self.threads) as pool:
             ahead = iter(range(first, self.schedule.steps))

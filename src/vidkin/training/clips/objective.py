@@ -1,4 +1,4 @@
-"""The objective of a comparator: a weighted sum of losses on scores and maps of all pairs of clips."""
+"""The objective of a comparator: a weighted sum of losses on the scores and maps of all pairs of clips."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from vidkin.training.recipe import ObjectiveRecipe
 __all__ = ["COMPARATOR_CALLS", "ComparatorObjective"]
 
 COMPARATOR_CALLS: tuple[LossCall, ...] = ("fine_scores", "learned_maps", "frame_maps")
-"""Losses that can train a comparator: of scores, of the learned map, and of the map of frames."""
+"""Losses that can train a comparator: on scores, on the learned map, and on the map of frames."""
 
 
 class ComparatorObjective(nn.Module):
-    """A weighted sum of losses on one comparison of all clips with all.
+    """A weighted sum of losses on one comparison of all clips with each other.
 
-    Losses of scores get the scores [N, N] in [0, 1] with their relevance; ``learned_maps`` the learned maps before they
-    are bounded; ``frame_maps`` the similarities of frames with those of the teacher, for the two views of each window.
+    Losses on scores receive the scores [N, N] in [0, 1] with their relevance; ``learned_maps`` the learned maps before
+    they are bounded; ``frame_maps`` the similarities of frames and the teacher's, for the two views of each window.
 
     Args:
-        parts: Terms of a recipe.
+        parts: The terms of a recipe.
     """
 
     def __init__(self, parts: Sequence[ObjectiveRecipe]) -> None:
@@ -44,12 +44,12 @@ class ComparatorObjective(nn.Module):
 
     @property
     def needs_teacher(self) -> bool:
-        """A term is on frames, whose labels are a teacher's."""
+        """Whether a term is on frames, whose labels come from a teacher."""
         return "frame_maps" in self._calls
 
     def forward(self, model: Comparator, batch: ClipBatch) -> dict[str, Tensor]:
-        """Terms of one step by the names of their objectives, before their weights; ``loss`` is minimized, and the mean
-        scores of ``positives`` and ``negatives`` are told."""
+        """Terms of one step by the names of their objectives, before weighting; ``loss`` is minimized, and the mean
+        scores of ``positives`` and ``negatives`` are reported."""
         comparison = _compare(model, batch)
         terms: dict[str, Tensor] = {}
         total: Tensor | None = None
@@ -68,7 +68,7 @@ class ComparatorObjective(nn.Module):
 
 
 def _compare(model: Comparator, batch: ClipBatch) -> ClipComparison:
-    """All clips with all; of several processes each compares its share of them with all."""
+    """Compare all clips with each other; with several processes, each compares its share with all."""
     if process_count() == 1:
         comparison: ClipComparison = model(batch.values, batch.lengths)
         return comparison

@@ -1,4 +1,4 @@
-"""How positive clips are made from videos without labels, as settings of a recipe."""
+"""How positive clips are made from unlabeled videos, as settings of a recipe."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["ClipSettings", "clip_options", "clip_settings", "describe_clip_setti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClipSettings:
-    """How videos without labels become clips; the defaults are the published ones.
+    """How unlabeled videos become clips; the defaults are the published values.
 
     Attributes:
-        rate: Frames a second.
-        window: Frames of a stretch of a video, from which all views of one clip are made: long videos are cut into
-            stretches of about this length.
-        length: Most frames of a view.
-        side: Side of the squares that are edited, pixels; the whole frame is squeezed into a square.
-        views: Strong views of each stretch that are made once, before the first step, and kept as descriptors; 0 makes
-            new ones at every step.
-        teacher: Extractor whose similarities of unedited frames are the labels of `frame_quad_linear_ap`; empty: that
-            of the model.
-        teacher_weights: Its safetensors file of weights; empty: its own.
+        rate: Frames per second.
+        window: Number of frames in a stretch of video, from which all views of one clip are made: long videos are cut
+            into stretches of about this length.
+        length: Maximum number of frames in a view.
+        side: Side of the edited squares in pixels; the whole frame is squeezed into a square.
+        views: Number of strong views of each stretch that are made once, before the first step, and kept as
+            descriptors; 0 makes new views at every step.
+        teacher: Extractor whose similarities of unedited frames are the labels of `frame_quad_linear_ap`; empty: the
+            model's extractor.
+        teacher_weights: A safetensors file with the teacher's weights; empty: its own weights.
         strong: Edits of the strong view.
 
     Raises:
@@ -53,11 +53,11 @@ class ClipSettings:
 
 
 def clip_settings(options: Mapping[str, Any]) -> ClipSettings:
-    """The settings in ``data.options`` of a recipe; what is not named has its default.
+    """The settings in ``data.options`` of a recipe; missing settings get their defaults.
 
     Args:
-        options: Settings of :class:`ClipSettings`; ``strong`` is a table with settings of :class:`StrongSettings`, in
-            which ``temporal`` is a table with settings of :class:`TemporalSettings`.
+        options: Settings of :class:`ClipSettings`; ``strong`` is a table of :class:`StrongSettings`, in which
+            ``temporal`` is a table of :class:`TemporalSettings`.
 
     Raises:
         InvalidArgumentError: A setting is unknown or not allowed.

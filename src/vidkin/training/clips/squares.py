@@ -1,4 +1,4 @@
-"""Frames of videos as small squares, read once and kept in a file for each video."""
+"""Frames of videos as small squares, read once and stored in one file per video."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ __all__ = ["VideoSquares", "read_squares", "stored_tensors"]
 
 _log = logging.getLogger(__name__)
 
-# Part of the cache's key: raise it when the same file would give other squares.
+# Part of the cache's key: increment it when the same file would give different squares.
 _REVISION = 1
-# Fewer frames do not make a clip.
+# Least number of frames in a clip.
 _LEAST_FRAMES = 4
 
 
@@ -36,11 +36,11 @@ class VideoSquares:
     """Frames of one video as squares.
 
     Attributes:
-        path: The video.
-        count: T, its frames.
-        key: Names its content and the settings that it was read with.
-        file: Safetensors file that holds them; None where ``values`` does.
-        values: [T, 3, side, side] uint8; None where the file does.
+        path: Path of the video.
+        count: T, number of frames.
+        key: Identifies the content and the settings it was read with.
+        file: Safetensors file with the squares; None if ``values`` holds them.
+        values: [T, 3, side, side] uint8 squares; None if the file holds them.
     """
 
     path: str
@@ -67,14 +67,14 @@ def read_squares(
     cache: Path | None,
     on_video: Callable[[int, int], None] | None = None,
 ) -> tuple[list[VideoSquares], list[tuple[str, str]]]:
-    """Every video below the folders as squares, in a fixed order, and (file, cause) of unusable ones.
+    """Read every video below the folders as squares, in a fixed order, and (file, cause) of unusable ones.
 
     Args:
-        folders: Folders, or single files.
-        rate: Frames a second.
-        side: Side of the squares, pixels; the whole frame is squeezed into a square.
-        cache: Folder that keeps a file for each video; None keeps all squares in memory.
-        on_video: Called after each video with how many are done and how many there are.
+        folders: Folders or single files.
+        rate: Frames per second.
+        side: Side of the squares in pixels; the whole frame is squeezed into a square.
+        cache: Folder for one file per video; None keeps all squares in memory.
+        on_video: Callback that receives (videos done, total number of videos) after each video.
 
     Raises:
         DatasetError: A folder does not exist, or fewer than two videos can be used.
@@ -104,11 +104,11 @@ def read_squares(
 
 
 def stored_tensors(path: Path | None, make: Callable[[], dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-    """The tensors in a file; they are made and stored where there is no such file, or a damaged one.
+    """The tensors in a file; they are made and stored if the file is missing or damaged.
 
     Args:
-        path: The file; None stores nothing.
-        make: Makes them.
+        path: Path of the file; None stores nothing.
+        make: Function that makes the tensors.
     """
     if path is not None and path.is_file():
         try:
@@ -138,7 +138,7 @@ def _read(path: Path, rate: float, side: int, cache: Path | None) -> VideoSquare
 
 
 def _stored_count(path: Path) -> int | None:
-    """Frames in a file of squares; None if there is none, or if it is damaged."""
+    """Number of frames in a file of squares; None if the file is missing or damaged."""
     if not path.is_file():
         return None
     try:

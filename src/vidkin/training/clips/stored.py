@@ -1,4 +1,4 @@
-"""What is computed once from the videos and stored: views as descriptors, and vectors of a teacher."""
+"""Data computed once from the videos and stored: views as descriptors, and vectors of a teacher."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["store_views", "teacher_vectors"]
 
 OnVideo = Callable[[int, int], None]
 
-# Part of the caches' keys: raise it when the same videos would give other numbers.
+# Part of the caches' keys: increment it when the same videos would give different numbers.
 _REVISION = 1
 _FRAMES_A_PASS = 64
 
@@ -37,16 +37,16 @@ def store_views(
     most_bytes: int,
     on_video: OnVideo | None = None,
 ) -> dict[int, list[ClipFeatures]]:
-    """For the number of each window its weak view and ``maker.settings.views`` strong ones, in memory.
+    """Make the weak view and ``maker.settings.views`` strong views of each window, by window number, in memory.
 
-    Footage inserted into a strong view is from other videos among the windows.
+    Footage inserted into a strong view comes from other videos among the windows.
 
     Args:
-        windows: All windows that views are made of.
-        maker: Makes them.
-        cache: Folder that keeps a file for each video; None keeps none.
-        most_bytes: Largest size of all descriptors.
-        on_video: Called after each video with how many are done and how many there are.
+        windows: All windows from which to make views.
+        maker: Makes the views.
+        cache: Folder for one file per video; None stores nothing.
+        most_bytes: Maximum size of all descriptors in bytes.
+        on_video: Callback that receives (videos done, total number of videos) after each video.
 
     Raises:
         InvalidArgumentError: The descriptors are larger than ``most_bytes``.
@@ -92,13 +92,13 @@ def teacher_vectors(
     cache: Path | None,
     on_video: OnVideo | None = None,
 ) -> list[torch.Tensor]:
-    """For each video [T, D], unit vectors of its frames: the mean of their regions.
+    """Unit vectors [T, D] of each video's frames: the means of their regions.
 
     Args:
-        videos: Frames.
+        videos: Frames of the videos.
         teacher: A frozen extractor.
-        cache: Folder that keeps a file for each video; None keeps none.
-        on_video: Called after each video with how many are done and how many there are.
+        cache: Folder for one file per video; None stores nothing.
+        on_video: Callback that receives (videos done, total number of videos) after each video.
     """
     vectors = []
     label = hashlib.sha256(f"{_REVISION} {teacher.fingerprint}".encode()).hexdigest()[:16]
@@ -112,7 +112,7 @@ def teacher_vectors(
 
 
 def _views(own: Sequence[Window], others: Sequence[Window], maker: ViewMaker) -> dict[str, torch.Tensor]:
-    """Views of the windows of one video, joined."""
+    """Views of the windows of one video, concatenated."""
     views = []
     for window in own:
         generator = torch.Generator().manual_seed(maker.seed * 1_000_003 + window.number)

@@ -18,7 +18,7 @@ from vidkin.training.clips.windows import Window
 
 __all__ = ["ClipFeatures", "EditedClip", "ViewMaker"]
 
-# strong_view draws from three.
+# strong_view draws from three donors.
 _DONORS = 3
 
 
@@ -29,7 +29,7 @@ class EditedClip:
     Attributes:
         window: The window.
         view: Its edited frames.
-        donors: Other windows that are in the picture.
+        donors: Other windows visible in the picture.
     """
 
     window: Window
@@ -42,10 +42,10 @@ class ClipFeatures:
     """A view of a window as descriptors; frames that show nothing are left out.
 
     Attributes:
-        values: [T, R, D] float32.
-        sources: [T] int64, the frame of the video that each frame shows; -1 where it was covered by noise.
-        windows: Numbers of the windows in the picture, its own first.
-        videos: Numbers of their videos.
+        values: [T, R, D] float32 descriptors.
+        sources: [T] int64, the frame of the video shown by each frame; -1 if it was covered by noise.
+        windows: Numbers of the windows in the picture, the view's own first.
+        videos: Numbers of the windows' videos.
     """
 
     values: torch.Tensor
@@ -56,13 +56,13 @@ class ClipFeatures:
 
 @dataclass(frozen=True, eq=False)
 class ViewMaker:
-    """Makes views of windows; each depends on the seed, the window and the number of the view alone.
+    """Makes views of windows; each depends only on the seed, the window and the number of the view.
 
     Attributes:
-        videos: Frames.
-        settings: Length and edits.
+        videos: Frames of the videos.
+        settings: Length and edits of views.
         extractor: Describes the edited frames.
-        seed: Of all edits.
+        seed: Seed of all edits.
     """
 
     videos: Sequence[VideoSquares]
@@ -75,8 +75,8 @@ class ViewMaker:
 
         Args:
             window: The window.
-            number: Each number is another view.
-            donors: Windows of which some may be put into the picture; at least one.
+            number: Number of the view; each number gives a different view.
+            donors: Windows that can be inserted into the picture; at least one.
         """
         generator = torch.Generator().manual_seed(
             (self.seed * 1_000_003 + window.number) * 1_000_003 + number
@@ -111,5 +111,5 @@ class ViewMaker:
         )
 
     def _frames(self, window: Window) -> torch.Tensor:
-        """[T, 3, side, side] in 0..1."""
+        """Frames [T, 3, side, side] with values in 0..1."""
         return self.videos[window.video].read(window.start, window.stop).float() / 255

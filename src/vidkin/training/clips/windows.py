@@ -18,10 +18,10 @@ class Window:
     """Frames ``start`` to before ``stop`` of one video.
 
     Attributes:
-        number: Of this window among all; windows with different numbers are different clips.
-        video: Number of its video.
+        number: Number of this window among all; windows with different numbers are different clips.
+        video: Number of the window's video.
         start: First frame.
-        stop: First frame after it.
+        stop: First frame after the window.
     """
 
     number: int
@@ -31,7 +31,7 @@ class Window:
 
 
 def cut_windows(videos: Sequence[VideoSquares], frames: int) -> list[Window]:
-    """Every video in equal stretches of about this many frames; a shorter video is one stretch."""
+    """Cut every video into equal stretches of about this many frames; a shorter video is one stretch."""
     windows: list[Window] = []
     for number, video in enumerate(videos):
         parts = max(1, round(video.count / frames))
@@ -44,7 +44,7 @@ def cut_windows(videos: Sequence[VideoSquares], frames: int) -> list[Window]:
 def split_windows(
     windows: Sequence[Window], *, share: float, seed: int
 ) -> tuple[tuple[Window, ...], tuple[Window, ...]]:
-    """(training, validation) windows; a video is in one part as a whole.
+    """Divide windows into (training, validation); each video is entirely in one part.
 
     Args:
         windows: All windows.
@@ -52,7 +52,7 @@ def split_windows(
         seed: Seed of the choice.
 
     Returns:
-        All windows and none where one part would have fewer than two videos.
+        All windows and none, if one part would have fewer than two videos.
     """
     videos = sorted({window.video for window in windows})
     count = round(share * len(videos))

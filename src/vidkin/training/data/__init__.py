@@ -1,1 +1,1 @@
-"""The data of a training: items read once, drawn in a fixed order, as batches."""
+"""Training data: items read once and drawn as batches in a fixed order."""

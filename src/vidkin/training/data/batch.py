@@ -26,9 +26,9 @@ Draw = Literal[
     "views",
     "clips",
 ]
-"""How items of a step are drawn, see :func:`vidkin.training.data.draws.streams.index_stream`; ``mined``: triplets
+"""How the items of a step are drawn, see :func:`vidkin.training.data.draws.streams.index_stream`; ``mined``: triplets
 (a, p, n) of random items that the model confuses; ``clusters``: items of clusters that are near each other; ``views``
-of unlabeled data: the first views of N / 2 images, then their second views; ``clips``: the same of videos, for a
+of unlabeled data: the first views of N / 2 images, then their second views; ``clips``: the same for videos, for a
 comparator."""
 
 
@@ -39,9 +39,9 @@ class DrawnItems:
     Attributes:
         inputs: [N, T, F] or [N, F] features of a frozen backbone, or images [N, (T,) 3, S, S] from 0 to 1.
         lengths: [N] frames of each item; None if all are full.
-        labels: [N, 2] int64 (category, subcategory); of views (image, image).
+        labels: [N, 2] int64 (category, subcategory); for views (image, image).
         are_features: Whether ``inputs`` are features.
-        clusters: [N] numbers of clusters inside their classes, of the draw ``clusters``.
+        clusters: [N] numbers of clusters within their classes, for the draw ``clusters``.
     """
 
     inputs: Tensor
@@ -69,7 +69,8 @@ class DrawnItems:
         return self.computed_by(network)
 
     def computed_by(self, network: Callable[..., Tensor]) -> Tensor:
-        """Rows [N, ...] float32 of a network that takes inputs and lengths; each process computes its share of them."""
+        """Rows [N, ...] float32 of a network called with inputs and lengths; each process computes its share of
+        them."""
 
         def compute(rows: slice) -> Tensor:
             lengths = None if self.lengths is None else self.lengths[rows]

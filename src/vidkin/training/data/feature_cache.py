@@ -1,4 +1,4 @@
-"""Features of a frozen backbone on disk, under a key of everything that they depend on."""
+"""Features of a frozen backbone on disk, stored under a key of everything they depend on."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ItemRows:
-    """Items of a set that could be read, a row each.
+    """Items of a set that could be read, one row each.
 
     Attributes:
-        values: [N, T, F] or [N, F] float32 features, or [N, (T,) S, S, 3] uint8 images; None: not kept. Of whole items
-            [R, F] or [R, S, S, 3], all frames of the items that are kept, one item after another.
+        values: [N, T, F] or [N, F] float32 features, or [N, (T,) S, S, 3] uint8 images; None: not kept. For whole
+            items [R, F] or [R, S, S, 3], all frames of the kept items, one item after another.
         lengths: [N] frames of each item.
-        places: [N] place of each row's item in the set; items that cannot be read have no row.
-        broken: Why the others cannot be read.
-        kept: [N] bool, of whole items: which of them are among the values; None: all.
+        places: [N] place of each row's item in the set; unreadable items have no row.
+        broken: Reasons why the other items cannot be read.
+        kept: [N] bool, which whole items are among the values; None: all.
     """
 
     values: Tensor | None
@@ -49,14 +49,14 @@ class ItemRows:
 
     @property
     def is_complete(self) -> bool:
-        """Every item that could be read is among the values."""
+        """Whether every item that could be read is among the values."""
         return self.values is not None and (self.kept is None or bool(self.kept.all()))
 
 
 def feature_key(model: Encoder, labelled: LabelledSet, *, whole: bool = False) -> str:
-    """A name for everything that the features depend on: backbone with its weights, its input, the files.
+    """A name for everything the features depend on: the backbone with its weights, its input, the files.
 
-    ``whole``: of all frames of the items, not of clips.
+    With ``whole``, the features of all frames of the items rather than of clips.
     """
     config = model.config
     digest = hashlib.sha256(f"{_VERSION} {labelled.kind}{' whole' if whole else ''}".encode())
@@ -74,7 +74,7 @@ def feature_key(model: Encoder, labelled: LabelledSet, *, whole: bool = False) -
 
 
 def store_features(path: Path, rows: ItemRows) -> None:
-    """Write features to a file, whose folder is made if it is missing.
+    """Write features to a file; its folder is created if missing.
 
     Raises:
         InvalidArgumentError: The file cannot be written.
@@ -95,7 +95,7 @@ def store_features(path: Path, rows: ItemRows) -> None:
 
 
 def load_features(path: Path) -> ItemRows | None:
-    """Load what :func:`store_features` wrote; None if there is no such file or it is damaged."""
+    """Load features written by :func:`store_features`; None if the file is missing or damaged."""
     if not path.is_file():
         return None
     try:

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 OnFile = Callable[[int, int], None]
 
-# Part of the cache's key: raise it when the same files would give other squares.
+# Part of the cache's key: increment it when the same files would give different squares.
 _REVISION = 1
 
 
@@ -42,7 +42,7 @@ class ImageSettings:
 
     Attributes:
         side: Side of the squares in pixels. The whole image is squeezed into the square, as views of frames are.
-        frames_per_video: Frames taken from each video, evenly spaced over its length.
+        frames_per_video: Number of frames taken from each video, evenly spaced over its length.
     """
 
     side: int = 96
@@ -55,21 +55,21 @@ class ImageSettings:
 
 @dataclass(frozen=True, slots=True)
 class BrokenImage:
-    """A file that cannot be read, and why."""
+    """A file that cannot be read, and the reason."""
 
     path: str
     cause: str
 
 
 class ImageSet(Dataset[torch.Tensor]):
-    """Squares [N, 3, side, side] uint8 with the scene that each is from.
+    """Squares [N, 3, side, side] uint8, each with its scene.
 
     Attributes:
         images: [N, 3, side, side] uint8 RGB.
-        groups: [N] int64: images of one folder have the same number, and so have frames of one video.
+        groups: [N] int64: images of one folder have the same number, and so do frames of one video.
         group_names: Folder or video of each group, beginning with the name of the given folder.
-        sources: [N] int64: which of the folders each is from.
-        source_names: The last two parts of those folders' paths, as ``flowers/train``.
+        sources: [N] int64, the folder each square comes from.
+        source_names: The last two parts of those folders' paths, such as ``flowers/train``.
         broken: Files that could not be read.
 
     Raises:
@@ -114,7 +114,7 @@ class ImageSet(Dataset[torch.Tensor]):
         return counts
 
     def select(self, indices: torch.Tensor) -> ImageSet:
-        """The squares of these indices, in their order, for a curve over the number of images."""
+        """The squares with these indices, in the given order, for a curve over the number of images."""
         return ImageSet(
             self.images[indices],
             self.groups[indices],
@@ -138,7 +138,7 @@ class ImageSet(Dataset[torch.Tensor]):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], key: str | None = None) -> ImageSet:
-        """The set that `save` wrote.
+        """Load a set written by `save`.
 
         Raises:
             DatasetError: The file cannot be read, or was made from other files (``key``).
@@ -167,17 +167,17 @@ def read_images(
     cache: str | os.PathLike[str] | None = None,
     on_file: OnFile | None = None,
 ) -> ImageSet:
-    """Every image and some frames of every video below the folders, in a fixed order.
+    """Read every image and some frames of every video below the folders, in a fixed order.
 
-    Images are turned upright as their EXIF data says. A file that cannot be read is listed in the result's
-    ``broken``, not an error.
+    Images are turned upright according to their EXIF data. A file that cannot be read is not an error but listed in
+    the result's ``broken``.
 
     Args:
-        folders: Folders, or single files.
-        settings: Side of the squares, frames of a video.
-        cache: A file that keeps the squares. It is used while the same files (name, size, time) and settings are
-            asked for, and written again when they change.
-        on_file: Called after each file with how many are done and how many there are.
+        folders: Folders or single files.
+        settings: Side of the squares, and frames per video.
+        cache: A file that stores the squares. It is used as long as the files (name, size, time) and settings are the
+            same, and rewritten when they change.
+        on_file: Callback that receives (files done, total number of files) after each file.
 
     Raises:
         DatasetError: A folder does not exist, or no image was found.
@@ -195,7 +195,7 @@ def read_images(
         try:
             return ImageSet.load(cache, key)
         except DatasetError as error:
-            # Another collection, other settings or a damaged file: what the cache holds can be read again.
+            # Another collection, other settings or a damaged file: the cached images can be read again.
             _log.warning("reading all images again: %s", error)
     images = _read_all(files, roots, settings, on_file)
     if cache is not None:
@@ -205,7 +205,7 @@ def read_images(
 
 @dataclass(frozen=True, slots=True)
 class MediaFile:
-    """An image or video, its group, and which of the folders it is in."""
+    """An image or video, its group, and the folder it is in."""
 
     path: Path
     group: str
@@ -267,7 +267,7 @@ def find_media(roots: Iterable[Path]) -> list[MediaFile]:
 
 
 def _read_file(path: Path, settings: ImageSettings) -> list[NDArray[np.uint8]]:
-    """The square of an image, or of frames from the middles of equal parts of a video."""
+    """The square of an image, or the squares of frames from the middles of equal parts of a video."""
     side = settings.side
     if path.suffix.lower() in VIDEO_EXTENSIONS:
         duration = max(probe(path).duration, 1e-3)
@@ -277,11 +277,11 @@ def _read_file(path: Path, settings: ImageSettings) -> list[NDArray[np.uint8]]:
         )
         return [to_square(Image.fromarray(image), side) for image in frames.images]
     with warnings.catch_warnings(action="ignore"), Image.open(path) as image:
-        # JPEG can be decoded at a fraction of its size; twice the side is kept for a good reduction.
+        # JPEG can be decoded at a fraction of its size; twice the side is decoded for a good reduction.
         image.draft("RGB", (2 * side, 2 * side))
         return [to_square(ImageOps.exif_transpose(image).convert("RGB"), side)]
 
 
 def to_square(image: Image.Image, side: int) -> NDArray[np.uint8]:
-    """[side, side, 3], the whole image squeezed into a square."""
+    """Squeeze the whole image into a square [side, side, 3]."""
     return np.asarray(image.resize((side, side), Image.Resampling.BILINEAR))

@@ -1,4 +1,4 @@
-"""Labeled items as inputs of an encoder: read once, kept as images or as features of a frozen backbone."""
+"""Labeled items as inputs of an encoder: read once, and kept as images or as features of a frozen backbone."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ __all__ = ["MOST_BYTES", "Inputs", "OnItem", "prepare_inputs", "prepare_parts"]
 logger = logging.getLogger(__name__)
 
 OnItem = Callable[[int, int], None]
-"""Called with (items done, items in all); may raise to stop."""
+"""Callback that receives (items done, total number of items); it can raise to stop."""
 
 MOST_BYTES = 4 * 2**30
-"""Frames of up to this size in all are decoded once and kept; others are decoded whenever they are drawn."""
+"""Total size of the frames decoded once and kept; other frames are decoded whenever they are drawn."""
 
 _CHUNK = 32
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Items of a labeled set, ready to be drawn.
+    """Items of a labeled set, ready to draw.
 
-    N items, T frames of the longest, F length of a frame's features, S pixels a side.
+    N items, T frames of the longest item, F length of a frame's features, S pixels per side.
 
     Attributes:
         labelled: The items that could be read, in the order of the rows.
         labels: [N, 2] int64 (category, subcategory).
-        broken: Why the other items could not be read.
-        stored: [N, T, F] or [N, F] float32 features, or [N, (T,) S, S, 3] uint8 images; None: too large to be kept.
+        broken: Reasons why the other items could not be read.
+        stored: [N, T, F] or [N, F] float32 features, or [N, (T,) S, S, 3] uint8 images; None: too large to keep.
         lengths: [N] frames of each item; None if all are full.
         are_features: Whether ``stored`` are features.
-        config: Of the encoder that they are for.
-        augmentation: Random changes of images taken for training.
-        moving: Whole items, of which training takes clips at random positions; ``stored`` is None then.
+        config: Configuration of the encoder that uses them.
+        augmentation: Random changes applied to images taken for training.
+        moving: Whole items from which training takes clips at random positions; ``stored`` is then None.
     """
 
     labelled: LabelledSet
@@ -72,8 +72,8 @@ class Inputs:
         Args:
             indices: [B] int64.
             device: Device of the result.
-            generator: Source of the random positions of moving clips, and of the augmentation's random numbers; None
-                takes every clip where its item begins, and changes nothing.
+            generator: Source of random numbers for the positions of moving clips and for the augmentation; None takes
+                every clip at the start of its item, and changes nothing.
         """
         lengths = None if self.lengths is None else self.lengths[indices]
         if self.moving is not None:
@@ -93,13 +93,13 @@ class Inputs:
     def embed(
         self, model: Encoder, *, device: torch.device, chunk: int = _CHUNK, only: Tensor | None = None
     ) -> Tensor:
-        """[N, D] embeddings on the CPU, by the model in eval mode; afterwards it has its mode again.
+        """Embeddings [N, D] on the CPU, computed by the model in eval mode; its mode is restored afterwards.
 
         Args:
-            model: What embeds.
-            device: Where it is.
-            chunk: Items of one pass.
-            only: [M] numbers of the items; None takes all.
+            model: The model that computes embeddings.
+            device: Device of the model.
+            chunk: Number of items per pass.
+            only: [M] numbers of the items to embed; None takes all.
         """
         training = model.training
         model.eval()
@@ -115,7 +115,7 @@ class Inputs:
         return torch.cat(parts)
 
     def outputs(self, model: TwoHeadNetwork, *, device: torch.device, chunk: int = _CHUNK) -> HeadOutputs:
-        """Logits, embeddings and penultimate layer of all items on the CPU, by the model in eval mode."""
+        """Logits, embeddings and penultimate layer of all items on the CPU, computed by the model in eval mode."""
         training = model.training
         model.eval()
         parts = []
@@ -141,9 +141,9 @@ def prepare_parts(
     threads: int = 1,
     on_item: OnItem | None = None,
 ) -> list[Inputs]:
-    """:func:`prepare_inputs` of several sets with one count of items; features are kept if the backbone is frozen.
+    """:func:`prepare_inputs` for several sets with a common item count; features are kept if the backbone is frozen.
 
-    ``augmentation`` and ``moving`` are of the first set, the training items; augmentation needs them as images.
+    ``augmentation`` and ``moving`` apply to the first set, the training items; augmentation needs them as images.
     """
     total, before = sum(len(part) for part in parts), 0
     prepared: list[Inputs] = []
@@ -182,19 +182,19 @@ def prepare_inputs(
     """Read all items of a set once.
 
     Args:
-        model: Its configuration describes the input, its backbone makes the features.
+        model: The model whose configuration describes the input and whose backbone computes the features.
         labelled: The items.
-        names: Names that the label numbers refer to; None: those of the set.
-        features: Keep features of the backbone, which must then stay as it is, and not images.
-        cache: Folder of stored features; None: in memory only.
-        augmentation: See :class:`vidkin.training.DataRecipe`; of images only.
-        moving: Keep whole items at the rate of the configuration, of which training takes clips at random positions.
-        most_bytes: Frames of up to this size in all are kept, the others decoded again whenever they are drawn.
+        names: Names for the label numbers; None: those of the set.
+        features: Keep features of the backbone, which must then not change, instead of images.
+        cache: Folder for stored features; None: in memory only.
+        augmentation: Random changes, see :class:`vidkin.training.DataRecipe`; only for images.
+        moving: Keep whole items at the rate of the configuration, from which training takes clips at random positions.
+        most_bytes: Total size in bytes of the frames to keep; others are decoded again whenever they are drawn.
         threads: Number of files decoded at the same time.
-        on_item: Called after each item.
+        on_item: Callback after each item.
 
     Raises:
-        DatasetError: Not one item can be read.
+        DatasetError: No item can be read.
         InvalidArgumentError: The model cannot take such items, or has no rate for moving clips.
     """
     config = model.config
@@ -258,7 +258,7 @@ def _read_all(
     moving: bool,
     most_bytes: int,
 ) -> ItemRows:
-    """Every item once; whole items as far as they fit into memory, clips all of them or none."""
+    """Read every item once; keep as many whole items as fit into memory, but either all clips or none."""
     config = model.config
     size = len(labelled) * config.size**2 * 3 * (config.frames if config.takes_clips else 1)
     places: list[int] = []
@@ -281,7 +281,7 @@ def _read_all(
                 rows.append(row)
                 left -= row.nbytes
             elif moving and not rows:
-                rows.append(row[:0])  # its shape, for a collection of which nothing is kept
+                rows.append(row[:0])  # the shape, for a collection of which nothing is kept
         if on_item is not None:
             on_item(place + 1, len(labelled))
     if not places:
@@ -310,7 +310,8 @@ def _read_all(
 
 @torch.no_grad()
 def _backbone_features(model: Encoder, images: Tensor) -> Tensor:
-    """[T, S, S, 3] uint8 to [T, F] float32, or [S, S, 3] to [F]; one item at a time, so that numbers are the same."""
+    """Features [T, F] float32 of [T, S, S, 3] uint8, or [F] of [S, S, 3]; one item at a time, so that numbers are the
+    same."""
     frames = images if images.ndim == 4 else images.unsqueeze(0)
     inputs = (frames.movedim(-1, -3).float() / 255).to(model.device)
     backbone = model.get_submodule("backbone")
@@ -323,7 +324,7 @@ def _backbone_features(model: Encoder, images: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class _Shifted:
-    """Counts the items of one set among those of all sets."""
+    """Counts the items of one set as part of all sets."""
 
     on_item: OnItem
     before: int

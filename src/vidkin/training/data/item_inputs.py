@@ -16,7 +16,7 @@ __all__ = ["read_frames_at_rate", "read_input", "read_inputs"]
 
 
 def read_input(item: LabelledItem, kind: str, config: EncoderConfig) -> tuple[NDArray[np.uint8], int]:
-    """(frames [T, S, S, 3], number of real ones): missing frames repeat the last; an image is [S, S, 3].
+    """(frames [T, S, S, 3], number of real frames); missing frames repeat the last; an image is [S, S, 3].
 
     Raises:
         MediaError: The file cannot be read.
@@ -54,9 +54,9 @@ def read_frames_at_rate(
 def read_inputs(
     labelled: LabelledSet, config: EncoderConfig, *, threads: int, whole: bool = False
 ) -> Iterator[tuple[NDArray[np.uint8], int] | MediaError]:
-    """For every item in order what :func:`read_input` returns, or the error that it raised.
+    """Yield the result of :func:`read_input`, or the error it raised, for every item in order.
 
-    With ``whole`` it is all frames of the item at the rate, and their number.
+    With ``whole``, the result is all frames of the item at the rate, and their number.
     """
 
     def read_whole(item: LabelledItem) -> tuple[NDArray[np.uint8], int]:
@@ -77,7 +77,7 @@ def read_inputs(
     if threads == 1:
         yield from map(read, labelled.items)
         return
-    # In pieces: a pool that gets all items at once would hold the frames of all in memory.
+    # In pieces, because a pool that gets all items at once would hold the frames of all in memory.
     with ThreadPoolExecutor(max_workers=threads) as pool:
         for start in range(0, len(labelled), 4 * threads):
             yield from pool.map(read, labelled.items[start : start + 4 * threads])

@@ -1,4 +1,4 @@
-"""Labeled training and validation items of a run, and the batches that are drawn from them."""
+"""Labeled training and validation items of a run, and the batches drawn from them."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class LabeledData:
         validation: Validation items; None without validation.
         schedule: Sizes and seed of the draws.
         device: Device of the batches.
-        model: What draws by embeddings (``mined``, ``clusters``) ask; None: there are none.
-        clusters: State of the draw ``clusters``, part of a checkpoint; None: it is not drawn.
-        relevance: [N, N] of the training items, for triplets drawn online; None: by labels.
+        model: Model used by draws that depend on embeddings (``mined``, ``clusters``); None: there are no such draws.
+        clusters: State of the draw ``clusters``, part of a checkpoint; None: it is not used.
+        relevance: [N, N] relevance of the training items, for triplets drawn online; None: by labels.
     """
 
     train: Inputs
@@ -60,7 +60,7 @@ class LabeledData:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Sizes of batches: those of the schedule; a model that classifies has classes and items of each."""
+        """Sizes of batches: those of the schedule, or classes and items of each for a model that classifies."""
         schedule = self.schedule
         if schedule.batch or self.train.config.kind != "two_head":
             return schedule.batch
@@ -97,7 +97,7 @@ class LabeledData:
     def _draw(
         self, draw: Draw, streams: Mapping[Draw, Iterator[Tensor]], step: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor | None]:
-        """Indices of a step, and the clusters of the items where they are drawn by clusters."""
+        """Indices of a step, and the clusters of the items if they are drawn by clusters."""
         if draw in streams:
             return next(streams[draw]), None
         classes, sizes = self.train.labels[:, 1], self.sizes or class_sizes(self.train.labels[:, 1], 32)
@@ -111,7 +111,7 @@ class LabeledData:
         return draw_mined_triplets(classes, self._embed, items=items, generator=generator), None
 
     def _embed(self, indices: Tensor) -> Tensor:
-        """Unit vectors of training items by the model as it is now."""
+        """Unit vectors of training items, computed by the current model."""
         assert self.model is not None
         return self.train.embed(self.model, device=self.device, only=indices)
 
@@ -122,17 +122,17 @@ class LabeledData:
         return listed if self.relevance is None else listed + self.relevance.numpy().tobytes()
 
     def check(self, draws: Sequence[Draw], measure: Measure) -> None:
-        """Raise before any step if the labels cannot give the draws, or the validation items the measure.
+        """Raise an error before any step if the labels do not support the draws, or the validation items the measure.
 
         Raises:
-            InvalidArgumentError: They cannot; the message says what is missing.
+            InvalidArgumentError: They do not; the message says what is missing.
         """
         check_drawable(self.train.labelled, draws, sizes=self.sizes)
         if self.validation is None or measure in ("accuracy", "macro_accuracy"):
             return
         queries, gallery = torch.zeros(len(self.validation), 1), torch.zeros(len(self.train), 1)
         if math.isnan(measure_one(measure, queries, self.validation.labels, gallery, self.train.labels)):
-            # nan would never be improved on.
+            # No later value would count as better than nan.
             reason = (
                 "no quadlet is among them (two items of a subcategory, another subcategory, another category)"
                 if measure in ("qp", "tp")
@@ -145,7 +145,7 @@ class LabeledData:
             )
 
     def measure(self, model: Encoder, measure: Measure) -> float:
-        """The validation items' figure, in [0, 1], higher is better."""
+        """The figure of the validation items in [0, 1], higher is better."""
         assert self.validation is not None
         if measure in ("accuracy", "macro_accuracy"):
             if not isinstance(model, TwoHeadNetwork):

@@ -1,4 +1,4 @@
-"""Random changes of labeled training items: mirror, cut-out, color; the same for all frames of a clip."""
+"""Random changes of labeled training items: flip, crop, color; the same for all frames of a clip."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.nn import functional
 
 __all__ = ["augment"]
 
-# Side of a cut-out, as a share of the image's.
+# Least side of a crop, as a share of the image's side.
 _SMALLEST_CROP = 0.7
 _COLOR = 0.3
 
@@ -19,9 +19,9 @@ def augment(clips: Tensor, names: Sequence[str], generator: torch.Generator) -> 
     """Clips or images [N, (T,) 3, S, S] from 0 to 1, each changed at random.
 
     Args:
-        clips: On the CPU.
-        names: ``flip``: every second one on average has left and right exchanged. ``crop``: a square of 70 to 100 % of
-            the side, resized to S. ``color``: brightness, contrast and saturation times .7 to 1.3.
+        clips: Clips or images on the CPU.
+        names: Changes to apply. ``flip``: half of the items on average are flipped left to right. ``crop``: a square
+            of 70 to 100 % of the side, resized to S. ``color``: brightness, contrast and saturation times .7 to 1.3.
         generator: Source of all random numbers.
     """
     shape = clips.shape

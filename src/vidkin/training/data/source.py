@@ -15,7 +15,7 @@ B = TypeVar("B", covariant=True)
 
 
 class TrainingData(Protocol[M, B]):
-    """Items that are ready to be drawn, for a model M in batches B.
+    """Items ready to draw, in batches B for a model M.
 
     Attributes:
         name: Name of the collection.
@@ -29,10 +29,10 @@ class TrainingData(Protocol[M, B]):
     def broken(self) -> tuple[tuple[str, str], ...]: ...
 
     def batches(self, draws: Sequence[Draw], *, first: int) -> Iterator[B]:
-        """The batches of all steps from ``first`` (0 is the start) on: the same ones however often a run resumes."""
+        """The batches of all steps from ``first`` (0 is the start) on, the same however often a run resumes."""
 
     def measure(self, model: M, measure: Measure) -> float:
-        """Figure of the validation items, in [0, 1], higher is better."""
+        """The figure of the validation items in [0, 1], higher is better."""
 
     def identity(self) -> bytes:
         """Names and labels of the items: a checkpoint belongs to the data with the same identity."""

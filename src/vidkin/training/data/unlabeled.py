@@ -1,4 +1,4 @@
-"""Images without labels: every batch is a nearly plain and a heavily edited view of each of some images."""
+"""Unlabeled images: a batch consists of a nearly plain and a heavily edited view of each image in it."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class UnlabeledData:
         device: Device of the batches.
         seed: Seed of the edits of validation images.
         threads: Number of threads that edit images ahead of the steps.
-        scene_images: Images of one scene that are drawn together, as each other's hardest negatives; 1 draws all
-            images alike.
+        scene_images: Number of images of one scene drawn together, as each other's hardest negatives; 1 draws all
+            images independently.
     """
 
     images: ImageSet
@@ -72,7 +72,8 @@ class UnlabeledData:
         return tuple((file.path, file.cause) for file in self.images.broken)
 
     def batches(self, draws: Sequence[Draw], *, first: int) -> Iterator[Batch]:
-        """The batches of all steps from ``first`` on; each depends on seed and step alone, whatever the threads."""
+        """The batches of all steps from ``first`` on; each depends only on the seed and the step, not on the
+        threads."""
         assert tuple(draws) == ("views",)
         labels = torch.arange(self.schedule.pairs).repeat(2)[:, None].expand(-1, 2).to(self.device)
         waiting: deque[Future[Tensor]] = deque()
@@ -89,7 +90,7 @@ class UnlabeledData:
                     future.cancel()
 
     def views(self, step: int) -> Tensor:
-        """[2 N, 3, side, side] from 0 to 1: the first views of a step's images, then their second views."""
+        """Views [2 N, 3, side, side] from 0 to 1: the first views of a step's images, then their second views."""
         return torch.cat(self.pairs(step)[1])
 
     def pairs(self, step: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:
@@ -123,19 +124,19 @@ class UnlabeledData:
 
 
 def draw_by_scene(scenes: Tensor, together: int, generator: torch.Generator) -> Tensor:
-    """A random order [N] in which up to ``together`` images of one scene follow each other.
+    """A random order [N] in which up to ``together`` images of one scene are adjacent.
 
     Args:
         scenes: [N] int64, the scene of each image.
         together: Images of one scene in a row; 1 is a plain random order.
-        generator: Draws the order.
+        generator: Source of random numbers.
     """
     order = torch.randperm(len(scenes), generator=generator)
     if together == 1:
         return order
     by_scene = order[scenes[order].argsort(stable=True)]
     sizes = torch.bincount(scenes)
-    # The place of each image in its scene: how far it is from the first one.
+    # The place of each image in its scene: its distance from the first one.
     rank = torch.arange(len(scenes)) - (sizes.cumsum(0) - sizes)[scenes[by_scene]]
     starts = (rank % together == 0).long()
     row = starts.cumsum(0) - 1
@@ -144,12 +145,12 @@ def draw_by_scene(scenes: Tensor, together: int, generator: torch.Generator) -> 
 
 
 def pair_settings(options: Mapping[str, Any], *, side: int) -> PairSettings:
-    """The edits of a recipe: the defaults of :class:`PairSettings` with what ``data.options`` changes.
+    """The edits of a recipe: the defaults of :class:`PairSettings` with the changes in ``data.options``.
 
     Args:
         options: ``mirror_both``, ``scene_images``, and tables ``plain`` and ``heavy`` with settings of
             :class:`EditSettings`, in which ``warp`` is a table with settings of :class:`WarpSettings`.
-        side: Side of the views, pixels.
+        side: Side of the views in pixels.
 
     Raises:
         InvalidArgumentError: A setting is unknown or not allowed.
@@ -176,7 +177,7 @@ def _edit_settings(defaults: EditSettings, table: Mapping[str, Any], where: str)
 
 
 def split_images(images: ImageSet, *, share: float, seed: int) -> tuple[ImageSet, ImageSet]:
-    """(training, validation) images, each in their order.
+    """Divide images into (training, validation), each in the original order.
 
     Args:
         images: All images.

@@ -1,1 +1,1 @@
-"""One training on several processes: each takes a share of every batch, and all take the same step."""
+"""One training in several processes: each computes a share of every batch, and all take the same step."""

@@ -15,7 +15,7 @@ from vidkin.errors import InvalidArgumentError
 
 __all__ = ["any_process", "first_value", "is_first", "join_processes", "process_count", "read_in_turn"]
 
-# The first process may read a large collection, or validate, while the others wait.
+# The first process can take long to read a large collection, or to validate, while the others wait.
 _PATIENCE = timedelta(hours=24)
 
 _trainings = count()
@@ -23,12 +23,12 @@ _trainings = count()
 
 @contextmanager
 def join_processes(device: str) -> Iterator[None]:
-    """Inside, this process belongs to those that ``torchrun`` has started; without it, it is the only one.
+    """Inside the block, this process belongs to those that ``torchrun`` started; without torchrun it is the only one.
 
-    An existing group (Ray Train makes one) is used and left as it is.
+    An existing group (Ray Train makes one) is used and left unchanged.
 
     Args:
-        device: ``schedule.device`` of the recipe. On GPUs every process of a machine takes one of its own.
+        device: ``schedule.device`` of the recipe. Every process of a machine uses its own GPU, if GPUs are used.
 
     Raises:
         InvalidArgumentError: There are fewer GPUs than processes on this machine.
@@ -52,7 +52,7 @@ def join_processes(device: str) -> Iterator[None]:
     distributed.init_process_group(
         "cpu:gloo,cuda:nccl" if on_gpu else "gloo",
         timeout=_PATIENCE,
-        # What the group of an earlier training has left in the store would be taken for that of this one.
+        # Values left in the store by the group of an earlier training would be mistaken for this group's.
         store=PrefixStore(f"training {next(_trainings)}", store),
         rank=rank,
         world_size=size,
@@ -68,17 +68,17 @@ def _is_launched() -> bool:
 
 
 def process_count() -> int:
-    """Number of processes that train together."""
+    """Number of processes in the training."""
     return distributed.get_world_size() if _is_joined() else 1
 
 
 def is_first() -> bool:
-    """Whether this process is the one that writes, validates and reports."""
+    """Whether this process writes, validates and reports."""
     return not _is_joined() or distributed.get_rank() == 0
 
 
 def first_value(value: float) -> float:
-    """The number that the first process has; all call this together."""
+    """The first process's number; all processes must call this together."""
     if not _is_joined():
         return value
     shared = torch.tensor(value, dtype=torch.float64, device=_control_device())
@@ -87,7 +87,7 @@ def first_value(value: float) -> float:
 
 
 def any_process(condition: bool) -> bool:
-    """Whether the condition holds in any process; all call this together."""
+    """Whether the condition holds in any process; all processes must call this together."""
     if not _is_joined():
         return condition
     shared = torch.tensor(int(condition), device=_control_device())
@@ -97,7 +97,7 @@ def any_process(condition: bool) -> bool:
 
 @contextmanager
 def read_in_turn() -> Iterator[None]:
-    """Inside first the first process alone, which stores what it has read; then all others, which find it."""
+    """Let the first process run the block alone and store what it reads; then all others, which find it stored."""
     if not is_first():
         any_process(False)
     yield
@@ -110,5 +110,5 @@ def _is_joined() -> bool:
 
 
 def _control_device() -> str:
-    """Where single numbers are exchanged: on the CPU, unless the group knows GPUs alone."""
+    """Device for exchanging single numbers: the CPU, unless the group supports only GPUs."""
     return "cpu" if "cpu:" in str(distributed.get_backend_config()) else "cuda"

@@ -1,9 +1,9 @@
-"""A process's share of a batch: its rows, all rows with gradients, batch norms over all rows, one gradient for all.
+"""A process's share of a batch: its rows, all rows with gradients, batch norms over all rows, one shared gradient.
 
-Every process computes the loss of the whole batch from the rows of all. The gradient that reaches a row comes from the
-process that made it alone, so the sum over the processes is the gradient of one process with the whole batch. It is
-taken as a mean, with rows that count as often as there are processes: so weights that every process uses as a whole,
-such as directions of classes, need no rule of their own.
+Every process computes the loss of the whole batch from everyone's rows. The gradient of a row comes only from the
+process that computed it, so the sum over processes is the gradient of one process with the whole batch. It is computed
+as a mean in which each row counts as often as there are processes, so that weights used whole by every process, such
+as class directions, need no special rule.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["average_gradients", "compute_in_shares", "global_batch_norm", "seed_
 
 
 def compute_in_shares(compute: Callable[[slice], Tensor], count: int) -> Tensor:
-    """What ``compute`` gives for all rows [count, ...], of which this process computes only its own.
+    """The result of ``compute`` for all rows [count, ...], of which this process computes only its own.
 
     Args:
-        compute: Called with a range of rows, returns one row for each.
+        compute: Function from a range of rows to one result per row.
         count: Number of rows, the same in every process.
 
     Raises:
@@ -52,7 +52,7 @@ class _Gather(torch.autograd.Function):
     def forward(ctx: Any, own: Tensor, bounds: Sequence[int], place: int) -> Tensor:
         ctx.bounds, ctx.place = bounds, place
         sizes = [stop - start for start, stop in pairwise(bounds)]
-        # All parts have one size on the way: shares differ by a row at most.
+        # All parts are sent with the same size: shares differ by at most one row.
         padded = own.new_zeros(max(sizes), *own.shape[1:])
         padded[: len(own)] = own
         parts = [torch.empty_like(padded) for _ in sizes]
@@ -80,15 +80,15 @@ def average_gradients(weights: Sequence[Tensor]) -> None:
 
 
 def seed_step(seed: int, step: int) -> None:
-    """Give dropout numbers of its own in every process and step; one process continues with those of its generator."""
+    """Give dropout its own random numbers in every process and step; a single process continues with its generator."""
     if process_count() > 1:
         torch.manual_seed((seed * 1_000_003 + step) * process_count() + distributed.get_rank())
 
 
 def global_batch_norm() -> AbstractContextManager[object]:
-    """Inside, batch norms in training mode use mean and variance over the rows of all processes.
+    """Inside the block, batch norms in training mode use mean and variance over the rows of all processes.
 
-    Unlike ``nn.SyncBatchNorm`` it works on the CPU, and with layers that call ``batch_norm`` themselves.
+    Unlike ``nn.SyncBatchNorm``, this works on the CPU and with layers that call ``batch_norm`` themselves.
     """
     return _GlobalBatchNorm() if process_count() > 1 else nullcontext()
 
@@ -102,7 +102,7 @@ class _GlobalBatchNorm(TorchFunctionMode):
 
 
 class _Sum(torch.autograd.Function):
-    """The sum over the processes; what one of them does with it concerns the rows of all."""
+    """The sum over the processes; what one process does with it affects the rows of all."""
 
     @staticmethod
     def forward(ctx: Any, own: Tensor) -> Tensor:

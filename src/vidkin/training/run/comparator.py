@@ -1,4 +1,4 @@
-"""The parts of the training of a comparator, made from its recipe."""
+"""The parts of a comparator's training run, made from its recipe."""
 
 from __future__ import annotations
 
@@ -94,11 +94,12 @@ def prepare_comparator(
 
 
 def open_descriptors(recipe: Recipe, device: torch.device) -> FrameExtractor:
-    """The extractor of a recipe's comparator.
+    """Open the extractor of a recipe's comparator.
 
     Raises:
-        InvalidArgumentError: It describes clips, or its descriptors have another length than ``model.dimension``.
-        ExtractorError: It cannot be opened.
+        InvalidArgumentError: The extractor describes clips, or the length of its descriptors differs from
+            ``model.dimension``.
+        ExtractorError: The extractor cannot be opened.
     """
     config = recipe.comparator()
     extractor = open_extractor(
@@ -128,7 +129,7 @@ def read_clips(
     device: torch.device,
     on_item: OnItem | None,
 ) -> ClipData:
-    """The windows of a recipe's videos, divided, ready to be edited."""
+    """Read the windows of a recipe's videos, divided and ready to be edited."""
     data, settings = recipe.data, clip_settings(recipe.data.options)
     folders = [Path(folder).expanduser() for folder in (data.source, *data.folders)]
     videos, broken = read_squares(
@@ -179,10 +180,10 @@ def _store(
     metrics: Mapping[str, float],
     notes: Mapping[str, Any],
 ) -> None:
-    """Write the comparator with what describes frames for it, and with what it makes of unrelated videos."""
+    """Write the comparator with the files of its extractor and its scores of unrelated videos."""
     weights = Path(recipe.weights).expanduser() if recipe.weights else None
     if weights is None and recipe.comparator().extractor.split("?")[0] == "vidkin":
-        # A later vidkin may come with another encoder, whose vectors this comparator does not know.
+        # A later vidkin can come with another encoder, whose vectors this comparator does not know.
         weights = save_frame_encoder(load_frame_encoder(), folder / EXTRACTOR_WEIGHTS_FILE)
     comparator = comparator.cpu()
     values = {**recipe.comparator().to_mapping(), "unrelated": list(measure_unrelated(comparator, extractor))}

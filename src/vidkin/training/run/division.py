@@ -1,4 +1,4 @@
-"""The labeled items of a recipe and their split: the collection's own, a stored one, or a new one by groups."""
+"""The labeled items of a recipe and their split: the collection's own, a stored one, or a new one."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from vidkin.training.recipe import Measure, Recipe
 
 __all__ = ["Division", "can_measure", "divide_data", "open_data"]
 
-# Excerpts of each training video where no subcategory has two of them.
+# Excerpts of each training video if no subcategory has two videos.
 _EXCERPTS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Labeled items with a split, and what was chosen for them.
+    """Labeled items with a split, and the choices made for them.
 
     Attributes:
-        recipe: The recipe, with every ``auto`` replaced by what was chosen.
+        recipe: The recipe, with every ``auto`` replaced by the value chosen.
         labelled: All items with their splits.
-        is_made: Whether the split was made here, and so is not part of the collection.
-        notes: Choices that differ from the recipe, with reasons, one sentence each.
+        is_made: Whether the split was made here and is therefore not part of the collection.
+        notes: Choices that differ from the recipe, with their reasons, one sentence each.
     """
 
     recipe: Recipe
@@ -40,10 +40,10 @@ class Division:
 
 
 def open_data(recipe: Recipe) -> tuple[LabelledSet, bool]:
-    """The labeled set of a recipe with its split, and whether the split was made here.
+    """Open the labeled set of a recipe with its split, and tell whether the split was made here.
 
     Raises:
-        DatasetError: The collection or the split is not as it must be.
+        DatasetError: The collection or the split is invalid.
         InvalidArgumentError: A setting is not allowed.
     """
     division = divide_data(recipe)
@@ -54,13 +54,13 @@ def divide_data(recipe: Recipe) -> Division:
     """Open the labeled items of a recipe, divide them, and settle what the recipe leaves to the data.
 
     ``data.split_by = "auto"`` makes a split by group if training can draw from it and validation has something to
-    count. Where groups are too small for that, in this order: no validation split, a split by item, no test split; and
-    excerpts of videos where no subcategory has two training videos. A model of clips for a collection of images
-    becomes one of images.
+    count. If groups are too small for that, it tries, in this order: no validation split, a split by item, no test
+    split; and excerpts of videos if no subcategory has two training videos. For a collection of images, a model of
+    clips becomes a model of images.
 
     Raises:
-        DatasetError: The collection or the split is not as it must be.
-        InvalidArgumentError: A setting is not allowed, or no split gives what the objectives need.
+        DatasetError: The collection or the split is invalid.
+        InvalidArgumentError: A setting is not allowed, or no split provides what the objectives need.
     """
     original, data = recipe, recipe.data
     if data.kind == "unlabeled":
@@ -84,7 +84,7 @@ def divide_data(recipe: Recipe) -> Division:
 
 
 def can_measure(measure: Measure, queries: LabelledSet, gallery: LabelledSet) -> bool:
-    """Whether there is anything to count for a figure of these queries, and this gallery if the figure ranks one."""
+    """Whether a figure is defined for these queries, and for this gallery if the figure ranks one."""
     labels = [
         torch.stack([torch.from_numpy(level) for level in part.labels()], dim=1)
         for part in (queries, gallery)
@@ -100,14 +100,14 @@ def _fit_model(recipe: Recipe, labelled: LabelledSet) -> tuple[Recipe, tuple[str
         f"{labelled.name} contains images, so the model has the kind 'image' and not 'clip', which takes videos "
         "(model.kind)"
     )
-    # What clips have and images have not.
+    # Settings of clips that images do not have.
     model = {name: value for name, value in recipe.model.items() if name not in ("rate", "seconds")}
     data = replace(recipe.data, moving=False)
     return replace(recipe, data=data, model={**model, "kind": "image"}), (note,)
 
 
 def _choose(recipe: Recipe, labelled: LabelledSet, notes: tuple[str, ...]) -> Division:
-    """The first division that gives the objectives what they draw, and validation what it measures."""
+    """The first division with the items that the objectives draw and that validation measures."""
     first: InvalidArgumentError | None = None
     # A model that classifies has batches of classes and items.
     sizes = recipe.schedule.batch or ((2, 2) if recipe.model.get("kind") == "two_head" else ())
@@ -174,7 +174,7 @@ def _has_measure(recipe: Recipe, divided: LabelledSet) -> bool:
 
 
 def _differences(recipe: Recipe, chosen: _Candidate) -> Iterator[str]:
-    """One sentence for each difference from the recipe, but for validation."""
+    """One sentence for each difference from the recipe, except for validation."""
     data = recipe.data
     if chosen.by == "item":
         yield (
@@ -193,7 +193,7 @@ def _differences(recipe: Recipe, chosen: _Candidate) -> Iterator[str]:
 
 
 def _settle_validation(division: Division, original: Recipe) -> Division:
-    """Without validation items nothing is validated; otherwise ``auto`` becomes a figure that they have."""
+    """Turn validation off without validation items; otherwise replace ``auto`` by a figure they define."""
     labelled, notes, rules = division.labelled, list(division.notes), division.recipe.validation
     has_items = "validation" in labelled.split_counts()
     if rules.every and not has_items and original.data.split_by == "auto":

@@ -21,13 +21,13 @@ class RunLog:
     """``run.jsonl`` in the folder of a run: one object per line, with the step and its values.
 
     Args:
-        folder: Folder of the run; None writes nothing, as in all processes but the first.
-        resume_after: Keep the lines up to this step, drop what a killed run wrote after its last checkpoint; None
-            starts over.
+        folder: Folder of the run; None writes nothing, as in all processes except the first.
+        resume_after: Keep the lines up to this step and drop those that a killed run wrote after its last checkpoint;
+            None starts over.
         tensorboard: Also write events into ``tensorboard/``.
 
     Raises:
-        MissingPartError: TensorBoard is requested and not installed.
+        MissingPartError: TensorBoard is requested but not installed.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class RunLog:
             ) from error
 
     def write(self, step: int, kind: str, values: Mapping[str, Any]) -> None:
-        """Add one line; numbers that are not finite become null."""
+        """Add one line; NaN and infinity become null."""
         finite = {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in values.items()
@@ -67,7 +67,7 @@ class RunLog:
                     self._writer.add_scalar(f"{kind}/{name}", value, step)
 
     def close(self) -> None:
-        """Write what is pending and close the files."""
+        """Write pending lines and close the files."""
         self._file.close()
         if self._writer is not None:
             self._writer.close()

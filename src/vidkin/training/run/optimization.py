@@ -1,4 +1,4 @@
-"""Device, rates and optimizer of a training run from its recipe."""
+"""Device, learning rates and optimizer of a training run, from its recipe."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["choose_device", "make_optimizer", "make_schedule"]
 
 
 def choose_device(schedule: ScheduleRecipe) -> torch.device:
-    """The device of ``schedule.device``.
+    """The device for ``schedule.device``.
 
     Raises:
-        InvalidArgumentError: It is CUDA, and there is none.
+        InvalidArgumentError: CUDA is requested but not available.
     """
     available = torch.cuda.is_available()
     if schedule.device == "cuda" and not available:
@@ -29,7 +29,7 @@ def choose_device(schedule: ScheduleRecipe) -> torch.device:
 
 
 def make_schedule(schedule: ScheduleRecipe) -> Schedule:
-    """Rates of the engine from those of a recipe."""
+    """The learning rate schedule of a recipe."""
     if schedule.decay == "one_cycle":
         return OneCycle(schedule.steps)
     return Decay(
@@ -45,7 +45,7 @@ def make_schedule(schedule: ScheduleRecipe) -> Schedule:
 def make_optimizer(
     schedule: ScheduleRecipe, groups: list[dict[str, Any]], objective: nn.Module
 ) -> optim.Optimizer:
-    """The optimizer of a recipe for groups of weights, and for those of the objective."""
+    """The optimizer of a recipe for groups of weights and for the weights of the objective."""
     own = list(objective.parameters())
     if own:
         groups.append({"params": own, "lr": groups[-1]["lr"], "name": "objective"})

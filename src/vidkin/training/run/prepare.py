@@ -44,7 +44,7 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
     """Open the data, read the items, build the model. The random generators must have been seeded.
 
     Raises:
-        DatasetError: The collection or the split is not as it must be, or not one item can be read.
+        DatasetError: The collection or the split is invalid, or no item can be read.
         InvalidArgumentError: A setting is not allowed.
     """
     device = choose_device(recipe.schedule)
@@ -128,14 +128,14 @@ def _read_labeled(
 def read_unlabeled(
     recipe: Recipe, side: int, folder: Path | None, device: torch.device, on_item: OnItem | None
 ) -> UnlabeledData:
-    """The images of a recipe without labels.
+    """Read the images of a recipe for unlabeled data.
 
     Args:
         recipe: The recipe.
-        side: Of the images that the network takes, pixels.
-        folder: Of the run, for the cache; None keeps nothing.
-        device: Of the batches.
-        on_item: Called with (files read, files).
+        side: Side in pixels of the images the network takes.
+        folder: Folder of the run, for the cache; None caches nothing.
+        device: Device of the batches.
+        on_item: Callback that receives (files read, total number of files).
     """
     data = recipe.data
     settings = pair_settings(data.options, side=side)
@@ -176,7 +176,7 @@ def _assemble(
 ) -> TrainingRun:
     schedule = recipe.schedule
     objective = build_objective(recipe.objectives, model, classes=classes, seed=schedule.seed).to(device)
-    # Of recipe, items and frozen weights: a checkpoint with another fingerprint belongs to another run.
+    # Hash of recipe, items and frozen weights: a checkpoint with another fingerprint belongs to another run.
     digest = hashlib.sha256(recipe.digest().encode())
     digest.update(data.identity())
     if model.config.trainable == "head":

@@ -38,7 +38,7 @@ _MEMBERS: dict[Draw, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class LabelCount:
-    """Items of one subcategory in each part."""
+    """Number of items of one subcategory in each part."""
 
     category: str
     subcategory: str
@@ -49,13 +49,14 @@ class LabelCount:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FirstBatch:
-    """The items of the first step, as the network sees them.
+    """The items of the first step as the network sees them.
 
     Attributes:
-        images: [N, T, S, S, 3] uint8; T is 1 for images.
-        items: N items.
-        members: What the items of a tuple are, if they are drawn as tuples; the first N / len are the first members.
-        broken: Items that cannot be read; they are black.
+        images: [N, T, S, S, 3] uint8 frames; T is 1 for images.
+        items: The N items.
+        members: Roles of the items in a tuple, if tuples are drawn; the first N / len(members) items have the first
+            role.
+        broken: Items that cannot be read and are shown black.
     """
 
     images: NDArray[np.uint8]
@@ -66,17 +67,17 @@ class FirstBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecipePreview:
-    """What a recipe would train on.
+    """The data a recipe would train on.
 
     Attributes:
-        recipe: The recipe with every ``auto`` replaced by what was chosen.
+        recipe: The recipe with every ``auto`` replaced by the value chosen.
         name: Name of the collection.
         kind: ``image``, ``video`` or ``strokes``; ``clip`` for a comparator.
-        splits: Items of each part; training items are those before excerpts are cut.
-        labels: Items of each subcategory, sorted by name; empty for data without labels.
-        notes: What was chosen otherwise than the recipe says, and why.
-        parameters: Weights of the network that are trained.
-        dimension: Length of its embeddings, or of the descriptors that a comparator compares.
+        splits: Number of items in each part; training items are counted before excerpts are cut.
+        labels: Number of items of each subcategory, sorted by name; empty for unlabeled data.
+        notes: Choices that differ from the recipe, with their reasons.
+        parameters: Number of trained weights of the network.
+        dimension: Length of the network's embeddings, or of the descriptors a comparator compares.
         batch: The first batch.
     """
 
@@ -96,10 +97,10 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
 
     Args:
         recipe: The recipe.
-        on_item: Called with (items of the batch that were read, items of the batch).
+        on_item: Callback that receives (items of the batch read, items of the batch).
 
     Raises:
-        DatasetError: The collection or the split is not as it must be.
+        DatasetError: The collection or the split is invalid.
         InvalidArgumentError: A setting is not allowed.
         WeightsUnavailableError: The weights of the backbone are not available.
     """
@@ -113,7 +114,7 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
     if recipe.data.excerpts > 1:
         train = make_excerpts(train, recipe.data.excerpts, share=recipe.data.excerpt_share)
     entries = [find_loss(part.name) for part in recipe.objectives]
-    # A classifier takes the items of the other terms.
+    # A classifier uses the items of the other terms.
     draws = [entry.draw for entry in entries if entry.call != "classes"] or ["uniform"]
     config = recipe.config(classes=max(2, len(labelled.subcategories())))
     is_two_head = config.kind == "two_head"
@@ -144,7 +145,8 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
 
 
 def _preview_clips(recipe: Recipe, on_item: OnItem | None) -> RecipePreview:
-    """What a comparator would be trained on; the videos are read, as their number of clips is not known before."""
+    """The data a comparator would train on; the videos are read, because the number of their clips is not known
+    before."""
     device = torch.device("cpu")
     extractor = open_descriptors(recipe, device)
     data = read_clips(recipe, extractor, None, device, on_item)
@@ -185,7 +187,7 @@ def _preview_clips(recipe: Recipe, on_item: OnItem | None) -> RecipePreview:
 
 
 def _preview_pairs(recipe: Recipe, on_item: OnItem | None) -> RecipePreview:
-    """What an encoder of images without labels would be trained on: all of them are read."""
+    """The data an encoder of unlabeled images would train on; all images are read."""
     config = recipe.config(classes=2)
     data = read_unlabeled(recipe, config.size, None, torch.device("cpu"), on_item)
     model = build_model(config, weights=recipe.weights or None, seed=recipe.schedule.seed)
@@ -227,7 +229,7 @@ def _read_batch(
     if config.kind == "two_head" and not sizes:
         sizes = class_sizes(labels[:, 1], 4 * schedule.quadlets)
     if draw in ("mined", "clusters"):
-        # What the model will confuse is not known before: classes and items are shown.
+        # The items the model will confuse are not known before, so classes and items are shown.
         draw = "batches"
     stream = index_stream(
         draw,
@@ -238,7 +240,7 @@ def _read_batch(
         seed=schedule.seed,
     )
     drawn = next(stream).tolist()
-    # An item may be drawn several times; it is read once.
+    # An item can be drawn several times, but is read only once.
     unique = sorted(set(drawn))
     chosen = train.with_items(train.items[place] for place in unique)
     frames = config.frames if config.takes_clips else 1
@@ -256,7 +258,7 @@ def _read_batch(
             on_item(done, len(unique))
     images = np.stack([rows[place] for place in drawn])
     if recipe.data.augmentation:
-        # As the first step changes them.
+        # Augmented as in the first step.
         generator = torch.Generator().manual_seed(schedule.seed * 1_000_003)
         inputs = torch.from_numpy(images).movedim(-1, -3).float() / 255
         changed = augment(inputs, recipe.data.augmentation, generator)

@@ -33,7 +33,7 @@ __all__ = ["SPLIT_FILE", "StoreModel", "TrainingRun"]
 
 SPLIT_FILE = "split.json"
 
-# Part of the checkpoint's format, hence the spelling.
+# Part of the checkpoint format, hence the spelling.
 _OPTIMIZER = "optimiser."
 
 
@@ -48,26 +48,26 @@ class TrainingRun:
     Attributes:
         recipe: The recipe.
         folder: Folder of the run.
-        model: The model that is trained.
-        objective: What is minimized, of (model, batch).
-        draws: The draws of items that it needs.
-        optimizer: Of model and objective.
+        model: The model to train.
+        objective: Function of (model, batch) to minimize.
+        draws: The draws of items the objective needs.
+        optimizer: Optimizer of model and objective.
         schedule: Learning rates.
         data: Training and validation items.
-        device: Where the model is.
-        fingerprint: Of recipe, items and frozen weights.
-        watch: Notices a collapse.
-        store: Writes the model.
-        frozen: The backbone keeps its weights, which are no part of what is stored between steps.
-        split: All items, if their split was made here.
-        notes: What was chosen otherwise than the recipe says, and why.
-        sampler: State of draws that depend on weights of the past.
-        step: Steps that were taken.
-        best: Highest value of validation.
-        best_step: Step of that validation.
+        device: Device of the model.
+        fingerprint: Hash of recipe, items and frozen weights.
+        watch: Detects a collapse.
+        store: Function that writes the model.
+        frozen: Whether the backbone keeps its weights, which are then not stored between steps.
+        split: All items with their split, if the split was made here.
+        notes: Choices that differ from the recipe, with their reasons.
+        sampler: State of draws that depend on earlier weights.
+        step: Number of steps taken.
+        best: Highest validation figure so far.
+        best_step: Step of the best validation.
         best_state: Weights at that step.
-        waited: Validations since then.
-        stopped_early: Validation has not improved for ``patience`` times.
+        waited: Number of validations since then.
+        stopped_early: Whether ``patience`` validations have brought no improvement.
     """
 
     recipe: Recipe
@@ -94,7 +94,7 @@ class TrainingRun:
     stopped_early: bool = False
 
     def steps(self) -> Iterator[Step]:
-        """Take the steps that are left; the same ones whether the run was interrupted or not."""
+        """Take the remaining steps, which are the same whether the run was interrupted or not."""
         for step in take_steps(
             self.model,
             self._compute_terms,
@@ -131,12 +131,12 @@ class TrainingRun:
         return value
 
     def store_split(self) -> None:
-        """Write the split that was made here beside the model; only once the folder is known to be of this run."""
+        """Write the split made here beside the model, once the folder is known to belong to this run."""
         if self.split is not None:
             write_split(self.split, self.folder / SPLIT_FILE)
 
     def checkpoint(self) -> None:
-        """Store everything that the run needs to continue exactly; of several processes the first does it."""
+        """Store everything the run needs to continue exactly; with several processes, the first one does it."""
         if not is_first():
             return
         generators, values = random_state()
@@ -164,7 +164,8 @@ class TrainingRun:
         """Continue from the folder's checkpoint; False if there is none.
 
         Raises:
-            InvalidArgumentError: It is damaged, or belongs to another recipe, other items or other frozen weights.
+            InvalidArgumentError: The checkpoint is damaged, or belongs to another recipe, other items or other frozen
+                weights.
         """
         path = self.folder / CHECKPOINT_FILE
         if not path.is_file():
@@ -190,7 +191,7 @@ class TrainingRun:
         return True
 
     def save(self) -> None:
-        """Write the model, with the best weights if validation chose some."""
+        """Write the model, with the best weights if validation selected any."""
         if self.best_state:
             self._load(self.best_state)
         metrics = {} if self.best is None else {f"validation_{self.recipe.validation.measure}": self.best}

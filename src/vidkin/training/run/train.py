@@ -1,4 +1,4 @@
-"""Train a model by a recipe: data in, steps of the engine, and a folder with the model out."""
+"""Train a model by a recipe: read the data, take the steps, and write a folder with the model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 RECIPE_FILE = "recipe.toml"
 REPORT_FILE = "report.json"
 
-# The report's terms are means over this many steps.
+# The terms in the report are means over this many steps.
 _LAST = 20
 
 
@@ -51,27 +51,27 @@ def train(
 
     The folder gets ``model.safetensors`` and ``config.toml`` (the model), ``recipe.toml`` with every default,
     ``run.jsonl``, ``report.json``, ``checkpoint.safetensors``, ``features/`` of a frozen backbone and, if the split was
-    made here, ``split.json``. Deterministic: on one machine with one number of threads, the same recipe and data give
-    the same weights, bit for bit, also when the run was killed in between and called again.
+    made here, ``split.json``. Training is deterministic: on one machine with the same number of threads, the same
+    recipe and data give the same weights, bit for bit, even if the run was killed in between and resumed.
 
-    Called in several processes that `torchrun` has started, it trains on all of them with one step for all: each
-    computes its share of every batch, the losses see the whole one. Only the first process writes and reports; all
-    return the report. The folder must be one that every process sees.
+    Called in several processes started by `torchrun`, it trains on all of them with common steps: each computes its
+    share of every batch, and the losses see the whole batch. Only the first process writes and reports; all return the
+    report. The folder must be visible to every process.
 
     Args:
         recipe: A recipe, its TOML file, its content, or the name of one that comes with the package.
-        output: Folder of the run, made if missing; None: ``<name of the recipe>-model`` in the current folder.
+        output: Folder of the run, created if missing; None: ``<name of the recipe>-model`` in the current folder.
         resume: Continue from the folder's checkpoint; False starts over.
-        on_progress: Called after items, steps and validations; on a GPU the steps are reported in groups.
+        on_progress: Callback after items, steps and validations; on a GPU steps are reported in groups.
 
     Returns:
-        The report; a run that is complete already is only reported.
+        The report; a run that is already complete is only reported.
 
     Raises:
         InvalidArgumentError: A setting is not allowed, the folder holds another run, or another process trains in it.
-        DatasetError: The data are not as the reader needs them, or not one item can be read.
-        TrainingError: The loss is not a finite number any more.
-        TrainingInterrupted: Ctrl-C; the state has been stored.
+        DatasetError: The data do not fit the reader, or no item can be read.
+        TrainingError: The loss is no longer a finite number.
+        TrainingInterrupted: Ctrl-C was pressed; the state has been stored.
     """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     folder = create_output_folder(Path(output or f"{recipe.name}-model").expanduser())
@@ -95,7 +95,7 @@ def train(
 
         with read_in_turn():
             run = prepare_run(recipe, folder, on_item=on_item)
-        # Only now is anything of an earlier run replaced: a refusal or a wrong setting costs nothing.
+        # Nothing of an earlier run is replaced before this point, so a refusal or an invalid setting costs nothing.
         resumed = resume and run.restore()
         # All processes have read the checkpoint before the first one replaces it.
         any_process(resumed)
@@ -118,7 +118,7 @@ def train(
         finally:
             log.close()
         report = _report(run, recorder, first, began)
-        # A call that found nothing left to do knows less than the one that did it.
+        # A call with nothing left to do knows less than the call that finished.
         if writes and (run.step > first or not (folder / REPORT_FILE).is_file()):
             values = {**asdict(report), "output": os.fspath(folder), "collapsed": report.collapsed}
             try:
@@ -129,7 +129,7 @@ def train(
 
 
 class _Recorder:
-    """Reads the terms of steps, checks them for a collapse, and writes and reports what happened."""
+    """Reads the terms of steps, checks them for a collapse, and writes and reports the results."""
 
     def __init__(self, run: TrainingRun, log: RunLog, tell: OnProgress) -> None:
         self.run, self.log, self.tell = run, log, tell
@@ -137,7 +137,7 @@ class _Recorder:
         self.last: deque[dict[str, float]] = deque(maxlen=_LAST)
 
     def record(self, steps: list[Step]) -> None:
-        """Steps in their order, after which nothing may be stored that a loss which is not a number has spoiled."""
+        """Record steps in order; a loss that is not finite raises an error before anything spoiled can be stored."""
         for step, terms in zip(steps, read_terms(steps), strict=True):
             check_finite(step.number, terms)
             self.last.append(terms)
@@ -156,7 +156,7 @@ class _Recorder:
             )
 
     def validate(self) -> None:
-        """Measure the validation items and tell the result."""
+        """Measure the validation items and report the result."""
         measured: dict[str, float] = {self.run.recipe.validation.measure: self.run.validate()}
         self.log.write(self.run.step, "validation", measured)
         self.tell(
@@ -178,7 +178,7 @@ class _Recorder:
 
 
 def _follow(run: TrainingRun, recorder: _Recorder, interrupt: Interrupt) -> None:
-    """Take the steps that are left, with what is due after each; Ctrl-C ends it after a whole step."""
+    """Take the remaining steps and do what is due after each; Ctrl-C ends the run after a whole step."""
     schedule, every = run.recipe.schedule, run.recipe.validation.every
     if run.stopped_early:
         return
@@ -187,7 +187,7 @@ def _follow(run: TrainingRun, recorder: _Recorder, interrupt: Interrupt) -> None
         unread.append(step)
         validate = every > 0 and step.number % every == 0
         checkpoint = step.number % schedule.checkpoint_every == 0
-        # Reading waits for the device: on a GPU only where something depends on it.
+        # Reading waits for the device, so on a GPU it is done only when something depends on it.
         due = validate or checkpoint or step.number == schedule.steps
         if run.device.type == "cpu" or due or interrupt or step.number % schedule.log_every == 0:
             recorder.record(unread)
@@ -202,7 +202,7 @@ def _follow(run: TrainingRun, recorder: _Recorder, interrupt: Interrupt) -> None
 
 
 def _write_start(run: TrainingRun, *, resumed: bool) -> None:
-    """Write what is known before the first step, and drop the checkpoint of a run that this one replaces."""
+    """Write everything known before the first step, and remove the checkpoint of the run that this one replaces."""
     try:
         if not resumed:
             (run.folder / CHECKPOINT_FILE).unlink(missing_ok=True)

@@ -1,1 +1,1 @@
-"""Which items each step of a training draws."""
+"""The items drawn for each step of a training."""

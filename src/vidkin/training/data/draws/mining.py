@@ -1,4 +1,4 @@
-"""Items drawn by their current embeddings: mined triplets, and neighboring clusters."""
+"""Items drawn according to their current embeddings: mined triplets and neighboring clusters."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from vidkin.metric.sampling import sample_semi_hard_triplets
 
 __all__ = ["ClusterDraws", "draw_mined_triplets"]
 
-# Draws of three random batches until one has a triplet.
+# Most draws of three random batches until one has a triplet.
 _TRIES = 10
 _CLUSTERS = 3
 _CHUNK = 512
 
 Embed = Callable[[Tensor], Tensor]
-"""Indices [M] to unit vectors [M, D], without gradients."""
+"""Function from indices [M] to unit vectors [M, D], without gradients."""
 
 
 def draw_mined_triplets(classes: Tensor, embed: Embed, *, items: int, generator: torch.Generator) -> Tensor:
-    """Triplets (a, p, n) of three random batches, by algorithm 1 of the two-head classifier: [3 * T], member by member.
+    """Triplets (a, p, n) from three random batches, by algorithm 1 of the two-head classifier: [3 * T], member by
+    member.
 
     Args:
-        classes: [N].
+        classes: [N] class numbers.
         embed: The model.
         items: b, at least 3; at most b // 3 triplets are drawn.
         generator: Source of all random numbers.
 
     Raises:
-        InvalidArgumentError: No batch has two items of a class and one of another.
+        InvalidArgumentError: No batch has two items of one class and one of another.
     """
     for _ in range(_TRIES):
         triplets = sample_semi_hard_triplets(classes, embed, batch_size=items, seed=generator)
@@ -48,13 +49,13 @@ def draw_mined_triplets(classes: Tensor, embed: Embed, *, items: int, generator:
 
 
 class ClusterDraws(nn.Module):
-    """Batches for the magnet loss: a cluster that has a high loss, the clusters of other classes next to it.
+    """Batches for the magnet loss: a cluster with a high loss and the nearest clusters of other classes.
 
-    k-means divides every class into up to 3 clusters, again after every epoch. Its state belongs to a checkpoint, as it
-    depends on weights of the past: hence a module with buffers.
+    k-means divides every class into up to 3 clusters and is repeated after every epoch. The state depends on earlier
+    weights and so belongs to the checkpoint, hence a module with buffers.
 
     Args:
-        classes: [N].
+        classes: [N] class numbers.
 
     Source: Rippel et al., Metric learning with adaptive density discrimination, ICLR 2016, algorithm 1.
     """
@@ -77,12 +78,12 @@ class ClusterDraws(nn.Module):
     def draw(
         self, embed: Embed, *, sizes: tuple[int, int], step: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """Indices [M * D] of M clusters with D items each, and the clusters' numbers inside their classes.
+        """Indices [M * D] of M clusters with D items each, and the clusters' numbers within their classes.
 
         Args:
             embed: The model.
             sizes: (M, D). Items of clusters smaller than D are drawn more than once.
-            step: Steps that were taken; at every N / (M D)-th of them clusters are made again.
+            step: Number of steps taken; every N / (M D) steps the clusters are recomputed.
             generator: Source of all random numbers.
         """
         wide, each = sizes
@@ -116,7 +117,7 @@ class ClusterDraws(nn.Module):
         vectors = torch.cat([embed(part) for part in torch.split(every, _CHUNK)]).float().cpu()
         for number in range(self._count):
             mine = (self._classes == number).nonzero().squeeze(1)
-            # Clusters of one item have nothing to be drawn to.
+            # Clusters of one item have nothing to be pulled toward.
             count = max(1, min(_CLUSTERS, len(mine) // 2))
             clusters = (
                 clustering.KMeans(count, n_init=1, random_state=seed).fit_predict(vectors[mine].numpy())

@@ -1,4 +1,5 @@
-"""Triplets of deep ranking as a stream: drawn online from small buffers by labels, a matrix, or a classical feature."""
+"""A stream of triplets for deep ranking, drawn online from small buffers by labels, a matrix, or a classical
+feature."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from vidkin.metric.sampling import OnlineTripletSampler
 __all__ = ["LABELS", "OnlineSettings", "online_triplets", "read_relevance", "relevance_by_feature"]
 
 LABELS = "labels"
-"""Relevance by labels: the number of levels that two items share."""
+"""Relevance by labels: the number of levels two items share."""
 
 _FEATURE = "classical:"
 _TENSOR = "relevance"
@@ -31,8 +32,8 @@ class OnlineSettings:
     """How :class:`vidkin.metric.sampling.OnlineTripletSampler` draws.
 
     Attributes:
-        buffer: Items kept a category.
-        margin: T_r, by how much the positive must be more relevant than the negative.
+        buffer: Items kept per category.
+        margin: T_r, how much more relevant the positive must be than the negative.
         in_class: Share of the tries for a negative of the query's own category, in [0, 1].
 
     Raises:
@@ -58,17 +59,17 @@ def online_triplets(
     settings: OnlineSettings,
     seed: int = 0,
 ) -> Iterator[Tensor]:
-    """Rows [3 * triplets] int64 of each step, member by member: queries, positives, negatives.
+    """Yield rows [3 * triplets] int64 for each step, member by member: queries, positives, negatives.
 
-    The stream passes over all items in random order, repeatedly; each step adds as many items as it has members.
+    The stream passes over all items in random order, repeatedly; each step adds as many items as it draws.
 
     Args:
-        labels: [N, 2] int64 (category, subcategory); buffers are those of categories.
-        relevance: [N, N] floating point of 0 or more; None: the number of levels that two items share.
-        steps: Steps of the run.
-        triplets: Of a step.
-        settings: Of the sampler.
-        seed: Of the order and the draws.
+        labels: [N, 2] int64 (category, subcategory); each category has a buffer.
+        relevance: [N, N] floating point, at least 0; None: the number of levels two items share.
+        steps: Number of steps of the run.
+        triplets: Number of triplets per step.
+        settings: Settings of the sampler.
+        seed: Seed of the order and the draws.
 
     Raises:
         InvalidArgumentError: No triplet can be drawn.
@@ -102,16 +103,16 @@ def online_triplets(
 
 
 def read_relevance(name: str, images: Tensor | None, categories: Tensor) -> Tensor | None:
-    """The relevance of a recipe: None for labels, or a matrix [N, N].
+    """Read the relevance of a recipe: None for labels, or a matrix [N, N].
 
     Args:
         name: ``labels``, ``classical:<feature>``, or a safetensors file with ``relevance`` [N, N], 0 or more.
-        images: [N, S, S, 3] uint8, for a feature.
+        images: [N, S, S, 3] uint8 images, for a feature.
         categories: [N] int64.
 
     Raises:
-        UnknownExtractorError: There is no such feature.
-        InvalidArgumentError: The file does not fit the items, or a feature is requested and there are no images.
+        UnknownExtractorError: No feature has this name.
+        InvalidArgumentError: The file does not fit the items, or a feature is requested but there are no images.
     """
     if name == LABELS:
         return None
@@ -135,7 +136,8 @@ def read_relevance(name: str, images: Tensor | None, categories: Tensor) -> Tens
 
 
 def relevance_by_feature(name: str, images: NDArray[np.uint8], categories: Tensor) -> Tensor:
-    """[N, N] in [0, 1]: 1 - distance by a classical feature, scaled by the range inside categories; 0 across them.
+    """Relevance [N, N] in [0, 1]: 1 - distance by a classical feature, scaled by the range within categories; 0 across
+    them.
 
     Args:
         name: ``classical:<feature>``.
@@ -156,7 +158,7 @@ def relevance_by_feature(name: str, images: NDArray[np.uint8], categories: Tenso
 
 
 def _scale(labels: Tensor, relevance: Tensor | None) -> float:
-    """The largest factor that keeps acceptance ratios at 1 or less: least total relevance / largest relevance."""
+    """The largest factor that keeps acceptance ratios at most 1: least total relevance / largest relevance."""
     if relevance is None:
         _, place, sizes = torch.unique(labels[:, 0], return_inverse=True, return_counts=True)
         return max(1.0, int((sizes[place] - 1).clamp_min(1).min()) / labels.shape[1])

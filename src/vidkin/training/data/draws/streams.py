@@ -1,4 +1,4 @@
-"""Which items a step takes: streams of indices that depend only on labels and seed."""
+"""Streams of item indices for each step, which depend only on labels and seed."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def index_stream(
     relevance: Tensor | None = None,
     online: OnlineSettings | None = None,
 ) -> Iterator[Tensor]:
-    """Indices [N] int64 of the items of each step from ``start`` on.
+    """Yield indices [N] int64 of the items of each step from ``start`` on.
 
-    The stream is the same whether it is read at once or in pieces, so that a resumed run continues exactly.
+    The stream is the same whether read at once or in pieces, so that a resumed run continues exactly.
 
     Args:
         draw: ``quadlets``: (q, p, i, n) from the labels, [4 * quadlets], member by member. ``quadruplets_a``:
@@ -45,17 +45,17 @@ def index_stream(
             subcategories x K items, or P classes x K items. ``online_triplets``: [3 * quadlets],
             :func:`~vidkin.training.data.draws.online.online_triplets`. ``uniform``: any items, 4 * quadlets of them.
         labels: [N, 2] int64 (category, subcategory).
-        steps: Steps of the whole run.
-        start: Steps that were taken.
+        steps: Number of steps of the whole run.
+        start: Number of steps already taken.
         quadlets: Tuples per step.
-        sizes: (P, S, K) or (P, K) of ``batches``; empty: :func:`balanced_sizes`, with one level of labels
-            :func:`class_sizes`.
+        sizes: (P, S, K) or (P, K) for ``batches``; empty: :func:`balanced_sizes`, or :func:`class_sizes` with one
+            level of labels.
         seed: Seed of the draws.
-        relevance: [N, N] of ``online_triplets``; None: by labels.
-        online: Settings of ``online_triplets``; None: the defaults.
+        relevance: [N, N] for ``online_triplets``; None: by labels.
+        online: Settings for ``online_triplets``; None: the defaults.
 
     Raises:
-        InvalidArgumentError: The labels do not allow this draw.
+        InvalidArgumentError: The labels do not support this draw.
     """
     generator = torch.Generator().manual_seed(seed)
     if draw == "batches" and (len(sizes) == 2 or has_one_level(labels)):
@@ -71,7 +71,7 @@ def index_stream(
         batches = BalancedBatchSampler(labels[places, 1], sizes=across_and_each, batches=steps, seed=seed)
         return islice((places[torch.tensor(batch)] for batch in batches), start, None)
     if draw == "batches":
-        # Places of items with a positive and an intermediate; others would take their place in a batch.
+        # Places of items with a positive and an intermediate; other items would only take up space in a batch.
         _, place, counts = torch.unique(labels, dim=0, return_inverse=True, return_counts=True)
         paired = counts[place] >= 2
         subcategories: dict[int, set[int]] = {}
@@ -103,23 +103,23 @@ def index_stream(
 
 
 def has_one_level(labels: Tensor) -> bool:
-    """Whether labels [N, 2] are one level: every category has one subcategory."""
+    """Whether labels [N, 2] have one level: every category has one subcategory."""
     return len(torch.unique(labels, dim=0)) == len(torch.unique(labels[:, 0]))
 
 
 def check_drawable(
     train: LabelledSet, draws: Sequence[Draw], *, sizes: Sequence[int] = (), copies: int = 1
 ) -> None:
-    """Raise an error that names the labels, before any step, if no item can start a draw that needs an order.
+    """Raise an error that names the labels before any step, if no item can start a draw that needs an order.
 
     Args:
         train: Training items.
         draws: Draws of the objectives.
-        sizes: Of batches, as of :func:`index_stream`.
-        copies: Items that each of them will become, such as excerpts of a video.
+        sizes: Sizes of batches, as in :func:`index_stream`.
+        copies: Number of items that each item becomes, such as excerpts of a video.
 
     Raises:
-        InvalidArgumentError: There is no such item; the message says what the training items lack.
+        InvalidArgumentError: No item can; the message says what the training items lack.
     """
     counts = Counter({
         label: copies * count for label, count in Counter(item.label for item in train.items).items()
@@ -171,15 +171,16 @@ def class_sizes(classes: Tensor, items: int) -> tuple[int, int]:
 
 
 def balanced_sizes(labels: Tensor, items: int, *, repeat: bool = False) -> tuple[int, int, int]:
-    """(P, S, K): categories, subcategories of each and items of each of those in batches of about ``items`` items.
+    """(P, S, K): categories, subcategories per category and items per subcategory for batches of about ``items``
+    items.
 
-    All categories up to 8, up to 4 items of a subcategory, and as many subcategories as fit, at least 2.
+    Up to 8 categories, up to 4 items of a subcategory, and as many subcategories as fit, at least 2.
 
     Args:
         labels: [N, 2] int64 (category, subcategory).
-        items: Size of a batch; twice 2 subcategories may exceed it.
-        repeat: K is limited by the median subcategory and not by the smallest, so that the items of small ones may be
-            in a batch twice.
+        items: Size of a batch; the minimum of two subcategories in each of two categories can exceed it.
+        repeat: Limit K by the median subcategory rather than the smallest, so that items of small ones can be in a
+            batch twice.
 
     Raises:
         InvalidArgumentError: There are no two categories of two subcategories of two items each.
@@ -216,6 +217,6 @@ def _second_negatives(
 
 
 def _differ(labels: Tensor, items: Tensor) -> Tensor:
-    """[B, N]: whether each item has another subcategory than these; equal numbers in two categories differ."""
+    """[B, N] bool, whether each item has another subcategory; equal numbers in two categories differ."""
     differ: Tensor = (labels != labels[items].unsqueeze(1)).any(dim=2)
     return differ
