@@ -282,25 +282,34 @@ def _defined(tree: ast.Module) -> set[str]:
     return names
 
 
-def test_a_public_class_has_a_name_of_its_own() -> None:
-    """Nothing else at the top of any module has the name of a class: no other class, and no alias of a type."""
-    classes = Counter(
-        node.name
-        for tree in TREES.values()
-        for node in tree.body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-    )
-    assert {name for name, count in classes.items() if count > 1} == set()
-    aliases = {
-        f"{module}.{target.id}"
-        for module, tree in TREES.items()
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name) and target.id in classes
-    }
-    # Parameters of addresses are named like what they name.
-    assert {alias for alias in aliases if not alias.startswith("vidkin.web.pages.")} == set()
+def test_a_name_of_a_class_or_type_has_one_meaning() -> None:
+    """A class has its name to itself; a type alias may be repeated in other modules, but only with the same value."""
+    meanings: dict[str, set[str]] = {}
+    for module, tree in TREES.items():
+        for node in tree.body:
+            for name, meaning in _types(module, node):
+                meanings.setdefault(name, set()).add(meaning)
+    assert {name: sorted(found) for name, found in meanings.items() if len(found) > 1} == {}
+    assert {"PathLike", "OnProgress", "Piece"} <= set(meanings)  # aliases of a union, a callable, and a class
+
+
+def _types(module: str, node: ast.stmt) -> Iterator[tuple[str, str]]:
+    """Name and meaning of a class, or of what is assigned to a name in the style of classes."""
+    if isinstance(node, ast.ClassDef):
+        yield node.name, module
+    elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if isinstance(target, ast.Name) and re.fullmatch(r"_?[A-Z]\w*[a-z]\w*", target.id):
+                yield target.id, ast.unparse(node.value)
+
+
+def test_names_with_two_meanings_are_found() -> None:
+    code = "class Upload: ...\nState = Literal['a']\nOnProgress: TypeAlias = Callable[[int], None]\nLIMIT = 3\nstate = 1"
+    assert [pair for node in ast.parse(code).body for pair in _types("web", node)] == [
+        ("Upload", "web"),
+        ("State", "Literal['a']"),
+        ("OnProgress", "Callable[[int], None]"),
+    ]
 
 
 def test_a_room_holds_few_files_side_by_side() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.atomic import replace_file
-from vidkin.experiments.runs import OnProgress
+from vidkin.experiments.runs import OnStudyProgress
 from vidkin.models import ClipEncoder, EncoderConfig, build_model
 from vidkin.shots.learned import video_features
 
@@ -65,7 +65,7 @@ class HeadStore:
         return model.eval()
 
     def features(
-        self, paths: Sequence[Path], *, on_progress: OnProgress | None = None
+        self, paths: Sequence[Path], *, on_progress: OnStudyProgress | None = None
     ) -> list[NDArray[np.float32]]:
         """Features [T, F] of all frames of each video."""
         features: list[NDArray[np.float32]] = []

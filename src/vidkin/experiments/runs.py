@@ -16,7 +16,7 @@ from vidkin._base.plain_values import as_json, parse_json
 from vidkin.errors import InvalidArgumentError
 
 __all__ = [
-    "OnProgress",
+    "OnStudyProgress",
     "Report",
     "check_output_file",
     "check_same_data",
@@ -25,7 +25,7 @@ __all__ = [
     "write_figures",
 ]
 
-OnProgress = Callable[[int, int, str], None]
+OnStudyProgress = Callable[[int, int, str], None]
 """Called with the steps done, all steps (0 where unknown), and the current step."""
 
 # Results that depend on the data; features are stored under a digest of theirs.

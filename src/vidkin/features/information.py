@@ -118,7 +118,7 @@ def bar_boxes(images: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class _BarSide:
     """A candidate for a bar along one side of the frame; its lines are counted from the border inwards.
 
     Attributes:
@@ -140,7 +140,7 @@ class _Side:
         return float((lines >= _EDGE_DEVIATION).mean(axis=1).max()) if lines.size else 0.0
 
 
-def _side(lines: NDArray[np.uint8]) -> _Side:
+def _side(lines: NDArray[np.uint8]) -> _BarSide:
     """The candidate for a side whose lines [N, L, 3] are given from the border inwards."""
     length = len(lines)
     reach = max(_BLOCK, round(_EDGE_REACH * length))
@@ -148,10 +148,10 @@ def _side(lines: NDArray[np.uint8]) -> _Side:
     color = np.median(lines[0], axis=0)
     # Most frames have no bars: their first lines tell.
     if not _flat(lines[:least], color)[0].all():
-        return _Side(0, color, np.zeros((0, lines.shape[1]), dtype=np.int16), reach)
+        return _BarSide(0, color, np.zeros((0, lines.shape[1]), dtype=np.int16), reach)
     flat, deviation = _flat(lines[: int(_LARGEST_BAR * length) + reach + 1], color)
     depth = length if flat.all() else int(np.argmin(flat))
-    return _Side(depth if depth <= _LARGEST_BAR * length else 0, color, deviation, reach)
+    return _BarSide(depth if depth <= _LARGEST_BAR * length else 0, color, deviation, reach)
 
 
 def _flat_lines(lines: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -199,11 +199,11 @@ def _picture_box(image: NDArray[np.uint8]) -> tuple[int, int, int, int]:
     return top, height - bottom, left, width - right
 
 
-def _interior(sides: tuple[_Side, _Side], length: int) -> slice:
+def _interior(sides: tuple[_BarSide, _BarSide], length: int) -> slice:
     return slice(sides[0].depth, length - sides[1].depth)
 
 
-def _pair(sides: tuple[_Side, _Side], interior: slice, length: int) -> tuple[int, int]:
+def _pair(sides: tuple[_BarSide, _BarSide], interior: slice, length: int) -> tuple[int, int]:
     """Depths of two opposite bars, (0, 0) if they do not form a pair."""
     first, second = sides
     is_pair = (
@@ -216,7 +216,7 @@ def _pair(sides: tuple[_Side, _Side], interior: slice, length: int) -> tuple[int
     return (first.depth, second.depth) if is_pair else (0, 0)
 
 
-def _lone(sides: tuple[_Side, _Side]) -> tuple[int, int]:
+def _lone(sides: tuple[_BarSide, _BarSide]) -> tuple[int, int]:
     """Depths of black bars with sharp edges, each by itself."""
     first, second = (
         side.depth

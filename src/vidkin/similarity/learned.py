@@ -108,16 +108,21 @@ class LearnedScorer:
         self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
     ) -> list[PairScore]:
         """Scores, segments and maps [Tq, Tt]; see :class:`vidkin.similarity.Scorer`."""
-        side = _Side.of(query, self.comparator)
-        return [self._score(side, _Side.of(target, self.comparator), mirrored) for target in targets]
+        side = _InformativeFrames.of(query, self.comparator)
+        return [
+            self._score(side, _InformativeFrames.of(target, self.comparator), mirrored) for target in targets
+        ]
 
     def raw_score(self, query: FrameFeatures, target: FrameFeatures) -> float:
         """The comparator's own score in [-1, 1]; -1 if a side has no informative frame."""
         with torch.no_grad():
-            sides = (_Side.of(query, self.comparator), _Side.of(target, self.comparator))
+            sides = (
+                _InformativeFrames.of(query, self.comparator),
+                _InformativeFrames.of(target, self.comparator),
+            )
             return self._compare(*sorted(sides, key=lambda side: side.seconds))[0]
 
-    def _score(self, query: _Side, target: _Side, mirrored: bool) -> PairScore:
+    def _score(self, query: _InformativeFrames, target: _InformativeFrames, mirrored: bool) -> PairScore:
         is_swapped = target.seconds < query.seconds
         shorter, longer = (target, query) if is_swapped else (query, target)
         raw, learned = self._compare(shorter, longer)
@@ -155,7 +160,7 @@ class LearnedScorer:
         ends = (query.features.end or math.inf, target.features.end or math.inf)
         return PairScore(score, tuple(segment.cut(*ends) for segment in segments), frame_map)
 
-    def _compare(self, shorter: _Side, longer: _Side) -> tuple[float, torch.Tensor]:
+    def _compare(self, shorter: _InformativeFrames, longer: _InformativeFrames) -> tuple[float, torch.Tensor]:
         """The raw score, and the learned map [Ts, Tl] spread over all frames, in [-1, 1]; empty without frames."""
         if not (len(shorter.rows) and len(longer.rows)):
             return -1.0, torch.zeros(0, 0)
@@ -195,7 +200,7 @@ class LearnedScorer:
 
 
 @dataclass(slots=True)
-class _Side:
+class _InformativeFrames:
     """One of two videos: its informative frames, ready to be compared."""
 
     features: FrameFeatures
@@ -204,7 +209,7 @@ class _Side:
     itself: float | None = None  # raw score of the video with itself, computed when first needed
 
     @classmethod
-    def of(cls, features: FrameFeatures, comparator: VideoComparator) -> _Side:
+    def of(cls, features: FrameFeatures, comparator: VideoComparator) -> _InformativeFrames:
         rows = (features.information >= LEAST_INFORMATION).nonzero()[:, 0]
         return cls(features, rows, comparator.weigh(features.whole[rows].float()))
 
@@ -213,7 +218,9 @@ class _Side:
         return len(self.rows) * self.features.period
 
 
-def _common_clock(query: _Side, target: _Side, frame_map: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _common_clock(
+    query: _InformativeFrames, target: _InformativeFrames, frame_map: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows and columns of the map [nq, nt] at the period of the coarser side.
 
     A comparator is trained on maps in which a copy is a diagonal. Of the shifts of the finer side the one with the

@@ -27,7 +27,7 @@ from vidkin.training.recipe import (
     ValidationRecipe,
 )
 from vidkin.training.recipe_file import available_recipes, load_recipe, show_recipe
-from vidkin.training.report import OnProgress, TrainingInterrupted, TrainingProgress, TrainingReport
+from vidkin.training.report import OnTrainingProgress, TrainingInterrupted, TrainingProgress, TrainingReport
 from vidkin.training.run.division import open_data
 from vidkin.training.run.preview import FirstBatch, LabelCount, RecipePreview, preview_recipe
 from vidkin.training.run.train import train
@@ -50,7 +50,7 @@ __all__ = [
     "Neighbor",
     "Objective",
     "ObjectiveRecipe",
-    "OnProgress",
+    "OnTrainingProgress",
     "Recipe",
     "RecipePreview",
     "RetrievalFigures",

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from vidkin._base.plain_values import Result, fields_as_json
 
-__all__ = ["OnProgress", "TrainingInterrupted", "TrainingProgress", "TrainingReport"]
+__all__ = ["OnTrainingProgress", "TrainingInterrupted", "TrainingProgress", "TrainingReport"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class TrainingProgress:
     warning: str = ""
 
 
-OnProgress = Callable[[TrainingProgress], None]
+OnTrainingProgress = Callable[[TrainingProgress], None]
 
 
 @dataclass(frozen=True, kw_only=True)

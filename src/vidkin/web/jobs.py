@@ -17,7 +17,7 @@ from vidkin.rendering.text import printable
 __all__ = ["Job", "JobRunningError", "JobState", "JobStoppedError", "Jobs"]
 
 _logger = logging.getLogger(__name__)
-State = Literal["running", "done", "failed", "stopped"]
+JobStatus = Literal["running", "done", "failed", "stopped"]
 # Finished jobs that are remembered, and notes of one.
 _MOST_KEPT, _MOST_NOTES = 50, 1000
 
@@ -61,7 +61,7 @@ class JobState:
     kind: str
     title: str
     video: int | None
-    state: State
+    state: JobStatus
     done: int
     total: int
     detail: str
@@ -79,7 +79,7 @@ class Job:
         self.id, self.kind, self.title, self.video = number, kind, title, video
         self._lock = threading.Lock()
         self._began, self._ended = time.monotonic(), 0.0
-        self._state: State = "running"
+        self._state: JobStatus = "running"
         self._steps = (0, 0)
         self._detail = self._error = ""
         self._notes: list[str] = []
@@ -140,7 +140,7 @@ class Job:
         job must learn that it ended. An error of vidkin is told as it is; any other one is a bug, and its traceback
         is logged.
         """
-        state: State = "done"
+        state: JobStatus = "done"
         result, cause = None, ""
         try:
             result = as_json(work(self))

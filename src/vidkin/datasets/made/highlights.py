@@ -181,7 +181,7 @@ def build_highlights(
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng([seed, part == "test"])
-    deck = _Deck([a for a in ACTIVITIES if a.place in chosen and _inside(a, part)], generator)
+    deck = _ActivityDeck([a for a in ACTIVITIES if a.place in chosen and _inside(a, part)], generator)
     annotations = []
     for number in range(videos):
         takes = _takes(deck, files, part, shots, chosen, calm_before, generator)
@@ -191,7 +191,7 @@ def build_highlights(
     return annotations
 
 
-class _Deck:
+class _ActivityDeck:
     """Changes of activity in shuffled rounds."""
 
     def __init__(self, cards: Sequence[Activity], generator: np.random.Generator) -> None:
@@ -225,7 +225,7 @@ def _calm(place: str, part: Part) -> list[tuple[float, float]]:
 
 
 def _takes(
-    deck: _Deck,
+    deck: _ActivityDeck,
     files: Mapping[str, Path],
     part: Part,
     count: int,

@@ -19,7 +19,7 @@ from vidkin.experiments.benchmarks.evaluate import (
 from vidkin.experiments.benchmarks.features import StoredFeatures
 from vidkin.experiments.benchmarks.published import PUBLISHED
 from vidkin.experiments.benchmarks.systems import PairSystem
-from vidkin.experiments.runs import OnProgress
+from vidkin.experiments.runs import OnStudyProgress
 from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import Segment
 
@@ -63,7 +63,7 @@ def run_benchmark(
     features: StoredFeatures,
     system: PairSystem,
     *,
-    on_progress: OnProgress | None = None,
+    on_progress: OnStudyProgress | None = None,
 ) -> BenchmarkReport:
     """Compare every query with the whole database, and measure.
 

@@ -11,7 +11,7 @@ from vidkin.experiments.copies.gallery import CopyMaterial, make_copies
 from vidkin.experiments.copies.material import FULL, ClipSize, Recording
 from vidkin.experiments.copies.scores import THRESHOLD, CopyFigures, summarize_copies
 from vidkin.experiments.copies.systems import PairScores, has_vpdq, phash_scores, search_scores, vpdq_scores
-from vidkin.experiments.runs import OnProgress
+from vidkin.experiments.runs import OnStudyProgress
 from vidkin.media import EDITS
 from vidkin.rendering.machine import describe_machine
 
@@ -107,7 +107,7 @@ def run_copy_study(
     work: Path,
     *,
     distractors: Iterable[Recording] = (),
-    on_progress: OnProgress | None = None,
+    on_progress: OnStudyProgress | None = None,
 ) -> CopyResults:
     """Make the copies, search them with every system, and compare.
 
@@ -155,7 +155,7 @@ def run_copy_study(
 
 
 def _systems(
-    study: CopyStudy, material: CopyMaterial, work: Path, report_step: OnProgress
+    study: CopyStudy, material: CopyMaterial, work: Path, report_step: OnStudyProgress
 ) -> Iterator[tuple[str, Callable[[], PairScores]]]:
     """Names of the systems, and what measures each."""
     for choice in study.extractors:

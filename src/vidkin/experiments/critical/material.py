@@ -15,7 +15,7 @@ from vidkin._base.plain_values import parse_json
 from vidkin.datasets import HIGHLIGHT_PLACES, VideoAnnotation, build_highlights, read_shot_annotations
 from vidkin.datasets.made.highlights import Part
 from vidkin.experiments.heads import HeadStore
-from vidkin.experiments.runs import OnProgress
+from vidkin.experiments.runs import OnStudyProgress
 from vidkin.shots.judging import TrueShot
 
 __all__ = ["ALL_PLACES", "HighlightPart", "compose_splits"]
@@ -72,7 +72,7 @@ def compose_splits(
     train: tuple[int, int],
     test: tuple[int, int],
     held_out_videos: int,
-    on_progress: OnProgress,
+    on_progress: OnStudyProgress,
 ) -> Mapping[str, tuple[HighlightPart, HighlightPart]]:
     """Name of a split -> its training and test split: all places first, then each place held out from training.
 

@@ -14,7 +14,7 @@ from vidkin._base.plain_values import as_json
 from vidkin.experiments.critical.material import ALL_PLACES, HighlightPart, compose_splits
 from vidkin.experiments.critical.scores import score_model, score_shot_length, summarize_critical
 from vidkin.experiments.heads import FRAME_NETWORK, HeadStore
-from vidkin.experiments.runs import OnProgress, Report, check_same_data, load_or_run, run_path
+from vidkin.experiments.runs import OnStudyProgress, Report, check_same_data, load_or_run, run_path
 from vidkin.models import save_model
 from vidkin.rendering.machine import describe_machine
 from vidkin.shots.learned import CUT_NUMBERS, encode_with, fit_shot_rules
@@ -63,7 +63,7 @@ def run_critical_study(
     work: Path,
     save: Path | None = None,
     output: Path | None = None,
-    on_progress: OnProgress = lambda done, total, what: None,
+    on_progress: OnStudyProgress = lambda done, total, what: None,
 ) -> Report:
     """Train with every loss on one part of the recordings and evaluate on the other; stored runs are not repeated.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from vidkin._base.checks import check_at_least
 from vidkin.experiments.images.contract import ImageRow, ImageTask
 from vidkin.experiments.images.figures import RowFigures, measure_row
-from vidkin.experiments.runs import OnProgress, load_or_run, run_path
+from vidkin.experiments.runs import OnStudyProgress, load_or_run, run_path
 from vidkin.rendering.machine import describe_machine
 
 __all__ = ["ImageReport", "run_image_study"]
@@ -39,7 +39,7 @@ def run_image_study(
     work: Path,
     *,
     seeds: Sequence[int] = (0, 1, 2),
-    on_progress: OnProgress = lambda *told: None,
+    on_progress: OnStudyProgress = lambda *told: None,
 ) -> ImageReport:
     """Fit and measure every row on every set; finished runs in ``work`` are not repeated.
 

@@ -13,7 +13,7 @@ from vidkin.experiments.images.contract import ImageRow, ImageTask
 from vidkin.experiments.images.figures import RowFigures
 from vidkin.experiments.images.study import run_image_study
 from vidkin.experiments.images.two_head_rows import VARIANTS, TwoHeadVariant, fit_two_head, start_two_head
-from vidkin.experiments.runs import OnProgress, load_or_run, run_path
+from vidkin.experiments.runs import OnStudyProgress, load_or_run, run_path
 from vidkin.models.engine import read_terms
 from vidkin.models.randomness import seeded
 
@@ -80,7 +80,7 @@ def run_sweeps(
     *,
     seeds: Sequence[int] = (0,),
     timed: int = 5,
-    on_progress: OnProgress = lambda *told: None,
+    on_progress: OnStudyProgress = lambda *told: None,
 ) -> SweepReport:
     """Train with each setting; finished runs in ``work`` are not repeated, except times.
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from vidkin._base.checks import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin.experiments.losses.methods import ABLATION, LOSSES, LossMethod
-from vidkin.experiments.runs import OnProgress, load_or_run, run_path
+from vidkin.experiments.runs import OnStudyProgress, load_or_run, run_path
 from vidkin.features import open_extractor
 from vidkin.metric.measures import mean_average_precision, micro_average_precision
 from vidkin.models.comparator.comparator import Comparator, build_comparator
@@ -116,7 +116,11 @@ class LossReport:
 
 
 def run_loss_study(
-    study: LossStudy, folders: Sequence[Path], work: Path, *, on_progress: OnProgress = lambda *told: None
+    study: LossStudy,
+    folders: Sequence[Path],
+    work: Path,
+    *,
+    on_progress: OnStudyProgress = lambda *told: None,
 ) -> LossReport:
     """Train and measure every method with every seed; finished runs in ``work`` are not repeated.
 

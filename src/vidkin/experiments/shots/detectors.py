@@ -12,7 +12,7 @@ import torch
 
 from vidkin.datasets import VideoAnnotation
 from vidkin.experiments.heads import HeadStore
-from vidkin.experiments.runs import OnProgress
+from vidkin.experiments.runs import OnStudyProgress
 from vidkin.experiments.shots.material import LabelledVideo, annotation_of
 from vidkin.media import iter_frames
 from vidkin.media.squares import fit_to_square
@@ -58,7 +58,7 @@ def train_and_detect(
     videos: Sequence[LabelledVideo],
     *,
     save: Path | None,
-    on_progress: OnProgress,
+    on_progress: OnStudyProgress,
 ) -> TrainedCuts:
     """Cuts of ``videos`` by the extended rule, trained on composed and highlight videos, fitted on the composed ones.
 

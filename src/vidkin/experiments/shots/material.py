@@ -17,7 +17,7 @@ from vidkin.datasets import (
     read_footage,
 )
 from vidkin.errors import InvalidArgumentError
-from vidkin.experiments.runs import OnProgress
+from vidkin.experiments.runs import OnStudyProgress
 from vidkin.shots.judging import BoundaryLabels, read_boundary_labels
 
 __all__ = ["TEST_CLIPS", "LabelledVideo", "annotation_of", "composed_part", "edited_videos"]
@@ -78,7 +78,7 @@ def composed_part(
     videos: int,
     frames: int,
     size: tuple[int, int],
-    on_progress: OnProgress,
+    on_progress: OnStudyProgress,
 ) -> list[LabelledVideo]:
     """Composed videos of the training or the test split; those of an earlier call with the same settings are reused.
 

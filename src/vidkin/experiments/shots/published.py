@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vidkin.datasets import VideoAnnotation
-from vidkin.experiments.runs import OnProgress
+from vidkin.experiments.runs import OnStudyProgress
 from vidkin.experiments.shots.detectors import TrainedCuts
 from vidkin.experiments.shots.material import LabelledVideo, annotation_of
 from vidkin.models import ClipEncoder, build_model, save_model
@@ -97,7 +97,7 @@ def train_and_detect_published(
     *,
     seed: int,
     save: Path | None,
-    on_progress: OnProgress,
+    on_progress: OnStudyProgress,
 ) -> TrainedCuts:
     """Cuts of ``videos`` by the published rule, after a training of the whole encoder, on what the others train on.
 

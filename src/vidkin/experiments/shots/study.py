@@ -12,7 +12,7 @@ from typing import Any
 from vidkin._base.plain_values import as_json
 from vidkin.datasets import VideoAnnotation, build_highlights, read_shot_annotations
 from vidkin.experiments.heads import FRAME_NETWORK, HeadStore
-from vidkin.experiments.runs import OnProgress, Report, check_same_data, load_or_run, run_path
+from vidkin.experiments.runs import OnStudyProgress, Report, check_same_data, load_or_run, run_path
 from vidkin.experiments.shots.detectors import detect_by_name, train_and_detect, train_and_detect_segments
 from vidkin.experiments.shots.material import LabelledVideo, composed_part, edited_videos
 from vidkin.experiments.shots.published import PublishedDetector, train_and_detect_published
@@ -95,7 +95,7 @@ def run_shot_study(
     work: Path,
     save: Path | None = None,
     output: Path | None = None,
-    on_progress: OnProgress = lambda done, total, what: None,
+    on_progress: OnStudyProgress = lambda done, total, what: None,
 ) -> Report:
     """Evaluate every detector; runs that need training are stored and not repeated.
 
@@ -147,7 +147,7 @@ def _gather(
     videos: Path | None,
     photographs: Path | None,
     work: Path,
-    on_progress: OnProgress,
+    on_progress: OnStudyProgress,
 ) -> _Material:
     edited = edited_videos(data)
     # A video without any labeled cut has only false alarms to count; they are reported separately.
@@ -195,7 +195,7 @@ def _train_all(
     weights: Path | None,
     work: Path,
     save: Path | None,
-    on_progress: OnProgress,
+    on_progress: OnStudyProgress,
 ) -> list[dict[str, Any]]:
     """Rows of every detector that is trained, for every seed."""
     store = HeadStore(weights, work / "features", window=study.window, network=study.network)
@@ -225,7 +225,7 @@ def _train_published(
     weights: Path | None,
     seed: int,
     save: Path | None,
-    on_progress: OnProgress,
+    on_progress: OnStudyProgress,
 ) -> Any:
     trained = train_and_detect_published(
         detector,
@@ -247,7 +247,7 @@ def _train_and_score(
     name: str,
     seed: int,
     save: Path | None,
-    on_progress: OnProgress,
+    on_progress: OnStudyProgress,
 ) -> Any:
     videos = material.videos
     if name.startswith(_DEEP_SBD):

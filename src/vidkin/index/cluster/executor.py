@@ -94,7 +94,7 @@ class RayExecutor:
 
 
 @dataclass(eq=False)
-class _Worker:
+class _RayWorker:
     """One actor as the driver sees it."""
 
     actor: Any
@@ -112,7 +112,7 @@ class _Pool:
     spec: WorkerSpec
     most: int | None
     hang_timeout: float
-    workers: list[_Worker] = field(default_factory=list)
+    workers: list[_RayWorker] = field(default_factory=list)
     waiting: deque[str] = field(default_factory=deque)
     deaths: Counter[str] = field(default_factory=Counter)
     losses: Counter[str] = field(default_factory=Counter)
@@ -162,7 +162,7 @@ class _Pool:
             self.waiting.append(path)
         while len(self.workers) < min(target, busy + len(self.waiting)):
             actor = self._actor_class.options(num_cpus=1).remote()
-            self.workers.append(_Worker(actor, actor.open.remote(self.spec), Silence(self.hang_timeout)))
+            self.workers.append(_RayWorker(actor, actor.open.remote(self.spec), Silence(self.hang_timeout)))
         if any(worker.ready for worker in self.workers):
             self._without_worker = now
         elif now - self._without_worker >= _PATIENCE:
@@ -171,7 +171,7 @@ class _Pool:
                 "waiting for a free processor in the Ray cluster (`ray status` shows what uses it)"
             )
 
-    def _assign(self, worker: _Worker, path: str) -> None:
+    def _assign(self, worker: _RayWorker, path: str) -> None:
         try:
             size = os.stat(path).st_size
         except OSError:
@@ -183,7 +183,7 @@ class _Pool:
         )
         worker.awaited = describe.remote(path, size)
 
-    def _wait(self, workers: list[_Worker]) -> list[_Worker]:
+    def _wait(self, workers: list[_RayWorker]) -> list[_RayWorker]:
         """Workers with unread messages, after a short wait at most."""
         awaited = [worker.awaited for worker in workers]
         ready, _ = self.ray.wait(awaited, timeout=_TICK)
@@ -191,7 +191,7 @@ class _Pool:
             ready, _ = self.ray.wait(awaited, num_returns=len(awaited), timeout=0)
         return [worker for worker in workers if any(worker.awaited is one for one in ready)]
 
-    def _receive(self, worker: _Worker) -> Iterator[Event]:
+    def _receive(self, worker: _RayWorker) -> Iterator[Event]:
         from ray.exceptions import RayError
 
         worker.silence.end()
@@ -212,7 +212,7 @@ class _Pool:
                 worker.path = worker.awaited = None
             yield message
 
-    def _greet(self, worker: _Worker, content: Opened | Failed) -> None:
+    def _greet(self, worker: _RayWorker, content: Opened | Failed) -> None:
         """Check that a worker that is ready makes the same features as the others."""
         if isinstance(content, Failed):
             content.error.add_note(f"in a Ray worker:\n{content.trace}")
@@ -232,7 +232,7 @@ class _Pool:
         worker.awaited = None
         self.restarts = 0
 
-    def _bury(self, worker: _Worker, error: Exception) -> Event:
+    def _bury(self, worker: _RayWorker, error: Exception) -> Event:
         """Handle the death of a worker: try its file again, or give up after enough attempts."""
         from ray.exceptions import ActorDiedError, OutOfMemoryError, RayTaskError
 
@@ -262,7 +262,7 @@ class _Pool:
         self.waiting.appendleft(path)
         return Idle()
 
-    def _discard(self, worker: _Worker) -> None:
+    def _discard(self, worker: _RayWorker) -> None:
         self.workers.remove(worker)
         worker.awaited = None
         self.ray.kill(worker.actor)

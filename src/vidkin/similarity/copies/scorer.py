@@ -37,10 +37,10 @@ _MOVING = 1.25
 _PART_MARGIN = 0.02
 
 # One view of query and target (None for the whole picture), and their map [Tq, Tt].
-_Candidate = tuple[FrameFeatures | None, FrameFeatures | None, torch.Tensor]
+_ViewPair = tuple[FrameFeatures | None, FrameFeatures | None, torch.Tensor]
 
 
-class _Side(NamedTuple):
+class _ComparedVideo(NamedTuple):
     """One of two videos, with what every pair of views needs.
 
     Attributes:
@@ -57,7 +57,7 @@ class _Side(NamedTuple):
     frames_a_part: float
 
     @classmethod
-    def of(cls, features: FrameFeatures) -> _Side:
+    def of(cls, features: FrameFeatures) -> _ComparedVideo:
         described = features.described_parts
         return cls(features, features.views([0]), described, len(features) / max(int(described.sum()), 1))
 
@@ -99,13 +99,15 @@ class CopyScorer:
     ) -> list[PairScore]:
         """Scores, segments and calibrated maps; see :class:`vidkin.similarity.Scorer`."""
         maps = pair_maps(query, targets, spatial_share=self.settings.spatial_share)
-        side = _Side.of(query)
+        side = _ComparedVideo.of(query)
         return [
-            self._best_views(side, _Side.of(target), pairs, mirrored)
+            self._best_views(side, _ComparedVideo.of(target), pairs, mirrored)
             for target, pairs in zip(targets, maps, strict=True)
         ]
 
-    def _best_views(self, query: _Side, target: _Side, pairs: PairMaps, mirrored: bool) -> PairScore:
+    def _best_views(
+        self, query: _ComparedVideo, target: _ComparedVideo, pairs: PairMaps, mirrored: bool
+    ) -> PairScore:
         """The score of the best pair of views; parts of a picture must score higher than the whole."""
         best: PairScore | None = None
         of_parts = replace(self.settings, evidence=self.settings.evidence_of_parts)
@@ -165,14 +167,16 @@ def _of_every_frame(
     return frame_map
 
 
-def _candidates(pairs: PairMaps, query: _Side, target: _Side, settings: ScoreSettings) -> list[_Candidate]:
+def _candidates(
+    pairs: PairMaps, query: _ComparedVideo, target: _ComparedVideo, settings: ScoreSettings
+) -> list[_ViewPair]:
     """Pairs of views worth aligning, each with its map: that of whole pictures (None) first, then promising parts."""
     if len(pairs.maps) == 1:
         return [(None, None, pairs.maps[0])]
     promise = _promise(pairs.maps, pairs.views, query, target, settings)
     ranked = promise[1:].argsort(descending=True)[:_PARTS_ALIGNED] + 1
     least = max(float(promise[0]), _LEAST_PROMISE)
-    candidates: list[_Candidate] = [(None, None, pairs.maps[0])]
+    candidates: list[_ViewPair] = [(None, None, pairs.maps[0])]
     for place in ranked.tolist():
         if float(promise[place]) > least:
             first, second = pairs.views[place]
@@ -190,12 +194,12 @@ def _moving(
     pairs: PairMaps,
     promise: torch.Tensor,
     least: float,
-    query: _Side,
-    target: _Side,
+    query: _ComparedVideo,
+    target: _ComparedVideo,
     settings: ScoreSettings,
-) -> list[_Candidate]:
+) -> list[_ViewPair]:
     """Windows that move over one of the pictures and are clearly more promising than each of their places."""
-    candidates: list[_Candidate] = []
+    candidates: list[_ViewPair] = []
     for side, features in enumerate((query.features, target.features)):
         of_side = [at for at, pair in enumerate(pairs.views) if pair[side]]
         if not of_side or float(promise[of_side].max()) <= _LEAST_PROMISE:
@@ -215,8 +219,8 @@ def _moving(
 def _promise(
     maps: torch.Tensor,
     views: Sequence[tuple[int, int]],
-    query: _Side,
-    target: _Side,
+    query: _ComparedVideo,
+    target: _ComparedVideo,
     settings: ScoreSettings,
 ) -> torch.Tensor:
     """Upper bound [P] on the seconds of similarity above the threshold in maps [P, Tq, Tt]."""

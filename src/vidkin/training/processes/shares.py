@@ -43,11 +43,11 @@ def compute_in_shares(compute: Callable[[slice], Tensor], count: int) -> Tensor:
     bounds = [count * place // processes for place in range(processes + 1)]
     place = distributed.get_rank()
     own = compute(slice(bounds[place], bounds[place + 1]))
-    gathered: Tensor = _Gather.apply(own, bounds, place)  # type: ignore[no-untyped-call]
+    gathered: Tensor = _GatherShares.apply(own, bounds, place)  # type: ignore[no-untyped-call]
     return gathered
 
 
-class _Gather(torch.autograd.Function):
+class _GatherShares(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, own: Tensor, bounds: Sequence[int], place: int) -> Tensor:
         ctx.bounds, ctx.place = bounds, place

@@ -111,7 +111,7 @@ def _choose(recipe: Recipe, labelled: LabelledSet, notes: tuple[str, ...]) -> Di
     first: InvalidArgumentError | None = None
     # A model that classifies has batches of classes and items.
     sizes = recipe.schedule.batch or ((2, 2) if recipe.model.get("kind") == "two_head" else ())
-    for candidate in _candidates(recipe, labelled):
+    for candidate in _split_choices(recipe, labelled):
         try:
             divided = make_split(
                 labelled,
@@ -141,14 +141,14 @@ def _choose(recipe: Recipe, labelled: LabelledSet, notes: tuple[str, ...]) -> Di
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class _SplitChoice:
     by: Literal["group", "item", "subcategory"]
     test: float
     validation: float
     excerpts: int
 
 
-def _candidates(recipe: Recipe, labelled: LabelledSet) -> Iterator[_Candidate]:
+def _split_choices(recipe: Recipe, labelled: LabelledSet) -> Iterator[_SplitChoice]:
     data = recipe.data
     splits: list[Literal["group", "item"]] = ["group"]
     if len({item.group for item in labelled.items}) < len(labelled):
@@ -158,11 +158,11 @@ def _candidates(recipe: Recipe, labelled: LabelledSet) -> Iterator[_Candidate]:
         counts.append(_EXCERPTS)
     for excerpts in counts:
         for by in splits:
-            yield _Candidate(by, data.test, data.validation, excerpts)
+            yield _SplitChoice(by, data.test, data.validation, excerpts)
             if data.validation:
-                yield _Candidate(by, data.test, 0.0, excerpts)
+                yield _SplitChoice(by, data.test, 0.0, excerpts)
         if data.test:
-            yield _Candidate("group", 0.0, 0.0, excerpts)
+            yield _SplitChoice("group", 0.0, 0.0, excerpts)
 
 
 def _has_measure(recipe: Recipe, divided: LabelledSet) -> bool:
@@ -173,7 +173,7 @@ def _has_measure(recipe: Recipe, divided: LabelledSet) -> bool:
     return any(can_measure(measure, validation, train) for measure in ("qp", "map"))
 
 
-def _differences(recipe: Recipe, chosen: _Candidate) -> Iterator[str]:
+def _differences(recipe: Recipe, chosen: _SplitChoice) -> Iterator[str]:
     """One sentence for each difference from the recipe, except for validation."""
     data = recipe.data
     if chosen.by == "item":

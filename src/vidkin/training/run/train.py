@@ -24,7 +24,7 @@ from vidkin.models.resume.interrupt import Interrupt, deferred_interrupt
 from vidkin.training.processes.group import any_process, is_first, join_processes, read_in_turn
 from vidkin.training.recipe import Recipe
 from vidkin.training.recipe_file import load_recipe, show_recipe
-from vidkin.training.report import OnProgress, TrainingInterrupted, TrainingProgress, TrainingReport
+from vidkin.training.report import OnTrainingProgress, TrainingInterrupted, TrainingProgress, TrainingReport
 from vidkin.training.run.log import RunLog
 from vidkin.training.run.prepare import prepare_run
 from vidkin.training.run.state import TrainingRun
@@ -45,7 +45,7 @@ def train(
     *,
     output: str | os.PathLike[str] | None = None,
     resume: bool = True,
-    on_progress: OnProgress | None = None,
+    on_progress: OnTrainingProgress | None = None,
 ) -> TrainingReport:
     """Train a model by a recipe.
 
@@ -131,7 +131,7 @@ def train(
 class _Recorder:
     """Reads the terms of steps, checks them for a collapse, and writes and reports the results."""
 
-    def __init__(self, run: TrainingRun, log: RunLog, tell: OnProgress) -> None:
+    def __init__(self, run: TrainingRun, log: RunLog, tell: OnTrainingProgress) -> None:
         self.run, self.log, self.tell = run, log, tell
         self.planned = run.recipe.schedule.steps
         self.last: deque[dict[str, float]] = deque(maxlen=_LAST)

@@ -23,7 +23,7 @@ router = APIRouter(tags=["library"])
 page = Page(router, "Library", "/")
 
 Sort = Literal["name", "path", "duration", "size", "newest"]
-State = Literal["all", "ok", "broken", "stale"]
+FileFilter = Literal["all", "ok", "broken", "stale"]
 _A_PAGE = 60
 _SORTS: dict[Sort, Callable[[VideoRecord], tuple[Any, ...]]] = {
     "name": lambda record: (os.path.basename(record.path).casefold(), record.path),
@@ -103,7 +103,7 @@ def video_item(record: VideoRecord) -> VideoItem:
 
 
 def _choose(
-    site: CurrentSite, query: str, sort: Sort, state: State, offset: int, limit: int
+    site: CurrentSite, query: str, sort: Sort, state: FileFilter, offset: int, limit: int
 ) -> tuple[VideoList, Sequence[VideoRecord]]:
     """The videos whose path holds every word of the query."""
     words = query.casefold().split()
@@ -123,7 +123,7 @@ async def show_library(
     site: CurrentSite,
     q: str = "",
     sort: Sort = "name",
-    state: State = "all",
+    state: FileFilter = "all",
     number: Annotated[int, Query(alias="page", ge=1)] = 1,
 ) -> HTMLResponse:
     """The page."""
@@ -161,7 +161,7 @@ async def list_videos(
     site: CurrentSite,
     q: str = "",
     sort: Sort = "name",
-    state: State = "all",
+    state: FileFilter = "all",
     offset: Annotated[int, Query(ge=0)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 60,
 ) -> VideoList:

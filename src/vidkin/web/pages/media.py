@@ -23,22 +23,26 @@ _RANGES: dict[int | str, dict[str, Any]] = {206: {"description": "The range that
 # A day of video in pieces of ten seconds is less.
 _MOST_PIECES = 10_000
 
-Video = Annotated[int, Path(description="Number of the video.")]
-Upload = Annotated[str, Path(description="Id of the dropped file.")]
+VideoNumber = Annotated[int, Path(description="Number of the video.")]
+UploadId = Annotated[str, Path(description="Id of the dropped file.")]
 Time = Annotated[float | None, Query(ge=0, le=1e6, description="Seconds; default a third of it.")]
 Side = Annotated[int, Query(ge=90, le=720, description="Pixels at the shorter side.")]
-Piece = Annotated[int, Query(ge=0, le=_MOST_PIECES, description="Number of the piece, each of ten seconds.")]
+PieceNumber = Annotated[
+    int, Query(ge=0, le=_MOST_PIECES, description="Number of the piece, each of ten seconds.")
+]
 
 
 @router.get("/videos/{video}/thumbnail", responses=_IMAGE)
-async def get_thumbnail(site: CurrentSite, video: Video, time: Time = None, side: Side = 180) -> Response:
+async def get_thumbnail(
+    site: CurrentSite, video: VideoNumber, time: Time = None, side: Side = 180
+) -> Response:
     """A picture of a video."""
     return await _thumbnail(site, partial(open_source, site, video=video), time, side)
 
 
 @router.get("/uploads/{upload}/thumbnail", responses=_IMAGE)
 async def get_upload_thumbnail(
-    site: CurrentSite, upload: Upload, time: Time = None, side: Side = 180
+    site: CurrentSite, upload: UploadId, time: Time = None, side: Side = 180
 ) -> Response:
     """A picture of a dropped file."""
     return await _thumbnail(site, partial(open_source, site, upload=upload), time, side)
@@ -46,26 +50,28 @@ async def get_upload_thumbnail(
 
 @router.get("/videos/{video}/file", responses=_RANGES)
 @router.head("/videos/{video}/file", include_in_schema=False)
-async def get_file(request: Request, site: CurrentSite, video: Video) -> Response:
+async def get_file(request: Request, site: CurrentSite, video: VideoNumber) -> Response:
     """The bytes of a video, whole or a range of them."""
     return await _file(request, site, await site.lists.run(partial(open_source, site, video=video)))
 
 
 @router.get("/uploads/{upload}/file", responses=_RANGES)
-async def get_upload_file(request: Request, site: CurrentSite, upload: Upload) -> Response:
+async def get_upload_file(request: Request, site: CurrentSite, upload: UploadId) -> Response:
     """The bytes of a dropped file, whole or a range of them."""
     return await _file(request, site, open_source(site, upload=upload))
 
 
 @router.get("/videos/{video}/preview", responses=_RANGES)
-async def get_preview(request: Request, site: CurrentSite, video: Video, piece: Piece = 0) -> Response:
+async def get_preview(
+    request: Request, site: CurrentSite, video: VideoNumber, piece: PieceNumber = 0
+) -> Response:
     """Ten seconds of a video, converted to what every browser plays; small and without sound."""
     return await _preview(request, site, partial(open_source, site, video=video), piece)
 
 
 @router.get("/uploads/{upload}/preview", responses=_RANGES)
 async def get_upload_preview(
-    request: Request, site: CurrentSite, upload: Upload, piece: Piece = 0
+    request: Request, site: CurrentSite, upload: UploadId, piece: PieceNumber = 0
 ) -> Response:
     """Ten seconds of a dropped file, converted likewise."""
     return await _preview(request, site, partial(open_source, site, upload=upload), piece)
@@ -85,13 +91,13 @@ async def drop_file(
 
 
 @router.delete("/api/uploads/{upload}", status_code=204)
-async def delete_upload(site: CurrentSite, upload: Upload) -> None:
+async def delete_upload(site: CurrentSite, upload: UploadId) -> None:
     """Delete a dropped file now."""
     await site.lists.run(partial(site.uploads.remove, upload))
 
 
 @router.get("/api/videos/{video}/source")
-async def get_source(site: CurrentSite, video: Video) -> SourceItem:
+async def get_source(site: CurrentSite, video: VideoNumber) -> SourceItem:
     """What a player needs to show a video."""
     return await site.lists.run(partial(source_item, site, video=video))
 

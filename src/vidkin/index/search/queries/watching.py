@@ -37,7 +37,7 @@ def run_watched(work: Callable[[Callable[[Phase], None]], _Result], *, hang_time
     Raises:
         HangError: ``beat`` was not called for too long.
     """
-    worker = _Worker(work)
+    worker = _WatchedThread(work)
     silence, before = Silence(hang_timeout), 0
     thread = threading.Thread(target=contextvars.copy_context().run, args=[worker.run], daemon=True)
     thread.start()
@@ -58,7 +58,7 @@ class _AbandonedError(BaseException):
     """Raised in a worker thread whose result is no longer needed."""
 
 
-class _Worker(Generic[_Result]):
+class _WatchedThread(Generic[_Result]):
     """The work and its progress, as the waiting thread sees it."""
 
     def __init__(self, work: Callable[[Callable[[Phase], None]], _Result]) -> None:
