@@ -304,7 +304,7 @@ def _types(module: str, node: ast.stmt) -> Iterator[tuple[str, str]]:
 
 
 def test_names_with_two_meanings_are_found() -> None:
-    code = "class Upload: ...\nState = Literal['a']\nOnProgress: TypeAlias = Callable[[int], None]\nLIMIT = 3\nstate = 1"
+    code = "class Upload: ...\nState = Literal['a']\nOnProgress: TypeAlias = Callable[[int], None]\nLIMIT = 3"
     assert [pair for node in ast.parse(code).body for pair in _types("web", node)] == [
         ("Upload", "web"),
         ("State", "Literal['a']"),

@@ -1,4 +1,4 @@
-"""Cuts, shots, critical clips and curves of a video; detectors, and the files made of their results.
+"""Cuts, shots, critical clips and curves of a video; detectors, and files made from their results.
 
 This package exports what all detectors share, without torch. `vidkin.shots.band`, `vidkin.shots.learned` and
 `vidkin.shots.judging` export their own names.

@@ -32,7 +32,7 @@ class RgbFrame:
     Attributes:
         index: Number of the frame in order of presentation, from 0.
         time: Seconds from the first frame.
-        image: [H, W, 3] uint8 RGB. The detector may keep it, but must not write to it.
+        image: [H, W, 3] uint8 RGB. The detector can keep it, but must not write to it.
     """
 
     index: int
@@ -45,11 +45,12 @@ class DetectedCut:
     """A transition in frames; `detect` adds the times.
 
     Attributes:
-        frame: The first frame of the new shot, at least 1; of a gradual transition a frame inside it.
-        kind: ``hard``, ``dissolve``, ``fade``, ``wipe``, or ``gradual`` if the detector does not tell which of these.
-        confidence: In [0, 1].
-        start_frame: First frame of a gradual transition; None stands for ``frame``.
-        end_frame: Last frame of a gradual transition; None stands for ``frame``.
+        frame: First frame of the new shot, at least 1; for a gradual transition, a frame inside it.
+        kind: ``hard``, ``dissolve``, ``fade``, ``wipe``, or ``gradual`` if the detector does not distinguish gradual
+            kinds.
+        confidence: Confidence in [0, 1].
+        start_frame: First frame of a gradual transition; None means ``frame``.
+        end_frame: Last frame of a gradual transition; None means ``frame``.
     """
 
     frame: int
@@ -65,7 +66,7 @@ class DetectedCut:
 
     @property
     def is_gradual(self) -> bool:
-        """The transition takes several frames, of whatever type it is."""
+        """Whether the transition takes several frames, whatever its kind."""
         return self.kind != "hard"
 
 
@@ -74,9 +75,9 @@ class DetectedCuts:
     """The result of a detector for one video.
 
     Attributes:
-        cuts: In order of frames, at most one a frame.
-        curve: What they were read from; None if the detector has no curve.
-        critical: One score a shot (one more than cuts), in [0, 1]; None if the detector does not judge shots.
+        cuts: Transitions in order of frames, at most one per frame.
+        curve: The curve they were read from; None if the detector has no curve.
+        critical: One score per shot (one more than cuts), in [0, 1]; None if the detector does not judge shots.
     """
 
     cuts: tuple[DetectedCut, ...]
@@ -94,7 +95,7 @@ class DetectedCuts:
             )
 
     def select(self, types: Collection[Transition]) -> DetectedCuts:
-        """Only the cuts of these types; ``gradual``, of unknown type, counts as any type but ``hard``.
+        """Only the cuts of these kinds; ``gradual`` matches any kind except ``hard``.
 
         A merged shot is as critical as its last part.
         """
@@ -108,22 +109,22 @@ class DetectedCuts:
 
 @runtime_checkable
 class ShotDetector(Protocol):
-    """Takes the frames of one video in order and returns its cuts. For one video only.
+    """Takes the frames of one video in order and returns its cuts. A detector is for one video only.
 
-    Frames come one at a time and the caller forgets them: a detector that needs earlier ones stores what it needs of
-    them, so that memory does not grow with the length of a film.
+    Frames come one at a time and the caller drops them: a detector that needs earlier frames stores only what it
+    needs, so that memory does not grow with the length of a film.
 
     Attributes:
-        name: As `open_detector` takes it; shown in results.
-        short_side: Pixels at the shorter side of the frames that the detector wants; None for the size of the video.
-            Videos are never enlarged.
+        name: The name under which `open_detector` opens it, shown in results.
+        short_side: Length in pixels of the shorter side of the frames the detector needs; None for the size of the
+            video. Videos are never enlarged.
     """
 
     name: str
     short_side: int | None
 
     def push(self, frame: RgbFrame) -> None:
-        """Take the next frame."""
+        """Process the next frame."""
         ...
 
     def finish(self) -> DetectedCuts:
@@ -133,18 +134,18 @@ class ShotDetector(Protocol):
 
 @runtime_checkable
 class PlanesDetector(Protocol):
-    """A detector on samples of the decoded planes, which is cheap because nothing is converted.
+    """A detector that works on samples of the decoded planes, which is fast because nothing is converted.
 
     Attributes:
-        name: As `open_detector` takes it; shown in results.
-        grid: Rows and columns of luma that are sampled of every frame, both even; chroma has half as many.
+        name: The name under which `open_detector` opens it, shown in results.
+        grid: Rows and columns of luma sampled from every frame, both even; chroma has half as many.
     """
 
     name: str
     grid: tuple[int, int]
 
     def push_planes(self, planes: FramePlanes) -> None:
-        """Take the next frames, in order."""
+        """Process the next frames, in order."""
         ...
 
     def finish(self) -> DetectedCuts:

@@ -1,4 +1,4 @@
-"""Is a shot critical? The trend of its curve decides: it rises if an event lies at the end of the shot."""
+"""Decide whether a shot is critical by the trend of its curve, which rises if an event lies at the end of the shot."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ TREND_TESTS: Mapping[TrendTest, tuple[str, ...]] = {
     "end-rise": ("end",),
     "combined": ("tau", "rise", "end"),
 }
-"""The numbers of `trend_numbers` that each test looks at."""
+"""The values of `trend_numbers` that each test uses."""
 
-# A trend of fewer windows is chance.
+# A trend over fewer windows is due to chance.
 _MIN_WINDOWS = 4
 
 
@@ -33,8 +33,8 @@ def trend_numbers(curve: NDArray[np.floating]) -> dict[str, float] | None:
     """Numbers for the trend of c(1 < n < N_o), the curve of the shot's own windows.
 
     ``tau``: Mann-Kendall's S over all pairs, in [-1, 1]; ``rise``: Theil-Sen slope times the length, how much higher
-    the curve ends on the whole; ``end``: its last quarter against its first half. None for fewer than four values
-    after the first, which is 0 by definition.
+    the curve ends overall; ``end``: its last quarter against its first half. None for fewer than four values after the
+    first, which is 0 by definition.
     """
     own = np.asarray(curve, dtype=np.float64)[1:]
     if len(own) < _MIN_WINDOWS:
@@ -47,7 +47,7 @@ def trend_numbers(curve: NDArray[np.floating]) -> dict[str, float] | None:
 
 
 def critical_score(curve: NDArray[np.floating], rule: FittedRule) -> float:
-    """The certainty that the shot with this curve is critical, in [0, 1]; yes from 1/2 on.
+    """The certainty that the shot with this curve is critical, in [0, 1]; at least 1/2 means yes.
 
     A shot too short for a trend scores 0.
     """
@@ -56,10 +56,10 @@ def critical_score(curve: NDArray[np.floating], rule: FittedRule) -> float:
 
 
 def rise_moment(curve: NDArray[np.floating]) -> int:
-    """The window with which a rising curve leaves its calm part for good: where the event begins.
+    """The window at which a rising curve leaves its calm part for good, where the event begins.
 
-    The first value from which on the curve stays above the middle between the median of its first half and that of
-    its last quarter; the last value if it does not rise. 0 for an empty curve.
+    The first value after which the curve stays above the midpoint between the medians of its first half and its last
+    quarter; the last value if the curve does not rise. 0 for an empty curve.
     """
     own = np.asarray(curve, dtype=np.float64)
     if len(own) < _MIN_WINDOWS:
@@ -72,10 +72,11 @@ def rise_moment(curve: NDArray[np.floating]) -> int:
 def fit_trend(
     curves: Sequence[NDArray[np.floating]], critical: Sequence[bool], *, test: TrendTest = "combined"
 ) -> FittedRule:
-    """The rule for what counts as increasing, fitted on the curves of labeled shots; too short ones are left out.
+    """Fit the rule for what counts as increasing on the curves of labeled shots; curves that are too short are left
+    out.
 
     Raises:
-        InvalidArgumentError: The test is unknown, lengths differ, or not both critical and other shots are given.
+        InvalidArgumentError: The test is unknown, lengths differ, or critical or other shots are missing.
     """
     check_choice("test", test, TREND_TESTS)
     if len(curves) != len(critical):

@@ -22,9 +22,9 @@ __all__ = ["build_detection", "detect", "detect_shots"]
 
 PathLike = str | os.PathLike[str]
 
-# Seconds for which the only frame of a video is shown, if the file does not tell.
+# Seconds for which the only frame of a video is shown if the file does not state a duration.
 _SINGLE_FRAME = 1.0 / 25.0
-# Times nearer than this, in seconds, are the same.
+# Times closer together than this, in seconds, count as equal.
 _TOLERANCE = 1e-6
 
 
@@ -37,18 +37,18 @@ def detect(
     end: float | None = None,
     on_progress: Callable[[float, float | None], None] | None = None,
 ) -> ShotDetection:
-    """The cuts and the shots of a video, or of a part of it.
+    """Detect the cuts and shots of a video, or of a part of it.
 
     Frames and times are those of the whole video in any case. The detector sees a video that begins at ``start``.
 
     Args:
         path: The video.
         detector: A name for `open_detector`, or a fresh detector.
-        types: Kinds of transitions to report. One whose detector does not tell its kind, ``gradual``, is reported with
-            any of the gradual kinds.
-        start: Frames from this time on, in seconds.
-        end: Frames before this time; None reads to the end.
-        on_progress: Called with (frames done, frames in all if the file says).
+        types: Kinds of transitions to report. A transition of unspecified kind, ``gradual``, is reported with any of
+            the gradual kinds.
+        start: Time in seconds from which frames are taken.
+        end: Time in seconds before which frames are taken; None reads to the end.
+        on_progress: Callback that receives (frames done, total number of frames if the file states it).
 
     Raises:
         MediaError: The file cannot be read as video, or has no frame between start and end.
@@ -86,7 +86,7 @@ def detect(
 
 
 def detect_shots(path: PathLike, detector: str | ShotDetector | PlanesDetector = "default") -> list[Shot]:
-    """The shots of a video: only those of `detect`."""
+    """Detect the shots of a video: only the shots from `detect`."""
     return list(detect(path, detector).shots)
 
 
@@ -100,17 +100,17 @@ def build_detection(
     first: int = 0,
     is_cut_short: bool = False,
 ) -> ShotDetection:
-    """Cuts in frames with their times, and the shots between them.
+    """Convert cuts in frames to cuts with times and the shots between them.
 
     Args:
         path: The video.
         detector: Name of the detector.
-        detected: The cuts that it reports.
-        frame_times: [T] seconds of every frame, at least one.
-        end: End of the video in seconds, as far as it is known. The last frame is shown for at least the median
-            distance of two frames.
+        detected: The cuts that the detector reports.
+        frame_times: [T] times of all frames in seconds, at least one.
+        end: End of the video in seconds, as far as known. The last frame is shown for at least the median distance of
+            two frames.
         first: The frame at which the first shot begins.
-        is_cut_short: The video continues after ``end``.
+        is_cut_short: Whether the video continues after ``end``.
 
     Raises:
         InvalidArgumentError: A cut lies after the last frame.
@@ -169,10 +169,10 @@ class _Pushed(NamedTuple):
     """Frames that were read.
 
     Attributes:
-        times: Of all of them, in seconds.
-        skipped: How many of them come before the requested part.
-        end: The end of the video as far as it is known, or of the part if this is its last batch.
-        is_last: The part ends before the video does.
+        times: Times of all frames read, in seconds.
+        skipped: Number of frames before the requested part.
+        end: End of the video as far as known, or of the part if this is its last batch.
+        is_last: Whether the part ends before the video does.
     """
 
     times: list[float]

@@ -1,4 +1,4 @@
-"""A yes/no from a few numbers, fitted on labeled examples and stored beside a model."""
+"""A yes/no decision from a few numbers, fitted on labeled examples and stored beside a model."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class FittedRule:
     ``p = 1 / (1 + exp(-(bias + sum of weight * number)))``; the answer is yes if ``p >= threshold``.
 
     Attributes:
-        weights: Weight of each number by its name, in the numbers' own units.
-        bias: Added to the weighted sum.
-        threshold: In (0, 1].
+        weights: Weights by name of the number, in the numbers' own units.
+        bias: Constant added to the weighted sum.
+        threshold: Least probability that means yes, in (0, 1].
     """
 
     weights: Mapping[str, float]
@@ -41,10 +41,10 @@ class FittedRule:
             raise InvalidArgumentError(f"threshold must be above 0 and at most 1, got {self.threshold}")
 
     def probability(self, numbers: Mapping[str, float]) -> float:
-        """p for one example; numbers that the rule does not name are ignored.
+        """The probability p for one example; numbers that the rule does not use are ignored.
 
         Raises:
-            InvalidArgumentError: A number that the rule needs is missing.
+            InvalidArgumentError: A required number is missing.
         """
         missing = sorted(set(self.weights) - set(numbers))
         if missing:
@@ -56,19 +56,19 @@ class FittedRule:
         return 1 / (1 + math.exp(-min(max(total, -500.0), 500.0)))
 
     def confidence(self, numbers: Mapping[str, float]) -> float:
-        """p moved so that the threshold is at 1/2: above 1/2 is yes, 1 is certain."""
+        """p rescaled so that the threshold is at 1/2: above 1/2 means yes, 1 is certain."""
         p = self.probability(numbers)
         if p >= self.threshold:
             return 1.0 if self.threshold == 1 else 0.5 + 0.5 * (p - self.threshold) / (1 - self.threshold)
         return 0.5 * p / self.threshold
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; `from_dict` reads it."""
+        """The rule as JSON values, which `from_dict` reads."""
         return {"weights": dict(self.weights), "bias": self.bias, "threshold": self.threshold}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> FittedRule:
-        """The rule that `as_dict` described.
+        """The rule from the values returned by `as_dict`.
 
         Raises:
             InvalidArgumentError: A part is missing or not a number.
@@ -90,20 +90,20 @@ def fit_rule(
     missed: int = 0,
     strength: float = 1.0,
 ) -> FittedRule:
-    """The rule with weights from regularized logistic regression and the threshold of the highest F1.
+    """Fit a rule: weights from regularized logistic regression, and the threshold with the highest F1.
 
-    Numbers are brought to a common scale for the fit, so their units do not matter. Of thresholds with equal F1
-    it takes the middle of the widest gap.
+    Numbers are brought to a common scale for the fit, so their units do not matter. Among thresholds with equal F1,
+    the middle of the widest gap is used.
 
     Args:
-        examples: One mapping of numbers each.
-        labels: Which of them are yes.
+        examples: Numbers of each example, by name.
+        labels: Whether each example is a yes.
         names: The numbers to use.
         missed: Number of positives that are not among the examples; F1 counts them as missed at any threshold.
         strength: Inverse strength of the L2 penalty (C of scikit-learn).
 
     Raises:
-        InvalidArgumentError: Not both positive and negative examples are given, or one lacks a number.
+        InvalidArgumentError: Positive or negative examples are missing, or an example lacks a number.
     """
     positive = np.asarray(labels, dtype=bool)
     if len(examples) != len(positive) or positive.all() or not positive.any():

@@ -1,4 +1,4 @@
-"""A detector with given cuts: for tests, and for cuts that are known from elsewhere."""
+"""A detector with given cuts, for tests and for cuts known from elsewhere."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ __all__ = ["KnownCutsDetector"]
 
 
 class KnownCutsDetector:
-    """Reports given cuts, as far as the video reaches; computes nothing.
+    """Reports given cuts up to the end of the video without computing anything.
 
     Args:
-        cuts: In order of frames.
-        critical: One score for each shot of the whole video, one more than cuts; None reports none.
-        name: Shown in results.
-        short_side: Pixels at the shorter side of the frames that it is shown.
+        cuts: Transitions in order of frames.
+        critical: One score for each shot of the whole video, one more than cuts; None reports no scores.
+        name: Name shown in results.
+        short_side: Length in pixels of the shorter side of the frames it receives.
 
     Attributes:
-        frame_times: Seconds of every frame pushed so far.
+        frame_times: Times in seconds of all frames pushed so far.
     """
 
     def __init__(
@@ -36,11 +36,11 @@ class KnownCutsDetector:
         self._all = DetectedCuts(tuple(cuts), critical=None if critical is None else tuple(critical))
 
     def push(self, frame: RgbFrame) -> None:
-        """Note the time of the next frame."""
+        """Record the time of the next frame."""
         self.frame_times.append(frame.time)
 
     def finish(self) -> DetectedCuts:
-        """The cuts that lie within the frames pushed."""
+        """The cuts within the frames pushed."""
         length = len(self.frame_times)
         cuts = tuple(cut for cut in self._all.cuts if max(cut.frame, cut.end_frame or 0) < length)
         critical = self._all.critical

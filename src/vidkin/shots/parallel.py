@@ -1,4 +1,4 @@
-"""Shots of many videos at once, each in a process of its own."""
+"""Shots of many videos at once, each in its own process."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def detect_many(
     Args:
         paths: The videos.
         detector: A name for `open_detector`; every process opens its own.
-        types: As for `detect`.
-        start: As for `detect`.
-        end: As for `detect`.
-        workers: Processes; None is one a core. They are started afresh (``spawn``), so a script that calls this needs
-            ``if __name__ == "__main__"``. With one, everything runs in this process.
+        types: Kinds of transitions to report, as in `detect`.
+        start: Start in seconds, as in `detect`.
+        end: End in seconds, as in `detect`.
+        workers: Number of processes; None is one per core. They are started with ``spawn``, so a script that calls
+            this needs ``if __name__ == "__main__"``. With one worker, everything runs in this process.
 
     Yields:
-        For each video, in the order of ``paths``, what `detect` returns or the `MediaError` that it raises; also
-        where the decoder takes its process with it.
+        For each video, in the order of ``paths``, the result of `detect` or the `MediaError` it raises, even if the
+        decoder crashes its process.
 
     Raises:
-        InvalidArgumentError: Nothing answers to the detector's name, a type is unknown, or workers is below 1.
+        InvalidArgumentError: No detector has this name, a kind is unknown, or workers is below 1.
     """
     if workers is not None and workers < 1:
         raise InvalidArgumentError(f"workers must be at least 1, got {workers}")
@@ -59,7 +59,7 @@ def detect_many(
             try:
                 yield future.result()
             except BrokenProcessPool:
-                # One process died, and with it the pool: each video that is left gets a pool of one process.
+                # One process died, and the pool with it: each remaining video gets a pool of one process.
                 with _pool(1) as alone:
                     try:
                         yield alone.submit(one, name).result()
@@ -70,7 +70,7 @@ def detect_many(
 def _pool(count: int) -> ProcessPoolExecutor:
     import torch
 
-    # Processes share the cores among them; threads of one would only wait for those of the others.
+    # The processes share the cores; more threads in one would only wait for those of the others.
     return ProcessPoolExecutor(
         count,
         mp_context=multiprocessing.get_context("spawn"),

@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 DetectorFactory = Callable[..., ShotDetector | PlanesDetector]
-"""Makes a detector, mostly the class itself.
+"""Makes a detector; usually the class itself.
 
 Keyword-only parameters of type int, float or str are its settings. With a parameter ``model`` it takes the folder of a
 model, ``prefix:FOLDER``.
@@ -31,7 +31,7 @@ _BAND = "vidkin.shots.band.detector:BandDetector"
 _CUTS = "vidkin.shots.cuts.detector:CutDetector"
 _BASELINES = "vidkin.shots.baselines"
 _MODEL_FILE = "config.toml"
-# Other packages name detectors of theirs in their metadata: prefix = "module:factory".
+# Other packages list their detectors in their metadata: prefix = "module:factory".
 _DETECTORS: Registry[DetectorFactory] = Registry(
     "shot detector",
     {
@@ -52,7 +52,7 @@ _DETECTORS: Registry[DetectorFactory] = Registry(
 
 
 def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
-    """A fresh detector, for one video.
+    """Open a new detector for one video.
 
     Args:
         name: One of `available_detectors` (``default`` is ``cuts``), the name of one from an installed package (entry
@@ -60,8 +60,8 @@ def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
             ``shotdetect?threshold=75``, ``models/cuts?similarity=1``.
 
     Raises:
-        InvalidArgumentError: No detector has this name, or it has no such setting; the message lists those there are.
-        MissingPartError: It needs a package that is not installed.
+        InvalidArgumentError: The name or a setting is unknown; the message lists the available ones.
+        MissingPartError: The detector needs a package that is not installed.
     """
     parsed = parse_name(name)
     factory, prefix, folder = _find(name)
@@ -82,8 +82,8 @@ def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
 def with_threshold(name: str, threshold: float) -> str:
     """The name of the same detector with another threshold: a higher one finds fewer transitions.
 
-    What it means is up to the detector: for ``default``, ``cuts`` and ``band`` it is the probability, in (0, 1), from
-    which on a transition counts, hard or gradual; for ``content``, ``adaptive`` and ``shotdetect`` a difference.
+    Its meaning depends on the detector: for ``default``, ``cuts`` and ``band`` it is the least probability, in (0, 1),
+    at which a transition counts, hard or gradual; for ``content``, ``adaptive`` and ``shotdetect`` it is a difference.
 
     Raises:
         InvalidArgumentError: No detector has this name, or it has no threshold.
@@ -99,26 +99,26 @@ def with_threshold(name: str, threshold: float) -> str:
 
 
 def available_detectors() -> tuple[str, ...]:
-    """The forms of name that `open_detector` takes, sorted; those of installed packages included."""
+    """The forms of names that `open_detector` accepts, including those of installed packages, sorted."""
     return _DETECTORS.usages()
 
 
 def register_detector(prefix: str, factory: DetectorFactory, *, usage: str | None = None) -> None:
-    """Let `open_detector` answer to ``prefix``.
+    """Make `open_detector` accept ``prefix``.
 
     Args:
-        prefix: Letters, digits, ``_`` and ``-``; not one in use.
-        factory: See `DetectorFactory`.
+        prefix: A new prefix of letters, digits, ``_`` and ``-``.
+        factory: Makes the detector; see `DetectorFactory`.
         usage: How the name is written, for lists and messages; default ``prefix``.
 
     Raises:
-        InvalidArgumentError: The prefix is malformed or in use.
+        InvalidArgumentError: The prefix is malformed or already in use.
     """
     _DETECTORS.register(prefix, factory, usage=usage)
 
 
 def _find(name: str) -> tuple[DetectorFactory, str, str | None]:
-    """What makes the detector of this name, its prefix, and the folder of its model."""
+    """The factory for this name, its prefix, and the folder of its model."""
     parsed = parse_name(name)
     prefix, folder = parsed.prefix, parsed.address
     factory = _DETECTORS.find(prefix)
@@ -137,11 +137,11 @@ def _find(name: str) -> tuple[DetectorFactory, str, str | None]:
 
 
 def _setting_types(factory: DetectorFactory) -> dict[str, type]:
-    """The settings that a factory takes, and what their texts are converted to."""
+    """The settings a factory accepts, and the types their text is converted to."""
     types: dict[str, type] = {}
     for parameter in inspect.signature(factory, eval_str=True).parameters.values():
         if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "model":
-            # int, float or str, also of a union with others
+            # int, float or str, also in a union with others
             choices = get_args(parameter.annotation) or (parameter.annotation,)
             types[parameter.name] = next((kind for kind in (int, float) if kind in choices), str)
     return types

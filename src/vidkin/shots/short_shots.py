@@ -1,4 +1,4 @@
-"""Shots that are too short to be of use: left out, or joined to their neighbors."""
+"""Shots that are too short to be useful are left out, or joined to their neighbors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vidkin.shots.shot import Shot, ShotDetection
 
 __all__ = ["drop_short_shots", "merge_short_shots"]
 
-# Lengths nearer than this, in seconds, are the same.
+# Lengths closer together than this, in seconds, count as equal.
 _TOLERANCE = 1e-6
 
 
@@ -27,8 +27,8 @@ def drop_short_shots(detection: ShotDetection, min_length: float) -> ShotDetecti
 def merge_short_shots(detection: ShotDetection, min_length: float) -> ShotDetection:
     """The detection with shots of less than ``min_length`` seconds joined to a neighbor, the shortest first.
 
-    Of the two transitions around such a shot the less certain one is dropped. A joined shot is as critical as its last
-    part. One shot remains, however short.
+    The less certain of the two transitions around such a shot is dropped. A joined shot is as critical as its last
+    part. At least one shot remains, however short.
 
     Raises:
         InvalidArgumentError: The length is negative.

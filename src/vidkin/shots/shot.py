@@ -1,4 +1,4 @@
-"""The results of a detection: cuts, the shots between them, and the curve that they were read from."""
+"""The results of a detection: cuts, the shots between them, and the curve they were read from."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from vidkin.shots.export.timecode import timeline_rate
 __all__ = ["TRANSITIONS", "Curve", "Cut", "Opening", "Shot", "ShotDetection", "Transition"]
 
 Transition = Literal["hard", "gradual", "dissolve", "fade", "wipe"]
-"""How one shot turns into the next; ``gradual`` where the detector does not tell which of the gradual ones it is."""
+"""How one shot turns into the next; ``gradual`` if the detector does not distinguish gradual kinds."""
 
 TRANSITIONS: tuple[Transition, ...] = get_args(Transition)
 
 Opening = Literal["start", "hard", "gradual", "dissolve", "fade", "wipe"]
-"""How a shot begins: with the video, or by a `Transition`."""
+"""How a shot begins: with the video, or with a `Transition`."""
 
-# A shot is critical from this score on.
+# Least score of a critical shot.
 _CRITICAL = 0.5
 
 
@@ -34,14 +34,14 @@ class Cut(Result):
     Frames are numbered from 0 in order of presentation; times are seconds from the first frame.
 
     Attributes:
-        time: When the new shot begins.
-        frame: The first frame of the new shot; of a gradual transition the middle one.
+        time: Start of the new shot in seconds.
+        frame: First frame of the new shot; for a gradual transition, its middle frame.
         kind: ``hard``, ``dissolve``, ``fade``, ``wipe``, or ``gradual`` for any of the last three.
-        confidence: How sure the detector is, in [0, 1].
-        start: Begin of the transition; of a hard cut ``time``.
-        end: End of the transition; of a hard cut ``time``.
-        start_frame: First frame of the transition; of a hard cut ``frame``.
-        end_frame: Last frame of the transition; of a hard cut ``frame``.
+        confidence: Confidence of the detector, in [0, 1].
+        start: Start of the transition in seconds; for a hard cut, ``time``.
+        end: End of the transition in seconds; for a hard cut, ``time``.
+        start_frame: First frame of the transition; for a hard cut, ``frame``.
+        end_frame: Last frame of the transition; for a hard cut, ``frame``.
     """
 
     time: float
@@ -79,13 +79,14 @@ class Shot(Result):
     The shots of a video follow each other without a gap: a gradual transition is divided at its middle.
 
     Attributes:
-        start: When the shot begins, in seconds from the first frame of the video.
-        end: When the next one begins, or the video ends.
-        start_frame: Its first frame, numbered from 0.
-        end_frame: The first frame after it.
-        kind: The transition that opens it; ``start`` for the first shot of the video.
+        start: Start of the shot, in seconds from the first frame of the video.
+        end: Start of the next shot, or end of the video, in seconds.
+        start_frame: First frame of the shot, counting from 0.
+        end_frame: First frame after the shot.
+        kind: Kind of the transition that opens the shot; ``start`` for the first shot of the video.
         confidence: Confidence of that transition, in [0, 1]; 1 for ``start``.
-        critical: How surely something happens at its end, in [0, 1]; None if the detector does not judge this.
+        critical: Certainty that something happens at the shot's end, in [0, 1]; None if the detector does not judge
+            this.
     """
 
     start: float
@@ -113,18 +114,18 @@ class Shot(Result):
 
     @property
     def is_critical(self) -> bool:
-        """Something happens at its end: the detector judges this, and scores 0.5 or more."""
+        """Whether the detector judges that something happens at the shot's end, with a score of at least 0.5."""
         return self.critical is not None and self.critical >= _CRITICAL
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve(Result):
-    """A number over time that cuts are read from.
+    """Values over time from which cuts are read.
 
     Attributes:
-        times: [N] float64 seconds, increasing.
-        values: [N] float64.
-        name: What the values are, for example ``"novelty"``.
+        times: [N] float64 times in seconds, increasing.
+        values: [N] float64 values.
+        name: Name of the values, for example ``"novelty"``.
     """
 
     times: NDArray[np.float64]
@@ -145,10 +146,10 @@ class ShotDetection(Result):
     Attributes:
         path: The video, as the caller named it.
         detector: The name of the detector.
-        cuts: In order of time.
-        shots: In order of time, without gaps, from the first frame to the end.
-        curve: What the cuts were read from; None if the detector has none.
-        frame_times: [T] float64, seconds of every frame from the first one on.
+        cuts: Transitions in order of time.
+        shots: Shots in order of time, without gaps, from the first frame to the end.
+        curve: The curve the cuts were read from; None if the detector has none.
+        frame_times: [T] float64, time of every frame in seconds from the first frame.
     """
 
     path: str
@@ -165,7 +166,7 @@ class ShotDetection(Result):
         `Shot` and `Cut`; times in seconds, frames counted from 0, ``end_frame`` of a shot is the first frame after it).
 
         Args:
-            curve: Also give the curve, if there is one.
+            curve: Include the curve, if there is one.
         """
         described = {
             "path": self.path,

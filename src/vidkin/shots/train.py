@@ -1,4 +1,4 @@
-"""One call from labeled shots to a detector: train the metric, fit what counts as a cut and as critical, store both."""
+"""Train a detector from labeled shots: train the metric, fit the rules for cuts and critical shots, and store both."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PathLike = str | os.PathLike[str]
 
 _log = logging.getLogger(__name__)
 
-# Every such video is held out from training to fit the thresholds on.
+# Every n-th video is held out from training to fit the thresholds on.
 _FIT_EVERY = 4
 # Number of last steps whose mean loss is reported.
 _LAST_STEPS = 20
@@ -51,9 +51,9 @@ class ShotTrainingProgress:
 
     Attributes:
         phase: ``reading``: features of videos are computed; ``training``: a step is done.
-        done: Videos or steps that are done.
-        total: Of all.
-        video: Name of the video that is read.
+        done: Number of videos or steps done.
+        total: Total number of videos or steps.
+        video: Name of the video being read.
         terms: Terms of the loss of the step.
     """
 
@@ -70,13 +70,13 @@ class ShotTrainingReport(Result):
 
     Attributes:
         output: Folder of the detector.
-        trained_videos: Videos that the metric was trained on.
-        fitted_videos: Videos that the thresholds were fitted on.
-        loss: Mean over the last 20 steps.
+        trained_videos: Videos the metric was trained on.
+        fitted_videos: Videos the thresholds were fitted on.
+        loss: Mean loss over the last 20 steps.
         distance: Mean distance of pairs of embeddings at the end, in [0, 2].
-        collapsed: All embeddings are nearly equal: the model is of no use.
-        has_critical: The detector judges which shots are critical.
-        has_gradual: The detector finds gradual transitions.
+        collapsed: Whether all embeddings are nearly equal, so that the model is useless.
+        has_critical: Whether the detector judges which shots are critical.
+        has_gradual: Whether the detector finds gradual transitions.
         seconds: Wall-clock time of the training steps.
     """
 
@@ -99,7 +99,7 @@ def train_shots(
     resume: bool = True,
     on_progress: Callable[[ShotTrainingProgress], None] | None = None,
 ) -> ShotTrainingReport:
-    """Train a metric on labeled shots, fit what counts as a cut and as critical, and store both as a detector.
+    """Train a metric on labeled shots, fit the rules for cuts and critical shots, and store both as a detector.
 
     Every fourth video is held out from training, and the thresholds are fitted on these. The folder is a detector for
     `vidkin.detect_shots` and ``vidkin shots --detector``. It is written at the end: an interrupted training leaves only
@@ -111,7 +111,7 @@ def train_shots(
             content; None: ``extended``. See `vidkin.shots.training_recipes.load_shot_recipe`.
         output: Folder of the detector; created if it does not exist.
         resume: Continue from the folder's checkpoint; False starts over.
-        on_progress: Called before each video and after each step.
+        on_progress: Callback before each video and after each step.
 
     Raises:
         InvalidArgumentError: The recipe or the labels cannot be used, the output cannot be written to, another training
@@ -152,7 +152,7 @@ def train_shots(
             else None,
             fitted_on=f"{len(held_out)} video{'s' if len(held_out) > 1 else ''} kept from training",
         )
-        # Write all files, and only then put them in their places: an error on the way leaves an older detector whole.
+        # Write all files first and then move them into place, so that an error leaves an older detector intact.
         with TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as temporary:
             save_model(
                 model, temporary, notes={"loss": plan.shots.loss, "seed": plan.shots.seed, "labels": source}
@@ -176,8 +176,8 @@ def train_shots(
 
 
 def _check_labels(annotations: Sequence[VideoAnnotation], held_out: Sequence[VideoAnnotation]) -> bool:
-    """Raise an error, before anything is read, for what would fail after the training; True if the held-out videos
-    have critical and other shots, so that a rule for them can be fitted."""
+    """Raise an error, before anything is read, for problems that would otherwise appear after training; True if the
+    held-out videos have critical and other shots, so that a rule for them can be fitted."""
     if len(annotations) < _FIT_EVERY:
         raise InvalidArgumentError(
             f"labels must be of at least {_FIT_EVERY} videos, as every fourth is held out to fit the thresholds on, "
@@ -208,7 +208,8 @@ def _check_labels(annotations: Sequence[VideoAnnotation], held_out: Sequence[Vid
 
 @dataclass(frozen=True, slots=True)
 class _Video:
-    """What is read of a labeled video: features, or frames if the frame network is trained; labels counted in them."""
+    """A labeled video as read: its features, or frames if the frame network is trained, with labels counted in
+    them."""
 
     annotation: VideoAnnotation
     features: NDArray[np.float32] | None
@@ -245,7 +246,7 @@ def _read(
 
 
 def _features(model: ClipEncoder, plan: ShotPlan, video: _Video) -> NDArray[np.float32]:
-    """Features of the frames of a video by the model as it is now."""
+    """Features of the frames of a video, computed by the current model."""
     if video.features is not None:
         return video.features
     return video_features(
@@ -264,7 +265,7 @@ def _train(
     store: StepStore,
     notify: Callable[[ShotTrainingProgress], None],
 ) -> ShotTraining:
-    """Train on all videos that are not held out."""
+    """Train on all videos not held out."""
     chosen = [video for place, video in enumerate(videos) if place % _FIT_EVERY != _FIT_EVERY - 1]
     sources: list[torch.Tensor | VideoFrames] = []
     for video in chosen:
@@ -285,7 +286,7 @@ def _train(
 
 
 def _fingerprint(plan: ShotPlan, model: ClipEncoder, annotations: Sequence[VideoAnnotation]) -> str:
-    """Of everything that decides the weights: recipe, labels and the weights at the start."""
+    """Hash of everything that decides the weights: recipe, labels and initial weights."""
     labels = [(annotation.video.name, annotation.shots) for annotation in annotations]
     deciding = replace(plan, weights="", shots=replace(plan.shots, memory=0.0))
     digest = hashlib.sha256(repr((deciding, labels)).encode())

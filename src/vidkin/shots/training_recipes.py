@@ -1,4 +1,4 @@
-"""Recipes of detectors by name, file or content: one place for every method that `vidkin train-shots` has."""
+"""Recipes of detectors by name, file or content, for every method of `vidkin train-shots`."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def available_shot_recipes() -> tuple[str, ...]:
 def load_shot_recipe(
     source: str | os.PathLike[str] | Mapping[str, Any] | None = None, *, method: ShotMethod | None = None
 ) -> ShotPlan | SegmentPlan:
-    """A recipe, checked and with all defaults filled in.
+    """Load a recipe, checked and with all defaults filled in.
 
     Args:
         source: A TOML file, the name of a recipe that comes with the package, or its content as a mapping; None: the
             default recipe of the method.
-        method: ``learned`` or ``deepsbd``; None: that of the recipe, ``learned`` without one.
+        method: ``learned`` or ``deepsbd``; None: the method of the recipe, or ``learned`` if it names none.
 
     Raises:
-        InvalidArgumentError: There is no such recipe, it is of another method, it is not TOML, or a setting is
+        InvalidArgumentError: The recipe does not exist, belongs to another method or is not TOML, or a setting is
             unknown or out of range.
     """
     if method is not None:
@@ -66,7 +66,7 @@ def load_shot_recipe(
 
 
 def read_shot_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
-    """The content of a recipe as it is written, not checked.
+    """The content of a recipe as written, not checked.
 
     Raises:
         InvalidArgumentError: There is no such recipe, or it is not TOML.

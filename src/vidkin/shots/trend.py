@@ -1,4 +1,4 @@
-"""Is a series increasing? Rank tests and robust slopes for the curve of a shot."""
+"""Rank tests and robust slopes that show whether the curve of a shot increases."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vidkin.errors import InvalidArgumentError
 
 __all__ = ["MannKendall", "end_rise", "mann_kendall", "theil_sen"]
 
-# All pairs of a longer series cost too much and tell no more: it is thinned evenly to this many values.
+# All pairs of a longer series cost too much and add nothing, so it is thinned evenly to this many values.
 _MAX_VALUES = 1500
 
 
@@ -26,7 +26,7 @@ class MannKendall:
         z: S minus its continuity correction, over its standard deviation without a trend, ties accounted for. Values
             that depend on their neighbors, like those of overlapping windows, make |z| too large: compare it with a
             fitted threshold, not with a table.
-        p_value: Chance of such an S or a higher one without a trend, for independent values.
+        p_value: Probability of this S or a higher one without a trend, for independent values.
     """
 
     statistic: int

@@ -20,21 +20,21 @@ PathLike = str | os.PathLike[str]
 
 
 class BandDetector:
-    """Hard cuts and gradual transitions from how far every frame is from the 32 before it.
+    """Finds hard cuts and gradual transitions from the distances of every frame to the 32 before it.
 
     Each frame becomes 3,500 samples of its decoded planes; their distances at ten lags in four views (structure without
     brightness, color, histograms, layout) are the band of the self-similarity matrix. A network of 29,000 parameters,
-    trained on composed videos only, says for every frame whether a shot begins there and whether it is inside a
+    trained only on composed videos, tells for every frame whether a shot begins there and whether it is inside a
     transition: it has learned that a scene that returns after a flash, moves or shakes is not a cut.
 
     Args:
-        weights: A file written by `TransitionNetwork.save`; None is the network that comes with the package.
-        hard: Probability from which on a frame is a hard cut, in (0, 1); None as stored with the weights. Raise it for
+        weights: A file written by `TransitionNetwork.save`; None is the bundled network.
+        hard: Least probability of a hard cut, in (0, 1); None uses the value stored with the weights. Raise it for
             fewer false cuts.
-        gradual: The same for a frame inside a gradual transition.
+        gradual: Least probability of a frame inside a gradual transition, in (0, 1).
 
-    The curve is the larger of both probabilities. Memory: about 200 bytes a frame. Shots get no critical score: that
-    takes a learned distance.
+    The curve is the larger of both probabilities. Memory: about 200 bytes per frame. Shots get no critical score,
+    which requires a learned distance.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class BandDetector:
         self._times: list[float] = []
 
     def push_planes(self, planes: FramePlanes) -> None:
-        """Take the next frames."""
+        """Process the next frames."""
         self._features.push(planes)
         self._times += planes.timestamps.tolist()
 
@@ -66,5 +66,5 @@ class BandDetector:
         return DetectedCuts(cuts, curve)
 
 
-# Shared by all detectors, which only read it.
+# Shared by all detectors, which never change it.
 _default_network = cache(TransitionNetwork.load)

@@ -11,7 +11,7 @@ from vidkin.media import FramePlanes
 __all__ = ["BAND_CHANNELS", "BAND_LAGS", "BandFeatures", "band_features"]
 
 BAND_LAGS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-"""Distances in frames at which frames are compared."""
+"""Distances, in frames, at which frames are compared."""
 
 _VIEWS = ("structure", "color", "histogram", "layout")
 _BRIGHTNESS = 4
@@ -30,11 +30,11 @@ _LAYOUT = (2, 4)
 _BLOCK = 64
 
 Rows = NDArray[np.float32]
-"""[T, D], a row a frame."""
+"""[T, D], one row per frame."""
 
 
 class BandFeatures:
-    """Makes band features block by block; memory holds 96 frames, and 48 numbers for every frame.
+    """Computes band features block by block; memory holds 96 frames, and 48 numbers for every frame.
 
     The features of a frame do not depend on how the frames are divided into blocks.
     """
@@ -44,7 +44,7 @@ class BandFeatures:
         self._rows: list[Rows] = []
 
     def push(self, planes: FramePlanes) -> None:
-        """Take the next frames, all of one size."""
+        """Process the next frames, all of the same size."""
         for start in range(0, len(planes), _BLOCK):
             luma, chroma = planes.luma[start : start + _BLOCK], planes.chroma[start : start + _BLOCK]
             if self._views is None:
@@ -75,9 +75,9 @@ def band_features(planes: FramePlanes) -> torch.Tensor:
 class _Views:
     """The views of the last frames: rows are frames, distances between rows are Euclidean.
 
-    NumPy and not torch: these are thousands of tiny steps beside a decoder that keeps every core busy, where threads
-    that wait for each other cost many times the work. Buffers are reused from block to block: allocating them costs
-    more than the work in them.
+    NumPy rather than torch: these are thousands of tiny steps next to a decoder that keeps every core busy, and
+    threads that wait for each other would cost many times the work. Buffers are reused from block to block, because
+    allocating them costs more than the work in them.
     """
 
     def __init__(self, luma: tuple[int, ...], chroma: tuple[int, ...]) -> None:
@@ -135,7 +135,7 @@ class _Views:
         size = np.float32(structure.shape[1])
         contrast = np.sqrt(_products(structure, structure) / size)
         structure /= ((contrast + np.float32(_MIN_CONTRAST)) * np.sqrt(size))[:, None]
-        # Minus the middle gray, which cancels in distances, so that they lose no digits.
+        # Subtract middle gray, which cancels out in distances, so that they lose no digits.
         small = _halve(luma) - np.float32(128)
         small_chroma = (_halve(chroma) - np.float32(128)).reshape(len(luma), -1)
         color = self._color[rows]

@@ -1,4 +1,4 @@
-"""A small temporal network that reads transitions off the band of a video's self-similarity."""
+"""A small temporal network that reads transitions from the band of a video's self-similarity."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _BLOCK = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransitionThresholds:
-    """Least probabilities that count; fitted on composed videos, stored with the weights.
+    """Least probabilities that count, fitted on composed videos and stored with the weights.
 
     Attributes:
-        hard: Of a hard cut, at its frame.
-        gradual: Of a frame inside a gradual transition.
+        hard: Least probability of a hard cut at its frame.
+        gradual: Least probability of a frame inside a gradual transition.
     """
 
     hard: float = 0.5
@@ -48,14 +48,15 @@ class TransitionThresholds:
 
 
 class TransitionNetwork(nn.Module):
-    """Band features [B, T, 48] to logits [B, T, 2]: a hard cut at this frame, this frame inside a gradual transition.
+    """Logits [B, T, 2] from band features [B, T, 48]: hard cut at this frame, and this frame inside a gradual
+    transition.
 
-    Seven convolutions over time with growing dilation on 32 channels, each added to its input: 29,000 parameters, some
-    4 microseconds a frame. A frame's answer depends on 62 frames to each side.
+    Seven convolutions over time with growing dilation on 32 channels, each added to its input: 29,000 parameters,
+    about 4 microseconds per frame. A frame's answer depends on 62 frames to each side.
 
     Args:
-        width: Channels.
-        outputs: Logits of each frame; after the first two those of kinds of gradual transitions.
+        width: Number of channels.
+        outputs: Number of logits per frame; after the first two, one for each kind of gradual transition.
     """
 
     def __init__(self, width: int = 32, outputs: int = 2) -> None:
@@ -69,7 +70,7 @@ class TransitionNetwork(nn.Module):
         self.leave = nn.Conv1d(width, outputs, 1)
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
-        """[B, T, 48] to [B, T, 2]."""
+        """Logits [B, T, 2] of features [B, T, 48]."""
         # Distances span orders of magnitude: a slow dissolve beside a cut.
         values = torch.log1p(20 * features.clamp(min=-0.049)).transpose(1, 2)
         values = torch.relu(self.enter(values))
@@ -80,7 +81,7 @@ class TransitionNetwork(nn.Module):
 
     @torch.no_grad()
     def probabilities(self, features: torch.Tensor) -> torch.Tensor:
-        """[T, 48] to probabilities [T, 2], in blocks so that memory stays bounded; blocks do not change the result."""
+        """Probabilities [T, 2] of features [T, 48], in blocks to bound memory; the blocks do not change the result."""
         self.eval()
         parts = []
         with one_thread():
@@ -91,7 +92,7 @@ class TransitionNetwork(nn.Module):
         return torch.cat(parts) if parts else torch.zeros(0, self.leave.out_channels)
 
     def save(self, path: PathLike) -> None:
-        """Weights and thresholds as one safetensors file."""
+        """Write weights and thresholds as one safetensors file."""
         from safetensors.torch import save_file
 
         save_file(
@@ -102,10 +103,10 @@ class TransitionNetwork(nn.Module):
 
     @classmethod
     def load(cls, path: PathLike | None = None) -> TransitionNetwork:
-        """The network in a file that :meth:`save` wrote; None is the one that comes with the package.
+        """Load the network from a file written by :meth:`save`; None is the bundled network.
 
         Raises:
-            InvalidArgumentError: The file does not hold such a network.
+            InvalidArgumentError: The file does not hold a transition network.
         """
         from safetensors import SafetensorError, safe_open
 
@@ -128,7 +129,8 @@ class TransitionNetwork(nn.Module):
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread for steps so small that more would wait for each other: hundreds of times longer on a busy machine."""
+    """Use one thread for steps so small that several would wait for each other, hundreds of times longer on a busy
+    machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,4 +1,4 @@
-"""From probabilities a frame to cuts: peaks become hard cuts, stretches become gradual transitions."""
+"""From probabilities per frame to cuts: peaks become hard cuts, stretches become gradual transitions."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["Probabilities", "cuts_from_probabilities", "find_stretches"]
 
 # No second hard cut within this many frames of a stronger one.
 _NEIGHBORS = 2
-# Shorter stretches are noise, or the unsure edge of a hard cut.
+# Shorter stretches are noise, or the uncertain edge of a hard cut.
 _MIN_FRAMES = 3
 # Gaps of up to this many frames do not divide a transition.
 _GAP = 2
-# A stretch no longer than this with a hard cut in it is that cut, blurred by encoding; in a longer one only a sure
-# cut stands by itself.
+# A stretch no longer than this with a hard cut in it is that cut, blurred by encoding; in a longer one only a certain
+# cut counts by itself.
 _BLURRED = 8
 _SURE = 0.8
 
 Probabilities = NDArray[np.float32]
-"""[T, 2] of a hard cut at the frame, and of the frame being inside a gradual transition."""
+"""[T, 2], probabilities of a hard cut at the frame, and of the frame being inside a gradual transition."""
 
 
 def cuts_from_probabilities(
@@ -31,12 +31,12 @@ def cuts_from_probabilities(
     """Cuts in order of frames.
 
     Args:
-        probabilities: [T, 2] of a network.
-        thresholds: From which on they count.
+        probabilities: [T, 2] probabilities from a network.
+        thresholds: Least probabilities that count.
 
     Returns:
-        The confidence of a hard cut is its probability, that of a gradual transition the mean over its frames; the
-        frame of a gradual transition is the middle one. A video does not start with a cut, nor with a transition that
+        The cuts. The confidence of a hard cut is its probability; the confidence of a gradual transition is the mean
+        over its frames, and its frame is the middle one. A video does not start with a cut, or with a transition that
         leaves it no first frame.
     """
     hard, gradual = probabilities[:, 0], probabilities[:, 1]

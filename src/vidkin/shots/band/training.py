@@ -34,8 +34,8 @@ class LabeledSequence:
     """Features of a sequence with its cuts.
 
     Attributes:
-        features: [T, C] from `band_features`.
-        labels: Where it is cut.
+        features: [T, C] features from `band_features`.
+        labels: Cuts and transitions of the sequence.
     """
 
     features: torch.Tensor
@@ -45,7 +45,7 @@ class LabeledSequence:
     def from_planes(
         cls, planes: FramePlanes, hard: Sequence[int], gradual: Sequence[tuple[int, int]]
     ) -> LabeledSequence:
-        """The sequence of these frames, with the first frames of new shots and [first, last] of transitions."""
+        """A sequence from frames, the first frames of new shots, and [first, last] of transitions."""
         return cls(band_features(planes), BoundaryLabels(tuple(hard), tuple(gradual)))
 
 
@@ -56,16 +56,16 @@ def train_transitions(
     seed: int = 0,
     on_progress: Callable[[int, int, float], None] | None = None,
 ) -> TransitionNetwork:
-    """A new network, trained with the binary cross-entropy of both answers, AdamW and one cycle of the learning rate.
+    """Train a new network with the binary cross-entropy of both answers, AdamW and one cycle of the learning rate.
 
     Args:
-        sequences: At least 16, all of one length.
-        epochs: Passes over them.
-        seed: Decides initial weights and order. The same machine, sequences and seed give the same network.
-        on_progress: Called with (epoch, epochs, mean loss).
+        sequences: At least 16 sequences, all of the same length.
+        epochs: Number of passes over the sequences.
+        seed: Seed of initial weights and order. The same machine, sequences and seed give the same network.
+        on_progress: Callback that receives (epoch, number of epochs, mean loss).
 
     Returns:
-        The network with thresholds of 1/2; `fit_thresholds` chooses better ones.
+        The network with thresholds of 1/2; `fit_thresholds` finds better ones.
     """
     lengths = {len(sequence.features) for sequence in sequences}
     if len(sequences) < _BATCH or len(lengths) != 1:
@@ -85,7 +85,7 @@ def train_transitions(
         optimizer = torch.optim.AdamW(network.parameters(), _RATE, weight_decay=_DECAY)
         per_epoch = len(sequences) // _BATCH
         losses: list[float] = []
-        # Each epoch's sequences in a new order; the few that do not fill a batch wait for the next epoch.
+        # Each epoch has a new order; the few sequences that do not fill a batch wait for the next epoch.
         batches = (
             (features[chosen], targets[chosen])
             for _ in range(epochs)
@@ -109,7 +109,7 @@ def train_transitions(
 def fit_thresholds(
     network: TransitionNetwork, sequences: Sequence[LabeledSequence], *, tolerance: float = 2
 ) -> TransitionThresholds:
-    """The thresholds of a small grid with the highest F1 over these sequences (the first of equals)."""
+    """Choose from a small grid the thresholds with the highest F1 over these sequences (the first if equal)."""
     probabilities = [network.probabilities(sequence.features).numpy() for sequence in sequences]
     best, chosen = -1.0, network.thresholds
     for hard in _GRID:
@@ -124,7 +124,7 @@ def fit_thresholds(
 def sequence_scores(
     network: TransitionNetwork, sequences: Sequence[LabeledSequence], *, tolerance: float = 2
 ) -> DetectionScores:
-    """Scores of the transitions that the network finds in sequences, with its thresholds."""
+    """Score the transitions that the network finds in sequences with its thresholds."""
     probabilities = [network.probabilities(sequence.features).numpy() for sequence in sequences]
     return _score(probabilities, sequences, network.thresholds, tolerance)
 

@@ -1,1 +1,1 @@
-"""Detectors from publications and other tools, to compare with."""
+"""Detectors from publications and other tools, for comparison."""

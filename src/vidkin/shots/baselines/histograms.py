@@ -1,4 +1,4 @@
-"""HSV histograms of frames, as the baselines compare them."""
+"""HSV histograms of frames, as used by the baselines."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def hsv_histogram(image: NDArray[np.uint8], bins: tuple[int, int, int] = HSV_BIN
     """Share of the pixels in every bin of hue, saturation and value.
 
     With M and m the largest and the smallest of R, G, B: value = M / 255, saturation = (M - m) / M, and hue is the
-    angle on the color circle; both of black and the hue of gray are 0. The last bin includes the upper end of its
-    axis.
+    angle on the color circle; hue and saturation of black and the hue of gray are 0. The last bin includes the upper
+    end of its axis.
 
     Args:
         image: [H, W, 3] uint8 RGB.
@@ -46,7 +46,7 @@ def hsv_histogram(image: NDArray[np.uint8], bins: tuple[int, int, int] = HSV_BIN
 
 
 class HistogramStore:
-    """HSV histograms of all frames of a video, about 2 kB each, as most bins of a frame are empty."""
+    """HSV histograms of all frames of a video, about 2 kB each because most bins of a frame are empty."""
 
     def __init__(self) -> None:
         self._sparse: list[tuple[NDArray[np.uint16], NDArray[np.float32]]] = []
@@ -61,7 +61,7 @@ class HistogramStore:
         self._sparse.append((places.astype(np.uint16), histogram[places].astype(np.float32)))
 
     def rows(self, first: int, last: int) -> NDArray[np.float64]:
-        """Histograms of frames ``first`` to ``last``, both included, [last - first + 1, 1728]."""
+        """Histograms [last - first + 1, 1728] of frames ``first`` to ``last``, inclusive."""
         histograms = np.zeros((last + 1 - first, int(np.prod(HSV_BINS))))
         for row, (places, values) in enumerate(self._sparse[first : last + 1]):
             histograms[row, places] = values

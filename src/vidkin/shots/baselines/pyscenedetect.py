@@ -15,7 +15,7 @@ from vidkin.shots.shot import Curve
 
 __all__ = ["AdaptiveBaseline", "ContentBaseline", "import_scenedetect"]
 
-# The detectors count frames; the rate only turns numbers into time codes that are not used here.
+# The detectors count frames; the rate only converts numbers to time codes, which are not used here.
 _ANY_RATE = 24.0
 _HIGHEST = 100.0
 
@@ -32,7 +32,7 @@ def import_scenedetect() -> Any:
 
 
 class _SceneDetectBaseline:
-    """Scales frames as PySceneDetect's own manager does, and passes them to one of its detectors."""
+    """Scales frames like PySceneDetect's own manager and passes them to one of its detectors."""
 
     short_side: int | None = None
 
@@ -47,9 +47,9 @@ class _SceneDetectBaseline:
         self._cuts: list[int] = []
 
     def push(self, frame: RgbFrame) -> None:
-        """Take the next frame."""
+        """Process the next frame."""
         moment = self._scenedetect.FrameTimecode(frame.index, _ANY_RATE)
-        # BGR, the longer side 256 pixels, by bilinear sampling: what the published settings were made for.
+        # BGR, longer side 256 pixels, bilinear sampling: the input the published settings were made for.
         scaled: NDArray[np.uint8] = np.ascontiguousarray(frame.image[..., ::-1])
         manager = importlib.import_module("scenedetect.scene_manager")
         factor = manager.compute_downscale_factor(max(scaled.shape[:2]))
@@ -58,7 +58,7 @@ class _SceneDetectBaseline:
             scaled = self._cv2.resize(scaled, size, interpolation=self._cv2.INTER_LINEAR)
         self._cuts += [code.frame_num for code in self._peer.process_frame(moment, scaled)]
         self._times.append(frame.time)
-        # The only public way to it is a statistics manager, which makes the detector compute edges as well.
+        # The only public way to this value is a statistics manager, which makes the detector compute edges as well.
         self._values.append(float(self._peer._frame_score or 0.0))
 
     def finish(self) -> DetectedCuts:
@@ -69,7 +69,7 @@ class _SceneDetectBaseline:
         cuts = []
         for frame in sorted(set(self._cuts)):
             if 0 < frame < len(self._times):
-                # 0.5 at the threshold of the content value, 1 at the largest value there is.
+                # 0.5 at the threshold of the content value, 1 at the largest possible value.
                 share = (self._values[frame] - self._threshold) / max(_HIGHEST - self._threshold, 1e-9)
                 cuts.append(DetectedCut(frame, confidence=0.5 + 0.5 * min(max(share, 0.0), 1.0)))
         return DetectedCuts(
@@ -85,8 +85,8 @@ class ContentBaseline(_SceneDetectBaseline):
     the same settings.
 
     Args:
-        threshold: Content value from which on a frame begins a new shot, above 0. Published comparisons use 30.
-        min_scene_len: Cuts within this many frames are merged, as PySceneDetect does; its default is 15. Set it to 1
+        threshold: Least content value at which a frame begins a new shot, above 0. Published comparisons use 30.
+        min_scene_len: Cuts within this many frames are merged, as in PySceneDetect, whose default is 15. Set it to 1
             if shots are shorter than a second.
 
     Raises:
@@ -103,12 +103,12 @@ class ContentBaseline(_SceneDetectBaseline):
 class AdaptiveBaseline(_SceneDetectBaseline):
     """PySceneDetect's adaptive detector.
 
-    A cut is where the content value is at least ``min_content_val`` and at least ``threshold`` times the mean of
-    those of two frames on either side, which ignores the even rise of fast motion.
+    A cut is where the content value is at least ``min_content_val`` and at least ``threshold`` times the mean over two
+    frames on either side, which ignores the even rise of fast motion.
 
     Args:
         threshold: Ratio to the neighbors' mean, above 0; PySceneDetect's default is 3.
-        min_scene_len: Fewest frames from one cut to the next; PySceneDetect's default is 15.
+        min_scene_len: Minimum number of frames from one cut to the next; PySceneDetect's default is 15.
         min_content_val: Lowest content value of a cut; PySceneDetect's default is 15.
 
     Raises:

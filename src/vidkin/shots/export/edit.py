@@ -23,7 +23,7 @@ PathLike = str | os.PathLike[str]
 def write_edl(
     detection: ShotDetection, path: PathLike, *, rate: Fraction | None = None, drop_frame: bool = False
 ) -> None:
-    """Write the shots as a CMX 3600 edit decision list: one cut event a shot, from one source reel ``AX``.
+    """Write the shots as a CMX 3600 edit decision list: one cut event per shot, from one source reel ``AX``.
 
     Positions are wall-clock times rounded to the frames of the timeline, so what an editing system shows lies within
     half a frame of the shot. Gradual transitions are already in the footage, so they become comments, not dissolves.
@@ -32,7 +32,7 @@ def write_edl(
     Args:
         detection: The shots.
         path: Where to write.
-        rate: Frames a second of the timeline; None takes `timeline_rate` of the video.
+        rate: Frames per second of the timeline; None uses the video's `timeline_rate`.
         drop_frame: Write drop-frame time code (29.97 and 59.94 only). The default, non-drop, counts frames and is
             read correctly by every system; choose drop-frame if your sequence uses it.
 

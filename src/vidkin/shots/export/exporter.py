@@ -1,4 +1,4 @@
-"""All requested files of the shots of one or several videos, under names that overwrite nothing."""
+"""All requested files for the shots of one or several videos, under names that overwrite nothing."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ _WORST = 51
 
 @dataclass(frozen=True, slots=True)
 class ShotFormat:
-    """A file that is made of the shots of one video.
+    """A kind of file made from the shots of one video.
 
     Attributes:
-        ending: Of its name, if the file is named after the video.
-        write: Called with the detection and the path; raises MediaError or InvalidArgumentError if that fails.
-        require: Called before any work; raises MissingPartError if a package is missing.
-        check: Called with the path of a file before any work; raises InvalidArgumentError if it cannot be written.
+        ending: Ending of the file's name, if the file is named after the video.
+        write: Function of the detection and the path that writes the file; raises MediaError or InvalidArgumentError
+            on failure.
+        require: Function called before any work; raises MissingPartError if a package is missing.
+        check: Function of the file's path called before any work; raises InvalidArgumentError if it cannot be written.
     """
 
     ending: str
@@ -56,7 +57,7 @@ SHOT_FORMATS: Mapping[str, ShotFormat] = {
     "stats": ShotFormat(".csv", write_stats_csv),
     "html": ShotFormat(".html", write_contact_sheet),
 }
-"""Formats of this package by name; a caller can add its own."""
+"""Formats of this package by name; callers can add their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +65,12 @@ class ExportSettings:
     """How pieces and images are made.
 
     Attributes:
-        template: Of their names, see `NameTemplate`; None numbers them.
+        template: Template of their names, see `NameTemplate`; None numbers them.
         image_format: ``jpg``, ``png`` or ``webp``.
-        image_size: Pixels at the shorter side of images, never more than the video has; None keeps its size.
-        images: Images of each shot.
-        copies: Pieces begin at key frames and nothing is encoded, see `copy_shots`.
-        quality: Of frames that are encoded, from 1 (best) to 51.
+        image_size: Length in pixels of the shorter side of images, never more than in the video; None keeps its size.
+        images: Number of images per shot.
+        copies: Whether pieces begin at key frames so that nothing is encoded, see `copy_shots`.
+        quality: Constant quality of encoded frames, from 1 (best) to 51.
     """
 
     template: str | None = None
@@ -89,13 +90,13 @@ class ExportSettings:
 
 @dataclass(frozen=True, slots=True)
 class ExportedShots(Result):
-    """What was written for one video.
+    """The files written for one video.
 
     Attributes:
-        files: Name of the format and file, in order of writing.
-        thumbnails: Images, in order of the shots.
-        split: Pieces of the video; None if it was not to be split, or could not be.
-        failures: File and cause of what could not be written.
+        files: Format name and path of each file, in order of writing.
+        thumbnails: The images, in order of the shots.
+        split: Pieces of the video; None if it was not split.
+        failures: (file, cause) of files that could not be written.
     """
 
     files: tuple[tuple[str, Path], ...] = ()
@@ -110,15 +111,15 @@ _DEFAULTS = ExportSettings()
 class ShotExporter:
     """Writes the requested files of one video after another.
 
-    With one video a target is a file. With several it is a folder, created if it does not exist, and the files in it
-    are named after the videos; so they are with one video if the folder exists. No input video is ever overwritten,
-    nor a file of this exporter by another one.
+    With one video a target is a file, or an existing folder. With several it is a folder, created if it does not
+    exist. Files in a folder are named after the videos. No input video is ever overwritten, nor is one file of this
+    exporter by another.
 
     Args:
-        targets: Where to write what: names of ``formats``, ``csv`` (one table of the shots of all videos),
+        targets: Where to write, by name: names of ``formats``, ``csv`` (one table of the shots of all videos),
             ``thumbnails`` and ``split`` (folders of images and of pieces of the video).
         sources: The videos.
-        formats: By name.
+        formats: File formats by name.
         settings: How pieces and images are made.
 
     Raises:
@@ -142,7 +143,7 @@ class ShotExporter:
         self._template = NameTemplate(settings.template)
         self._table = ShotTable()
         self._names: set[str] = set()
-        # Real path -> what it is.
+        # Real path -> description of the file.
         self._owners = {os.path.realpath(source): "one of the videos" for source in sources}
         for name, target in targets.items():
             self._check(name, target)
@@ -153,21 +154,21 @@ class ShotExporter:
         *,
         on_progress: Callable[[float, float | None], None] | None = None,
     ) -> ExportedShots:
-        """Write all files of one video; what fails (a full disk, a file without times to split by, ...) is reported,
-        the rest is written.
+        """Write all files of one video; failures (a full disk, a file without times to split by, ...) are reported,
+        and the rest is written.
 
         Args:
             detection: The shots.
-            on_progress: Called while the video is split, with (frames read, frames in all).
+            on_progress: Callback that receives (frames read, total number of frames) while the video is split.
         """
         stem = Path(detection.path).stem
         name, count = stem, 1
-        # Names that differ only in case are one name on many disks.
+        # Names that differ only in case are the same on many disks.
         while name.casefold() in self._names:
             count += 1
             name = f"{stem}-{count}"
         self._names.add(name.casefold())
-        # Names that say nothing of the video are told apart by folders.
+        # Names without the video's name are kept apart by folders.
         shared = len(self._sources) > 1 and not self._template.uses("name")
         own_folder = name if shared or name != stem else ""
         if _TABLE in self._targets:
@@ -202,10 +203,11 @@ class ShotExporter:
         return ExportedShots(tuple(files), thumbnails, report, tuple(failures))
 
     def export_table(self) -> tuple[Path | None, tuple[tuple[str, str], ...]]:
-        """Write the table of the shots of all videos that were exported.
+        """Write the table of the shots of all exported videos.
 
         Returns:
-            Its path, or None if no table is requested, there are no videos or it fails; and (file, cause) of a failure.
+            The path, or None if no table is requested, there are no videos or writing fails; and (file, cause) of a
+            failure.
         """
         path = self._targets.get(_TABLE)
         if path is None or not len(self._table):

@@ -37,7 +37,7 @@ def write_contact_sheet(
     Args:
         detection: The shots.
         path: The file to write.
-        short_side: Pixels at the shorter side of the images.
+        short_side: Length in pixels of the shorter side of the images.
 
     Raises:
         MediaError: The video cannot be read, or the file cannot be written.

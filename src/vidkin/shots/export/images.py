@@ -1,4 +1,4 @@
-"""Images of shots: frames spread over each, the nearest that show something."""
+"""Images of shots: frames spread over each shot, moved to the nearest ones that show something."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ IMAGE_FORMATS: tuple[ImageFormat, ...] = ("jpg", "png", "webp")
 """Formats of images, by extension."""
 
 _QUALITY = 88
-# Where to look in the stretch of an image, as shares of it; the first that is not nearly black is taken.
+# Places to try in the stretch of an image, as shares of it; the first that is not nearly black is used.
 _PLACES = (0.5, 0.25, 0.75, 0.125, 0.375, 0.625, 0.875, 0.0625, 0.9375, 0.0, 1.0)
-# A frame is nearly black if not even this share of its pixels, in percent, is brighter than this level of 255.
+# A frame is nearly black if less than this percentage of its pixels is brighter than this level of 255.
 _BRIGHT_SHARE, _BLACK = 2, 40
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 
@@ -40,10 +40,10 @@ class ShotImage(NamedTuple):
     """An image of a shot.
 
     Attributes:
-        shot: Number of the shot, from 1 on.
-        image: Number of the image of it, from 1 on.
-        frame: Number of the frame in the video, from 0 on.
-        pixels: [H, W, 3] uint8 RGB.
+        shot: Number of the shot, counting from 1.
+        image: Number of the image within the shot, counting from 1.
+        frame: Number of the frame in the video, counting from 0.
+        pixels: [H, W, 3] uint8 RGB image.
     """
 
     shot: int
@@ -66,10 +66,10 @@ def write_thumbnails(
     Args:
         detection: The shots.
         folder: Where to write; created if it does not exist.
-        short_side: Pixels at the shorter side (never more than the video has); None keeps its size.
-        count: Images of each shot, spread over it; a shot of fewer frames has fewer.
+        short_side: Length in pixels of the shorter side (never more than in the video); None keeps its size.
+        count: Number of images per shot, spread over it; a shot with fewer frames has fewer.
         form: Format of the images.
-        template: Their names.
+        template: Template of their names.
 
     Returns:
         The images, in order of the shots.
@@ -97,16 +97,16 @@ def iter_shot_images(
 ) -> Iterator[ShotImage]:
     """Images of every shot, in order.
 
-    A shot is divided into as many stretches as it gets images; each image is the frame in the middle of its stretch or,
-    if that is nearly black, the nearest of a few others that is not. If all are, it is the one with the most contrast:
-    a title of few letters rather than the last gray of a fade.
+    A shot is divided into as many stretches as it gets images; each image is the frame in the middle of its stretch
+    or, if that is nearly black, the nearest of a few others that is not. If all are nearly black, the one with the
+    most contrast is used: a title of few letters rather than the last gray of a fade.
 
     Raises:
         InvalidArgumentError: The count is below 1.
         MediaError: The video cannot be read.
     """
     check_at_least(1, count=count)
-    # Frame -> the stretch that it may stand for, and its rank there.
+    # Frame -> the stretch it can represent, and its rank there.
     choices: dict[int, tuple[int, int, int]] = {}
     for number, shot in enumerate(detection.shots, start=1):
         length = shot.end_frame - shot.start_frame
@@ -131,7 +131,7 @@ def iter_shot_images(
 
 
 def _merit(image: NDArray[np.uint8], rank: int) -> tuple[float, int]:
-    """The smaller, the better: frames that show something by rank, others by contrast."""
+    """Smaller is better: frames that show something by rank, others by contrast."""
     luma = image[::2, ::2] @ _LUMA
     if float(np.percentile(luma, 100 - _BRIGHT_SHARE)) >= _BLACK:
         return -math.inf, rank

@@ -39,7 +39,7 @@ _CSV_COLUMNS = (
 
 
 def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None:
-    """Write the shots of one or more videos as CSV (UTF-8), one line a shot.
+    """Write the shots of one or more videos as CSV (UTF-8), one line per shot.
 
     Columns: file, shot (from 1), start and end in seconds, start_frame, end_frame (the first frame after the shot),
     start_timecode and end_timecode (non-drop), kind and confidence of the transition that opens the shot,
@@ -55,14 +55,14 @@ def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None
 
 
 class ShotTable:
-    """The lines of `write_shots_csv`, gathered video by video; nothing else of a detection is held."""
+    """The lines of `write_shots_csv`, gathered video by video without keeping detections in memory."""
 
     def __init__(self) -> None:
         self._rows: list[list[str]] = []
         self._videos = 0
 
     def __len__(self) -> int:
-        """Videos that were added."""
+        """Number of videos added."""
         return self._videos
 
     def add(self, detection: ShotDetection) -> None:
@@ -91,7 +91,7 @@ class ShotTable:
             )
 
     def write(self, path: PathLike) -> None:
-        """Write what was added.
+        """Write the table.
 
         Raises:
             MediaError: The file cannot be written.
@@ -103,7 +103,7 @@ class ShotTable:
             self.write_to(file)
 
     def write_to(self, file: IO[str]) -> None:
-        """Write the same to an open file, such as standard output."""
+        """Write the table to an open file, such as standard output."""
         csv.writer(file).writerows(self.lines())
 
     def lines(self) -> Iterator[Sequence[str]]:
@@ -113,7 +113,7 @@ class ShotTable:
 
 
 def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:
-    """Write the detector's curve as CSV, one line a frame.
+    """Write the detector's curve as CSV, one line per frame.
 
     Columns: frame, time in seconds, the curve under its own name (empty without a value), cut (the confidence, at the
     first frame of a new shot) and transition (the confidence, at all frames of a gradual transition).

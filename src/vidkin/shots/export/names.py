@@ -1,4 +1,4 @@
-"""Names of the files that are made of single shots: pieces and images, numbered as in every list."""
+"""Names of the files made from single shots: pieces and images, numbered as in every list."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["NAME_FIELDS", "NameTemplate"]
 
 NAME_FIELDS = ("name", "shot", "shots", "image", "kind", "start", "end", "start_frame", "end_frame")
-"""What a template may hold: the video, the number of the shot and of shots, the number of the image, the transition
+"""Fields of a template: the video, the number of the shot and of shots, the number of the image, the transition
 that opens the shot, its times in seconds, its first frame and the first one after it."""
 
 _SAMPLE = {"name": "film", "shot": 1, "shots": 1, "image": 1, "kind": "hard"}
 _SAMPLE |= {"start": 0.5, "end": 1.5, "start_frame": 1, "end_frame": 2}
-# Enough for widths and decimals; none makes a name of a million characters.
+# Enough for widths and decimals, but not for a name of a million characters.
 _SPEC = re.compile(r"[<>^=]?[+\- ]?0?\d{0,2}(\.\d)?[a-zA-Z]?")
 _DIGITS = 3
 
@@ -29,8 +29,8 @@ class NameTemplate:
     """Names of pieces and images, without extension.
 
     Args:
-        text: A pattern in the notation of Python, for example ``{name}-{shot:03d}``; None numbers shots with three
-            digits or as many as it takes, and the images of a shot if there are several.
+        text: A Python format string, for example ``{name}-{shot:03d}``; None numbers shots with three digits or as
+            many as needed, and the images of a shot if there are several.
 
     Raises:
         InvalidArgumentError: A field is unknown or cannot be written in this way, shots would share a name, or the
@@ -69,7 +69,7 @@ class NameTemplate:
                 )
 
     def uses(self, field: str) -> bool:
-        """Whether names depend on this one of `NAME_FIELDS`."""
+        """Whether names depend on this field of `NAME_FIELDS`."""
         return self._text is None or field in (part[1] for part in string.Formatter().parse(self._text))
 
     def format(self, detection: ShotDetection, number: int, *, image: int = 1, images: int = 1) -> str:
@@ -77,9 +77,9 @@ class NameTemplate:
 
         Args:
             detection: All shots of the video.
-            number: The shot, from 1 on.
-            image: The image of it, from 1 on.
-            images: Images of each shot; names differ also where the template does not say how.
+            number: Number of the shot, counting from 1.
+            image: Number of the image within the shot, counting from 1.
+            images: Number of images per shot; names differ even if the template does not number images.
         """
         name, shot = Path(detection.path).stem, detection.shots[number - 1]
         tail = f"-{image}" if images > 1 and (self._text is None or not self.uses("image")) else ""

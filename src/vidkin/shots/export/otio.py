@@ -33,7 +33,7 @@ def write_otio(
     Args:
         detection: The shots.
         path: Where to write; readers expect ``.otio``.
-        rate: Frames a second of the timeline; None takes `timeline_rate` of the video.
+        rate: Frames per second of the timeline; None uses the video's `timeline_rate`.
 
     Raises:
         MissingPartError: opentimelineio is not installed.
@@ -91,5 +91,5 @@ def import_otio() -> Any:
 
 
 def _text(name: str) -> str:
-    """A file name as Unicode; bytes that are none become question marks."""
+    """A file name as Unicode; invalid bytes become question marks."""
     return os.fsencode(name).decode("utf-8", "replace")

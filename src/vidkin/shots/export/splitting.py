@@ -1,4 +1,4 @@
-"""Pieces of a video, one a shot."""
+"""Pieces of a video, one per shot."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def split_shots(
     template: NameTemplate | None = None,
     on_progress: Callable[[float, float | None], None] | None = None,
 ) -> SplitReport:
-    """Write every shot as a file with exactly its frames, see `vidkin.media.split_exactly`.
+    """Write every shot as a file with exactly its frames; see `vidkin.media.split_exactly`.
 
     ``parts`` of the pieces are indices of ``detection.shots``. Without shots there are no pieces.
     """
@@ -49,8 +49,8 @@ def copy_shots(
     """Split the video before its shots without encoding, see `vidkin.media.split_video`.
 
     A piece begins at a key frame, at or before its shot, and has the number of the first shot in it. ``parts`` of the
-    pieces are indices of ``detection.shots``. What lies between shots that do not follow each other is left out as far
-    as key frames allow.
+    pieces are indices of ``detection.shots``. Frames between shots that are not adjacent are left out as far as key
+    frames allow.
     """
     if not detection.shots:
         return SplitReport((), ())

@@ -1,4 +1,4 @@
-"""Time code as editing systems write it, and the frame rate that it counts by."""
+"""Time code as used by editing systems, and its frame rate."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ STANDARD_RATES = (
     *(Fraction(rate) for rate in (12, 15, 24, 25, 30, 48, 50, 60, 100, 120)),
     *(Fraction(rate * 1000, 1001) for rate in (24, 30, 48, 60, 120)),
 )
-"""Frame rates that editing systems know, the plain ones first."""
+"""Frame rates known to editing systems, integer rates first."""
 
 # A file with a frame farther than this many frames from those of a rate does not run at that rate.
 _OFF = 0.2
-# A rate is tried if the median distance of two frames is that of the rate, except for this share.
+# A rate is tried if the median distance of two frames differs from its period by at most this share.
 _NEAR = 0.05
 
 
 def timeline_rate(times: NDArray[np.float64]) -> Fraction:
     """The frame rate at which a timeline shows this video.
 
-    It is the standard rate (24, 25, 30000/1001...) to whose frames k / rate all times are nearest, k increasing by one
-    or, if frames are missing, by more; none may be off by more than 0.2 frames. A video of another constant or of a
-    variable rate gets its average rate, rounded to a whole number of at least 1: positions are then rounded to the
-    frames of that timeline.
+    It is the standard rate (24, 25, 30000/1001...) whose frames k / rate are closest to all times, where k increases
+    by one or, if frames are missing, by more; no time can be off by more than 0.2 frames. A video with another
+    constant rate or a variable rate gets its average rate, rounded to a whole number of at least 1: positions are then
+    rounded to the frames of that timeline.
 
     Args:
-        times: [T] seconds of all frames, increasing.
+        times: [T] times of all frames in seconds, increasing.
     """
     if len(times) < 2:
         return Fraction(24)
@@ -60,18 +60,18 @@ def frame_at(time: float, rate: Fraction) -> int:
 def timecode(frame: int, rate: Fraction, *, drop_frame: bool = False) -> str:
     """Hours, minutes, seconds and frames: ``01:02:03:04``, with drop-frame ``01:02:03;04``.
 
-    Plain (non-drop) time code counts frames, as many to a second as the rounded rate: at 30000/1001 an hour of it takes
-    3.6 s longer than an hour. Drop-frame time code follows the clock instead: it skips the *numbers* 00 and 01 (at
-    59.94: 00 to 03) at the start of every minute that is not a multiple of ten. Neither drops a frame of the video.
-    After 24 hours it starts again at zero.
+    Plain (non-drop) time code counts frames, with the rounded rate as the number per second: at 30000/1001 an hour of
+    time code takes 3.6 s longer than an hour. Drop-frame time code follows the clock instead: it skips the *numbers*
+    00 and 01 (at 59.94: 00 to 03) at the start of every minute that is not a multiple of ten. Neither drops a frame of
+    the video. After 24 hours it starts again at zero.
 
     >>> timecode(1800, Fraction(30000, 1001)), timecode(1800, Fraction(30000, 1001), drop_frame=True)
     ('00:01:00:00', '00:01:00;02')
 
     Args:
-        frame: Number of the frame, from 0.
-        rate: Frames a second.
-        drop_frame: Follow the clock; only for 30000/1001 and 60000/1001.
+        frame: Number of the frame, counting from 0.
+        rate: Frames per second.
+        drop_frame: Whether to follow the clock; only for 30000/1001 and 60000/1001.
 
     Raises:
         InvalidArgumentError: The frame is negative, or drop-frame time code does not exist at this rate.

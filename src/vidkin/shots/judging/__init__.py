@@ -1,4 +1,4 @@
-"""Detections and critical clips against their labels."""
+"""Comparison of detections and critical clips with their labels."""
 
 from vidkin.shots.judging.critical_clips import (
     CriticalScores,

@@ -1,4 +1,4 @@
-"""How well critical clips and their moments are detected, over several videos."""
+"""Scores of the detection of critical clips and their moments over several videos."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
     "score_detected_critical",
 ]
 
-# A detected shot is a labeled one if they share more than this of what both cover.
+# A detected shot matches a labeled one if their intersection over union is more than this.
 _SAME_SHOT = 0.5
 
 
@@ -36,10 +36,10 @@ class JudgedShot:
     """A shot as a detector classifies it.
 
     Attributes:
-        start: First frame.
-        end: One past its last frame.
-        score: How surely it is critical, in [0, 1], yes from 1/2 on.
-        moment: Seconds at which its event begins.
+        start: First frame of the shot.
+        end: First frame after the shot.
+        score: Certainty that it is critical, in [0, 1]; at least 1/2 means yes.
+        moment: Time in seconds at which its event begins.
     """
 
     start: int
@@ -50,7 +50,8 @@ class JudgedShot:
 
 @dataclass(frozen=True, slots=True)
 class TrueShot:
-    """A labeled shot: frames [start, end), and the seconds at which its event begins; None if nothing happens."""
+    """A labeled shot: frames [start, end), and the time in seconds at which its event begins; None if nothing
+    happens."""
 
     start: int
     end: int
@@ -62,8 +63,9 @@ class CriticalScores:
     """Scores over all shots of all videos.
 
     Attributes:
-        clips: Precision, recall and F1 of yes/no for each shot.
-        average_precision: Of the shots ranked by score (equal scores: the mean over their orders), in [0, 1].
+        clips: Precision, recall and F1 of the yes/no decision for each shot.
+        average_precision: Average precision of the shots ranked by score (for equal scores, the mean over their
+            orders), in [0, 1].
         spotting: Average precision of the moments in time for each tolerance (full width of the window, seconds).
     """
 
@@ -75,15 +77,15 @@ class CriticalScores:
 def judge_shots(
     windows: ShotWindows, stretches: Sequence[tuple[int, int]], rule: FittedRule, *, rate: float
 ) -> list[JudgedShot]:
-    """Shots [start, end) of a video, judged by the trends of their curves.
+    """Judge shots [start, end) of a video by the trends of their curves.
 
-    The moment of an event is that of the last frame of the window at which the curve leaves its calm part.
+    The moment of an event is the time of the last frame of the window at which the curve leaves its calm part.
 
     Args:
-        windows: Of the video.
-        stretches: Its shots.
-        rule: What counts as increasing.
-        rate: Frames a second.
+        windows: Windows of the video.
+        stretches: Shots of the video.
+        rule: Rule for what counts as increasing.
+        rate: Frames per second.
     """
     judged = []
     for start, end in stretches:
@@ -99,7 +101,7 @@ def score_critical(
     *,
     tolerances: Sequence[float] = (1.0, 2.0, 4.0),
 ) -> CriticalScores:
-    """Scores of judgments of the labeled shots themselves: whether the trend is read correctly, given the true cuts.
+    """Score judgments of the labeled shots themselves: whether the trend is read correctly, given the true cuts.
 
     Raises:
         InvalidArgumentError: The shots judged are not the labeled ones.
@@ -127,10 +129,10 @@ def score_detected_critical(
     *,
     tolerances: Sequence[float] = (1.0, 2.0, 4.0),
 ) -> CriticalScores:
-    """Scores of shots between detected cuts.
+    """Score shots between detected cuts.
 
-    A critical one is correct if it shares more than half (intersection over union) with a critical labeled one. Average
-    precision is that of these matches in falling order of score.
+    A critical shot is correct if its intersection over union with a critical labeled shot is more than half. Average
+    precision is computed over these matches in falling order of score.
     """
     ranked: list[tuple[float, bool]] = []
     total = 0

@@ -1,4 +1,4 @@
-"""Cuts detected in several videos against their labels: pooled precision, recall and F1."""
+"""Compare the cuts detected in several videos with their labels: pooled precision, recall and F1."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class ShotScores:
         every: Hard cuts and gradual transitions together: the main figure.
         hard: Detected hard cuts against labeled hard cuts; one inside a labeled transition counts as neither right nor
             wrong.
-        gradual_found: Labeled gradual transitions that any detected cut touches.
-        gradual_total: Labeled gradual transitions.
+        gradual_found: Labeled gradual transitions touched by any detected cut.
+        gradual_total: Number of labeled gradual transitions.
     """
 
     every: DetectionScores
@@ -68,12 +68,12 @@ def evaluate_cuts(
     tolerance: float = 2,
     rule: BoundaryRule = "nearest",
 ) -> ShotScores:
-    """Scores of the cuts detected in several videos, pooled.
+    """Score the cuts detected in several videos, pooled.
 
     Args:
         videos: For each video its detected cuts and its labels.
-        tolerance: Frames by which a match may be off.
-        rule: See :func:`vidkin.metric.measures.boundary_scores`.
+        tolerance: Frames by which a match can be off.
+        rule: Matching rule, see :func:`vidkin.metric.measures.boundary_scores`.
     """
     nothing = DetectionScores(0, 0, 0)
     total = ShotScores(nothing, nothing, 0, 0)
@@ -108,10 +108,10 @@ def cut_boundaries(cuts: Iterable[Cut | DetectedCut]) -> list[Boundary]:
 
 
 def read_boundary_labels(path: PathLike) -> dict[str, BoundaryLabels]:
-    """Labels by name of video from JSON: ``{"videos": {name: {"hard": [..], "gradual": [{"start", "end"}, ..]}}}``.
+    """Read labels by video name from JSON: ``{"videos": {name: {"hard": [..], "gradual": [{"start", "end"}, ..]}}}``.
 
     Raises:
-        InvalidArgumentError: The file cannot be read, or has another form.
+        InvalidArgumentError: The file cannot be read or has another format.
     """
     try:
         videos = parse_json(Path(path).read_text(encoding="utf-8"))["videos"]

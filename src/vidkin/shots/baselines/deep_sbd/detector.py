@@ -1,4 +1,4 @@
-"""DeepSBD: a 3-D network says of every 16 frames whether they contain a transition."""
+"""DeepSBD: a 3-D network that classifies every 16 frames by whether they contain a transition."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _BATCH = 8
 
 
 class SegmentNetwork(Protocol):
-    """The network that the detector needs (`models.DeepSBDNetwork`)."""
+    """The network the detector needs (`models.DeepSBDNetwork`)."""
 
     def __call__(self, volumes: Tensor) -> Tensor:
-        """Volumes [B, 3, 16, S, S] in 0..1 to logits [B, 3] of none, gradual, sharp."""
+        """Logits [B, 3] of none, gradual, sharp for volumes [B, 3, 16, S, S] in 0..1."""
 
 
 class DeepSbdBaseline:
@@ -48,14 +48,14 @@ class DeepSbdBaseline:
     Segments of 16 frames, every 8 frames, get the most probable of the classes none, gradual and sharp (softmax); the
     last one is padded with the last frame. Neighbors of one class are joined. In a sharp run the cut is where a
     frame differs most from the one before; gradual runs are intervals. Runs whose first and last frame have similar
-    colors are dropped: the Bhattacharyya coefficient of their HSV histograms is above ``similarity``. That
-    coefficient and its threshold are ours, as the publication is not among our sources; it was set beforehand.
+    colors are dropped: the Bhattacharyya coefficient of their HSV histograms is above ``similarity``. The coefficient
+    and its threshold are ours, as the publication was not available; the threshold was set beforehand.
 
     Args:
-        network: In eval mode.
-        size: S, side of the square images that it takes.
-        fit: How frames become square, see `fit_to_square`.
-        similarity: In (0, 1]; lower drops more, 1 drops nothing.
+        network: The trained network, in eval mode.
+        size: S, side of the square images the network takes.
+        fit: How frames are made square, see `fit_to_square`.
+        similarity: Threshold in (0, 1]; lower values drop more, 1 drops nothing.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class DeepSbdBaseline:
         self._times: list[float] = []
 
     def push(self, frame: RgbFrame) -> None:
-        """Take the next frame."""
+        """Process the next frame."""
         image = fit_to_square(frame.image, self._size, self._fit)
         before = self._recent[-1] if self._recent else image
         spread = np.maximum(image, before) - np.minimum(image, before)
@@ -94,7 +94,7 @@ class DeepSbdBaseline:
         self._classify()
         probabilities = np.concatenate(self._probabilities)
         cuts: dict[int, DetectedCut] = {}
-        # Hard cuts first: if runs of both kinds overlap, a gradual one may not hide the frame of a cut.
+        # Hard cuts first: if runs of both kinds overlap, a gradual run must not hide the frame of a cut.
         for run in sorted(find_segment_runs(probabilities, frames), key=lambda run: run.kind == "gradual"):
             first, last = (self._histograms.rows(frame, frame)[0] for frame in (run.first, run.last))
             if bhattacharyya(first, last) > self._similarity:
@@ -136,11 +136,11 @@ class DeepSbdBaseline:
 
 
 def open_deep_sbd(model: str | os.PathLike[str], *, similarity: float = 0.95) -> DeepSbdBaseline:
-    """The detector of a folder that holds a trained network of kind ``deep_sbd``.
+    """Open the detector in a folder with a trained network of kind ``deep_sbd``.
 
     Raises:
-        UnknownExtractorError: There is no model.
-        InvalidArgumentError: It is of another kind, or does not map segments of 16 frames to three classes.
+        UnknownExtractorError: The folder holds no model.
+        InvalidArgumentError: The model has another kind, or does not map segments of 16 frames to three classes.
     """
     network = load_model(model)
     config = network.config

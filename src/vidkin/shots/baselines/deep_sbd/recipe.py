@@ -26,16 +26,17 @@ _DEFAULTS: Mapping[str, Any] = {"fit": "stretch", "size": 112, "batch_norm": Tru
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentRecipe:
-    """How the network of DeepSBD is trained, and what classifies.
+    """How the network of DeepSBD is trained, and which classifier it uses.
 
     Attributes:
-        classifier: ``softmax``, the network's own, or ``svm``, a linear SVM on its second fully connected layer.
+        classifier: ``softmax``, the network's own classifier, or ``svm``, a linear SVM on its second fully connected
+            layer.
         steps: Number of optimizer steps.
-        batch: Segments a step.
-        learning_rate: The highest of the cycle, above 0.
-        weight_decay: Of AdamW, at least 0.
-        memory: GiB of images that are kept; others are decoded again whenever they are drawn.
-        seed: Decides initial weights, and which segments are drawn and how they are changed.
+        batch: Number of segments per step.
+        learning_rate: Highest learning rate of the cycle, above 0.
+        weight_decay: Weight decay of AdamW, at least 0.
+        memory: GiB of images to keep; others are decoded again whenever they are drawn.
+        seed: Seed of initial weights, the choice of segments and their random changes.
     """
 
     classifier: Literal["softmax", "svm"] = "softmax"
@@ -62,11 +63,11 @@ class SegmentRecipe:
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentPlan:
-    """A whole recipe: how to train, and what.
+    """A whole recipe: training and network.
 
     Attributes:
         segments: Batches, steps and classifier.
-        model: Of kind ``deep_sbd``; width 1 and size 112 are the published size.
+        model: Configuration of kind ``deep_sbd``; width 1 and size 112 are the published values.
     """
 
     segments: SegmentRecipe
@@ -74,10 +75,10 @@ class SegmentPlan:
 
 
 def parse_segment_recipe(content: Mapping[str, Any]) -> SegmentPlan:
-    """The recipe of a TOML file's content, checked.
+    """Parse and check the content of a TOML recipe.
 
     Raises:
-        InvalidArgumentError: A setting is unknown, out of range, or not one of DeepSBD.
+        InvalidArgumentError: A setting is unknown, out of range, or not a setting of DeepSBD.
     """
     check_names(content, ("segments", "model"), "recipe")
     given = content.get("model", {})

@@ -24,20 +24,20 @@ CLASSES = ("none", "gradual", "sharp")
 """Order of the network's outputs."""
 
 SEGMENT = 16
-"""Frames of a segment."""
+"""Number of frames in a segment."""
 
 STRIDE = 8
-"""Frames from one segment to the next."""
+"""Number of frames from one segment to the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentRun:
-    """Neighboring segments of one class other than ``none``.
+    """Neighboring segments of the same class other than ``none``.
 
     Attributes:
         kind: ``hard`` for the class sharp.
         first: First frame of the first segment.
-        last: Last frame of the last segment that is in the video.
+        last: Last frame of the last segment within the video.
         probability: Largest probability of the class in the run.
     """
 
@@ -48,11 +48,12 @@ class SegmentRun:
 
 
 def find_segment_runs(probabilities: NDArray[np.floating], frames: int) -> Iterator[SegmentRun]:
-    """Neighboring segments of the same most probable class, joined.
+    """Join neighboring segments with the same most probable class.
 
     Args:
-        probabilities: [S, 3] of the classes none, gradual, sharp; segment s holds frames 8 s to 8 s + 15.
-        frames: Frames of the video, at least 1.
+        probabilities: [S, 3] probabilities of the classes none, gradual, sharp; segment s holds frames 8 s to 8 s +
+            15.
+        frames: Number of frames in the video, at least 1.
     """
     classes = np.argmax(probabilities, axis=1) if len(probabilities) else np.zeros(0, dtype=np.int64)
     for label, members in groupby(range(len(classes)), key=lambda segment: int(classes[segment])):
@@ -78,9 +79,9 @@ def largest_difference(differences: NDArray[np.floating], run: SegmentRun, used:
     """The first frame of the new shot: the frame of the run that differs most from the one before it.
 
     Args:
-        differences: [T], differences[t] of frame t from frame t - 1.
-        run: Where to look, from its second frame on.
-        used: Frames that are cuts already; skipped while there are others.
+        differences: [T], where differences[t] is between frames t - 1 and t.
+        run: Frames to search, from its second one on.
+        used: Frames that are already cuts; skipped as long as there are others.
     """
     candidates = np.array(differences[run.first + 1 : run.last + 1], dtype=np.float64)
     taken = [frame - run.first - 1 for frame in used if run.first < frame <= run.last]

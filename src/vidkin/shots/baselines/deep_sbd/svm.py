@@ -16,7 +16,7 @@ from vidkin.shots.baselines.deep_sbd.training import LabeledFrames, segments_by_
 __all__ = ["fit_svm"]
 
 _BATCH = 16
-# Of a class that has no training segments: it never wins.
+# Bias of a class without training segments, which never wins.
 _NEVER = -1e3
 
 
@@ -35,11 +35,11 @@ def fit_svm(
     softmax of the margins stands for probabilities.
 
     Args:
-        network: Trained; in eval mode. Its last layer is replaced.
-        videos: As of `train_on_segments`.
-        segments: Segments of each class that are used at most.
-        strength: C of the SVM.
-        seed: Decides which segments are used.
+        network: A trained network in eval mode. Its last layer is replaced.
+        videos: Videos as in `train_on_segments`.
+        segments: Maximum number of segments of each class.
+        strength: The constant C of the SVM.
+        seed: Seed of the choice of segments.
 
     Returns:
         Share of these segments that the SVM classifies correctly, in [0, 1].
@@ -62,7 +62,7 @@ def fit_svm(
             with torch.inference_mode():
                 features.append(network.hidden_features(volumes).float().numpy())
     rows = np.concatenate(features)
-    # On a common scale the solver converges; the primal one always does.
+    # On a common scale the solver converges; the primal solver always does.
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
     scale[scale == 0] = 1.0
     machine = support_vectors.LinearSVC(

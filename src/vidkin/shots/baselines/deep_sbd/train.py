@@ -1,4 +1,4 @@
-"""One call from labeled shots to a DeepSBD detector."""
+"""Train a DeepSBD detector from labeled shots with one call."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class SegmentTrainingReport(Result):
 
     Attributes:
         output: Folder of the detector.
-        trained_videos: Videos that it was trained on.
+        trained_videos: Videos the detector was trained on.
         classifier: ``softmax`` or ``svm``.
         loss: Mean cross entropy over the last 20 steps.
-        right: Share of training segments that are classified correctly: of the last tenth of the steps, or by the SVM.
-        has_gradual: The labels have gradual transitions, so that the detector knows them.
+        right: Share of training segments classified correctly: during the last tenth of the steps, or by the SVM.
+        has_gradual: Whether the labels have gradual transitions, so that the detector knows them.
         seconds: Wall-clock time of the training steps.
     """
 
@@ -64,15 +64,16 @@ def train_deep_sbd(
 ) -> SegmentTrainingReport:
     """Train DeepSBD on the cuts between labeled shots, and store it as a detector for ``vidkin shots --detector``.
 
-    Adjacent shots have a sharp transition between them; frames between two shots are a gradual one. What is critical
-    is ignored. An interrupted training resumes with the same call and ends with the same weights.
+    Adjacent shots have a sharp transition between them; frames between two shots are a gradual one. Critical moments
+    are ignored. An interrupted training resumes with the same call and ends with the same weights.
 
     Args:
         labels: Videos with their shots, or a JSON file of them (`vidkin.datasets.read_shot_annotations`).
         plan: The recipe.
         output: Folder of the detector; created if it does not exist.
         resume: Continue from the folder's checkpoint; False starts over.
-        on_progress: Called with (what is done, number done, number in all) before each video and after each step.
+        on_progress: Callback that receives (current phase, number done, total number) before each video and after each
+            step.
 
     Raises:
         InvalidArgumentError: The labels cannot be used, the output cannot be written to, another training writes there,

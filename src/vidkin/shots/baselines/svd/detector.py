@@ -40,7 +40,7 @@ class _Segment:
 class SvdBaseline:
     """SVD-SBD (Lu and Shi, "Fast video shot boundary detection based on SVD and pattern matching", IEEE TIP 2013).
 
-    Reconstructed from secondary sources: the thresholds of the selection are the published ones, those of the
+    Reconstructed from secondary sources: the thresholds of the selection are the published ones, but those of the
     inverted triangle are ours, so figures of this detector are not the authors'.
 
     The video is divided into segments of 21 frames that share their end frames. Segments whose ends differ enough
@@ -50,7 +50,7 @@ class SvdBaseline:
     Similarity is the cosine in the space of the 8 leading singular vectors of the frames' HSV histograms
     (18 x 12 x 8 bins). The last segment is padded with the last frame.
 
-    Memory grows by about 2 kB a frame, because thresholds need the mean over the whole video.
+    Memory grows by about 2 kB per frame, because thresholds need the mean over the whole video.
     """
 
     short_side: int | None = 144
@@ -64,7 +64,7 @@ class SvdBaseline:
         self._last: NDArray[np.float32] | None = None
 
     def push(self, frame: RgbFrame) -> None:
-        """Take the next frame."""
+        """Process the next frame."""
         self._histograms.append(frame.image)
         self._last = frame.image @ _LUMA
         self._measure(len(self._times), self._last)
@@ -98,7 +98,7 @@ class SvdBaseline:
         return DetectedCuts(tuple(cuts[frame] for frame in sorted(cuts)), curve)
 
     def _measure(self, place: int, luminance: NDArray[np.float32]) -> None:
-        """Keep every fifth frame's luminance; measure the segment that ends there."""
+        """Store every fifth frame's luminance, and measure the segment that ends there."""
         if place % _STEP:
             return
         self._recent.append(luminance)
@@ -118,7 +118,8 @@ class SvdBaseline:
         )
 
     def _gradual_cuts(self, candidates: Sequence[Candidate]) -> Iterator[DetectedCut]:
-        """Transitions among candidates joined where they touch; a group that is none as a whole is tried one by one."""
+        """Transitions among candidates joined where they touch; if a whole group is not a transition, its members are
+        tried one by one."""
         for group in _touching([(candidate.first, candidate.last) for candidate in candidates]):
             whole = group[0][0], group[-1][1]
             confidence = find_transition(self._columns(*whole))

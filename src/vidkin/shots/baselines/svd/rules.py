@@ -1,4 +1,4 @@
-"""The steps of SVD-SBD as functions of arrays: which segments may contain a transition, and what they contain."""
+"""The steps of SVD-SBD as functions of arrays: which segments can contain a transition, and what they contain."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CENTER = (0.25, 0.75)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Frames that may contain a transition.
+    """Frames that can contain a transition.
 
     Attributes:
         kind: ``hard`` if two bisections put the change into one quarter, ``gradual`` otherwise.
@@ -52,7 +52,7 @@ class Candidate:
 
 
 def candidate_segments(distances: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which segments differ enough between their ends to be examined.
+    """Select the segments that differ enough between their ends to be examined.
 
     With mu_G the mean over the video, mu_L and sigma_L mean and standard deviation over the segment's group of
     ten, segment n is a candidate if
@@ -64,7 +64,7 @@ def candidate_segments(distances: NDArray[np.float64]) -> NDArray[np.bool_]:
         distances: [N] differences between the first and the last frame of each segment, at least 0.
 
     Returns:
-        [N] true for a segment that may contain a transition.
+        [N] bool, True for a segment that can contain a transition.
     """
     chosen = np.zeros(len(distances), dtype=np.bool_)
     if not len(distances):
@@ -88,7 +88,7 @@ def narrow(
     halves: tuple[float, float],
     quarters: tuple[tuple[float, float], tuple[float, float]],
 ) -> Candidate | None:
-    """The part of a 21-frame segment in which the change lies, by two bisections.
+    """Locate the change within a 21-frame segment by two bisections.
 
     A half that differs 1.5 times as much as the other and makes up more than 0.7 of the whole is bisected again
     (ratios 2 and 0.8): a quarter of 6 frames that wins contains a hard cut, otherwise the half is a gradual
@@ -102,7 +102,7 @@ def narrow(
         quarters: For each half the differences over its first and its last 5 frames.
 
     Returns:
-        The candidate, or None.
+        The candidate, or None if there is no lasting change.
     """
     if max(halves) < _STILL * whole:
         return None
@@ -120,7 +120,7 @@ def reduced_columns(histograms: NDArray[np.float64]) -> NDArray[np.float64]:
     """Frames in the space of the leading singular vectors: the columns of S_k V_k^T, of length 1.
 
     Args:
-        histograms: [T, B], one histogram a frame.
+        histograms: [T, B], one histogram per frame.
 
     Returns:
         [T, K] with K = min(8, T, B).
@@ -135,13 +135,13 @@ def reduced_columns(histograms: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def cosines_to(columns: NDArray[np.float64], place: int) -> NDArray[np.float64]:
-    """Cosine of every frame with the one at ``place``, [T] in [-1, 1]."""
+    """Cosine [T] in [-1, 1] of every frame with the one at ``place``."""
     cosines: NDArray[np.float64] = np.clip(columns @ columns[place], -1.0, 1.0)
     return cosines
 
 
 def find_cut(columns: NDArray[np.float64]) -> tuple[int, float] | None:
-    """The hard cut among the frames of a candidate: at the smallest cosine between neighbors.
+    """The hard cut among the frames of a candidate, at the smallest cosine between neighbors.
 
     Returns:
         Place of the new shot's first frame and 1 - the cosine there; None if the first and the last frame are similar
@@ -178,7 +178,7 @@ def find_transition(columns: NDArray[np.float64]) -> float | None:
 
 
 def _larger(pair: tuple[float, float], whole: float, ratio: float, share: float) -> int | None:
-    """0 or 1: the side that differs ``ratio`` times as much as the other and makes up ``share`` of the whole."""
+    """The side (0 or 1) that differs ``ratio`` times as much as the other and makes up ``share`` of the whole."""
     for side in (0, 1):
         if pair[side] > ratio * pair[1 - side] and pair[side] > share * whole:
             return side
