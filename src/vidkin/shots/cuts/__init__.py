@@ -1,4 +1,4 @@
-"""The default detector: frame vectors where the picture moves, and a network for transitions."""
+"""The default detector: frame vectors at changes of the picture, and a network for transitions."""
 
 from vidkin.shots.cuts.detector import CutDetector
 from vidkin.shots.cuts.gradual_numbers import GRADUAL_NUMBERS

@@ -1,4 +1,4 @@
-"""The default detector: distances of frame vectors where the picture moves, and a network for transitions."""
+"""The default detector: distances of frame vectors at changes of the picture, and a network for transitions."""
 
 from __future__ import annotations
 
@@ -24,23 +24,22 @@ PathLike = str | os.PathLike[str]
 
 
 class CutDetector:
-    """Hard cuts, also inside one scene, and dissolves, fades and wipes.
+    """Finds hard cuts, even within one scene, and dissolves, fades and wipes.
 
-    The band of the film's self-similarity (`vidkin.shots.band`), read by a small network, says where a cut or a
-    transition may be. Only there frames go through the frame encoder that search uses as well, and the distances of
-    their vectors decide: a hard cut differs from what the picture does just before and after it, and stays different;
-    a transition leads somewhere else. The picture has to be one: where there is nothing but plain color, no change of
-    it is a transition.
+    The band of the film's self-similarity (`vidkin.shots.band`), read by a small network, shows where a cut or a
+    transition can be. Only there do frames go through the frame encoder that search uses as well, and the distances of
+    their vectors decide: a hard cut stands out from the changes just before and after it, and the picture stays
+    different; a transition leads to another picture. A change of plain color without a picture is not a transition.
 
     Args:
-        encoder: The frame encoder; None is the shipped one. The stored rules fit no other.
-        weights: A file of `CutModel.save`; None is the model that ships with the package.
-        hard: Probability from which on a hard cut counts, in (0, 1); None as stored with the weights.
-        gradual: The same of a gradual transition.
+        encoder: The frame encoder; None is the bundled one. The stored rules fit no other.
+        weights: A file written by `CutModel.save`; None is the bundled model.
+        hard: Least probability of a hard cut, in (0, 1); None uses the value stored with the weights.
+        gradual: Least probability of a gradual transition, in (0, 1).
 
-    The curve is the larger of the network's two answers and, where it was looked at, of the distance of the vectors.
-    Memory: 12 MiB, and some 60 bytes for every frame. Films need at least two frames to be cut. Shots are not judged
-    as critical: that takes a learned measure.
+    The curve is the larger of the network's two answers and, where computed, the distance of the vectors. Memory: 12
+    MiB, and about 60 bytes per frame. Films need at least two frames to be cut. Shots get no critical score, which
+    requires a learned distance.
     """
 
     grid = GRID
@@ -67,7 +66,7 @@ class CutDetector:
         self._times: list[float] = []
 
     def push_planes(self, planes: FramePlanes) -> None:
-        """Take the next frames."""
+        """Process the next frames."""
         self._proposals.push(planes)
         self._times += planes.timestamps.tolist()
 
@@ -78,6 +77,6 @@ class CutDetector:
         return DetectedCuts(cuts, Curve(np.array(self._times), curve, "change"))
 
 
-# Shared by all detectors, which only read them.
+# Shared by all detectors, which never change them.
 _shipped_model = cache(CutModel.load)
 _shipped_encoder = cache(lambda: load_frame_encoder().fold())

@@ -1,4 +1,4 @@
-"""The last frames of a film, and vectors of those that are requested."""
+"""The last frames of a film, and vectors of requested frames."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from vidkin.shots.band.network import one_thread
 __all__ = ["GRID", "BandGrid", "FrameVectors", "VectorNetwork", "squares_of_planes"]
 
 GRID = (128, 128)
-"""Rows and columns of luma that are sampled: four samples for each pixel that the encoder sees."""
+"""Rows and columns of sampled luma: four samples for each pixel that the encoder sees."""
 
-# Rows and columns of luma that the band looks at.
+# Rows and columns of luma used by the band.
 _BAND = (36, 64)
 _BATCH = 16
 
 
 class VectorNetwork(Protocol):
-    """What turns squares into vectors (`models.networks.frame_encoder.FrameEncoder`)."""
+    """A network from squares to vectors (`models.networks.frame_encoder.FrameEncoder`)."""
 
     def __call__(self, images: torch.Tensor) -> torch.Tensor:
         """Vectors of unit length [N, D] of squares [N, 3, 64, 64] in 0..1."""
 
 
 class BandGrid:
-    """Takes the samples of the band out of the finer ones of the encoder."""
+    """Selects the samples of the band from the finer samples of the encoder."""
 
     def __init__(self) -> None:
         self._luma = _places(_BAND, GRID)
         self._chroma = _places((_BAND[0] // 2, _BAND[1] // 2), (GRID[0] // 2, GRID[1] // 2))
 
     def thin(self, planes: FramePlanes) -> FramePlanes:
-        """The same frames at 36 x 64."""
+        """The frames at 36 x 64."""
         luma = planes.luma.reshape(len(planes), -1).take(self._luma, axis=1)
         chroma = planes.chroma.reshape(2 * len(planes), -1).take(self._chroma, axis=1)
         return FramePlanes(
@@ -52,12 +52,12 @@ class FrameVectors:
     """Vectors of frames by number; only the last ``room`` frames are available.
 
     Args:
-        network: In eval mode.
-        room: Frames that are held, 24 KiB each.
+        network: The encoder, in eval mode.
+        room: Number of frames held in memory, 24 KiB each.
 
     Attributes:
-        count: Frames that were pushed.
-        encoded: Frames that went through the network so far.
+        count: Number of frames pushed.
+        encoded: Number of frames that went through the network so far.
     """
 
     def __init__(self, network: VectorNetwork, room: int) -> None:
@@ -70,11 +70,11 @@ class FrameVectors:
 
     @property
     def first(self) -> int:
-        """The first frame that is still held."""
+        """The first frame still in memory."""
         return max(0, self.count - self._room)
 
     def push(self, planes: FramePlanes) -> None:
-        """Take the next frames, no more than there is room for."""
+        """Add the next frames, at most as many as there is room for."""
         places = np.arange(self.count, self.count + len(planes)) % self._room
         self._luma[places], self._chroma[places] = planes.luma, planes.chroma
         self.count += len(planes)
@@ -82,7 +82,7 @@ class FrameVectors:
             del self._vectors[frame]
 
     def encode(self, frames: Iterable[int]) -> None:
-        """Make the vectors of these frames, as far as they are held and not made yet, all at once."""
+        """Compute at once the missing vectors of these frames, as far as the frames are in memory."""
         wanted = sorted({f for f in frames if self.first <= f < self.count} - self._vectors.keys())
         for start in range(0, len(wanted), _BATCH):
             part = wanted[start : start + _BATCH]
@@ -94,23 +94,23 @@ class FrameVectors:
             self.encoded += len(part)
 
     def hold(self, frame: int) -> int:
-        """The nearest frame that is held."""
+        """The nearest frame in memory."""
         return min(max(frame, self.first), self.count - 1)
 
     def luma(self, frame: int) -> NDArray[np.uint8]:
-        """[128, 128] of the frame, or of the nearest one that is held."""
+        """Luma [128, 128] of the frame, or of the nearest one in memory."""
         luma: NDArray[np.uint8] = self._luma[self.hold(frame) % self._room]
         return luma
 
     def distance(self, one: int, other: int) -> float:
-        """1 - cosine of two frames; numbers beyond the frames that are held mean the nearest one that is."""
+        """1 - cosine of two frames; for frames no longer in memory, the nearest one is used."""
         one, other = self.hold(one), self.hold(other)
         self.encode((one, other))
         return max(0.0, 1.0 - float(self._vectors[one] @ self._vectors[other]))
 
 
 def squares_of_planes(luma: NDArray[np.uint8], chroma: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Squares [N, 3, 64, 64] RGB in 0..1 of samples [N, 128, 128] and [N, 2, 64, 64] in limited range."""
+    """Squares [N, 3, 64, 64] RGB in 0..1 from samples [N, 128, 128] and [N, 2, 64, 64] in limited range."""
     halves = GRID[0] // 2, GRID[1] // 2
     total = luma.reshape(-1, halves[0], 2, GRID[1]).astype(np.uint16).sum(2)
     total = total[:, :, ::2] + total[:, :, 1::2]

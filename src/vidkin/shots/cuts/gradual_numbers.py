@@ -1,4 +1,4 @@
-"""Measurements of a stretch that may be a transition."""
+"""Measurements of a stretch that can be a transition."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ GRADUAL_NUMBERS = (
 )
 """Names of the numbers of `measure_transition`."""
 
-# Frames beyond a stretch where the shots are looked at, and how far the shots themselves are followed.
+# Frames beyond a stretch at which the shots are examined, and how far the shots themselves are followed.
 _BEYOND, _FOLLOWED = 2, 6
-# Places of the stretch whose vectors are compared: quarters of the way.
+# Places in the stretch whose vectors are compared: quarters of the way.
 _MARKS = 5
 
 
@@ -53,13 +53,13 @@ def measure_transition(
     answers: NDArray[np.float32],
     seen: NDArray[np.float32],
 ) -> tuple[float, ...]:
-    """`GRADUAL_NUMBERS` of a transition.
+    """Measure `GRADUAL_NUMBERS` of a transition.
 
     Args:
-        first, last: Its first and last frames.
-        vectors: Of the film's last frames.
-        answers: [T, 5] of the network for all frames so far.
-        seen: [T, 2] change of structure and contrast of all frames so far.
+        first, last: First and last frame of the transition.
+        vectors: Vectors of the film's last frames.
+        answers: [T, 5] answers of the network for all frames so far.
+        seen: [T, 2] change of structure, and contrast, of all frames so far.
     """
     one, other, middle = first - _BEYOND, last + _BEYOND, (first + last) // 2
     marks = [one, *(first + round((last - first) * part / (_MARKS - 1)) for part in range(_MARKS)), other]
@@ -67,7 +67,7 @@ def measure_transition(
     ends = vectors.distance(one, other)
     before, after = vectors.distance(one - _FOLLOWED, one), vectors.distance(other, other + _FOLLOWED)
     to_middle = min(vectors.distance(one, middle), vectors.distance(middle, other))
-    # A transition goes on from mark to mark, away from the one shot and towards the other.
+    # A transition progresses from place to place, away from one shot and toward the other.
     steps = [vectors.distance(*pair) for pair in itertools.pairwise(marks)]
     way = [vectors.distance(one, mark) - vectors.distance(mark, other) for mark in marks[1:-1]]
     own = answers[first : last + 1]
@@ -105,16 +105,15 @@ def measure_transition(
 
 
 def measure_wipe(frames: Sequence[NDArray[np.uint8]]) -> tuple[float, float, float]:
-    """How far frames on the way are divided into blocks of either shot, as in a wipe, each in 0..1.
+    """How far frames within a transition are divided into blocks of either shot, as in a wipe; values in 0..1.
 
     Args:
-        frames: Luma [128, 128] of the shot before, of the first frame of the way, of frames in it, of its last frame,
-            and of the shot after.
+        frames: Luma [128, 128] of the shot before, of the transition's first frame, of frames within it, of its last
+            frame, and of the shot after.
 
     Returns:
-        The share of the blocks that differ between the shots; of these the share that is, in frames on the way, as in
-        one of the shots and not as in both; and how many more are as in the shot after in the last frame on the way
-        than in the first.
+        The share of blocks that differ between the shots; the share of these that match exactly one of the shots in
+        frames within the transition; and how many more match the shot after in its last frame than in its first.
     """
     before, after = frames[0], frames[-1]
     differ = changed_blocks(before, after)

@@ -1,4 +1,4 @@
-"""Measurements of a frame that may begin a shot."""
+"""Measurements of a frame that can begin a shot."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ HARD_NUMBERS = (
 """Names of the numbers of `measure_cut`."""
 
 SIDE = 3
-"""Frames compared on either side of a cut."""
+"""Number of frames compared on either side of a cut."""
 
 AROUND = 8
-"""Frames to either side whose rows and answers count."""
+"""Number of frames to either side whose rows and answers count."""
 
-# Frames over which it counts whether what changes at a cut also moves before and after it.
+# Frames in which movement before and after a cut is measured, at the places that change at the cut.
 _MOVING = 6
 # Columns of the band's rows.
 _STRUCTURE, _CONTRAST, _BRIGHTNESS_CHANGE = 0, 4 * len(BAND_LAGS) + 1, 4 * len(BAND_LAGS) + 4
-# Distances below this are as good as none.
+# Distances below this count as zero.
 _LITTLE = 4e-3
 
 
@@ -60,15 +60,15 @@ def measure_cut(
     first_row: int,
     side: int,
 ) -> tuple[float, ...]:
-    """`HARD_NUMBERS` of a cut before this frame.
+    """Measure `HARD_NUMBERS` of a cut before this frame.
 
     Args:
-        frame: The first of the new shot, at least 1.
-        vectors: Of the film's last frames.
-        rows: [N, 48] features of the band from frame ``first_row`` on.
-        answers: [T, 5] of the network for all frames so far.
-        first_row: The frame of the first row.
-        side: Frames looked at before and after; 0 takes it that nothing moves there.
+        frame: First frame of the new shot, at least 1.
+        vectors: Vectors of the film's last frames.
+        rows: [N, 48] band features from frame ``first_row`` on.
+        answers: [T, 5] answers of the network for all frames so far.
+        first_row: Frame of the first row.
+        side: Number of frames examined before and after; 0 assumes that nothing moves there.
     """
     count, place = vectors.count, frame - first_row
     distance = vectors.distance(frame - 1, frame)
@@ -81,18 +81,18 @@ def measure_cut(
     before = range(max(0, frame - max(1, side)), frame)
     after = range(frame, min(count, frame + max(1, side)))
     across = min(vectors.distance(one, other) for one in before for other in after)
-    # How far the shots themselves go before and after the cut, as far as they last three frames.
+    # How far the shots themselves change before and after the cut, if they last three frames.
     steady = max(vectors.distance(before[0], before[-1]), vectors.distance(after[0], after[-1]))
     beside = np.nan_to_num([step(frame - 1), step(frame + 1)]) if side else np.zeros(2)
     others = np.delete(steps, side)
     others = np.sort(others[~np.isnan(others)])
-    # The largest is left out: it may be the next cut.
+    # The largest is left out because it can be the next cut.
     quiet = float(np.median(others)) + float(others[-2]) / 2 if len(others) > 1 else 0.0
     motion = np.r_[
         rows[max(1, place - AROUND) : place, _STRUCTURE], rows[place + 1 : place + 1 + AROUND, _STRUCTURE]
     ]
     beyond = np.r_[answers[max(0, frame - 6) : frame - 1, 0], answers[frame + 2 : frame + 7, 0]]
-    # Frames that are repeated, or shake, change as much again soon after.
+    # Repeated or shaking frames change just as much again soon after.
     apart = [range(max(1, place - AROUND), max(1, place - 1)), range(place + 2, place + 1 + AROUND)]
     nearby = np.concatenate([rows[part.start : part.stop, _STRUCTURE] for part in apart])
     old, new = vectors.luma(frame - 1), vectors.luma(frame)
@@ -134,9 +134,9 @@ def measure_cut(
 def usual_distance(
     distances: NDArray[np.float64], frame: int, times: float = 2.0, floor: float = 0.004
 ) -> float:
-    """What a distance is compared with: ``times * (median + maximum / 2 + floor)`` of three to either side.
+    """Reference for a distance: ``times * (median + maximum / 2 + floor)`` over three distances to either side.
 
-    Beyond the ends there is nothing to compare with, and fewer are taken; NaN stands for an unknown distance.
+    Near the ends fewer distances are used; NaN means an unknown distance.
     """
     around = np.concatenate(
         [distances[max(1, frame - SIDE) : frame], distances[frame + 1 : frame + 1 + SIDE]]
@@ -148,6 +148,6 @@ def usual_distance(
 
 
 def logit(share: float | np.floating) -> float:
-    """Logarithm of the odds of a probability, which counts as at least .001 and at most .999."""
+    """Logarithm of the odds of a probability, which is limited to .001 through .999."""
     share = min(max(float(share), 1e-3), 1 - 1e-3)
     return float(np.log(share / (1 - share)))

@@ -1,4 +1,4 @@
-"""The network of transitions and the rules that decide, as one file."""
+"""The transition network and the decision rules, as one file."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class CutModel:
     """The trained parts of the default detector.
 
     Attributes:
-        network: Five answers for each frame, from the band of the film's self-similarity.
-        rules: What decides about proposals; fitted with one frame encoder and of use with no other.
-        provenance: What it was trained on, and how well it did; plain values.
+        network: Network with five answers per frame, from the band of the film's self-similarity.
+        rules: Rules that decide about proposals, usable only with the frame encoder they were fitted with.
+        provenance: Training data and results, as plain values.
     """
 
     network: TransitionNetwork
@@ -48,10 +48,10 @@ class CutModel:
 
     @classmethod
     def load(cls, path: PathLike | None = None) -> CutModel:
-        """Load what :meth:`save` wrote; None is the model that ships with the package.
+        """Load a file written by :meth:`save`; None is the bundled model.
 
         Raises:
-            InvalidArgumentError: The file is something else.
+            InvalidArgumentError: The file does not hold such a model.
         """
         if path is None:
             with resources.as_file(resources.files("vidkin.shots.cuts").joinpath(_SHIPPED)) as shipped:

@@ -1,4 +1,4 @@
-"""Places where a film may be cut, with the measurements that a decision needs."""
+"""Places where a film can be cut, with the measurements needed to decide."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ __all__ = ["GRADUAL_TYPES", "Proposal", "ProposalMaker"]
 
 GRADUAL_TYPES: tuple[Transition, ...] = ("dissolve", "fade", "wipe")
 LEAST_DISTANCE = 0.01
-"""Below this distance of two frames there is no cut between them."""
+"""Least distance of two frames with a cut between them."""
 
 # The network's answer for a frame depends on this many frames to each side.
 _CONTEXT = 62
 _STEP = 128
 _PUSHED = 64
 _ROOM = 512
-# Where the cheap curve moves: the network gives this much for a cut, or luma without brightness and contrast changes
-# by this much and by this many times what it does around.
+# Where the inexpensive curve moves: the network's answer for a cut is at least this, or luma without brightness and
+# contrast changes by this much and by this many times its surroundings.
 _UNLIKELY = 0.02
 _MOVES, _TIMES = 0.12, 1.2
-# Where the network is this sure and the vectors this far from each other, no frames around are looked at.
+# Where the network is this certain and the vectors are this far apart, surrounding frames are not examined.
 _CLEAR, _FAR = 0.97, 0.5
-# Columns of the band that transitions are measured by: change of structure, and contrast.
+# Columns of the band used to measure transitions: change of structure, and contrast.
 _SEEN = [0, 4 * len(BAND_LAGS) + 1]
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A place where the film may be cut.
+    """A place where the film can be cut.
 
     Attributes:
         first: First frame of the new shot, or of the transition.
         last: ``first``, or the last frame of the transition.
-        numbers: As `HARD_NUMBERS` or `GRADUAL_NUMBERS` name them.
+        numbers: Measurements, in the order of `HARD_NUMBERS` or `GRADUAL_NUMBERS`.
         kind: ``hard``, ``dissolve``, ``fade`` or ``wipe``.
     """
 
@@ -56,14 +56,14 @@ class Proposal:
 
 
 class ProposalMaker:
-    """Takes the frames of a film and gives the proposals of all that is behind the network's horizon.
+    """Takes the frames of a film and returns proposals for all frames the network has fully seen.
 
     Args:
-        network: Five answers for each frame: hard, gradual, and the kinds of gradual transitions.
-        encoder: Makes vectors of single frames.
+        network: Network with five answers per frame: hard, gradual, and the kinds of gradual transitions.
+        encoder: Encoder of single frames.
 
-    Memory: 512 frames at 24 KiB, and 40 bytes for every frame. What is found does not depend on how the frames were
-    cut into blocks.
+    Memory: 512 frames at 24 KiB, and 40 bytes for every frame. The result does not depend on how the frames are
+    divided into blocks.
     """
 
     def __init__(self, network: TransitionNetwork, encoder: VectorNetwork) -> None:
@@ -74,7 +74,7 @@ class ProposalMaker:
         self._grid = BandGrid()
         self._band = BandFeatures()
         self._rows = np.zeros((0, 0), np.float32)
-        self._from = 0  # number of the first row that is held
+        self._from = 0  # number of the first row in memory
         self._done = 0
         self._looked = 0  # hard cuts are looked for from here on
         self._open = 0  # gradual transitions are looked for from here on
@@ -93,7 +93,8 @@ class ProposalMaker:
             self._push(part)
 
     def finish(self) -> NDArray[np.float64]:
-        """All that is left; the curve [T]: the larger of the network's answers, or the vectors' distance at cuts."""
+        """The remaining proposals, and the curve [T]: the larger of the network's answers, or the vectors' distance at
+        cuts."""
         self._take_rows()
         self._advance(self.vectors.count, last=True)
         if not self.vectors.count:
@@ -104,7 +105,7 @@ class ProposalMaker:
         return curve
 
     def _push(self, planes: FramePlanes) -> None:
-        # Blocks are filled up to fixed numbers of frames, so that nothing depends on how they come.
+        # Blocks are filled up to fixed numbers of frames, so that the result does not depend on how they arrive.
         while len(planes):
             room = _PUSHED - self.vectors.count % _PUSHED
             part = FramePlanes(planes.luma[:room], planes.chroma[:room], planes.timestamps[:room])
@@ -121,7 +122,7 @@ class ProposalMaker:
         self._rows = np.concatenate([self._rows, rows]) if self._rows.size else rows
 
     def _advance(self, until: int, *, last: bool = False) -> None:
-        """Answers and proposals of the frames up to ``until``."""
+        """Compute answers and proposals for the frames up to ``until``."""
         done, self._done = self._done, until
         if until > done:
             first = max(self._from, done - _CONTEXT)
@@ -182,7 +183,7 @@ class ProposalMaker:
 
 
 class _GrowingRows:
-    """Rows that more are added to, without copying all of them each time."""
+    """Rows that can be extended without copying all of them each time."""
 
     def __init__(self) -> None:
         self._held = np.zeros((0, 0), np.float32)
@@ -190,7 +191,7 @@ class _GrowingRows:
 
     @property
     def rows(self) -> NDArray[np.float32]:
-        """[T, C] of all that were added."""
+        """All rows added, [T, C]."""
         return self._held[: self._count]
 
     def append(self, rows: NDArray[np.float32]) -> None:

@@ -1,4 +1,4 @@
-"""How much of the picture stays from one frame to another, as under a graphic that pops up."""
+"""How much of the picture stays from one frame to another, for example under a graphic that pops up."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from numpy.typing import NDArray
 
 __all__ = ["RegionChange", "changed_blocks", "compare_regions", "measure_rectangle"]
 
-# Blocks across and down, and pixels of a block's side, of luma that is averaged to 64 x 64.
+# Blocks across and down, and pixels per block side, for luma averaged to 64 x 64.
 _BLOCKS, _SIDE = 8, 8
-# Deviation of luma that is noise, and the change of a block's mean, against that of all, that is none.
+# Deviation of luma that counts as noise, and the change of a block's mean, relative to all blocks, that counts as
+# none.
 _NOISE, _SAME = 4.0, 8.0
 _LIKE = 0.6
-# Rows and columns with this share of the most pixels that differ in any belong to a rectangle.
+# Rows and columns belong to a rectangle if they have this share of the largest number of differing pixels in any.
 _SIDES = 0.5
 
 RegionChange = tuple[float, float]
-"""Share of the blocks that stay, and how well the others fill the rectangle around them; both in 0..1."""
+"""Share of blocks that stay, and how well the others fill the rectangle around them; both in 0..1."""
 
 
 def compare_regions(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> RegionChange:
-    """Compare two frames, luma [128, 128], block by block; changes of the brightness of all count as none."""
+    """Compare two frames, luma [128, 128], block by block; changes of overall brightness are ignored."""
     changed = changed_blocks(one, other)
     rows, columns = np.flatnonzero(changed.any(1)), np.flatnonzero(changed.any(0))
     if not len(rows):
@@ -30,7 +31,7 @@ def compare_regions(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> RegionC
 
 
 def changed_blocks(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Which blocks [8, 8] of two frames, luma [128, 128], differ."""
+    """Whether each of the blocks [8, 8] differs between two frames, luma [128, 128]."""
     first, second = _blocks(one), _blocks(other)
     means = second.mean(1) - first.mean(1)
     first -= first.mean(1, keepdims=True)
@@ -43,9 +44,9 @@ def changed_blocks(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> NDArray[
 
 
 def measure_rectangle(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
-    """How much the pixels that differ, of luma [128, 128], fill one upright rectangle and nothing else, in -1..1.
+    """How well differing pixels, of luma [128, 128], fill one upright rectangle and nothing else, in -1..1.
 
-    A graphic that pops up is such a rectangle with straight sides; a person who moved on is not.
+    A graphic that pops up is a rectangle with straight sides; a person who moved is not.
     """
     step = other[::2, ::2].astype(np.int16) - one[::2, ::2]
     changed = np.abs(step - int(np.median(step))) > _SAME
@@ -58,8 +59,8 @@ def measure_rectangle(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float
 
 
 def _blocks(luma: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """[64 blocks, 64 pixels]."""
-    # Sums of slices: a mean over two axes that are not next to each other takes many times longer.
+    """Blocks as rows: [64 blocks, 64 pixels]."""
+    # Sums of slices, because a mean over two axes that are not adjacent takes many times longer.
     rows = luma[::2].astype(np.uint16) + luma[1::2]
     small = (rows[:, ::2] + rows[:, 1::2]).astype(np.float32) / np.float32(4)
     cut = small.reshape(_BLOCKS, _SIDE, _BLOCKS, _SIDE).swapaxes(1, 2)

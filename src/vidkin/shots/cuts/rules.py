@@ -17,39 +17,41 @@ from vidkin.shots.cuts.stretches import LEAST_PICTURE
 
 __all__ = ["CutRules", "decide"]
 
-# No second hard cut within so many frames of a surer one.
+# No second hard cut within this many frames of a more certain one.
 _NEIGHBORS = 1
-# A stretch no longer than this with a hard cut in it is that cut, blurred by encoding; in a longer one only a sure
-# cut stands by itself.
+# A stretch no longer than this with a hard cut in it is that cut, blurred by encoding; in a longer one only a certain
+# cut counts by itself.
 _BLURRED = 8
 _SURE = 0.9
-# A plain cut: logarithm of how many times further it goes than the shots themselves; share of the blocks that stay; the
+# A plain cut: logarithm of the ratio between its change and the changes within the shots; share of blocks that stay;
 # distance of the vectors.
 _STILL, _NOTHING_STAYS, _ANOTHER = 3.5, 0.1, 0.1
-# It also changes more than anything soon before and after: frames that are repeated change as much again.
+# It also changes more than anything shortly before and after, because repeated frames change just as much again.
 _ONCE = 0.1
-# A jump in a scene that stays: logarithms of how many times further it goes than the frames around and changes more
-# than anything soon before and after; change of brightness. What changes has moved before or moves after, or is much.
+# A jump within a scene that stays: logarithms of the ratios between its change and those of surrounding frames, and of
+# any frames shortly before and after; change of brightness. The parts that change moved before or move after, or are
+# large.
 _JUMPS, _ALONE, _AS_BRIGHT, _LIKELY = 0.9, 0.3, 0.1, 0.6
 _MOVED, _MUCH_STAYS = 0.05, 0.8
-# A graphic: how well what changes fills a rectangle, that nothing moves in, while the rest stays.
+# A graphic: how well the changed part fills a rectangle in which nothing moves, while the rest stays.
 _RECTANGLE, _FULL_RECTANGLE, _IDLE, _REST_STAYS = 0.35, 0.5, 0.1, 0.7
-# A wipe, if it is not quite unlikely: the shots differ, frames on the way are divided between them, and go over.
+# A wipe, unless it is very unlikely: the shots differ, and frames in between are divided between them and progress
+# from one to the other.
 _POSSIBLE_WIPE, _SHOTS_DIFFER, _DIVIDED, _GOES_OVER = 0.3, 0.6, 0.35, 0.25
-# A cut no further than so many frames from the ends of a transition does not stand in its place.
+# A cut at most this many frames from the ends of a transition does not replace it.
 _EDGE = 2
 _PICTURE = GRADUAL_NUMBERS.index("picture")
 
 
 @dataclass(frozen=True, slots=True)
 class CutRules:
-    """Scores and thresholds for decisions, fitted on composed films.
+    """Scores and thresholds for the decisions, fitted on composed films.
 
     Attributes:
-        hard: Of `HARD_NUMBERS`.
-        gradual: Of `GRADUAL_NUMBERS`.
-        hard_threshold: Probability from which on a hard cut counts.
-        gradual_threshold: Probability from which on a gradual transition counts.
+        hard: Score of `HARD_NUMBERS`.
+        gradual: Score of `GRADUAL_NUMBERS`.
+        hard_threshold: Least probability of a hard cut.
+        gradual_threshold: Least probability of a gradual transition.
     """
 
     hard: ProposalScore
@@ -72,14 +74,14 @@ class CutRules:
 
 
 def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRules) -> tuple[DetectedCut, ...]:
-    """Cuts in the order of frames.
+    """Decide which proposals are cuts; return them in order of frames.
 
     Args:
         hard: Proposals of hard cuts.
         gradual: Proposals of gradual transitions.
-        rules: What decides.
+        rules: Scores and thresholds.
     """
-    # Frames above the threshold that no surer one stands beside.
+    # Frames above the threshold without a more certain one beside them.
     probabilities = {proposal.first: _judge_hard(proposal, rules) for proposal in hard}
     peaks: dict[int, float] = {}
     for candidate in sorted(probabilities, key=lambda candidate: -probabilities[candidate]):
@@ -92,7 +94,7 @@ def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRule
         first, last = proposal.first, proposal.last
         probability = _judge_gradual(proposal, rules)
         picture = float(np.exp(proposal.numbers[_PICTURE])) - 1
-        # Without a picture on either side, and none between, a change of brightness is not a transition.
+        # Without a picture on either side or in between, a change of brightness is not a transition.
         if probability < rules.gradual_threshold or last < 1 or picture < LEAST_PICTURE:
             continue
         touching = [frame for frame in peaks if first - 1 <= frame <= last + 1]
@@ -101,7 +103,7 @@ def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRule
         for frame in touching:
             if peaks[frame] < _SURE:
                 kept.pop(frame, None)
-        # A sure cut where the transition begins or ends stands beside it, one further inside in its place.
+        # A certain cut at the start or end of a transition is kept beside it; one farther inside replaces it.
         if not any(frame in kept for frame in touching if first + _EDGE < frame < last + 1 - _EDGE):
             middle = max(1, (first + last + 1) // 2)
             cuts[middle] = DetectedCut(middle, proposal.kind, probability, first, last)
@@ -111,13 +113,13 @@ def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRule
 
 
 def _judge_hard(proposal: Proposal, rules: CutRules) -> float:
-    """The probability of a hard cut: that of the score, except in clear cases."""
+    """The probability of a hard cut: the score's probability, except in clear cases."""
     probability = rules.hard.probability(proposal.numbers)
     numbers = dict(zip(HARD_NUMBERS, proposal.numbers, strict=True))
     changes, rectangle = 1 - numbers["stays"], numbers["rectangle"]
     if 0 < changes < 1 - _REST_STAYS and numbers["alive"] < _IDLE and rectangle > _FULL_RECTANGLE:
         return min(probability, rules.hard_threshold / 2)
-    # Both shots stand as good as still, and one has nothing of the other.
+    # Both shots are nearly still and have nothing in common.
     if (
         numbers["steady"] >= _STILL
         and numbers["stays"] <= _NOTHING_STAYS
@@ -125,7 +127,7 @@ def _judge_hard(proposal: Proposal, rules: CutRules) -> float:
         and numbers["again"] > _ONCE
     ):
         return max(probability, _SURE)
-    # The room, the camera and most of the people are the same, a moment later.
+    # The room, the camera and most of the people are the same a moment later.
     if (
         numbers["contrast"] >= _JUMPS
         and numbers["again"] >= _ALONE
@@ -138,7 +140,8 @@ def _judge_hard(proposal: Proposal, rules: CutRules) -> float:
 
 
 def _judge_gradual(proposal: Proposal, rules: CutRules) -> float:
-    """The probability of a transition: that of the score, except for wipes that show one shot beside the other."""
+    """The probability of a transition: the score's probability, except for wipes that show one shot beside the
+    other."""
     probability = rules.gradual.probability(proposal.numbers)
     numbers = dict(zip(GRADUAL_NUMBERS, proposal.numbers, strict=True))
     if (

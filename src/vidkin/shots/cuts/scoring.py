@@ -1,4 +1,4 @@
-"""How likely a proposal is correct: a small network on its measurements."""
+"""The probability that a proposal is correct: a small network on its measurements."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from vidkin.errors import InvalidArgumentError
 
 __all__ = ["ProposalScore"]
 
-# Standardized numbers further out than this are as far as any.
+# Standardized numbers are clipped to this.
 _FURTHEST = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalScore:
-    """Probability from numbers: the logistic function of a weighted sum of the numbers and of a few hidden units.
+    """Probability from numbers: the logistic function of a weighted sum of the numbers and a few hidden units.
 
     Attributes:
-        means: Of each number.
-        deviations: Of each number; ``(number - mean) / deviation`` counts, at most 4 to either side.
-        weights: Of each number so standardized.
-        bias: Added to the sum.
-        units: For each hidden unit a weight of each standardized number, then its bias; its value is the hyperbolic
-            tangent of their sum. None at all makes it a plain weighted sum.
+        means: Mean of each number.
+        deviations: Standard deviation of each number; ``(number - mean) / deviation`` is used, clipped to 4 on either
+            side.
+        weights: Weight of each standardized number.
+        bias: Constant added to the sum.
+        units: For each hidden unit, a weight for each standardized number, then its bias; its value is the hyperbolic
+            tangent of their sum. Without units the score is a plain weighted sum.
         shares: Weight of each hidden unit.
     """
 
@@ -48,7 +49,7 @@ class ProposalScore:
             )
 
     def probability(self, numbers: Sequence[float]) -> float:
-        """In 0..1."""
+        """Probability in 0..1."""
         values = (np.asarray(numbers) - self.means) / self.deviations
         values = values.clip(-_FURTHEST, _FURTHEST)
         total = float(np.dot(self.weights, values)) + self.bias
@@ -59,7 +60,7 @@ class ProposalScore:
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Self:
-        """From a table as JSON gives it."""
+        """The score from a parsed JSON table."""
         return cls(
             means=tuple(table["means"]),
             deviations=tuple(table["deviations"]),

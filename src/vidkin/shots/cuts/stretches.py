@@ -1,4 +1,4 @@
-"""Stretches that the network classifies as transitions, divided where one ends and the next begins."""
+"""Stretches classified by the network as transitions, divided where one ends and the next begins."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from vidkin.shots.band.rules import find_stretches
 __all__ = ["LEAST_PICTURE", "propose_stretches"]
 
 LEAST_PICTURE = 3.0
-"""Contrast of luma (deviation, of 255) from which on a frame shows a picture and not a ground."""
+"""Least contrast of luma (deviation, of 255) of a frame that shows a picture rather than a plain background."""
 
-# The network's answer from which on a frame may lie in a transition, and that of one that surely does.
+# Least answer of the network for a frame that can lie in a transition, and for one that certainly does.
 _POSSIBLE, _SURE = 0.25, 0.9
 _SHORTEST = 3
-# Contrast of a ground. One that stands longer than so many frames divides a fade out from a fade in; its first and
-# its last frame belong to them.
+# Contrast of a plain background. A background longer than this many frames separates a fade-out from a fade-in; its
+# first and last frames belong to them.
 _GROUND, _ONE_FADE = 1.0, 10
 
 
 def propose_stretches(answers: NDArray[np.float32], contrasts: NDArray[np.float32]) -> list[tuple[int, int]]:
-    """First and last frames of stretches that may be transitions.
+    """First and last frames of stretches that can be transitions.
 
     Args:
-        answers: [T] probability that a frame lies in a transition.
+        answers: [T] probability that each frame lies in a transition.
         contrasts: [T] deviation of luma, of 255.
     """
     parts = []
@@ -35,7 +35,7 @@ def propose_stretches(answers: NDArray[np.float32], contrasts: NDArray[np.float3
 
 
 def _divide_at_dips(first: int, last: int, answers: NDArray[np.float32]) -> list[tuple[int, int]]:
-    """Small gaps do not divide a stretch but where both sides are surely transitions of their own."""
+    """Small gaps divide a stretch only if both sides are certainly separate transitions."""
     low = np.flatnonzero(answers[first : last + 1] <= _POSSIBLE) + first
     for frame in low.tolist():
         before = find_stretches(answers[first:frame] > _POSSIBLE)
@@ -49,7 +49,7 @@ def _divide_at_dips(first: int, last: int, answers: NDArray[np.float32]) -> list
 
 
 def _divide_at_ground(first: int, last: int, contrasts: NDArray[np.float32]) -> list[tuple[int, int]]:
-    """A ground that stands for long between pictures lies between two fades."""
+    """A plain background shown for long between pictures lies between two fades."""
     ground = np.flatnonzero(contrasts[first : last + 1] < _GROUND) + first
     runs = np.split(ground, np.flatnonzero(np.diff(ground) > 1) + 1)
     for run in runs:

@@ -1,4 +1,4 @@
-"""Detectors made of trained clip encoders, and their training."""
+"""Detectors based on trained clip encoders, and their training."""
 
 from vidkin.shots.learned.analysis import ShotAnalysis, find_shots
 from vidkin.shots.learned.detector import LearnedDetector, open_learned

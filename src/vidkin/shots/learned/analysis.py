@@ -22,16 +22,16 @@ __all__ = ["ShotAnalysis", "find_shots"]
 
 @dataclass(frozen=True, slots=True)
 class ShotAnalysis:
-    """The result of the learned detector for the features of one video.
+    """The result of the learned detector for one video.
 
     Attributes:
         cuts: First frames of new shots after hard cuts, with confidences.
         gradual: Gradual transitions.
-        stretches: [start, end) frames of the shots between them, one more than there are; empty if a transition is at
-            an end of the video.
+        stretches: [start, end) frames of the shots between transitions, one more than there are transitions; empty if
+            a transition is at an end of the video.
         critical: Critical score of each stretch in [0, 1]; None without a rule for it.
-        curve: [T] c at the frame in which each window ends: the distance to the first window of its shot. At the frame
-            of a hard cut it is that of the window that saw it; 0 before the first full window of a shot.
+        curve: [T] c at the last frame of each window: the distance to the first window of its shot. At the frame of a
+            hard cut it is the distance of the window that saw the cut; 0 before the first full window of a shot.
     """
 
     cuts: tuple[tuple[int, float], ...]
@@ -41,11 +41,11 @@ class ShotAnalysis:
     curve: NDArray[np.float64] = field(repr=False)
 
     def detected_cuts(self, frames: Sequence[int], curve: Curve | None = None) -> DetectedCuts:
-        """The contract's cuts.
+        """The cuts in the form of the detector contract.
 
         Args:
-            frames: [T] numbers in the video of the frames that the features are of.
-            curve: As the result shows it.
+            frames: [T] numbers, in the video, of the frames with features.
+            curve: The curve to include in the result.
         """
         cuts = [DetectedCut(frames[frame], "hard", confidence) for frame, confidence in self.cuts]
         cuts += [
@@ -62,19 +62,20 @@ class ShotAnalysis:
 
 
 def find_shots(features: NDArray[np.float32], encode: Encode, rules: ShotRules) -> ShotAnalysis:
-    """Cuts, gradual transitions, shots and their critical scores from features of frames [T, F].
+    """Find cuts, gradual transitions, shots and their critical scores from features of frames [T, F].
 
     Args:
-        features: Of every frame in order (or of those at the rules' rate).
-        encode: Clips of features [B, W, F] to embeddings [B, D] of unit length.
-        rules: Fitted for this encoder.
+        features: Features of all frames in order (or of the frames at the rules' rate).
+        encode: Function from clips of features [B, W, F] to embeddings [B, D] of unit length.
+        rules: Rules fitted for this encoder.
     """
     windows = ShotWindows(features, rules.window, encode)
     find = find_slope_cuts if rules.method == "slope" else find_cuts
     cuts = find(windows, rules.cut)
     starts = [cut.frame for cut in cuts]
     gradual = [] if rules.gradual is None else find_gradual(windows, starts, rules.gradual)
-    # [start, end) of what lies before, between and after transitions; one more than these, some empty.
+    # [start, end) of the stretches before, between and after transitions, one more than transitions; some can be
+    # empty.
     edges = sorted([(cut, cut) for cut in starts] + [(one.first, one.last + 1) for one in gradual])
     begins = [0, *(following for _, following in edges)]
     ends = [*(end for end, _ in edges), len(windows)]

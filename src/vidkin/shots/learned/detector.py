@@ -1,4 +1,4 @@
-"""The learned detector: a trained clip encoder behind the interface of shot detectors."""
+"""The learned detector: a trained clip encoder with the interface of shot detectors."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _BATCH = 16
 
 
 class LearnedDetector:
-    """Cuts where the slope of c(n) = ||f_1 - f_n|| changes suddenly, critical shots where c increases.
+    """Finds cuts where the slope of c(n) = ||f_1 - f_n|| changes suddenly, and critical shots where c increases.
 
-    f_n is the embedding of window n, f_1 that of the first window of the shot. Frames go through the frame network
-    once each, as they come; windows of their features are embedded in batches at the end. Memory is that of the
-    features: about 5 KB a frame.
+    f_n is the embedding of window n, f_1 the embedding of the first window of the shot. Each frame goes through the
+    frame network once, as it arrives; windows of features are embedded in batches at the end. Memory holds the
+    features: about 5 KB per frame.
 
     Args:
-        model: In eval mode.
-        rules: Fitted for this model.
-        size: S, side of the square images that the model takes, at least 8 pixels.
-        fit: How frames become square, see `fit_to_square`; the same as when the rules were fitted.
-        name: As `open_detector` takes it.
+        model: The clip encoder, in eval mode.
+        rules: Rules fitted for this model.
+        size: S, side of the square images the model takes, at least 8 pixels.
+        fit: How frames are made square, see `fit_to_square`; the same as when the rules were fitted.
+        name: The name under which `open_detector` opens it.
 
     Source: Radial loss for learning fine-grained video similarity metric, section Testing.
     """
@@ -62,7 +62,7 @@ class LearnedDetector:
         self._times: list[float] = []
 
     def push(self, frame: RgbFrame) -> None:
-        """Take the next frame; if the rules name a rate, most frames are skipped."""
+        """Process the next frame; if the rules state a rate, most frames are skipped."""
         rate = self._rules.rate
         if rate is not None and frame.time + 1e-6 < len(self._frames) / rate:
             return
@@ -88,11 +88,11 @@ class LearnedDetector:
 
 
 def open_learned(model: str | os.PathLike[str]) -> LearnedDetector:
-    """The detector of a model's folder that holds rules (``shots.json``).
+    """Open the detector of a model's folder with rules (``shots.json``).
 
     Raises:
         InvalidArgumentError: The folder holds no rules, or no clip encoder.
-        UnknownExtractorError: There is no model.
+        UnknownExtractorError: The folder holds no model.
     """
     network = load_model(model)
     if not isinstance(network, ClipEncoder):

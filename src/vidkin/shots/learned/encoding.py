@@ -1,4 +1,4 @@
-"""From images to features of frames and embeddings of clips: arrays around a clip encoder."""
+"""From images to features of frames and embeddings of clips: NumPy arrays in and out of a clip encoder."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ __all__ = ["HasHead", "ShotModel", "VideoFeatures", "encode_with", "frame_featur
 
 
 class HasHead(Protocol):
-    """A clip encoder behind its frame network."""
+    """The part of a clip encoder after its frame network."""
 
     def head(self, features: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Features of clips [B, T, F] to unit vectors [B, D]."""
+        """Unit vectors [B, D] of clips of features [B, T, F]."""
 
 
 class ShotModel(HasHead, Protocol):
-    """The clip encoder that the learned detector needs (`vidkin.models.ClipEncoder`)."""
+    """The clip encoder the learned detector needs (`vidkin.models.ClipEncoder`)."""
 
     def frame_features(self, frames: Tensor) -> Tensor:
-        """Frames [N, 3, S, S] in 0..1 to features [N, F]."""
+        """Features [N, F] of frames [N, 3, S, S] in 0..1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VideoFeatures:
-    """Features of the frames of a video that a detector looks at.
+    """Features of the frames of a video that a detector examines.
 
     Attributes:
-        rows: [T, F] float32.
-        numbers: [T] int64 of these frames in the video.
-        times: [T] float64 seconds.
-        frames: All frames of the video.
+        rows: [T, F] float32 features.
+        numbers: [T] int64, numbers of these frames in the video.
+        times: [T] float64 times in seconds.
+        frames: Number of all frames of the video.
     """
 
     rows: NDArray[np.float32]
@@ -59,14 +59,14 @@ def video_features(
     fit: Fit = "stretch",
     rate: float | None = None,
 ) -> VideoFeatures:
-    """Features of the frames of a video, for fitting rules.
+    """Compute features of the frames of a video, for fitting rules.
 
     Args:
-        model: In eval mode.
+        model: The clip encoder, in eval mode.
         path: The video.
-        size: S, side of the square images that the model takes.
-        fit: How frames become square, see `fit_to_square`.
-        rate: Frames a second at most, see `iter_squares`; None: all frames.
+        size: S, side of the square images the model takes.
+        fit: How frames are made square, see `fit_to_square`.
+        rate: Maximum frames per second, see `iter_squares`; None: all frames.
 
     Raises:
         MediaError: The file cannot be read as video.
@@ -92,7 +92,7 @@ def frame_features(model: ShotModel, images: NDArray[np.uint8]) -> NDArray[np.fl
 
 
 def encode_with(model: HasHead) -> Encode:
-    """The model's head as a function of arrays: clips of features [B, W, F] to embeddings [B, D]."""
+    """The model's head as a function of arrays, from clips of features [B, W, F] to embeddings [B, D]."""
     import torch
 
     def encode(clips: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -15,9 +15,9 @@ from vidkin.shots.learned.shot_windows import ShotWindows
 __all__ = ["SIDE_NUMBERS", "GradualTransition", "find_gradual", "gradual_candidates", "gradual_examples"]
 
 SIDE_NUMBERS = ("near", "far", "usual")
-"""What a rule for gradual transitions can use, see `gradual_candidates`."""
+"""Numbers available to a rule for gradual transitions, see `gradual_candidates`."""
 
-# The two sides lie this many frames from the middle: dissolves of up to twice that fit between them.
+# The two sides are this many frames from the middle: dissolves of up to twice that length fit between them.
 _NEAR, _FAR = 6, 14
 # A transition covers these shares of the way from one side to the other.
 _SHARES = (0.2, 0.8)
@@ -28,9 +28,9 @@ class GradualTransition:
     """A gradual transition: frames [first, last] between two shots.
 
     Attributes:
-        first: First frame that is no longer the old shot alone.
-        last: Last frame that is not yet the new shot alone.
-        confidence: From the rule: 1/2 at its threshold, 1 certain.
+        first: First frame that is no longer only the old shot.
+        last: Last frame that is not yet only the new shot.
+        confidence: Confidence from the rule: 1/2 at its threshold, 1 certain.
     """
 
     first: int
@@ -42,7 +42,7 @@ def gradual_candidates(windows: ShotWindows, start: int, end: int) -> list[tuple
     """(frame, numbers) at the peaks of the novelty in the frames [start, end), between two hard cuts.
 
     ``near``: distance of the window that ends 6 frames before the frame and the one that starts 6 frames after it;
-    ``far``: likewise with 14 frames; ``usual``: the median of ``near`` in this stretch, so that a stretch full of
+    ``far``: the same with 14 frames; ``usual``: the median of ``near`` in this stretch, so that a stretch full of
     motion needs more. Peaks of the mean of near and far are 20 frames or more apart.
     """
     near, far = (_novelty(windows, start, end, reach) for reach in (_NEAR, _FAR))
@@ -62,13 +62,13 @@ def gradual_candidates(windows: ShotWindows, start: int, end: int) -> list[tuple
 
 
 def find_gradual(windows: ShotWindows, cuts: Sequence[int], rule: FittedRule) -> list[GradualTransition]:
-    """Gradual transitions between (and before and after) hard cuts at these frames, in order of time."""
+    """Find gradual transitions between (and before and after) hard cuts at these frames, in order of time."""
     transitions = []
     for start, end in pairwise([0, *cuts, len(windows)]):
         for frame, numbers in gradual_candidates(windows, start, end):
             if rule.probability(numbers) >= rule.threshold:
                 first, last = _interval(windows.features, frame, start, end)
-                if (first + last) // 2 <= start:  # a cut is there already, or the video begins
+                if (first + last) // 2 <= start:  # there already is a cut, or the video begins
                     continue
                 transitions.append(GradualTransition(first, last, rule.confidence(numbers)))
     return transitions
@@ -80,9 +80,10 @@ def gradual_examples(
     """Candidates with labels to fit a rule on, and how many transitions had no candidate.
 
     Args:
-        windows: Of the video.
-        cuts: Its true hard cuts.
-        transitions: Its gradual transitions as [first, last] frame; a candidate within 3 frames of one is a positive.
+        windows: Windows of the video.
+        cuts: The video's true hard cuts.
+        transitions: The video's gradual transitions as [first, last] frame; a candidate within 3 frames of one is a
+            positive.
     """
     examples: list[Mapping[str, float]] = []
     labels: list[bool] = []
@@ -97,7 +98,7 @@ def gradual_examples(
 
 
 def _novelty(windows: ShotWindows, start: int, end: int, reach: int) -> NDArray[np.float64]:
-    """[end - start] distances of the windows ``reach`` frames before and after each frame, inside the stretch."""
+    """Distances [end - start] of the windows ``reach`` frames before and after each frame, within the stretch."""
     edge = windows.window - 1
     # A window that begins before the stretch, or ends after it, would see across a cut.
     low = 0 if start == 0 else start + edge
@@ -112,7 +113,7 @@ def _novelty(windows: ShotWindows, start: int, end: int, reach: int) -> NDArray[
 
 
 def _interval(features: NDArray[np.float32], frame: int, start: int, end: int) -> tuple[int, int]:
-    """First and last frame on the way from what is before to what is after."""
+    """First and last frame on the way from one side to the other."""
     left, right = max(start, frame - _FAR), min(end - 1, frame + _FAR)
     part = features[left : right + 1].astype(np.float64)
     part /= np.maximum(np.linalg.norm(part, axis=1, keepdims=True), 1e-9)

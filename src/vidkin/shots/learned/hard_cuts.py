@@ -1,4 +1,4 @@
-"""Hard cuts where the curve of a shot changes its slope suddenly, with a new curve after each cut."""
+"""Hard cuts where the slope of a shot's curve changes suddenly, with a new curve after each cut."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from vidkin.shots.learned.shot_windows import ShotWindows
 __all__ = ["CUT_NUMBERS", "HardCut", "cut_examples", "find_cuts"]
 
 CUT_NUMBERS = ("jump", "leap", "step", "novelty", "across")
-"""What a rule for cuts can use, see `ShotWindows.numbers`."""
+"""Numbers available to a rule for cuts, see `ShotWindows.numbers`."""
 
-# Frames within which a network answers to the first frame of a new shot.
+# Frames within which a network responds to the first frame of a new shot.
 _ANSWER = 2
 
 
@@ -25,7 +25,7 @@ class HardCut:
 
     Attributes:
         frame: First frame of the new shot.
-        confidence: From the rule: 1/2 at its threshold, 1 certain.
+        confidence: Confidence from the rule: 1/2 at its threshold, 1 certain.
     """
 
     frame: int
@@ -33,11 +33,11 @@ class HardCut:
 
 
 def find_cuts(windows: ShotWindows, rule: FittedRule) -> list[HardCut]:
-    """Hard cuts in order, by walking through a video: each sudden change of slope is a cut and starts a new curve.
+    """Find hard cuts in order by walking through a video: each sudden change of slope is a cut and starts a new curve.
 
-    Where the rule's threshold is passed the cut lies between the last two frames of the window. Networks that answer
-    a frame late, or to the first trace of it, are corrected by the frames themselves: of the frame before, this one
-    and the two after it the cut is where the features of two neighbors differ most.
+    Where the rule's threshold is exceeded, the cut lies between the last two frames of the window. Networks that
+    respond a frame late, or to the first trace of a cut, are corrected by the frames themselves: among the frame
+    before, this one and the two after it, the cut is where the features of two neighbors differ most.
     """
     cuts: list[HardCut] = []
     start = 0
@@ -55,10 +55,10 @@ def cut_examples(
     Each shot is followed from its own true start, as the walk does after a cut in the right place.
 
     Args:
-        windows: Of the video.
-        shots: [start, end) frames in order. If one ends at the start of the next there is a hard cut. Frames between
-            two are a gradual transition: a shot is then followed through it, without a positive. The end of the last
-            gives no positive.
+        windows: Windows of the video.
+        shots: [start, end) frames in order. If a shot ends at the start of the next, there is a hard cut. Frames
+            between two shots are a gradual transition: the shot is then followed through it, without a positive. The
+            end of the last shot gives no positive.
         keep: Use every ``keep``-th frame without a cut.
     """
     examples: list[Mapping[str, float]] = []
@@ -80,7 +80,7 @@ def cut_examples(
 
 
 def _first_cut(windows: ShotWindows, rule: FittedRule, start: int) -> HardCut | None:
-    """The first cut of a shot from ``start``."""
+    """The first cut after ``start``."""
     passed: list[tuple[int, float]] = []
     for frame, numbers in windows.numbers(start):
         if passed and frame > passed[0][0] + _ANSWER:

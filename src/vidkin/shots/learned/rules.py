@@ -28,7 +28,7 @@ __all__ = ["CUT_RULES", "RULES_FILE", "CutRule", "ShotRules", "fit_shot_rules"]
 PathLike = str | os.PathLike[str]
 
 CutRule = Literal["extended", "slope"]
-"""How cuts are found. ``slope``, the published rule: a sudden change of the slope of the curve, over full windows.
+"""How cuts are found. ``slope``, the published rule: a sudden change in the slope of the curve, over full windows.
 ``extended``, ours: the novelty of neighboring windows, the frames themselves and both sides count as well, shots
 shorter than a window have a curve, and gradual transitions are found."""
 
@@ -45,13 +45,14 @@ class ShotRules:
     """Thresholds of the learned detector, fitted on labeled videos other than the test videos.
 
     Attributes:
-        window: Frames a window, at least 2; the sources take 40.
-        rate: Frames a second to look at, above 0; None takes every frame.
-        cut: What is a cut: when the slope of the curve changes suddenly.
+        window: Number of frames per window, at least 2; the sources use 40.
+        rate: Frames per second to examine, above 0; None uses every frame.
+        cut: Rule for cuts: when the slope of the curve changes suddenly.
         method: How the rule is used.
-        gradual: When two sides without a sudden change are two shots; None finds hard cuts only.
-        critical: When the curve of a shot increases; None gives shots no critical score.
-        fitted_on: What the rules were fitted on, in words.
+        gradual: Rule for gradual transitions: when two sides without a sudden change are two shots; None finds only
+            hard cuts.
+        critical: Rule for critical shots: when the curve of a shot increases; None gives shots no critical score.
+        fitted_on: Description of the data the rules were fitted on.
     """
 
     window: int
@@ -86,10 +87,10 @@ class ShotRules:
 
     @classmethod
     def load(cls, folder: PathLike) -> ShotRules:
-        """Read ``shots.json`` of a model's folder.
+        """Read ``shots.json`` from a model's folder.
 
         Raises:
-            InvalidArgumentError: There is none, or it is damaged.
+            InvalidArgumentError: The file is missing or damaged.
         """
         path = Path(folder) / RULES_FILE
         try:
@@ -135,22 +136,22 @@ def fit_shot_rules(
     trend: TrendTest = "combined",
     fitted_on: str = "",
 ) -> ShotRules:
-    """All rules, fitted on videos with labeled shots.
+    """Fit all rules on videos with labeled shots.
 
     Args:
-        videos: Features of the frames of each, [T, F].
-        labels: Shots of each as [start, end) frames in order; frames between two are a gradual transition.
-        encode: As for `find_shots`.
-        window: Frames a window.
-        rate: Stored in the rules.
-        method: ``slope`` is the published rule, which knows hard cuts only.
-        gradual: Fit a rule for gradual transitions too, if the labels have any and the method knows them.
-        critical: For each video which of its shots are critical; None fits no rule for it.
+        videos: Features [T, F] of the frames of each video.
+        labels: Shots of each video as [start, end) frames in order; frames between two are a gradual transition.
+        encode: Encoder, as in `find_shots`.
+        window: Number of frames per window.
+        rate: Rate to store in the rules.
+        method: ``slope`` is the published rule, which knows only hard cuts.
+        gradual: Also fit a rule for gradual transitions, if the labels have any and the method knows them.
+        critical: For each video, whether each of its shots is critical; None fits no such rule.
         trend: The test for an increasing curve.
-        fitted_on: Stored in the rules.
+        fitted_on: Description of the data, to store in the rules.
 
     Raises:
-        InvalidArgumentError: There is nothing to fit on: no cut, or shots that are all critical or all not.
+        InvalidArgumentError: There is nothing to fit on: no cut, or no difference in whether shots are critical.
     """
     if len(videos) != len(labels) or (critical is not None and len(critical) != len(videos)):
         raise InvalidArgumentError(

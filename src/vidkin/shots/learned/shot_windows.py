@@ -1,4 +1,4 @@
-"""Embeddings of the windows of a video, the curve c(n) = ||f_1 - f_n|| over them, and the numbers that tell cuts."""
+"""Embeddings of the windows of a video, the curve c(n) = ||f_1 - f_n|| over them, and the numbers that reveal cuts."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from vidkin.errors import InvalidArgumentError
 
 __all__ = ["Encode", "ShotWindows"]
 
-# T frames, F length of the features of a frame, W frames a window, D length of an embedding, B clips of a batch.
+# T frames, F length of a frame's features, W frames per window, D length of an embedding, B clips in a batch.
 
 Array = NDArray[np.float32]
 Encode = Callable[[Array], Array]
-"""Clips of frame features [B, W, F] to embeddings [B, D]."""
+"""Function from clips of frame features [B, W, F] to embeddings [B, D]."""
 
 # Number of preceding slopes that set the local scale.
 _SPAN = 16
 # Slopes of embeddings of unit length below this are noise of decoding.
 _FLOOR = 0.02
-# Frames within which a flash ends: further apart the two sides show one scene again.
+# Frames within which a flash ends: farther apart, both sides show the same scene again.
 _GAPS = (0, 3, 6)
 _BATCH = 256
 
 
 @dataclass(slots=True)
 class ShotWindows:
-    """Embeddings of all windows of W frames with stride 1, and of those that start with a shot.
+    """Embeddings of all windows of W frames with stride 1, and of windows that start with a shot.
 
     Every frame of a video has a window that ends at it and one that starts at it: the first and the last frame are
     repeated outwards. Encoding them takes one pass.
@@ -40,8 +40,9 @@ class ShotWindows:
     Attributes:
         features: [T, F] float32 features of the frames.
         window: W, at least 2.
-        encode: Clips [B, W, F] to embeddings [B, D].
-        embeddings: [T + W - 1, D]; row t is the window that ends at frame t, row t + W - 1 the one that starts at t.
+        encode: Function from clips [B, W, F] to embeddings [B, D].
+        embeddings: [T + W - 1, D]; row t is the window that ends at frame t, row t + W - 1 the window that starts at
+            t.
     """
 
     features: Array
@@ -62,10 +63,11 @@ class ShotWindows:
         return len(self.features)
 
     def restart(self, start: int) -> Array:
-        """[min(W - 1, T - start), D]: windows that end at start, start + 1, ... and see nothing before ``start``.
+        """Embeddings [min(W - 1, T - start), D] of windows that end at start, start + 1, ... and see nothing before
+        ``start``.
 
-        They repeat the first frame of the shot, so that a shot shorter than a window has a curve too; the windows
-        after these are full ones of the shot, the same as without a cut.
+        They repeat the first frame of the shot, so that a shot shorter than a window has a curve, too; the windows
+        after these are full windows of the shot, the same as without a cut.
         """
         edge = self.window - 1
         if start == 0:
@@ -86,16 +88,17 @@ class ShotWindows:
         return lengths
 
     def numbers(self, start: int) -> Iterator[tuple[int, dict[str, float]]]:
-        """(frame t, numbers that tell whether t opens a new shot) for t = start + 1, ... in a shot from ``start``.
+        """Yield (frame t, numbers that show whether t opens a new shot) for t = start + 1, ... in a shot from
+        ``start``.
 
         ``jump``, the published one, is about the slope of the curve, c(t) - c(t - 1); ``leap`` about the novelty of the
         band, the distance of the windows that end at t - 1 and t; ``step`` about the distance of the features of these
         two frames. Each is log(1 + z), z how far it is from the median of the 16 before it in robust standard
         deviations (1.4826 times the median absolute deviation) that are at least .02. Before the first full window of
         the shot, where c has no f_1 yet, the novelty stands for the slope. ``slope``, ``novelty`` and ``change`` are
-        the three themselves (the slope without its sign). ``across``: distance of the window that ends before t and the
-        one that starts at t, the smallest when both move 0, 3 or 6 frames outwards: small for a flash, after which the
-        same scene continues.
+        the three values themselves (the slope without its sign). ``across``: distance of the window that ends before t
+        and the one that starts at t, the smallest as both move 0, 3 or 6 frames outwards: small for a flash, after
+        which the same scene continues.
         """
         restarted, edge = self.restart(start), self.window - 1
         origin = self.embeddings[start + edge]
@@ -122,9 +125,10 @@ class ShotWindows:
             before = at
 
     def slopes(self, start: int) -> Iterator[tuple[int, dict[str, float]]]:
-        """(frame t, ``jump``) for the full windows of a shot from ``start`` that end at t, from the second one on.
+        """Yield (frame t, ``jump``) for the full windows of a shot from ``start`` that end at t, from the second one
+        on.
 
-        ``jump`` is about the slope c(t) - c(t - 1) alone, as published: log(1 + z) as in `numbers`.
+        ``jump`` uses only the slope c(t) - c(t - 1), as published: log(1 + z) as in `numbers`.
         """
         origin = self.embeddings[min(start + self.window - 1, len(self.embeddings) - 1)]
         slopes, before = _Recent(), 0.0
@@ -140,7 +144,7 @@ class ShotWindows:
         return _length(pair[1] - pair[0])
 
     def _across(self, frame: int, start: int, restarted: Array) -> float:
-        """Distance of what is before and what is after ``frame`` in a shot from ``start``."""
+        """Distance between both sides of ``frame`` in a shot from ``start``."""
         distances = []
         for gap in _GAPS:
             ends = max(frame - 1 - gap, start)
@@ -150,7 +154,7 @@ class ShotWindows:
         return min(distances)
 
     def _encode_windows(self, frames: Array) -> Array:
-        """All windows of consecutive frames [N, F]: [N - W + 1, D]."""
+        """Embeddings [N - W + 1, D] of all windows of consecutive frames [N, F]."""
         clips = np.lib.stride_tricks.sliding_window_view(frames, self.window, axis=0).transpose(0, 2, 1)
         parts = [self.encode(clips[first : first + _BATCH].copy()) for first in range(0, len(clips), _BATCH)]
         return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""The published rule for cuts: a sudden change of the slope of the curve over full windows, and nothing else."""
+"""The published rule for cuts: only a sudden change in the slope of the curve over full windows."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from vidkin.shots.learned.shot_windows import ShotWindows
 __all__ = ["SLOPE_NUMBERS", "find_slope_cuts", "slope_examples"]
 
 SLOPE_NUMBERS = ("jump",)
-"""What the rule uses, see `ShotWindows.slopes`."""
+"""Numbers used by the rule, see `ShotWindows.slopes`."""
 
 
 def find_slope_cuts(windows: ShotWindows, rule: FittedRule) -> list[HardCut]:
-    """Hard cuts by the published rule.
+    """Find hard cuts by the published rule.
 
-    Of the curve c(n) = ||f_1 - f_n|| the slope changes suddenly at n = N_o: the cut lies between the last two frames of
-    window N_o, and the next curve begins with the frame behind it. Cuts closer than a window are missed, as the first
-    window of a shot must be full. The paper does not say what *suddenly* is; here it is a fitted threshold on the
+    The slope of the curve c(n) = ||f_1 - f_n|| changes suddenly at n = N_o: the cut lies between the last two frames
+    of window N_o, and the next curve begins with the frame after it. Cuts closer than a window are missed, as the
+    first window of a shot must be full. The paper does not define *suddenly*; here it is a fitted threshold on the
     number ``jump``.
 
     Source: Radial loss for learning fine-grained video similarity metric, section Testing.

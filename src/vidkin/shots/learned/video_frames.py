@@ -1,4 +1,4 @@
-"""The frames of a video that a detector looks at, as small squares, and labels counted in them."""
+"""The frames of a video that a detector examines, as small squares, and labels counted in them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Squares", "VideoFrames", "count_in", "iter_squares", "read_video_frames"]
 
 _BATCH = 16
-# Seconds; times of frames nearer than this are the same.
+# Times of frames closer together than this, in seconds, count as equal.
 _TOLERANCE = 1e-6
 
 
@@ -31,10 +31,10 @@ class Squares:
     """Some frames of a video.
 
     Attributes:
-        images: [n, S, S, 3] uint8 RGB.
-        numbers: [n] int64 of these frames in the video, from 0 in the order of presentation.
-        times: [n] float64 seconds.
-        read: Frames of the video that were decoded so far.
+        images: [n, S, S, 3] uint8 RGB images.
+        numbers: [n] int64, numbers of these frames in the video, counting from 0 in order of presentation.
+        times: [n] float64 times in seconds.
+        read: Number of frames of the video decoded so far.
     """
 
     images: NDArray[np.uint8]
@@ -46,10 +46,10 @@ class Squares:
 def iter_squares(
     path: str | os.PathLike[str], *, size: int, fit: Fit = "stretch", rate: float | None = None
 ) -> Iterator[Squares]:
-    """Frames of a video in pieces: all of them, or at most ``rate`` a second.
+    """Yield frames of a video in pieces: all of them, or at most ``rate`` per second.
 
-    Frame k at a rate is the first one at or after k / rate seconds that was not taken before; so the learned detector
-    chooses them as well. A video with fewer frames a second gives all of them.
+    Frame k at a rate is the first one at or after k / rate seconds that was not taken before, which is how the learned
+    detector chooses frames, too. A video with fewer frames per second yields all of them.
 
     Raises:
         MediaError: The file cannot be read as video.
@@ -70,15 +70,15 @@ def iter_squares(
 
 @dataclass(frozen=True, eq=False)
 class VideoFrames:
-    """The frames of a video at a rate: a sequence of images, kept in memory or decoded again when they are needed.
+    """The frames of a video at a rate: a sequence of images, kept in memory or decoded again when needed.
 
     Attributes:
         path: The video.
-        numbers: [T] int64 of the frames in the video.
-        times: [T] float64 seconds.
+        numbers: [T] int64, numbers of the frames in the video.
+        times: [T] float64 times in seconds.
         size: S, side of the images.
-        fit: How frames become square.
-        images: [T, S, S, 3] uint8; None: decoded again for each slice.
+        fit: How frames are made square.
+        images: [T, S, S, 3] uint8 images; None: decoded again for each slice.
     """
 
     path: Path
@@ -93,14 +93,14 @@ class VideoFrames:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the images in memory."""
+        """Size in bytes of the images in memory."""
         return 0 if self.images is None else self.images.nbytes
 
     def __getitem__(self, part: slice) -> NDArray[np.uint8]:
-        """[n, S, S, 3] images of consecutive frames.
+        """Images [n, S, S, 3] of consecutive frames.
 
         Raises:
-            MediaError: They are not kept, and the file can no longer be read, or has other frames now.
+            MediaError: The images are not kept, and the file can no longer be read or has changed.
         """
         if self.images is not None:
             return self.images[part]
@@ -133,14 +133,14 @@ def read_video_frames(
     rate: float | None = None,
     most_bytes: int | None = None,
 ) -> tuple[VideoFrames, int]:
-    """The frames of a video at a rate, and how many frames it has in all.
+    """Read the frames of a video at a rate, and count all its frames.
 
     Args:
         path: The video.
         size: S, side of the square images.
-        fit: How frames become square, see `fit_to_square`.
-        rate: Frames a second at most; None: all frames.
-        most_bytes: Images of up to this size are kept; None keeps them all.
+        fit: How frames are made square, see `fit_to_square`.
+        rate: Maximum frames per second; None: all frames.
+        most_bytes: Total size in bytes up to which images are kept; None keeps them all.
 
     Raises:
         MediaError: The file cannot be read as video.
@@ -161,12 +161,12 @@ def read_video_frames(
 
 
 def count_in(annotation: VideoAnnotation, numbers: NDArray[np.int64], *, fps: float) -> VideoAnnotation:
-    """Labels counted in some frames of the video instead of in all of them; shots without such a frame are left out.
+    """Labels counted in some frames of the video instead of all; shots without such a frame are left out.
 
     Args:
         annotation: The labels.
-        numbers: [T] of these frames, increasing.
-        fps: Rate of these frames.
+        numbers: [T] numbers of these frames, increasing.
+        fps: Frame rate of these frames.
     """
 
     def place(frame: int) -> int:

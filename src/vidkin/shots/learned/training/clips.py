@@ -22,7 +22,7 @@ from vidkin.shots.learned.video_frames import VideoFrames
 
 __all__ = ["ShotBatch", "ShotClips", "check_labels_fit"]
 
-# B tuples, W frames a window, F length of the features of a frame.
+# B tuples, W frames per window, F length of a frame's features.
 
 _QUADLET = ("query", "positive", "intermediate", "negative")
 _TRIPLET = ("query", "positive", "negative")
@@ -51,11 +51,12 @@ class ShotClips:
     the sources.
 
     Args:
-        features: For each video [T, F], one row a frame; or its frames, for a frame network that is trained as well.
-        annotations: The labels of each, in the same order.
-        window: W, frames a clip.
-        minimum: Stretches shorter than W but of this many frames still give a clip, whose first frame is repeated in
-            front; default W.
+        features: Features [T, F] of each video, one row per frame; or its frames, for a frame network that is trained
+            as well.
+        annotations: The labels of each video, in the same order.
+        window: W, number of frames per clip.
+        minimum: Minimum length of a stretch in frames; a stretch shorter than W is padded by repeating its first
+            frame. Default: W.
 
     Raises:
         InvalidArgumentError: The numbers of videos differ, or a shot ends after its video.
@@ -93,7 +94,7 @@ class ShotClips:
 
     @property
     def has_images(self) -> bool:
-        """Clips are images of frames, not features."""
+        """Whether clips are images of frames rather than features."""
         return isinstance(self._features[0], VideoFrames)
 
     def draw(
@@ -102,14 +103,14 @@ class ShotClips:
         """Tuples of a training step, drawn with replacement.
 
         Args:
-            quadlets: How many quadlets from critical shots.
-            triplets: How many triplets.
-            generator: Source of randomness; its state advances.
-            critical_triplets: Draw triplets from all shots as if none were critical: what a loss on triplets alone
-                can use of the labels.
+            quadlets: Number of quadlets from critical shots.
+            triplets: Number of triplets.
+            generator: Source of random numbers; its state advances.
+            critical_triplets: Draw triplets from all shots as if none were critical, for a loss that uses only
+                triplets.
 
         Raises:
-            InvalidArgumentError: No shot can give such a tuple; the message says why.
+            InvalidArgumentError: No shot can provide such a tuple; the message says why.
         """
         window, minimum = self.window, self.minimum
         batch = ShotBatch(None, None)
@@ -127,7 +128,7 @@ class ShotClips:
         return batch
 
     def _stack(self, drawn: Sequence[ClipQuadlet] | Sequence[ClipTriplet], parts: Sequence[str]) -> Tensor:
-        """[K, B, W, ...] of the K parts of B tuples; short windows repeat their first frame in front."""
+        """Stack the K parts of B tuples, [K, B, W, ...]; short windows repeat their first frame in front."""
         clips = []
         for part in parts:
             for one in drawn:

@@ -24,9 +24,9 @@ from vidkin.shots.learned.training.objectives import SHOT_LOSSES, ShotLoss, Shot
 
 __all__ = ["ShotRecipe", "ShotTraining", "train_on_shots"]
 
-# Triplets whose distances are watched for a collapse.
+# Number of triplets whose distances are watched for a collapse.
 _WATCHED = 64
-# Of the mean distance before the training; less is a collapse.
+# Share of the mean distance before training; less is a collapse.
 _COLLAPSED_SHARE = 0.2
 
 
@@ -38,20 +38,22 @@ class ShotRecipe:
 
     Attributes:
         loss: ``triplet``, ``quadlet``, ``radial`` (published gradient) or ``radial_detached``.
-        window: Frames a clip, at least 2; the paper takes 40 (at 20 frames a second).
-        rate: Frames a second at most that are looked at, above 0; None: every frame.
+        window: Number of frames per clip, at least 2; the paper uses 40 (at 20 frames per second).
+        rate: Maximum number of frames per second to examine, above 0; None: every frame.
         rule: How cuts are found: ``slope`` is the published rule, ``extended`` ours (`vidkin.shots.learned.CutRule`).
         steps: Number of optimizer steps.
-        quadlets: Quadlets a step, from critical shots; a loss on triplets alone draws as many triplets instead.
-        triplets: Triplets a step, from the other shots.
-        learning_rate: Of AdamW, above 0.
-        weight_decay: Of AdamW, at least 0.
-        clip: Largest norm of the gradient, above 0.
-        margin: Of the triplet loss.
-        head_factor: If the frame network is trained as well, what follows it learns this many times as fast, above 0.
-        memory: GiB of images that are kept while the frame network is trained; others are decoded again whenever
-            they are drawn.
-        seed: Decides initial weights and which clips are drawn.
+        quadlets: Quadlets per step, from critical shots; a loss that uses only triplets draws as many triplets
+            instead.
+        triplets: Triplets per step, from the other shots.
+        learning_rate: Learning rate of AdamW, above 0.
+        weight_decay: Weight decay of AdamW, at least 0.
+        clip: Maximum gradient norm, above 0.
+        margin: Margin of the triplet loss.
+        head_factor: If the frame network is trained as well, the layers after it learn this many times as fast, above
+            0.
+        memory: GiB of images to keep while the frame network is trained; others are decoded again whenever they are
+            drawn.
+        seed: Seed of initial weights and of the choice of clips.
     """
 
     loss: ShotLoss
@@ -93,7 +95,7 @@ class ShotRecipe:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> ShotRecipe:
-        """A recipe from names and values, for example the ``[shots]`` table of a TOML file.
+        """Make a recipe from names and values, for example the ``[shots]`` table of a TOML file.
 
         Raises:
             InvalidArgumentError: A name is unknown, or a value has the wrong type or is out of range.
@@ -108,9 +110,9 @@ class ShotTraining:
     """The result of a training.
 
     Attributes:
-        losses: Loss of every step.
+        losses: The loss of every step.
         distance: Mean distance of pairs of embeddings at the end, in [0, 2].
-        collapsed: All embeddings are nearly equal (`collapse_threshold` of .2): the model is of no use.
+        collapsed: Whether all embeddings are nearly equal (`collapse_threshold` of .2), so that the model is useless.
         seconds: Wall-clock time.
     """
 
@@ -130,21 +132,21 @@ def train_on_shots(
 ) -> ShotTraining:
     """Train the head of a clip encoder on features, or the whole encoder on images of frames.
 
-    On features the frame network stays as it is. Deterministic: the same model, clips and recipe give the same weights
-    on the same machine, also if the training was interrupted in between.
+    With features, the frame network does not change. Training is deterministic: the same model, clips and recipe give
+    the same weights on the same machine, even if it was interrupted in between.
 
     Args:
-        model: With ``head(features [B, T, F]) -> [B, D]`` (`models.ClipEncoder`), for images with ``embed``; trained in
-            place, left in eval mode.
+        model: A model with ``head(features [B, T, F]) -> [B, D]`` (`models.ClipEncoder`), or with ``embed`` for
+            images; it is trained in place and left in eval mode.
         clips: Labeled features or frames, with the window of the recipe.
         recipe: Loss, batches and number of steps.
-        store: Stores the state now and then, and continues from what it stored; None stores nothing.
-        on_progress: Called after every step with its number (from 1) and the terms of the loss.
+        store: Stores the state at intervals and continues from the stored state; None stores nothing.
+        on_progress: Callback that receives the number of each step (from 1) and the terms of the loss.
 
     Raises:
-        InvalidArgumentError: The windows differ, the labels cannot give the tuples that the loss needs, or what was
-            stored is of another training.
-        TrainingError: The loss is not a finite number any more.
+        InvalidArgumentError: The windows differ, the labels do not provide the tuples the loss needs, or the stored
+            state belongs to another training.
+        TrainingError: The loss is no longer a finite number.
     """
     if clips.window != recipe.window:
         raise InvalidArgumentError(

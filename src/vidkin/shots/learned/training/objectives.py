@@ -1,4 +1,4 @@
-"""Objectives for shots and critical clips: triplets of ordinary shots beside quadlets of critical ones."""
+"""Objectives for shots and critical clips: triplets of ordinary shots and quadlets of critical ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["SHOT_LOSSES", "ShotLoss", "ShotObjective", "embed_tuples"]
 ShotLoss = Literal["triplet", "quadlet", "radial", "radial_detached"]
 
 SHOT_LOSSES: tuple[ShotLoss, ...] = get_args(ShotLoss)
-"""``radial`` has the published gradient, ``radial_detached`` has none through the radius."""
+"""``radial`` has the published gradient; ``radial_detached`` has no gradient through the radius."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +27,11 @@ class ShotObjective:
     """Loss of a step: the loss of the quadlets plus the triplet loss of the triplets, as in the sources.
 
     Attributes:
-        loss: On the quadlets; ``triplet`` uses triplets alone and ignores what is critical.
-        margin: Of the triplet loss, on squared distances.
-        gaps: (g1, g2, g3) of the quadlet loss.
-        c: Of the radial loss, in radii.
-        radial_margin: m of the radial loss's triplet term.
+        loss: Loss on the quadlets; ``triplet`` uses only triplets and ignores critical moments.
+        margin: Margin of the triplet loss, on squared distances.
+        gaps: Gaps (g1, g2, g3) of the quadlet loss.
+        c: Distance c of the radial loss, in radii.
+        radial_margin: Margin m of the radial loss's triplet term.
     """
 
     loss: ShotLoss
@@ -45,7 +45,7 @@ class ShotObjective:
 
     @property
     def uses_quadlets(self) -> bool:
-        """Whether the loss looks at critical frames."""
+        """Whether the loss uses critical frames."""
         return self.loss != "triplet"
 
     def __call__(self, model: HasHead, batch: ShotBatch) -> dict[str, Tensor]:
@@ -76,10 +76,10 @@ class ShotObjective:
 
 
 def embed_tuples(model: HasHead, clips: Tensor) -> tuple[Tensor, ...]:
-    """Embeddings of the K parts of tuples in one pass: K times [B, D].
+    """Embeddings of the K parts of tuples in one pass: K tensors [B, D].
 
     Args:
-        model: Takes features by ``head``, images by ``embed``.
+        model: Model with ``head`` for features and ``embed`` for images.
         clips: [K, B, W, F] features, or [K, B, W, S, S, 3] uint8 images.
     """
     parts, batch = clips.shape[:2]

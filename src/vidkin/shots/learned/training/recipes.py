@@ -18,13 +18,14 @@ _DEFAULTS: Mapping[str, Any] = {"kind": "clip", "trainable": "head", "fit": "str
 
 @dataclass(frozen=True, kw_only=True)
 class ShotPlan:
-    """A whole recipe: how to train, and what.
+    """A whole recipe: training and network.
 
     Attributes:
         shots: Loss, batches and number of steps, and the rule for cuts.
-        model: The clip encoder; ``trainable`` says whether its frame network learns too, its ``frames`` are the window.
-        weights: File with the weights of the frame network, see :func:`vidkin.models.build_model`; empty: from the hub,
-            or random for ``small``.
+        model: Configuration of the clip encoder; ``trainable`` says whether its frame network is trained, too, and
+            ``frames`` is the window.
+        weights: File with the weights of the frame network, see :func:`vidkin.models.build_model`; empty: weights from
+            the hub, or random ones for ``small``.
     """
 
     shots: ShotRecipe
@@ -33,7 +34,7 @@ class ShotPlan:
 
 
 def parse_shot_recipe(content: Mapping[str, Any]) -> ShotPlan:
-    """The recipe of a TOML file's content, checked.
+    """Parse and check the content of a TOML recipe.
 
     Args:
         content: ``[shots]`` holds the fields of `ShotRecipe`; ``[model]`` those of
