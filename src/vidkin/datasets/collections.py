@@ -48,7 +48,7 @@ def find_reader(name: str) -> Callable[..., LabelledSet]:
     """The function of a reader, whose keyword-only parameters are its options.
 
     Raises:
-        InvalidArgumentError: There is no such reader.
+        InvalidArgumentError: The reader is unknown.
     """
     read = _READERS.find(name)
     if read is None:
@@ -64,13 +64,13 @@ def open_labelled(source: str | os.PathLike[str], *, reader: str = "tree", **opt
         reader: One of :func:`available_readers`: ``tree`` for any ``category/subcategory/file``, ``classes`` for any
             ``class/file``, ``manifest`` for a CSV, ``events`` for a CSV of events in videos, the others for public
             collections in their published layout.
-        options: Further arguments of the reader, see the ``read_*`` functions.
+        options: Additional arguments of the reader, see the ``read_*`` functions.
 
     Returns:
         The collection, with its own splits or those that the options request.
 
     Raises:
-        InvalidArgumentError: There is no such reader, or it has no such option.
+        InvalidArgumentError: The reader or an option is unknown.
         DatasetError: The folder does not have the layout of the reader; the message says what is missing and where to
             get it.
     """

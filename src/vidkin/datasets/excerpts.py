@@ -13,16 +13,17 @@ __all__ = ["make_excerpts", "make_frame_excerpts", "middle_excerpt"]
 
 
 def make_excerpts(labelled: LabelledSet, count: int, *, share: float = 0.5) -> LabelledSet:
-    """Every video as ``count`` items of ``share`` of its length each, evenly spread from its start to its end.
+    """Divide every video into ``count`` items of ``share`` of its length each, spread evenly from its start to its
+    end.
 
-    They overlap where ``count * share`` is above 1. Labels, groups and splits stay, so that excerpts of a video are
-    positives of each other and on one side of a split. A file that cannot be read stays whole; its
-    cause is reported when it is read.
+    They overlap if ``count * share`` is above 1. Labels, groups and splits stay, so that excerpts of a video are
+    positives of each other and on one side of a split. A file that cannot be read stays whole; the cause is reported
+    when it is read.
 
     Args:
-        labelled: Of kind ``video``.
-        count: 1 or more; a single one is the middle.
-        share: Above 0, up to 1.
+        labelled: A set of kind ``video``.
+        count: Number of excerpts per video, at least 1; a single one is the middle.
+        share: Length of an excerpt as a share of the video, above 0 and at most 1.
 
     Raises:
         InvalidArgumentError: The set does not hold videos, or a number is out of range.
@@ -50,15 +51,15 @@ def make_excerpts(labelled: LabelledSet, count: int, *, share: float = 0.5) -> L
 
 
 def make_frame_excerpts(labelled: LabelledSet, *, count: int, frames: int) -> LabelledSet:
-    """Every video becomes some excerpts of consecutive frames, spread evenly from its start to its end.
+    """Divide every video into excerpts of consecutive frames, spread evenly from its start to its end.
 
     Excerpts keep labels, group and split of their video, so that a split stays without leakage; they overlap if the
     video is short. A video with fewer frames than that stays whole, once.
 
     Args:
-        labelled: Of kind ``"video"``.
+        labelled: A set of kind ``"video"``.
         count: Excerpts per video, 2 or more.
-        frames: Consecutive frames of an excerpt, 1 or more, by the frame rate that the file states.
+        frames: Number of consecutive frames in an excerpt, at least 1, counted at the frame rate stated by the file.
 
     Returns:
         The collection with ``count`` items for each video.
@@ -97,7 +98,7 @@ def make_frame_excerpts(labelled: LabelledSet, *, count: int, frames: int) -> La
 
 
 def middle_excerpt(item: LabelledItem, seconds: float) -> LabelledItem:
-    """The middle of a video in this length; a shorter one as it is.
+    """The middle of a video in this length; a shorter video is returned unchanged.
 
     Raises:
         MediaError: The file cannot be read.

@@ -27,14 +27,15 @@ class LabelledItem:
     """An image, a video or a drawing with its labels.
 
     Attributes:
-        path: The file; for a member of an archive the archive.
+        path: The file, or the archive that contains it.
         category: The coarse label, or the only one.
-        subcategory: The fine label, a name inside its category; empty where labels have one level.
-        group: What a split must keep together: a drawer, a rotation axis, a recording...
+        subcategory: The fine label, a name within its category; empty if labels have one level.
+        group: Items that a split must keep together: a drawer, a rotation axis, a recording...
         member: Name of the file inside the archive, empty for a plain file.
         split: ``"train"``, ``"validation"``, ``"test"``, or ``""`` while undecided.
-        start: Where the item begins in a video, in seconds: with the first frame at or after it.
-        end: Where it ends in a video (frames before this time only), in seconds; None is the end of the file.
+        start: Start of the item within a video in seconds: its first frame is the first one at or after this time.
+        end: End of the item within a video in seconds (only frames before this time belong to it); None is the end of
+            the file.
     """
 
     path: Path
@@ -111,10 +112,10 @@ class LabelledSet:
     Attributes:
         name: Name of the collection.
         kind: What the items are: ``"image"``, ``"video"``, or ``"strokes"`` (pen movements, shown as video).
-        items: The items, each once.
+        items: The items, without repetition.
         root: Folder of the collection; a written split names its files relative to it.
-        names: Names that the numbers of :meth:`labels` refer to; by default those of the items. A part keeps those
-            of the whole, so that labels have the same numbers in all parts.
+        names: Names for the numbers of :meth:`labels`; default: those of the items. A part keeps the names of the
+            whole, so that labels have the same numbers in all parts.
     """
 
     name: str
@@ -144,12 +145,12 @@ class LabelledSet:
 
     @property
     def label_names(self) -> LabelNames:
-        """The names that the numbers of :meth:`labels` refer to."""
+        """Names for the numbers of :meth:`labels`."""
         return self.names if self.names is not None else LabelNames.of(self.items)
 
     @property
     def has_one_level(self) -> bool:
-        """No item has a subcategory beside its category."""
+        """Whether no item has a subcategory in addition to its category."""
         return self.subcategories() == self.categories()
 
     def categories(self) -> tuple[str, ...]:
@@ -164,8 +165,8 @@ class LabelledSet:
         """Numbers of the labels: coarse [N] and fine [N], int64.
 
         Args:
-            names: Names that the numbers refer to, for example ``other.label_names`` of the set that a model was
-                trained with; None uses those of this set. Fine numbers are unique across categories.
+            names: Names for the numbers, for example ``other.label_names`` of the set a model was trained with; None
+                uses those of this set. Fine numbers are unique across categories.
 
         Raises:
             InvalidArgumentError: An item's label is not among ``names``.
@@ -185,7 +186,7 @@ class LabelledSet:
         """The items of one split, in the same order; names and numbers of labels stay those of the whole set.
 
         Raises:
-            InvalidArgumentError: There is no such split, or it has no items.
+            InvalidArgumentError: The split is unknown or has no items.
         """
         if split not in ("", *SPLITS):
             raise InvalidArgumentError(

@@ -23,7 +23,7 @@ from vidkin.media.squares import Fit, fit_to_square
 
 __all__ = ["Fit", "read_item"]
 
-# A member of an archive that says it is larger is not read: labeled images and drawings are small.
+# A larger member of an archive is not read, because labeled images and drawings are small.
 _LARGEST_MEMBER = 256 * 2**20
 
 
@@ -37,21 +37,21 @@ def read_item(
     fit: Fit = "letterbox",
     threads: int = 1,
 ) -> NDArray[np.uint8]:
-    """An item as square images. The same arguments give the same numbers.
+    """Read an item as square images. The same arguments give the same numbers.
 
     Args:
         item: The item.
-        kind: What it is: the kind of its set.
+        kind: Kind of the item's set.
         size: Side of the images, in pixels.
-        frames: For videos and strokes: exactly this many, at the middles of as many equal parts of the item (strokes:
-            from the first touch to the finished drawing), for a shorter video some twice. With ``rate``: the first
-            ones, at most this many.
-        rate: Frames a second, sampled from the start. None with ``frames`` None reads every frame of a video, and 10 a
-            second of strokes.
-        fit: How images become square. ``"letterbox"`` shows all of the image between black bars: the default, as the
-            labeled object may be anywhere, small, or as large as the image. ``"crop"`` cuts out the middle square, as
-            is usual for networks that were trained on photographs. ``"stretch"`` changes the aspect.
-        threads: Threads of the decoder; more than 1 only if files are read one at a time.
+        frames: For videos and strokes: exactly this many frames, at the middles of as many equal parts of the item
+            (strokes: from the first touch to the finished drawing); frames of a shorter video are repeated. With
+            ``rate``: at most this many frames from the start.
+        rate: Frames per second, sampled from the start. If both this and ``frames`` are None, every frame of a video
+            is read, and 10 frames per second of strokes.
+        fit: How images are made square. ``"letterbox"`` shows the whole image between black bars: the default, because
+            the labeled object can be anywhere, small, or as large as the image. ``"crop"`` cuts out the middle square,
+            as is usual for networks trained on photographs. ``"stretch"`` changes the aspect ratio.
+        threads: Decoder threads; use more than 1 only if files are read one at a time.
 
     Returns:
         [size, size, 3] for an image, [T, size, size, 3] for videos and strokes, uint8 RGB.
@@ -59,7 +59,7 @@ def read_item(
     Raises:
         InvalidArgumentError: An argument is out of range.
         MediaError: The file cannot be read.
-        DatasetError: The archive lacks the member, or the strokes are not in their format.
+        DatasetError: The archive lacks the member, or the strokes are malformed.
     """
     check_at_least(1, size=size, frames=1 if frames is None else frames)
     if rate is not None and not (rate > 0 and math.isfinite(rate)):
@@ -87,7 +87,7 @@ def _read_image(item: LabelledItem, size: int, fit: Fit) -> NDArray[np.uint8]:
         with Image.open(source) as picture:
             upright = ImageOps.exif_transpose(picture)
             if upright.mode in ("P", "PA", "LA", "RGBA"):
-                # Transparent parts become white, not the color that is hidden in them.
+                # Transparent parts become white rather than the color hidden in them.
                 upright = upright.convert("RGBA")
                 white = Image.new("RGBA", upright.size, "white")
                 upright = Image.alpha_composite(white, upright)
@@ -120,7 +120,8 @@ def _read_video(
             threads=threads,
         )
         decoded = _without_earlier(decoded, item.start)
-        # The reader returns no frame twice, and fewer if the file ends early: each moment has the one on screen.
+        # The reader returns no frame twice, and fewer frames if the file ends early: each moment gets the frame on
+        # screen.
         shown = np.searchsorted(decoded.timestamps, times + 1e-6, side="right") - 1
         unique = [fit_to_square(image, size, fit) for image in decoded.images]
         return np.stack([unique[index] for index in np.clip(shown, 0, len(unique) - 1)])
@@ -164,6 +165,6 @@ def _content(item: LabelledItem) -> bytes:
 
 @lru_cache(maxsize=8)
 def _archive(path: Path, modified: int, size: int) -> zipfile.ZipFile:
-    # In memory instead of an open file: worker processes that share a file would move each other's position in it.
+    # In memory rather than as an open file: worker processes that share a file would move each other's position in it.
     del modified, size  # part of the key, so that a replaced archive is read again
     return zipfile.ZipFile(io.BytesIO(path.read_bytes()))

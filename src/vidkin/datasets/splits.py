@@ -32,7 +32,7 @@ def make_split(
     validation: float = 0.1,
     seed: int = 0,
 ) -> LabelledSet:
-    """Divide a collection into train, validation and test without leakage.
+    """Divide a collection into training, validation and test parts without leakage.
 
     Groups stay together. If every group is inside one subcategory, each subcategory is divided separately, so that all
     parts have all subcategories as far as there are groups: a single group stays in train, two become train and test,
@@ -44,7 +44,7 @@ def make_split(
         by: ``"group"`` keeps groups whole. ``"item"`` makes every item its own group: only if items have
             nothing in common. ``"subcategory"`` holds out whole subcategories of each category, to measure
             on subcategories that training never saw.
-        test: Share of the items for the test, 0 to below 1; met approximately, as groups stay whole.
+        test: Share of the items for the test, at least 0 and below 1; met approximately, because groups stay whole.
         validation: Share for validation.
         seed: Seed of the division.
 
@@ -97,10 +97,10 @@ def make_split(
 
 
 def check_split(labelled: LabelledSet) -> None:
-    """Check that no group is in two splits.
+    """Check that no group is in more than one split.
 
     Raises:
-        DatasetError: A group is; the message names it and the splits.
+        DatasetError: A group is in several splits; the message names it and the splits.
     """
     parts: defaultdict[str, set[str]] = defaultdict(set)
     for item in labelled.items:
@@ -117,7 +117,7 @@ def check_split(labelled: LabelledSet) -> None:
 
 
 def write_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> None:
-    """Write a split as JSON, one line per item, which a person can read and compare.
+    """Write a split as JSON with one line per item, which people can read and compare.
 
     The file holds for every item its key (path relative to the collection's folder), split and group.
 
@@ -150,7 +150,7 @@ def write_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> None:
 
 
 def read_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> LabelledSet:
-    """A collection with the splits and groups that :func:`write_split` wrote.
+    """Read the splits and groups written by :func:`write_split` into a collection.
 
     Raises:
         DatasetError: The file is not a split, belongs to another collection, leaks, or does not name the same items.

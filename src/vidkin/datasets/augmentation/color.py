@@ -1,7 +1,7 @@
 """Edits of color and light on batches: gray, contrast, brightness, gamma, color cast, saturation.
 
-All take images [N, 3, H, W] with values in 0..1 and give the same shape and range; random numbers are drawn once
-for each image. A strength of 0 (or a share of 0) returns the images unchanged.
+All take images [N, 3, H, W] with values in 0..1 and return the same shape and range; random numbers are drawn once for
+each image. A strength of 0 (or a share of 0) returns the images unchanged.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def luminance(images: torch.Tensor) -> torch.Tensor:
 
 
 def to_gray(images: torch.Tensor, generator: torch.Generator, *, share: float) -> torch.Tensor:
-    """A ``share`` of the images without color."""
+    """Remove the color from a ``share`` of the images."""
     check_images(images)
     check_share(share=share)
     chosen = draw_flags(len(images), share, generator)
@@ -52,7 +52,7 @@ def to_gray(images: torch.Tensor, generator: torch.Generator, *, share: float) -
 
 
 def change_contrast(images: torch.Tensor, generator: torch.Generator, *, factors: Range) -> torch.Tensor:
-    """Distances from the image's mean brightness multiplied by a factor between the two given, clipped to 0..1."""
+    """Multiply differences from the image's mean brightness by a factor between the given two; clipped to 0..1."""
     check_images(images)
     check_limits("factors", factors)
     if factors == (1.0, 1.0):
@@ -65,7 +65,7 @@ def change_contrast(images: torch.Tensor, generator: torch.Generator, *, factors
 def change_brightness(
     images: torch.Tensor, generator: torch.Generator, *, shift: float = 0.0, factors: Range = (1.0, 1.0)
 ) -> torch.Tensor:
-    """Values times a factor between ``factors`` plus a shift of up to ``shift`` either way, clipped to 0..1."""
+    """Multiply values by a factor within ``factors`` and shift them by up to ``shift`` either way; clipped to 0..1."""
     check_images(images)
     check_limits("factors", factors)
     if shift < 0.0:
@@ -80,7 +80,7 @@ def change_brightness(
 def change_gamma(
     images: torch.Tensor, generator: torch.Generator, *, strength: float, share: float = 1.0
 ) -> torch.Tensor:
-    """Values to the power g for a ``share`` of the images; g lies between 1 / (1 + strength) and 1 + strength."""
+    """Raise values to the power g in a ``share`` of the images; g lies between 1 / (1 + strength) and 1 + strength."""
     check_images(images)
     if strength < 0.0:
         raise InvalidArgumentError(f"strength must be at least 0, got {strength}")
@@ -98,7 +98,8 @@ def change_gamma(
 def tint(
     images: torch.Tensor, generator: torch.Generator, *, strength: float, share: float = 1.0
 ) -> torch.Tensor:
-    """A color cast: each channel times its own factor within ``strength`` of 1, for a ``share``; clipped to 0..1."""
+    """Add a color cast to a ``share`` of the images: each channel times its own factor within ``strength`` of 1;
+    clipped to 0..1."""
     check_images(images)
     check_share(share=share)
     if strength < 0.0:

@@ -1,6 +1,6 @@
 """Losses of quality on batches: blur, down-sampling, noise, and the blocks of strong compression.
 
-All take images [N, 3, H, W] with values in 0..1 and give the same shape and range; a share of 0 changes nothing.
+All take images [N, 3, H, W] with values in 0..1 and return the same shape and range; a share of 0 changes nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TO_YCC = ((0.299, 0.587, 0.114), (-0.168736, -0.331264, 0.5), (0.5, -0.418688, 
 
 
 def blur(images: torch.Tensor, generator: torch.Generator, *, sigma: Range, share: float) -> torch.Tensor:
-    """A ``share`` of the images out of focus: Gaussian, standard deviation in pixels drawn from ``sigma``."""
+    """Blur a ``share`` of the images: Gaussian, with the standard deviation in pixels drawn from ``sigma``."""
     check_images(images)
     check_limits("sigma", sigma)
 
@@ -66,9 +66,10 @@ def blur(images: torch.Tensor, generator: torch.Generator, *, sigma: Range, shar
 def down_sample(
     images: torch.Tensor, generator: torch.Generator, *, lowest: float, share: float
 ) -> torch.Tensor:
-    """A ``share`` of the images scaled down to between ``lowest`` and all of their side, and up again.
+    """Scale a ``share`` of the images down to between ``lowest`` and all of their side, and up again.
 
-    One factor is drawn for each eighth of the chosen images, not for each image: a batch needs one size.
+    One factor is drawn for each eighth of the chosen images rather than for each image, because a batch needs one
+    size.
     """
     check_images(images)
     if not 0.0 < lowest <= 1.0:
@@ -91,7 +92,8 @@ def down_sample(
 def add_noise(
     images: torch.Tensor, generator: torch.Generator, *, deviation: Range, share: float
 ) -> torch.Tensor:
-    """A ``share`` of the images with Gaussian noise, standard deviation drawn from ``deviation``; clipped to 0..1."""
+    """Add Gaussian noise to a ``share`` of the images, with the standard deviation drawn from ``deviation``; clipped
+    to 0..1."""
     check_images(images)
     check_limits("deviation", deviation)
     check_share(share=share)
@@ -107,15 +109,15 @@ def add_noise(
 def compress(
     images: torch.Tensor, generator: torch.Generator, *, quality: Range, share: float
 ) -> torch.Tensor:
-    """A ``share`` of the images as after strong compression: 8 x 8 cosine blocks, quantized as JPEG does.
+    """Compress a ``share`` of the images strongly: 8 x 8 cosine blocks, quantized as in JPEG.
 
     The grid of blocks begins at a random offset, as it does in a copy that was cropped before.
 
     Args:
         images: [N, 3, H, W] in 0..1.
-        generator: Everything random comes from it.
+        generator: Source of all random numbers.
         quality: Limits of the JPEG quality, 1 (worst) to 100.
-        share: Share of the images that is compressed.
+        share: Share of the images to compress.
 
     Raises:
         InvalidArgumentError: An argument is out of range.

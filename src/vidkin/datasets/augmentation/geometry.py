@@ -42,9 +42,9 @@ class WarpSettings:
         scale: Side of the crop as a share of the image, (lowest, highest). Above 1 the image shrinks and a border
             shows; the crop lies anywhere inside the image, and the image anywhere inside a larger crop.
         aspect: Width to height of the crop is stretched by at most this factor, either way; 1 keeps it.
-        rotation: Degrees, at most, either way.
-        perspective: Shift of each corner as a share of the side, at most.
-        mirror: Share of images with left and right changed.
+        rotation: Maximum rotation in degrees, either way.
+        perspective: Maximum shift of each corner as a share of the side.
+        mirror: Share of images flipped left to right.
         distorted: Share of images that get rotation and perspective; the others are only cropped.
     """
 
@@ -121,9 +121,9 @@ def random_warp(
     """The images [N, 3, H, W] cropped, stretched, turned and mirrored at random: [N, 3, side, side].
 
     Args:
-        images: Floating point, any range.
-        generator: Everything random comes from it.
-        settings: How strongly.
+        images: Floating-point images of any range.
+        generator: Source of all random numbers.
+        settings: Strengths of the edits.
         side: Side of the result in pixels; None keeps the size, which must then be square.
 
     Raises:
@@ -150,11 +150,12 @@ def warp(images: torch.Tensor, matrices: torch.Tensor, side: int, *, padding: st
     """The images [N, 3, H, W] seen through matrices [N, 3, 3]: [N, 3, side, side], bilinear.
 
     Args:
-        images: Floating point, any range.
-        matrices: From places of the output to places of the input, see the module.
+        images: Floating-point images of any range.
+        matrices: Matrices from places of the output to places of the input, see the module.
         side: Side of the result in pixels. At less than half of the input's side the sampling would skip pixels;
             scale the images down before.
-        padding: The content outside: ``"border"`` repeats the edge, ``"zeros"`` is black, ``"reflection"`` mirrors.
+        padding: Content outside the image: ``"border"`` repeats the edge, ``"zeros"`` is black, ``"reflection"``
+            mirrors.
     """
     axis = (2.0 * torch.arange(side, dtype=torch.float32) + 1.0) / side - 1.0
     grid = torch.stack(

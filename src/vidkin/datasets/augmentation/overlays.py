@@ -1,6 +1,6 @@
 """Overlays on batches of images: bars, caption bars with writing, blocks, logos, borders.
 
-All take images [N, 3, H, W] with values in 0..1 and give the same shape and range; a share of 0 changes nothing.
+All take images [N, 3, H, W] with values in 0..1 and return the same shape and range; a share of 0 changes nothing.
 Places and colors are drawn for each image.
 """
 
@@ -26,7 +26,7 @@ _LOGO_CELLS = 8
 
 
 def add_bar(images: torch.Tensor, generator: torch.Generator, *, height: Range, share: float) -> torch.Tensor:
-    """A plain bar of one color over the bottom (or, one time in four, the top) of a ``share`` of the images.
+    """Put a plain bar of one color over the bottom (or, one time in four, the top) of a ``share`` of the images.
 
     ``height`` limits the height of the bar as a share of the image's.
     """
@@ -46,13 +46,13 @@ def add_bar(images: torch.Tensor, generator: torch.Generator, *, height: Range, 
 def add_caption(
     images: torch.Tensor, generator: torch.Generator, *, height: Range, share: float
 ) -> torch.Tensor:
-    """Lines of writing on a band across a ``share`` of the images, the band from clear to opaque.
+    """Put lines of writing on a band, from clear to opaque, across a ``share`` of the images.
 
     The writing is a random pattern of the size of letters: at the sizes that encoders see, nobody can read it.
 
     Args:
         images: [N, 3, H, W] in 0..1.
-        generator: Everything random comes from it.
+        generator: Source of all random numbers.
         height: Limits of the band's height as a share of the image's.
         share: Share of the images that get a caption.
     """
@@ -85,7 +85,8 @@ def add_caption(
 
 
 def add_block(images: torch.Tensor, generator: torch.Generator, *, side: Range, share: float) -> torch.Tensor:
-    """An opaque rectangle of one color anywhere on a ``share`` of the images; ``side`` limits its width and height."""
+    """Put an opaque rectangle of one color anywhere on a ``share`` of the images; ``side`` limits its width and
+    height."""
     check_images(images)
     check_limits("side", side)
 
@@ -97,7 +98,7 @@ def add_block(images: torch.Tensor, generator: torch.Generator, *, side: Range, 
 
 
 def add_logo(images: torch.Tensor, generator: torch.Generator, *, side: Range, share: float) -> torch.Tensor:
-    """A sign of two colors, round or square, partly transparent, anywhere on a ``share`` of the images."""
+    """Put a sign of two colors, round or square and partly transparent, anywhere on a ``share`` of the images."""
     check_images(images)
     check_limits("side", side)
 
@@ -121,7 +122,7 @@ def add_logo(images: torch.Tensor, generator: torch.Generator, *, side: Range, s
 def add_border(
     images: torch.Tensor, generator: torch.Generator, *, width: Range, share: float
 ) -> torch.Tensor:
-    """Strips of one color, or of another image of the batch, along one to four edges of a ``share`` of the images.
+    """Put strips of one color, or of another image of the batch, along one to four edges of a ``share`` of the images.
 
     A view that does not quite fit its content has such strips. ``width`` limits each as a share of the side.
     """

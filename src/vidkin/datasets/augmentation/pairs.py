@@ -1,4 +1,4 @@
-"""Two views of each image for training without labels: one nearly plain, one heavily edited."""
+"""Two views of each image for training without labels: one nearly plain and one heavily edited."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class EditSettings:
 
     Attributes:
         warp: Crop, aspect, rotation, perspective, mirror.
-        contrast: Factors of the contrast.
-        brightness: Factors of the values.
-        brightness_shift: Added to the values, at most, either way.
-        gamma: Strength of the bend of the values.
-        gamma_share: Share of the images that it bends.
+        contrast: Limits of the contrast factor.
+        brightness: Limits of the factor applied to values.
+        brightness_shift: Maximum shift of values, either way.
+        gamma: Strength of the gamma change.
+        gamma_share: Share of the images with a gamma change.
         tint: Factors of the channels lie within this of 1.
         tint_share: Share of the images with a color cast.
         gray_share: Share of the images without color.
@@ -34,7 +34,7 @@ class EditSettings:
         compress_share: Share of the images compressed.
         blur_sigma: Standard deviation of the blur in pixels of the result.
         blur_share: Share of the images blurred.
-        down_sample_lowest: Smallest side that they are scaled down to.
+        down_sample_lowest: Smallest side, as a share of the image's, to which images are scaled down.
         down_sample_share: Share of the images scaled down and up.
         bar_height: Height of a plain bar.
         bar_share: Share of the images with a bar.
@@ -117,13 +117,14 @@ HEAVY = EditSettings(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSettings:
-    """The two sides of a training pair; the defaults are those of the shipped frame encoder.
+    """The two sides of a training pair; the defaults are those of the bundled frame encoder.
 
     Attributes:
         side: Side of both views in pixels.
-        plain: How the first view is edited.
-        heavy: How the second is.
-        mirror_both: Share of images of which both views have left and right changed: more images, not invariance.
+        plain: Edits of the first view.
+        heavy: Edits of the second view.
+        mirror_both: Share of images whose two views are both flipped left to right, which adds images rather than
+            invariance.
     """
 
     side: int = 64
@@ -150,10 +151,10 @@ def edit_images(
     encoded. The same images, settings and seed give the same result.
 
     Args:
-        images: uint8, or floating point in 0..1.
-        settings: What is done and how strongly.
-        seed: A number, or a generator that several calls share.
-        side: Side of the result; None keeps that of the images.
+        images: Images, uint8 or floating point in 0..1.
+        settings: Kinds and strengths of edits.
+        seed: A number, or a generator shared by several calls.
+        side: Side of the result; None keeps the side of the images.
     """
     random = make_generator(seed)
     out = random_warp(to_float(images), random, settings=settings.warp, side=side)
@@ -184,7 +185,7 @@ def make_pairs(
     Args:
         images: [N, 3, H, W] uint8, or floating point in 0..1.
         settings: Side and strengths.
-        seed: A number, or a generator that several calls share.
+        seed: A number, or a generator shared by several calls.
     """
     random = make_generator(seed)
     source = to_float(images)

@@ -21,10 +21,10 @@ class RetrievalTask:
     """One definition of what is relevant to a query.
 
     Attributes:
-        name: Of the figure that ranks the database for each query (mAP): ``DSVR``.
-        detection: Of the figure of the one list of all pairs (micro-AP): ``DSVD``.
-        positives: Query -> relevant videos, never the query itself.
-        candidates: Query -> videos that are ranked for it; None: the whole database.
+        name: Name of the figure that ranks the database for each query (mAP): ``DSVR``.
+        detection: Name of the figure over a single list of all pairs (micro-AP): ``DSVD``.
+        positives: Relevant videos by query, never the query itself.
+        candidates: Videos to rank by query; None: the whole database.
     """
 
     name: str
@@ -38,17 +38,17 @@ class RetrievalBenchmark:
     """The annotations of a benchmark, with videos named by their ids.
 
     Attributes:
-        name: As of :func:`open_benchmark`.
-        queries: Ids, sorted.
-        database: Ids of what is searched, sorted; a query is never searched in itself.
-        tasks: At least one, unless the benchmark is about segments alone.
-        segments: Pair -> where the reference shows the query; empty where the benchmark does not say.
-        groups: Query -> group whose mean is reported as well (the events of EVVE); empty without.
-        has_trapezoids: AP is the area below straight lines between the points of the curve, as EVVE's own program has
-            it, and not the sum of steps.
+        name: Name as in :func:`open_benchmark`.
+        queries: Sorted ids of the queries.
+        database: Sorted ids of the videos to search; a query is never compared with itself.
+        tasks: The tasks, at least one unless the benchmark is only about segments.
+        segments: Places where the reference shows the query, by pair; empty if the benchmark does not provide them.
+        groups: Groups whose means are reported as well (the events of EVVE), by query; empty if there are none.
+        has_trapezoids: Whether AP is the area below straight lines between the points of the curve, as in EVVE's own
+            program, rather than the sum of steps.
 
     Raises:
-        InvalidArgumentError: It has no queries or no database.
+        InvalidArgumentError: There are no queries or no database.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""Data sets that vidkin generates, with known labels."""
+"""Data sets with known labels that vidkin generates."""

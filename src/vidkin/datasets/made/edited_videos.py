@@ -40,14 +40,14 @@ def build_composed(
     """Write composed videos, H.264 at crf 18 to 33, and their labels.
 
     Args:
-        folder: Made where it is missing; videos of earlier runs with the same names are replaced.
-        footage: What they are made of.
-        videos: How many.
-        frames: Of each.
-        rate: Frames a second.
+        folder: Where to write, created if missing; videos of earlier runs with the same names are replaced.
+        footage: Footage to compose the videos from.
+        videos: Number of videos.
+        frames: Number of frames in each video.
+        rate: Frames per second.
         variable: Whether frames stay on screen for 1/2 to 3/2 of their usual time.
         seed: The same seed, footage and machine give the same videos.
-        on_progress: Called with (videos written, videos in all).
+        on_progress: Callback that receives (videos written, total number of videos).
 
     Returns:
         The file of labels, JSON: by name under ``videos`` the keys frames, fps, hard, gradual (start, end) and times,

@@ -30,9 +30,9 @@ class Clip:
     """A clip without cuts.
 
     Attributes:
-        name: Of its file.
-        luma: [T, H, W] uint8.
-        chroma: [T, 2, H/2, W/2] uint8.
+        name: Name of its file.
+        luma: [T, H, W] uint8 luma.
+        chroma: [T, 2, H/2, W/2] uint8 chroma.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Footage:
         height: H of all clips.
         width: W of all clips.
         clips: Single shots, each of at least two frames.
-        photographs: [3, h, w] uint8 luma and chroma, at least twice as high as the clips; may be none.
+        photographs: [3, h, w] uint8 luma and chroma, at least twice as high as the clips; can be empty.
     """
 
     height: int
@@ -88,8 +88,8 @@ def read_footage(
     Args:
         clips: Videos of one shot each.
         photographs: Images. A file that cannot be read is left out, with a warning in the log.
-        height, width: Of the frames to compose, even numbers; pictures are brought to it whatever their shape.
-        on_progress: Called with (files read, files in all).
+        height, width: Size of the frames to compose, even numbers; pictures of any shape are resized to it.
+        on_progress: Callback that receives (files read, total number of files).
 
     Raises:
         MediaError: A clip cannot be read.
@@ -110,7 +110,7 @@ def read_footage(
             on_progress(len(read), total)
     pictures = []
     for number, path in enumerate(photographs, start=1):
-        # [3, h, w] luma and chroma, the shorter side as long as asked for.
+        # [3, h, w] luma and chroma with the requested shorter side.
         side = round(_PHOTOGRAPH * height)
         try:
             with Image.open(path) as image:

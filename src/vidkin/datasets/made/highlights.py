@@ -52,9 +52,9 @@ class Activity:
 
     Attributes:
         place: A key of `HIGHLIGHT_PLACES`.
-        start: First motion.
-        end: All is calm again.
-        what: In a word.
+        start: Time of the first motion.
+        end: Time at which all is calm again.
+        what: Description in a word.
     """
 
     place: str
@@ -139,17 +139,17 @@ def build_highlights(
     Args:
         recordings: A folder that holds the recordings, at any depth.
         output: Where to write ``highlights-000.mp4``, ... and ``labels.json``.
-        part: Which part of the recordings.
-        videos: How many videos.
-        shots: Shots a video, 3 or more.
-        seed: Of what is random. The parts differ whatever the seed.
-        rate: Frames a second; the recording of the room has 10.
+        part: Part of the recordings to use.
+        videos: Number of videos.
+        shots: Number of shots per video, at least 3.
+        seed: Seed of everything random. The parts differ whatever the seed.
+        rate: Frames per second; the recording of the room has 10.
         places: Only these places; default all three.
         calm_before: Shortest and longest calm before a change, in seconds. It is shorter where the recording has no
             more of it.
 
     Returns:
-        The labels as `read_shot_annotations` gives them.
+        The labels, as from `read_shot_annotations`.
 
     Raises:
         InvalidArgumentError: A recording is missing, or an argument is not allowed.

@@ -34,7 +34,7 @@ LABELLED_PHOTOGRAPHS: dict[str, tuple[str, ...]] = {
 """Kind of picture (category) -> photographs (subcategories)."""
 
 _MANIFEST = "labelled.json"
-# Raised when the same arguments begin to give other pictures.
+# Incremented when the same arguments would give different pictures.
 _VERSION = 1
 # Photographs are scaled to this shorter side first, so that a window shows as much of each.
 _SHORT_SIDE = 540
@@ -87,15 +87,15 @@ def build_labelled_samples(
     inside one cell: no part of the picture is on two sides.
 
     Args:
-        folder: Made if missing.
+        folder: Where to write; created if missing.
         train: Clips of each photograph for training.
         validation: Clips for validation.
         test: Clips for the test.
         seconds: Length of a clip.
         rate: Frames a second.
         size: Side of the square frames, pixels, even.
-        seed: Chooses the flights and looks.
-        on_progress: Called with (files done, files in all, file) after each file.
+        seed: Seed of the flights and looks.
+        on_progress: Callback that receives (files done, total number of files, file) after each file.
 
     Returns:
         Kind ``"video"``; the group is the photograph's cell.
@@ -158,7 +158,7 @@ def read_photographs(source: str | os.PathLike[str], *, build: bool = True, seed
     Args:
         source: The folder.
         build: Write them there first, with the defaults, if the folder is missing or empty: takes under a minute.
-        seed: Seed of what is written then.
+        seed: Seed of the clips written in that case.
 
     Raises:
         DatasetError: The folder does not hold them, or not all.

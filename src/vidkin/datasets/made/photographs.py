@@ -70,7 +70,7 @@ def camera_flight(
         rate: Frames per second.
         width: Width of the frames, pixels.
         height: Height of the frames, pixels.
-        seed: Chooses the flight.
+        seed: Seed of the flight.
     """
     for argument, value in (("seconds", seconds), ("rate", rate), ("width", width), ("height", height)):
         if not value > 0:

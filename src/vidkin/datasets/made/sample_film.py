@@ -29,7 +29,7 @@ def write_sample_film(
         rate: Frames per second.
         width: Width of the frames, pixels, even.
         height: Height of the frames, pixels, even.
-        seed: Chooses the flights.
+        seed: Seed of the flights.
 
     Returns:
         Seconds at which each shot but the first begins: its first frame, or the middle of the dissolve.

@@ -50,7 +50,7 @@ _QUERY = ("astronaut", "excerpt")
 _FILLER = "ihc"
 _FILLER_SECONDS = 20.0
 _MANIFEST = "samples.json"
-# Raised when the same arguments begin to give other pictures.
+# Incremented when the same arguments would give different pictures.
 _VERSION = 2
 
 
@@ -60,10 +60,10 @@ class SampleCopy:
 
     Attributes:
         path: The copy.
-        source: The video that it was made from.
+        source: The video it was made from.
         edit: Name of the edit, see :mod:`vidkin.media.editing.edits`.
         segments: (source start, source end, copy start, copy end) in seconds, one for each stretch.
-        mirrored: The copy is flipped left to right.
+        mirrored: Whether the copy is flipped left to right.
     """
 
     path: Path
@@ -82,7 +82,7 @@ class SampleCollection:
         videos: The videos, one for each photograph.
         copies: Edited copies of some of them; they belong to the collection too.
         query: A clip outside the collection, with five seconds of one video inside unrelated footage.
-        built: How many files this call wrote; 0 when all of them stood already.
+        built: Number of files this call wrote; 0 if all of them already existed.
     """
 
     folder: Path
@@ -120,7 +120,7 @@ def build_samples(
     query). The same arguments give the same pictures.
 
     Args:
-        folder: Made if missing; other files in it are left alone.
+        folder: Where to write, created if missing; other files in it are not touched.
         videos: Names of photographs, see :data:`vidkin.datasets.PHOTOGRAPHS`; ``astronaut`` must be among
             them, as the query is cut from it.
         copies: (photograph, edit); the photograph must be among ``videos``.
@@ -128,8 +128,8 @@ def build_samples(
         rate: Frames per second.
         width: Width of the videos, pixels, even.
         height: Height of the videos, pixels, even.
-        seed: Chooses the camera's flights and the edits' random parts.
-        on_progress: Called with (files done, files in all, file) after each file.
+        seed: Seed of the camera's flights and of the edits' random parts.
+        on_progress: Callback that receives (files done, total number of files, file) after each file.
 
     Raises:
         InvalidArgumentError: A photograph is asked for as a copy but not as a video, or the folder is a file.
@@ -158,8 +158,8 @@ def build_samples(
 
 
 class _Builder:
-    """Writes files that are not there yet. The manifest is written after each file, so an interrupted
-    build continues where it stopped."""
+    """Writes the missing files. The manifest is written after each file, so an interrupted build continues where it
+    stopped."""
 
     def __init__(
         self,

@@ -45,8 +45,8 @@ def compose(footage: Footage, length: int, *, seed: int, degrade: bool = True) -
     """Compose a sequence: shots of 3 to 110 frames, one in six shorter than 14; over half of the cuts hard.
 
     Args:
-        footage: What it is made of.
-        length: T, frames.
+        footage: Footage to compose the sequence from.
+        length: T, number of frames.
         seed: The same seed gives the same sequence.
         degrade: Whether noise, bars, logos, limited range and loss of detail between key frames are added, as encoding
             does; leave them out where the frames will be encoded.

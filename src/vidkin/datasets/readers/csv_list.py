@@ -18,7 +18,7 @@ class CsvRow:
     """One line of a list.
 
     Attributes:
-        place: File and line, for messages.
+        place: File and line number, for messages.
         cells: Stripped text by column; columns that the file lacks are empty.
     """
 
@@ -26,7 +26,7 @@ class CsvRow:
     cells: Mapping[str, str]
 
     def seconds(self, column: str) -> float | None:
-        """A time; None where the cell is empty.
+        """A time in seconds; None if the cell is empty.
 
         Raises:
             DatasetError: The cell contains something else.
@@ -42,7 +42,7 @@ class CsvRow:
         """The split of the line, in the package's spelling; empty if it has none.
 
         Raises:
-            DatasetError: There is no such split.
+            DatasetError: The split is unknown.
         """
         name = self.cells.get("split", "").lower()
         if name and name not in SPLIT_NAMES:
@@ -55,12 +55,12 @@ class CsvRow:
 def read_rows(
     path: Path, needed: Sequence[str], *, optional: Sequence[str] = ()
 ) -> tuple[list[CsvRow], frozenset[str]]:
-    """All rows of a CSV in UTF-8, and the columns that it has.
+    """All rows of a UTF-8 CSV file, and its columns.
 
     Args:
         path: The file; its first line has the names, in any order.
-        needed: Columns that it must have.
-        optional: Columns that it may have; others are ignored.
+        needed: Required columns.
+        optional: Optional columns; all others are ignored.
 
     Raises:
         DatasetError: The file cannot be read, is not CSV, or lacks a column.

@@ -22,7 +22,7 @@ def require_folder(source: str | os.PathLike[str], what: str, where: str = "") -
         where: Where to get it, for the message.
 
     Raises:
-        DatasetError: It is not a folder.
+        DatasetError: The path is not a folder.
     """
     folder = Path(source).expanduser()
     if not folder.is_dir():
@@ -34,7 +34,7 @@ def require_folder(source: str | os.PathLike[str], what: str, where: str = "") -
 
 
 def list_folders(folder: Path) -> list[Path]:
-    """Folders inside, sorted by name, without hidden ones and remains of archives."""
+    """The subfolders sorted by name, without hidden ones and leftovers of archives."""
     return sorted(
         path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__"))
     )
@@ -53,7 +53,7 @@ def infer_kind(paths: Iterable[Path], source: Path) -> Literal["image", "video"]
     """Whether files are images or videos, by their extensions.
 
     Raises:
-        DatasetError: They are both, or neither.
+        DatasetError: There are both, or neither.
     """
     images = videos = 0
     for path in paths:

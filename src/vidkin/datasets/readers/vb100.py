@@ -34,13 +34,13 @@ def read_vb100(
         source: VB100's folder; or a folder with ``birds/species/*.mp4`` and other classes beside it, as
             ``dogs/breed/*.mp4``.
         dogs: The folder of the dogs, where ``source`` is VB100's own; its name does not matter.
-        species: Take that many species only, first in the order of the alphabet; None takes all.
+        species: Number of species to take, in alphabetical order; None takes all.
         test: Share of the videos of each subcategory for the test.
         validation: Share for validation.
-        seed: Chooses the videos.
+        seed: Seed of the choice of videos.
 
     Raises:
-        DatasetError: A folder is not so.
+        DatasetError: A folder does not have this layout.
     """
     if species is not None and species < 1:
         raise InvalidArgumentError(f"species must be at least 1, or None for all, got {species}")

@@ -1,1 +1,1 @@
-"""Labels of shots: the format, SoccerNet-v2, and labels of several annotators made one."""
+"""Labels of shots: the file format, SoccerNet-v2, and merging the labels of several annotators."""

@@ -1,4 +1,4 @@
-"""Labels of shots and of critical moments, and vidkin's JSON format of them."""
+"""Labels of shots and critical moments, and vidkin's JSON format for them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class VideoAnnotation:
     Attributes:
         video: The file.
         fps: Frames a second, for times; frame numbers are what counts.
-        shots: In order of time, without overlap.
+        shots: Shots in order of time, without overlap.
     """
 
     video: Path
@@ -117,7 +117,7 @@ def write_shot_annotations(path: PathLike, annotations: Sequence[VideoAnnotation
 def read_shot_annotations(path: PathLike) -> list[VideoAnnotation]:
     """Read labels that `write_shot_annotations` or a person wrote.
 
-    A relative name of a video is relative to the file. The file may also hold a single video: an object with
+    A relative name of a video is relative to the file. The file can also hold a single video: an object with
     ``video``, ``fps`` and ``shots``.
 
     Raises:

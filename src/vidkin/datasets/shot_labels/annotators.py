@@ -12,13 +12,14 @@ __all__ = ["merge_annotators", "merge_critical"]
 
 
 def merge_annotators(labels: Sequence[Sequence[VideoAnnotation]]) -> list[VideoAnnotation]:
-    """One label of each video from those of several annotators; shots are the same for all, critical frames are merged.
+    """Merge the labels of several annotators into one per video; shots are the same for all, critical frames are
+    merged.
 
     Args:
         labels: For each annotator the labels of the same videos, in any order.
 
     Raises:
-        InvalidArgumentError: There is no annotator, or two of them have other videos, rates or shots.
+        InvalidArgumentError: There is no annotator, or annotators differ in videos, rates or shots.
     """
     if not labels:
         raise InvalidArgumentError("labels must be of at least one annotator, got none")
@@ -35,14 +36,13 @@ def merge_annotators(labels: Sequence[Sequence[VideoAnnotation]]) -> list[VideoA
 def merge_critical(shot: tuple[int, int], marked: Sequence[tuple[int, int] | None]) -> tuple[int, int] | None:
     """The critical frames of a shot [start, end) by the rule of the paper.
 
-    A shot is critical if more than half of the annotators say so. Its critical frames are those on which most of these
-    agree: where all mark the same frames, these; where they disagree, only the frames that the largest number of them
-    marks. Of several stretches of such frames it is the longest, of equally long ones the last, as the event ends the
-    shot.
+    A shot is critical if more than half of the annotators say so. Its critical frames are those marked by the largest
+    number of these annotators. If there are several stretches of such frames, the longest is used, or the last of
+    equally long ones, because the event ends the shot.
 
     Args:
         shot: First frame, and one past the last one.
-        marked: For each annotator [start, end) of the critical frames, or None.
+        marked: For each annotator, [start, end) of the critical frames, or None.
 
     Source: Radial loss for learning fine-grained video similarity metric, Sports Dataset.
     """

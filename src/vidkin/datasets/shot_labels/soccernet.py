@@ -77,7 +77,7 @@ def read_soccernet(
             it (the windows of the sources last 2 s) to draw quadlets, which also need non-critical frames.
 
     Raises:
-        InvalidArgumentError: A file is not as SoccerNet writes it, or an argument is out of range.
+        InvalidArgumentError: A file does not have SoccerNet's format, or an argument is out of range.
     """
     check_choice("half", half, (1, 2))
     if (cameras is None) == (shots is None):
@@ -173,14 +173,14 @@ def read_soccernet_half(
     """Labels of a half, with the number and rate of frames of its video.
 
     Args:
-        half: Of `find_soccernet_halves`.
+        half: A half from `find_soccernet_halves`.
         find_shots: Finds the [start, end) frames of the shots of a video; None takes the camera changes of the game.
-        events: As for `read_soccernet`.
-        before: As for `read_soccernet`.
+        events: Events that make a shot critical, as in `read_soccernet`.
+        before: Seconds before an event, as in `read_soccernet`.
 
     Raises:
         MediaError: The video cannot be read.
-        InvalidArgumentError: A file is not as SoccerNet writes it, or the game has no camera changes.
+        InvalidArgumentError: A file does not have SoccerNet's format, or the game has no camera changes.
     """
     if find_shots is None and half.cameras is None:
         raise InvalidArgumentError(

@@ -37,10 +37,10 @@ def reframe(
     """A strip of the width ``share``, stretched to the whole picture: the middle, or one that moves across the picture.
 
     Args:
-        clip: [T, 3, S, S].
-        generator: Decides where a moving strip begins and ends.
-        share: Of the width; default what a 9:16 reframe keeps of 16:9.
-        moving: From one random place to another in the course of the clip.
+        clip: [T, 3, S, S], the clip to edit.
+        generator: Source of the start and end of a moving strip.
+        share: Share of the width to keep; default: the part of 16:9 that a 9:16 reframe keeps.
+        moving: Whether the strip moves from one random place to another in the course of the clip.
     """
     ends = torch.rand(2, generator=generator) * 2 - 1 if moving else torch.zeros(2)
     place = torch.lerp(ends[0], ends[1], torch.linspace(0, 1, len(clip))) * (1 - share)
@@ -60,11 +60,11 @@ def add_borders(
     """The picture squeezed to ``share`` of the height, with borders above and below; beside it if not ``across``.
 
     Args:
-        clip: [T, 3, S, S].
-        generator: Decides the color.
+        clip: [T, 3, S, S], the clip to edit.
+        generator: Source of the color.
         kind: ``blurred``: the picture itself, enlarged and out of focus. ``colored``: one color.
-        share: Of the side that the picture keeps.
-        across: Borders lie above and below.
+        share: Share of the side that the picture keeps.
+        across: Whether the borders are above and below.
     """
     side = clip.shape[-1]
     if kind == "blurred":
@@ -87,10 +87,10 @@ def split_screen(
     """The clip as one of two or four parts of the picture, other clips in the rest.
 
     Args:
-        clip: [T, 3, S, S].
+        clip: [T, 3, S, S], the clip to edit.
         others: [parts - 1, T, 3, S, S] clips of other videos.
-        generator: Decides which part is the clip's, and whether two parts lie beside or above each other.
-        parts: 2 or 4.
+        generator: Decides which part shows the clip, and whether two parts are side by side or one above the other.
+        parts: Number of parts, 2 or 4.
     """
     if parts not in (2, 4) or len(others) != parts - 1:
         raise InvalidArgumentError(
@@ -116,8 +116,8 @@ def picture_in_picture(
     """The clip as an inset anywhere on another one; its side is a share of the picture's drawn from ``side``.
 
     Args:
-        clip: [T, 3, S, S].
-        other: [T, 3, S, S], around it.
+        clip: [T, 3, S, S], the clip to edit.
+        other: [T, 3, S, S], the clip around it.
         generator: Decides size and place.
         side: Limits of the side of the inset.
     """
@@ -134,7 +134,7 @@ def video_in_video(
     """A smaller copy of another video on the clip, which then shows both: its area is 1 - lambda of the picture.
 
     Args:
-        clip: [T, 3, S, S].
+        clip: [T, 3, S, S], the clip to edit.
         donor: [T, 3, S, S].
         generator: Decides lambda and the place.
         share: Limits of lambda.
@@ -151,7 +151,7 @@ def film_screen(
 
     Args:
         clip: [T, 3, S, S] in 0..1.
-        generator: Everything random comes from it.
+        generator: Source of all random numbers.
         tilt: How far corners move, as a share of the side.
         moire: Deviation that the pattern adds to the brightness.
     """
@@ -174,10 +174,10 @@ def stretch(clip: torch.Tensor, across: torch.Tensor, down: torch.Tensor) -> tor
     """A part of the picture stretched to all of it, bilinear, as products with matrices; edges are repeated.
 
     Args:
-        clip: [T, 3, S, S].
+        clip: [T, 3, S, S], the clip to edit.
         across: [T, 2] or [1, 2]: half the width of the part, below 0 mirrored, and its middle; the picture reaches
             from -1 to 1.
-        down: The same of its height.
+        down: The same for the height.
     """
     rows, columns = _weights(down, clip.shape[-1]), _weights(across, clip.shape[-1])
     return along_height(along_width(clip, columns.to(clip.dtype)), rows.to(clip.dtype))

@@ -20,9 +20,9 @@ def lay_over(clip: torch.Tensor, generator: torch.Generator, overlay: Overlay) -
     something over them can be used, such as :func:`vidkin.datasets.augmentation.overlays.add_caption`.
 
     Args:
-        clip: In 0..1.
-        generator: Everything random comes from it.
-        overlay: Of (images [N, 3, H, W], generator); what it shows may not depend on the images.
+        clip: The clip, with values in 0..1.
+        generator: Source of all random numbers.
+        overlay: Function of (images [N, 3, H, W], generator) whose overlay does not depend on the images.
     """
     state = generator.get_state()
     black, white = torch.zeros_like(clip[:1]), torch.ones_like(clip[:1])
@@ -38,8 +38,8 @@ def add_sticker(
     """A round face of one color with eyes and a mouth on every image [N, 3, H, W], as emoji are.
 
     Args:
-        images: In 0..1.
-        generator: Everything random comes from it.
+        images: Images with values in 0..1.
+        generator: Source of all random numbers.
         side: Limits of its width as a share of the image's.
     """
     count, _, height, width = images.shape

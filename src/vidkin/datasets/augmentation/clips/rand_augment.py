@@ -24,9 +24,9 @@ def rand_augment(
 
     Args:
         clip: [T, 3, S, S] in 0..1.
-        generator: Everything random comes from it.
-        count: Operations, drawn with replacement.
-        magnitude: Their strength, from 0 to 30.
+        generator: Source of all random numbers.
+        count: Number of operations, drawn with replacement.
+        magnitude: Strength of the operations, from 0 to 30.
 
     Raises:
         InvalidArgumentError: The magnitude or the count is out of range.

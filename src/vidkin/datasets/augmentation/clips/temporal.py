@@ -21,7 +21,7 @@ class FramePlan:
     """The frames that an edited clip shows.
 
     Attributes:
-        sources: [T'] int64, the source frame of each frame, also where it is covered.
+        sources: [T'] int64, the source frame of each frame, even where it is covered.
         filled: [T'] int64: 0 the source frame, 1 black, 2 noise.
     """
 
@@ -40,10 +40,10 @@ class FramePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemporalSettings:
-    """How often each edit in time is made, and how strongly.
+    """How often and how strongly each edit in time is applied.
 
     Attributes:
-        weights: Of shuffle, faster, slower, reverse, pause and none, in this order.
+        weights: Weights of shuffle, faster, slower, reverse, pause and none, in this order.
         segment: Least and largest number of frames of a segment of ``shuffle``.
         shuffled: Share of such clips whose segments change places.
         dropped: Share of segments that are lost: half of them are cut out, half are black or noise.
@@ -81,9 +81,9 @@ def plan_frames(
 
     Args:
         length: Frames of the source; a faster clip has fewer of them, a slower one more.
-        generator: Everything random comes from it.
-        settings: How often and how strongly; default as published for S2VS and HAP-VR.
-        edit: This one instead of a random one.
+        generator: Source of all random numbers.
+        settings: Frequency and strength of edits; default as published for S2VS and HAP-VR.
+        edit: Edit to apply instead of a random one.
     """
     if length < 1:
         raise InvalidArgumentError(f"length must be at least 1, got {length}")

@@ -43,7 +43,7 @@ class ClipView:
         frames: [T', 3, S, S] in 0..1, T' at least 1.
         sources: [T'] int64, the source frame of each frame.
         filled: [T'] int64: 0 the source frame, 1 black, 2 noise.
-        donors: Places, among the donors that were given, of other videos in the picture: the clip belongs to them, too.
+        donors: Indices of the donors visible in the picture: the clip belongs to them, too.
     """
 
     frames: torch.Tensor
@@ -53,7 +53,7 @@ class ClipView:
 
     @property
     def shows_donor(self) -> bool:
-        """Another video is in the picture."""
+        """Whether another video is in the picture."""
         return bool(self.donors)
 
 
@@ -66,15 +66,15 @@ class StrongSettings:
     Attributes:
         temporal: Edits in time.
         crop: Limits of the area of the random crop.
-        flip: Share that is mirrored.
-        operations: Operations of RandAugment.
-        magnitude: Of RandAugment.
+        flip: Share that is flipped left to right.
+        operations: Number of RandAugment operations.
+        magnitude: Magnitude of RandAugment.
         captions: Share with a caption.
         stickers: Share with a sticker.
         blurred: Share out of focus.
         sigma: Limits of the deviation of the blur, pixels.
         inset: Share with another video in the picture.
-        arranged: Share that is arranged as platforms do: reframed, between borders, in a split screen, as an inset, or
+        arranged: Share arranged as on video platforms: reframed, between borders, in a split screen, as an inset, or
             filmed from a screen, all equally often.
         compressed: Share that is strongly compressed.
     """
@@ -112,7 +112,7 @@ def weak_view(clip: torch.Tensor, seed: int | torch.Generator, *, length: int | 
     Args:
         clip: [T, 3, S, S] in 0..1.
         seed: The same seed gives the same view.
-        length: Number of frames, from the first on; None: all.
+        length: Number of frames from the first one on; None: all.
     """
     _check(clip)
     frames = torch.arange(len(clip) if length is None else min(length, len(clip)))
@@ -137,8 +137,8 @@ def strong_view(
         clip: [T, 3, S, S] in 0..1.
         donors: [D, T, 3, S, S] clips of other videos, at least three.
         seed: The same seed gives the same view.
-        settings: How strongly.
-        length: At most this many frames; None: as many as the edit in time gives.
+        settings: Kinds and strengths of edits.
+        length: Maximum number of frames; None: as many as the edit in time gives.
 
     Raises:
         InvalidArgumentError: The clip is not [T, 3, S, S], or there are too few donors.

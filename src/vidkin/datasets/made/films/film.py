@@ -36,8 +36,8 @@ class Join:
 
     Attributes:
         kind: One of `HARD_JOINS` or `GRADUAL_JOINS`.
-        start: First frame of the transition; of a hard cut the first frame of the new shot.
-        end: Last frame of the transition; of a hard cut ``start``.
+        start: First frame of the transition; for a hard cut, the first frame of the new shot.
+        end: Last frame of the transition; for a hard cut, ``start``.
     """
 
     kind: str
@@ -51,7 +51,7 @@ class Film:
 
     Attributes:
         pictures: [T, 3, H, W] uint8, luma and chroma.
-        joins: In the order of frames.
+        joins: Joins in order of frames.
     """
 
     pictures: NDArray[np.uint8]
@@ -76,12 +76,12 @@ class FilmRecipe:
     """The ingredients of a film, as shares.
 
     Attributes:
-        joins: Kind of join -> share. Empty makes a film of one shot.
-        disturbances: Distractor -> how likely a shot has it.
-        shortest: Frames of the shortest shots.
-        near_ends: How likely the first and the last cut lie two to five frames from the ends.
-        close: How likely a shot has only three frames.
-        people: How likely a new scene is one of people before a fixed camera.
+        joins: Shares by kind of join. Empty makes a film of one shot.
+        disturbances: Probability that a shot has a disturbance, by kind.
+        shortest: Number of frames in the shortest shots.
+        near_ends: Probability that the first and the last cut lie two to five frames from the ends.
+        close: Probability that a shot has only three frames.
+        people: Probability that a new scene shows people before a fixed camera.
     """
 
     joins: Mapping[str, float] = field(

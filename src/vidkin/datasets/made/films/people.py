@@ -20,9 +20,9 @@ def draw_person(
     """A scene of one or two people in front of a wall: a jump cut in it leaves most of the picture as it is.
 
     Args:
-        photographs: [3, h, w] uint8, what background and people look like.
+        photographs: [3, h, w] uint8, textures for background and people.
         size: H and W of the pictures.
-        random: Draws everything.
+        random: Source of all random numbers.
     """
     background = _soften(photographs[random.integers(len(photographs))], random, coarse=True)
     people: list[Sprite] = []

@@ -28,9 +28,9 @@ class Framing:
         scale: Share of the scene's height and width, in (0, 1].
         down: Where the part lies: 0 at the top, 1 at the bottom.
         across: 0 at the left, 1 at the right.
-        gain: Factor on luma.
-        lift: Added to luma.
-        tint: Added to both chroma planes.
+        gain: Factor applied to luma.
+        lift: Constant added to luma.
+        tint: Constants added to the two chroma planes.
     """
 
     scale: float = 1.0
@@ -55,11 +55,11 @@ class Course:
     Attributes:
         reach: Amplitude of each wave.
         period: Frames of each wave.
-        phase: In radians, of each wave.
-        drift: How far it goes in all; there and back.
+        phase: Phase of each wave in radians.
+        drift: Total distance of the drift, there and back.
         span: Frames of the drift one way.
         start: Frames by which the drift is ahead.
-        step: How far it goes in one quick move, after which it stays there.
+        step: Distance of one quick move, after which it stays there.
         step_at: When the quick move begins.
         step_span: Frames of the quick move.
     """
@@ -100,10 +100,10 @@ class ClipScene:
     """A real clip, played there and back.
 
     Attributes:
-        clip: Without cuts.
-        speed: Frames of the clip for each frame.
-        mirrored: Left and right change places.
-        shake: Of the camera, in shares of the height: down and across.
+        clip: A clip without cuts.
+        speed: Frames of the clip per frame of the scene.
+        mirrored: Whether left and right are exchanged.
+        shake: Shake of the camera in shares of the height: down and across.
     """
 
     clip: Clip
@@ -131,8 +131,8 @@ class Sprite:
     """An object or person that moves in front of a background.
 
     Attributes:
-        image: [3, h, w] uint8.
-        mask: [h, w], where it is seen.
+        image: [3, h, w] uint8 picture of the sprite.
+        mask: [h, w], where the sprite is visible.
         down: Where its top is, in shares of the background's height.
         across: Where its left side is, in shares of the width.
     """
@@ -150,7 +150,7 @@ class StageScene:
     Attributes:
         background: [3, h, w] uint8.
         size: H and W of the pictures.
-        sprites: The later ones are in front.
+        sprites: The sprites; later ones are in front.
         camera: Movement in shares of the background's height: down and across.
         zoom: Logarithm of the factor by which the camera sees less.
         blur: Whether fast camera moves smear the picture sideways.

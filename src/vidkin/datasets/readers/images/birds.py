@@ -22,7 +22,7 @@ def read_nabirds(source: str | os.PathLike[str], *, validation: float = 0.0, see
     Args:
         source: The folder.
         validation: Share of each class's training photographs that become validation; the set has none.
-        seed: Chooses them.
+        seed: Seed of that choice.
 
     Returns:
         One level of labels, the classes that have photographs; where two have one name, their number is added.

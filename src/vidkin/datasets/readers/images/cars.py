@@ -21,7 +21,7 @@ def read_cars(source: str | os.PathLike[str], *, validation: float = 0.0, seed: 
     Args:
         source: The folder.
         validation: Share of each class's training photographs that become validation; the set has none.
-        seed: Chooses them.
+        seed: Seed of that choice.
 
     Returns:
         One level of labels (make, model and year), ``/`` in names replaced by ``-``; the published split.

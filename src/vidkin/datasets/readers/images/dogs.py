@@ -19,7 +19,7 @@ def read_dogs(source: str | os.PathLike[str], *, validation: float = 0.0, seed: 
     Args:
         source: The folder.
         validation: Share of each breed's training photographs that become validation; the set has none.
-        seed: Chooses them.
+        seed: Seed of that choice.
 
     Returns:
         One level of labels, the breeds (``Chihuahua``); the published split.

@@ -45,7 +45,7 @@ def read_omniglot(
             each alphabet is held out, with all drawers, in the same proportions: test characters are unseen.
         train: Drawers of the 20 for training.
         validation: Drawers for validation; the rest is test.
-        seed: Chooses the characters that are held out; drawers go by their number.
+        seed: Seed of the choice of held-out characters; drawers are taken by number.
 
     Returns:
         Kind ``"image"`` or ``"strokes"``; the group is the drawer, or the character where characters are held out.

@@ -27,7 +27,7 @@ def read_pet(source: str | os.PathLike[str], *, validation: float = 0.0, seed: i
     Args:
         source: The folder.
         validation: Share of each breed's train photographs that become validation.
-        seed: Chooses them.
+        seed: Seed of that choice.
 
     Raises:
         DatasetError: Lists or photographs are missing, or a list is not in its format.

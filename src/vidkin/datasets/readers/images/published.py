@@ -20,10 +20,11 @@ __all__ = ["class_name", "finish", "open_published", "read_columns", "read_matla
 
 
 def open_published(source: str | os.PathLike[str], what: str, where: str, needed: Sequence[str]) -> Path:
-    """The folder of a set, which has all of these files and folders.
+    """The folder of a set, checked to have all of these files and folders.
 
     Raises:
-        DatasetError: It is not a folder, or lacks some; the message lists them and says where to get the set.
+        DatasetError: The path is not a folder, or lacks some of them; the message lists them and says where to get the
+            set.
     """
     folder = require_folder(source, what, where)
     missing = [name for name in needed if not (folder / name).exists()]
@@ -36,7 +37,7 @@ def read_columns(path: Path, *, cells: int) -> list[list[str]]:
     """The lines of a list, each split at spaces into this many cells, the last of which may contain spaces.
 
     Raises:
-        DatasetError: A line has fewer.
+        DatasetError: A line has fewer cells.
     """
     rows = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -52,7 +53,7 @@ def read_matlab(path: Path, *names: str) -> list[NDArray[Any]]:
     """Flat arrays of a MATLAB file; nothing in it is executed.
 
     Raises:
-        DatasetError: It cannot be read, or lacks one of the names.
+        DatasetError: The file cannot be read, or lacks one of the names.
     """
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
@@ -78,12 +79,12 @@ def finish(
     """The set, once all photographs are there.
 
     Args:
-        name: Of the set.
-        folder: Its folder.
-        items: With the published split.
+        name: Name of the set.
+        folder: Folder of the set.
+        items: Items with the published split.
         where: Where to get missing photographs.
-        validation: Share of each class's training items that become validation; 0: the published split alone.
-        seed: Chooses them.
+        validation: Share of each class's training items that become validation; 0: only the published split.
+        seed: Seed of that choice.
 
     Raises:
         DatasetError: Photographs are missing.

@@ -29,7 +29,7 @@ def read_zappos(
         source: The folder.
         test: Share of each subcategory for the test.
         validation: Share for validation.
-        seed: Chooses the products.
+        seed: Seed of the choice of products.
 
     Raises:
         DatasetError: The folder does not have this layout.
