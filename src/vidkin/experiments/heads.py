@@ -1,4 +1,4 @@
-"""One frozen frame network whose features are made once, and a fresh head on it for every run."""
+"""One frozen frame network whose features are computed once, and a new head on it for every run."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class HeadStore:
     """Clip encoders on one frozen frame network, and the features of videos, stored in a folder.
 
     Args:
-        weights: Weights of the frame network, a safetensors file; None takes those of the hub.
-        folder: Folder of the features; an interrupted experiment finds there what it has made.
-        window: Frames of a clip.
+        weights: Safetensors file with the weights of the frame network; None takes those from the hub.
+        folder: Folder of the features, where an interrupted experiment finds its earlier work.
+        window: Number of frames in a clip.
         network: The frame network.
         size: Pixels along each side of a frame.
-        units: Units of the fully connected layer and of the LSTM.
+        units: Number of units of the fully connected layer and of the LSTM.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class HeadStore:
         self._key = ""
 
     def model(self, seed: int) -> ClipEncoder:
-        """A fresh head on the frame network, in eval mode."""
+        """A new head on the frame network, in eval mode."""
         model = build_model(self._config, weights=self._weights, seed=seed)
         assert isinstance(model, ClipEncoder)
         return model.eval()
@@ -79,7 +79,7 @@ class HeadStore:
                 for name, tensor in sorted(self._network.backbone.state_dict().items()):
                     of_network.update(name.encode() + tensor.contiguous().numpy().tobytes())
                 self._key = of_network.hexdigest()
-            # The name says what the features are of: these bytes, through this network.
+            # The name identifies the features: these bytes, through this network.
             digest = hashlib.sha256(path.read_bytes() + self._key.encode()).hexdigest()[:24]
             stored = self._folder / f"{digest}.npy"
             if not stored.is_file():

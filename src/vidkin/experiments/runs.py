@@ -38,11 +38,11 @@ class Report:
 
     Attributes:
         what: Title of the experiment.
-        machine: What it ran on.
-        settings: Everything besides the data that the figures depend on.
-        minutes: Wall-clock time, stored runs not counted.
-        summary: Means over the seeds, one entry for every line of the tables.
-        runs: One entry for every run.
+        machine: The machine it ran on.
+        settings: Everything except the data that the figures depend on.
+        minutes: Wall-clock time in minutes, without stored runs.
+        summary: Means over the seeds, one entry per line of the tables.
+        runs: One entry per run.
     """
 
     what: str
@@ -60,8 +60,8 @@ def load_or_run(
 
     Args:
         path: The file; its folder is created when needed.
-        run: Makes the result, which must consist of values that JSON has.
-        is_current: Whether a stored value may be used; without it every stored value is.
+        run: Function that makes the result, which must consist of JSON values.
+        is_current: Function that tells whether a stored value can be used; None uses every stored value.
     """
     if path.is_file():
         stored = parse_json(path.read_text(encoding="utf-8"))
@@ -79,7 +79,7 @@ def run_path(folder: Path, settings: Sequence[object]) -> Path:
 
 
 def check_output_file(output: Path | None) -> None:
-    """Raise an error before anything is measured if the figures cannot be written; creates the folder.
+    """Create the folder, and raise an error before anything is measured if the figures cannot be written.
 
     Raises:
         InvalidArgumentError: The path is a folder, or a file cannot be created there.
@@ -117,8 +117,8 @@ def check_same_data(
     Args:
         work: Folder of the stored results.
         experiment: Name of the experiment.
-        inputs: Option of the command line -> file or folder. Files are identified by name and size.
-        outputs: What the experiment writes outside ``work``; ignored where it lies in a folder of the data.
+        inputs: Files or folders by command-line option. Files are identified by name and size.
+        outputs: Files the experiment writes outside ``work``; they are ignored within a folder of the data.
 
     Raises:
         InvalidArgumentError: ``work`` has results on other data, or cannot be written.

@@ -20,7 +20,7 @@ _LOG, _REPORT, _LOCK = "run.jsonl", "report.json", ".training.lock"
 _MOST_RUNS, _MOST_FOLDERS, _DEPTH = 300, 5000, 4
 _MOST_BYTES = 64_000_000
 _MOST_POINTS = 1000
-# Where no lock tells whether a process trains: after so many seconds without a line it was interrupted.
+# If no lock shows whether a process is training, a run counts as interrupted after this many seconds without a line.
 _SILENT = 600.0
 _NOT_TERMS = frozenset({"step", "kind"})
 
@@ -30,14 +30,14 @@ class StoredRun(Result):
     """A training or a benchmark.
 
     Attributes:
-        id: Short name for addresses; the same as long as the path is.
-        name: Folder or file, below the one that was searched.
-        path: Absolute.
+        id: Short name for addresses, the same as long as the path is the same.
+        name: Folder or file, relative to the searched folder.
+        path: Absolute path.
         kind: ``training`` or ``benchmark``.
         state: ``running``, ``done`` or ``interrupted``.
-        changed: When it was written last, seconds since the epoch.
-        figures: Last values of a training by name; none of a benchmark.
-        pictures: Names of the pictures in its folder: of a training the retrieval rows it drew.
+        changed: Time of the last write, in seconds since the epoch.
+        figures: Last values of a training by name; empty for a benchmark.
+        pictures: Names of the pictures in its folder; for a training, the retrieval rows it drew.
     """
 
     id: str
@@ -52,11 +52,11 @@ class StoredRun(Result):
 
 @dataclass(frozen=True, slots=True)
 class Curves(Result):
-    """What a training logged.
+    """The log of a training.
 
     Attributes:
-        series: Name -> (step, value); at most a thousand points each, evenly drawn, the last one always.
-        warnings: Lines that it logged.
+        series: (step, value) by name; at most a thousand points each, evenly spaced, always including the last.
+        warnings: Logged warnings.
     """
 
     series: Mapping[str, tuple[tuple[int, float], ...]]
@@ -68,7 +68,7 @@ class FigureTable(Result):
     """Rows of a benchmark's figures.
 
     Attributes:
-        title: Where in the file they are.
+        title: Place in the file.
         columns: Names of the figures.
         rows: Cells as text; numbers with four places.
     """
@@ -131,7 +131,7 @@ def read_tables(path: Path) -> tuple[FigureTable, ...]:
 
 @lru_cache(maxsize=_MOST_RUNS)
 def _read_tables(path: Path, _changed: int) -> tuple[FigureTable, ...]:
-    """Read again only where the file changed: a page that follows a training asks every other second."""
+    """Reread only if the file changed, because a page that follows a training asks every other second."""
     value = parse_json(path.read_text(encoding="utf-8"))
     return tuple(_tables(value, "")) if isinstance(value, dict) else ()
 
@@ -150,7 +150,7 @@ def _training(path: Path, root: Path, files: Sequence[str]) -> StoredRun:
 
 
 def _is_running(path: Path) -> bool:
-    """Whether a process trains in the folder: it holds the lock there, which a killed one lets go of."""
+    """Whether a process trains in the folder: it holds the lock there, which is released if the process is killed."""
     from filelock import FileLock, Timeout  # loads asyncio, which readers do not need
 
     if (path / _LOCK).is_file():

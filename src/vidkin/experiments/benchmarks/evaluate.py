@@ -1,4 +1,4 @@
-"""The figures that a benchmark publishes, from the scores of all pairs."""
+"""A benchmark's published figures, computed from the scores of all pairs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Figure:
     """One figure of a benchmark.
 
     Attributes:
-        name: As the benchmark calls it: ``DSVR``, ``segment F``.
-        value: In [0, 1]; nan where nothing could be measured.
-        queries: Queries that it is the mean over; for lists over all pairs those that are in them.
-        skipped: Queries that are missing, or whose relevant videos all are.
+        name: Name used by the benchmark: ``DSVR``, ``segment F``.
+        value: Value in [0, 1]; nan if nothing could be measured.
+        queries: Number of queries averaged, or in the list of all pairs.
+        skipped: Number of queries that are missing, or whose relevant videos are all missing.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BenchmarkScores:
-    """Scores of the videos that are there.
+    """Scores of the videos that are available.
 
     Attributes:
         queries: Ids of the rows.
@@ -56,12 +56,12 @@ class BenchmarkScores:
 def evaluate_benchmark(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -> list[Figure]:
     """Figures of all tasks, as the benchmarks' own programs compute them.
 
-    Videos that are missing are relevant to no query, and queries that are missing are left out; both are counted by the
-    caller. A query is not ranked in its own list.
+    Missing videos are relevant to no query, and missing queries are left out; the caller counts both. A query is not
+    ranked in its own list.
 
     Args:
         benchmark: Its labels.
-        scores: Of a subset of its videos, in any order.
+        scores: Scores of a subset of its videos, in any order.
     """
     figures = []
     for task in benchmark.tasks:
@@ -108,11 +108,11 @@ def evaluate_benchmark(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -
 def evaluate_segments(
     benchmark: RetrievalBenchmark, segments: Mapping[VideoPair, Sequence[Segment]]
 ) -> list[Figure]:
-    """Segment F (VCSL) over the labeled pairs, and segment AP (VSC2022) over all pairs that were compared.
+    """Segment F (VCSL) over the labeled pairs, and segment AP (VSC2022) over all compared pairs.
 
     Args:
         benchmark: Its labels.
-        segments: Segments of the pairs that were compared. A labeled pair that is not among them is left out.
+        segments: Segments of the compared pairs. A labeled pair not among them is left out.
     """
     pairs = [pair for pair in segments if segments[pair] or pair in benchmark.segments]
     predicted = [

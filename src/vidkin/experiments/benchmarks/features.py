@@ -1,4 +1,4 @@
-"""Features of the videos of a benchmark, by their ids: from files, or described and kept."""
+"""Features of a benchmark's videos by id: read from files, or computed and stored."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ FeaturePlace = tuple[Path, tuple[int, int] | None]
 
 @dataclass(frozen=True, slots=True)
 class StoredFeatures:
-    """Features in the safetensors files of a folder, each read when it is needed.
+    """Features in the safetensors files of a folder, each read when needed.
 
     A file holds ``values`` [T, R, D], and if they are known ``timestamps`` [T] seconds (default one frame a second) and
     ``information`` [T]. Its name is the id of the video; a file of ``vidkin embed`` holds several videos, whose ids are
     the names of their files.
 
     Attributes:
-        places: Id -> file, first frame and number of frames; None for all of the file.
+        places: File, first frame and number of frames by id; None for the whole file.
     """
 
     places: Mapping[str, FeaturePlace] = field(default_factory=dict)
 
     @classmethod
     def open(cls, folder: Path) -> StoredFeatures:
-        """What the files of a folder hold, at any depth.
+        """Find the features in the files of a folder, at any depth.
 
         Raises:
             InvalidArgumentError: There is no safetensors file, one is damaged, or two hold the same video.
@@ -71,7 +71,7 @@ class StoredFeatures:
         return video in self.places
 
     def read(self, video: str) -> FrameFeatures:
-        """Features of a video that is there.
+        """Read the features of an available video.
 
         Raises:
             InvalidArgumentError: The file is damaged.

@@ -1,4 +1,4 @@
-"""The videos that are searched: copies of the queries with their segments, and unrelated videos."""
+"""The videos to search: copies of the queries with their segments, and unrelated videos."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["DISTRACTOR", "REAL_COPY", "CopyMaterial", "GalleryVideo", "make_copi
 
 REAL_COPY, DISTRACTOR = "real copy", "distractor"
 
-# Raised when an edit begins to give other pictures or other truth, so that stored copies are not used.
+# Incremented when an edit would give different pictures or a different truth, so that stored copies are not used.
 _VERSION = 1
 # Unrelated footage around excerpts and beside insets: the short videos of the material, or else a photograph.
 _FILLER_VIDEOS, _FILLER_LONGEST = 40, 6.0
@@ -34,15 +34,15 @@ _FILLER_PHOTOGRAPH, _FILLER_SECONDS = "ihc", 20.0
 
 @dataclass(frozen=True, slots=True)
 class GalleryVideo:
-    """A video that is searched.
+    """A video to search.
 
     Attributes:
-        path: The file.
-        family: See `Recording`.
-        scene: See `Recording`.
+        path: Path of the file.
+        family: Family of the recording, see `Recording`.
+        scene: Scene of the recording, see `Recording`.
         edit: How it was edited, `REAL_COPY` or `DISTRACTOR`.
-        source: The query that it was made from; None for an unedited video.
-        segments: The stretches of the query that it shows, in their order in the copy.
+        source: The query it was made from; None for an unedited video.
+        segments: The stretches of the query it shows, in the order of the copy.
         mirrored: Whether left and right are exchanged.
     """
 
@@ -62,7 +62,7 @@ class GalleryVideo:
 
 @dataclass(frozen=True, slots=True)
 class CopyMaterial:
-    """Queries, and the gallery that they are searched in."""
+    """Queries and the gallery."""
 
     queries: tuple[QueryClip, ...]
     gallery: tuple[GalleryVideo, ...]
@@ -78,16 +78,16 @@ def make_copies(
     threads: int = 1,
     on_progress: Callable[[int, int, str], None] | None = None,
 ) -> CopyMaterial:
-    """Queries and gallery; files that an earlier call made in the same folder are used again.
+    """Make queries and gallery; files made by an earlier call in the same folder are reused.
 
     Args:
         recordings: Clips of the longest recording of each family are queries; the others are copies or distractors.
         work: Folder of the queries and copies.
         size: Number and size of the queries.
         edits: Names in `vidkin.media.EDITS`; each query is edited in each of these ways.
-        distractors: More, unrelated videos.
-        threads: Copies that are made at the same time.
-        on_progress: Called with the copies made, all copies, and the name of the file.
+        distractors: Additional unrelated videos.
+        threads: Number of copies made at the same time.
+        on_progress: Callback that receives the copies made, the total number of copies, and the name of the file.
 
     Raises:
         InvalidArgumentError: No recording is long enough.

@@ -1,4 +1,4 @@
-"""Recordings, which of them are for the development of scores, and the clips of them that are queries."""
+"""Recordings, their division into development and test halves, and the clips used as queries."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ HALVES: dict[Half, tuple[str, ...]] = {
     ),
 }
 
-# Shorter recordings are no sources.
+# Shorter recordings are not used as sources.
 _SHORTEST = 3.8
-# Queries are stored nearly without loss, as copies are made of them.
+# Queries are stored nearly losslessly, because copies are made from them.
 _CRF = 14
 
 
@@ -83,10 +83,10 @@ class Recording:
     """A video of the material.
 
     Attributes:
-        path: The file.
+        path: Path of the file.
         family: Recordings of one family are copies of each other.
         scene: Recordings of one scene were taken in front of the same background.
-        duration: Seconds.
+        duration: Duration in seconds.
     """
 
     path: Path
@@ -97,14 +97,14 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class QueryClip:
-    """A query, and what copies are made of: a stretch of a recording as a file.
+    """A query, from which copies are made: a stretch of a recording as a file.
 
     Attributes:
         name: The recording's name and the number of the stretch.
-        path: The file.
-        recording: Where it is from.
-        start: First second in the recording.
-        end: Last second in the recording.
+        path: Path of the file.
+        recording: The recording it was cut from.
+        start: Start in the recording in seconds.
+        end: End in the recording in seconds.
     """
 
     name: str
@@ -122,7 +122,7 @@ class ClipSize:
         seconds: Length of a query; a shorter recording is one query.
         clips: Largest number of queries from one recording.
         short_side: Largest number of pixels along the shorter side.
-        rate: Largest number of frames a second.
+        rate: Largest number of frames per second.
         recordings: Largest number of recordings, evenly spaced in the order of their names; None takes all.
     """
 
@@ -148,10 +148,10 @@ def find_recordings(
         half: A part of the division in `HALVES`; ``"all"`` takes every video.
         alone: Every file shows another scene; otherwise names tell families and scenes, as in the collection that
             `HALVES` divides.
-        left_out: Names, without extension, of files that are not used.
+        left_out: Names, without extension, of files to leave out.
 
     Raises:
-        InvalidArgumentError: There is no such video.
+        InvalidArgumentError: There is no video.
         MediaError: A video cannot be read.
     """
     unused = set(left_out)

@@ -44,7 +44,7 @@ figcaption b { margin-right: .4rem; } .badge { float: right; font-weight: 600; }
 
 @dataclass(frozen=True, slots=True)
 class _Example:
-    """An example of an edit: its score, and its first stretch with what was found of it."""
+    """An example of an edit: its score, and its first stretch with the segment found."""
 
     video: GalleryVideo
     score: float
@@ -60,15 +60,15 @@ def as_picture_page(
     are visible. Green boxes are true, orange ones were found.
 
     Args:
-        results: Of a study with an extractor.
-        title: Heading.
+        results: Results of a study with an extractor.
+        title: Heading of the page.
         system: Name of a system with segments; None takes the first.
 
     Raises:
         MediaError: A copy cannot be read.
     """
     figures = next(item for item in results.report.figures if system in (None, item.system))
-    # Of each edit the copy with the lowest score.
+    # The copy with the lowest score for each edit.
     scores = results.scores[figures.system]
     rows = {query.name: row for row, query in enumerate(results.material.queries)}
     places: Iterator[PlacedSegment] = iter(place_segments(scores, results.material))

@@ -25,7 +25,7 @@ __all__ = [
 
 Box = tuple[float, float, float, float]
 
-# The error of a stretch that was not found, seconds.
+# The error in seconds of a stretch that was not found.
 NOT_FOUND = 30.0
 
 
@@ -37,7 +37,7 @@ class PlacedSegment:
         edit: How the copy was edited.
         edit_family: What the edit changes.
         truth: The stretch.
-        segment: The matching segment that overlaps it most in both videos; None where none does.
+        segment: The matching segment that overlaps it most in both videos; None if none does.
     """
 
     edit: str
@@ -53,10 +53,10 @@ class TimeErrors:
     Attributes:
         stretches: Number of stretches.
         missed: Number of these that were missed.
-        start_median: Of the errors of the start.
-        end_median: Of the errors of the end.
-        start_90th: 90 % of the errors of the start are not larger.
-        end_90th: 90 % of the errors of the end are not larger.
+        start_median: Median error of the start.
+        end_median: Median error of the end.
+        start_90th: 90th percentile of the errors of the start.
+        end_90th: 90th percentile of the errors of the end.
     """
 
     stretches: int
@@ -73,9 +73,9 @@ class BoxOverlaps:
 
     Attributes:
         stretches: Number of detected stretches.
-        query: Of the boxes in the query.
-        copy: Of the boxes in the copy.
-        both: Of the product of the two of a stretch.
+        query: Mean overlap of the boxes in the query.
+        copy: Mean overlap of the boxes in the copy.
+        both: Mean product of both overlaps of a stretch.
     """
 
     stretches: int
@@ -94,7 +94,7 @@ def place_segments(scores: PairScores, material: CopyMaterial) -> list[PlacedSeg
             continue
         segments = scores.segments[row_of[video.source.name]][column]
         for truth in video.segments:
-            # The segment that overlaps most in both videos; of equal ones the first, which is the best.
+            # The segment that overlaps most in both videos; among equals the first, which is the best.
             best, most = None, 0.0
             for segment in segments:
                 in_copy = _overlap(
@@ -110,7 +110,7 @@ def place_segments(scores: PairScores, material: CopyMaterial) -> list[PlacedSeg
 
 
 def summarize_times(placed: Sequence[PlacedSegment]) -> TimeErrors | None:
-    """Errors of these stretches; None if there are none."""
+    """Summarize the errors of these stretches; None if there are none."""
     if not placed:
         return None
     starts, ends = [], []
@@ -129,7 +129,7 @@ def summarize_times(placed: Sequence[PlacedSegment]) -> TimeErrors | None:
 
 
 def summarize_boxes(placed: Iterable[PlacedSegment]) -> BoxOverlaps | None:
-    """Overlaps of geometric and inset edits; None if none was detected."""
+    """Summarize the overlaps of geometric and inset edits; None if none was detected."""
     pairs = [
         (
             box_overlap(place.segment.query_box, place.truth.source_box),

@@ -50,18 +50,18 @@ class GroupFigures:
     """Figures of the copies of one group, searched among everything that is not relevant.
 
     Attributes:
-        name: Of the edit or of the family of edits; `REAL_COPY`; or `EVERYTHING`.
-        family: What the edit changes; None where there is no one family.
-        copies: Pairs of a query and a copy.
-        reported: How many of them have a score of at least `threshold`.
-        threshold: See above.
-        median: Score of the copies.
-        lowest: Score of the copies.
-        strict: Other moments of the same recording count as wrong.
-        neutral: Other moments of the same recording are left out.
-        recall: Share of the copies with a score that the first stage selects; None without stages.
-        times: Errors in time; None where segments are not known.
-        boxes: Overlaps of boxes; None where none are known.
+        name: Name of the edit or of the family of edits; `REAL_COPY`; or `EVERYTHING`.
+        family: What the edit changes; None if there is no single family.
+        copies: Number of pairs of a query and a copy.
+        reported: Number of these pairs with a score of at least `threshold`.
+        threshold: Least score that counts.
+        median: Median score of the copies.
+        lowest: Lowest score of the copies.
+        strict: Figures with other moments of the same recording counted as wrong.
+        neutral: Figures with other moments of the same recording left out.
+        recall: Share of the scored copies that the first stage selects; None without stages.
+        times: Errors in time; None if segments are not known.
+        boxes: Overlaps of boxes; None if none are known.
     """
 
     name: str
@@ -86,10 +86,10 @@ class UnrelatedFigures:
         which: ``"other scenes"``; ``"same scene"``: in front of the same background; ``"other moments"``: of the same
             recording.
         pairs: Number of pairs.
-        highest: Score.
+        highest: Highest score.
         highest_pair: Names of the query and the video with this score.
-        above: How many pairs have a score of at least `threshold`.
-        threshold: See above.
+        above: Number of pairs with a score of at least `threshold`.
+        threshold: Least score that counts.
     """
 
     which: str
@@ -105,12 +105,12 @@ class CopyFigures:
     """Figures of one system.
 
     Attributes:
-        system: Its name.
-        everything: All copies, real ones included.
-        families: The families of edits.
-        edits: Every edit, and the real copies.
-        unrelated: Pairs that show nothing in common.
-        costs: Of the index and the searches; None for a system without an index.
+        system: Name of the system.
+        everything: Figures of all copies, including real ones.
+        families: Figures of the families of edits.
+        edits: Figures of every edit, and of the real copies.
+        unrelated: Figures of pairs that show nothing in common.
+        costs: Costs of the index and the searches; None for a system without an index.
     """
 
     system: str
@@ -127,7 +127,7 @@ def relevance_of(material: CopyMaterial) -> NDArray[np.int64]:
     for row, query in enumerate(material.queries):
         for column, video in enumerate(material.gallery):
             if video.family == query.recording.family:
-                # A real copy is one of the whole recording.
+                # A real copy is a copy of the whole recording.
                 table[row, column] = 1 if video.source is None or video.source == query else -1
     return table
 

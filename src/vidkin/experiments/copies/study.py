@@ -23,9 +23,9 @@ class ExtractorChoice:
     """An extractor to measure.
 
     Attributes:
-        name: As for `vidkin index --extractor`; None takes the default.
-        weights: File of its weights.
-        whitening: File of its whitening.
+        name: Name as for `vidkin index --extractor`; None takes the default.
+        weights: File with the extractor's weights.
+        whitening: File with the extractor's whitening.
     """
 
     name: str | None = None
@@ -35,15 +35,15 @@ class ExtractorChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class CopyStudy:
-    """What is measured.
+    """Settings of the study.
 
     Attributes:
         size: Number and size of the queries.
         edits: Names in `vidkin.media.EDITS`.
-        extractors: Each searches the same copies.
-        peers: Also measure a pHash per frame, and vPDQ where it is installed.
+        extractors: Extractors, each of which searches the same copies.
+        peers: Also measure a pHash per frame, and vPDQ if it is installed.
         threshold: Least score at which a copy counts as found.
-        threads: Copies that are made at the same time.
+        threads: Number of copies made at the same time.
     """
 
     size: ClipSize = FULL
@@ -59,13 +59,13 @@ class CopyReport:
     """Figures of all systems.
 
     Attributes:
-        machine: What it ran on.
-        study: What was measured.
+        machine: The machine it ran on.
+        study: Settings of the study.
         queries: Number of queries.
-        videos: Number of videos that were searched.
-        minutes: Wall-clock time.
-        figures: One entry for each system.
-        notes: What was left out.
+        videos: Number of videos searched.
+        minutes: Wall-clock time in minutes.
+        figures: Figures of each system.
+        notes: Notes on what was left out.
     """
 
     machine: str
@@ -79,12 +79,12 @@ class CopyReport:
 
 @dataclass(frozen=True, kw_only=True)
 class CopyResults:
-    """A report, and what a page with pictures needs beside it.
+    """A report, and the data that a page with pictures needs in addition.
 
     Attributes:
         report: The figures.
         material: Queries and gallery.
-        scores: Name of a system -> its scores.
+        scores: Scores by name of the system.
     """
 
     report: CopyReport
@@ -112,11 +112,12 @@ def run_copy_study(
     """Make the copies, search them with every system, and compare.
 
     Args:
-        study: What is measured.
+        study: Settings of the study.
         recordings: See `make_copies`.
-        work: Folder of copies and indexes. Copies that an earlier run made are used again.
+        work: Folder of copies and indexes. Copies made by an earlier run are reused.
         distractors: See `make_copies`.
-        on_progress: Called with the steps done, all steps of this part, and the current step.
+        on_progress: Callback that receives the steps done, the total number of steps of this part, and the current
+            step.
 
     Raises:
         InvalidArgumentError: No recording is long enough.
@@ -157,7 +158,7 @@ def run_copy_study(
 def _systems(
     study: CopyStudy, material: CopyMaterial, work: Path, report_step: OnStudyProgress
 ) -> Iterator[tuple[str, Callable[[], PairScores]]]:
-    """Names of the systems, and what measures each."""
+    """Names of the systems, and the function that measures each."""
     for choice in study.extractors:
         name = "vidkin" if choice.name is None else f"vidkin {choice.name.partition('?')[0]}"
         folder = work / "indexes" / f"{name.replace(' ', '-').replace(':', '-').replace('/', '-')}.vidkin"

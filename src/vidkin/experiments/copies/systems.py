@@ -49,11 +49,11 @@ class PairScores:
     """The results of a system for every pair of a query and a gallery video.
 
     Attributes:
-        scores: [Q, G], higher is more similar; 0 where the video is not reported.
+        scores: [Q, G], higher is more similar; 0 if the video is not reported.
         segments: [Q][G] matching segments, best first; None for a system that gives none.
         kept: [Q, G] whether the video is reported when the first stage selects `CANDIDATES` videos; None for a
             system without stages.
-        costs: Of the index and the searches; None for a system without an index.
+        costs: Costs of the index and the searches; None for a system without an index.
     """
 
     scores: Scores
@@ -64,13 +64,13 @@ class PairScores:
 
 @dataclass(frozen=True, slots=True)
 class SearchCosts:
-    """What indexing and searching took.
+    """Costs of indexing and searching.
 
     Attributes:
         index_seconds: Seconds to index the gallery.
-        bytes_per_hour: Size of the index for an hour of video.
-        search_seconds: Median seconds of a query that is compared with every video.
-        identical: The lowest score of a video that is searched with itself.
+        bytes_per_hour: Size of the index per hour of video, in bytes.
+        search_seconds: Median seconds per query compared with every video.
+        identical: The lowest score of a video searched with itself.
     """
 
     index_seconds: float
@@ -92,11 +92,12 @@ def search_scores(
 
     Args:
         material: Queries and gallery.
-        folder: Of the index; an existing one is replaced.
-        extractor: Makes the features; None takes the default.
-        weights: Of the extractor.
-        whitening: Of the extractor.
-        on_progress: Called with the videos indexed and queries searched, the number of both, and the file's name.
+        folder: Folder of the index; an existing one is replaced.
+        extractor: Name of the extractor; None takes the default.
+        weights: Weights of the extractor.
+        whitening: Whitening of the extractor.
+        on_progress: Callback that receives the videos indexed and queries searched, the total number of both, and the
+            file's name.
 
     Raises:
         MediaError: A video of the gallery cannot be indexed.

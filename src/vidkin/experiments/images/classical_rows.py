@@ -24,7 +24,7 @@ from vidkin.features.images import (
 
 __all__ = ["CLASSICAL_ROWS", "ClassicalRow", "draw_label_triplets", "fit_feature"]
 
-# Pictures that a codebook is fitted to, and triplets that OASIS sees.
+# Number of images for fitting a codebook, and of triplets for OASIS.
 _PICTURES = 700
 _TRIPLETS = 50_000
 
@@ -40,17 +40,17 @@ class ClassicalRow:
         return self.feature.describe(list(images))
 
     def distances(self, queries: Tensor, gallery: Tensor) -> Tensor:
-        """[Q, G]; lower is more similar, and may be below 0."""
+        """Distances [Q, G]; lower is more similar, and values can be below 0."""
         return self.feature.distances(queries, gallery)
 
 
 def fit_feature(name: str, task: ImageTask, seed: int) -> ImageFeature:
-    """The feature of that name, fitted to at most 700 training images; OASIS to 50,000 triplets of all of them.
+    """Fit the feature with a name to at most 700 training images, or OASIS to 50,000 triplets of all of them.
 
     Args:
         name: One of :func:`vidkin.features.images.available_features`.
-        task: Only its training images are looked at.
-        seed: Of the chosen images, the codebooks and the triplets.
+        task: Task whose training images are used.
+        seed: Seed of the choice of images, the codebooks and the triplets.
     """
     order = np.random.default_rng(seed).permutation(len(task.train))[:_PICTURES]
     pictures = list(task.train.images[order])
@@ -78,12 +78,12 @@ def fit_feature(name: str, task: ImageTask, seed: int) -> ImageFeature:
 
 
 def draw_label_triplets(labels: Tensor, count: int, *, seed: int = 0) -> list[tuple[int, int, int]]:
-    """Triplets of rows (query, another of its class, one of another class), the query uniform over all that have both.
+    """Draw triplets of rows (query, another of its class, one of another class), uniformly over all queries with both.
 
     Args:
-        labels: [N] int64.
-        count: Triplets.
-        seed: Of the draws.
+        labels: [N] int64 class numbers.
+        count: Number of triplets.
+        seed: Seed of the draws.
     """
     generator = torch.Generator().manual_seed(seed)
     same = labels[:, None] == labels[None]

@@ -1,4 +1,4 @@
-"""What a row of the comparison of images is: something that is fitted to training images and measures distances."""
+"""The contract of a row in the comparison of images: a method fitted to training images that measures distances."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class ImagePart:
     """The items of one split, decoded once.
 
     Attributes:
-        labelled: The items; videos are shown by their middle frame.
-        size: S, side of the square images, pixels.
-        fit: How images become square, see :func:`vidkin.datasets.read_item`.
+        labelled: The items; a video is represented by its middle frame.
+        size: S, side of the square images in pixels.
+        fit: How images are made square, see :func:`vidkin.datasets.read_item`.
     """
 
     labelled: LabelledSet
@@ -57,12 +57,12 @@ class ImageTask:
     """A set of images, divided into those to fit on and those to measure on.
 
     Attributes:
-        name: Of the set.
+        name: Name of the set.
         train: Images to fit on, the gallery of classification by neighbors.
         test: Images to measure on.
-        weights: Of MobileNetV2, for rows that start from it; None: those of the hub.
-        steps: Optimizer steps of rows that train.
-        learning_rate: Of rows that fine-tune a network.
+        weights: Weights of MobileNetV2, for rows that start from it; None takes those from the hub.
+        steps: Number of optimizer steps of rows that train.
+        learning_rate: Learning rate of rows that fine-tune a network.
     """
 
     name: str
@@ -88,10 +88,10 @@ class FittedRow(Protocol):
     """
 
     def describe(self, images: NDArray[np.uint8]) -> Any:
-        """Whatever the method keeps of images [N, S, S, 3] to compare them; its time is the time per image."""
+        """Describe images [N, S, S, 3] in any form the method can compare; the time per image is measured here."""
 
     def distances(self, queries: Any, gallery: Any) -> Tensor:
-        """[Q, G], 0 or more, of two results of ``describe``."""
+        """Distances [Q, G], at least 0, between two results of ``describe``."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,12 @@ class ImageRow:
     """A row of the comparison.
 
     Attributes:
-        name: As tables show it, for example ``classical: HOG`` or ``two-head, semi-hard``.
-        fit: Of (task, seed): the method fitted to ``task.train``; it must not look at ``task.test``.
+        name: Name in tables, for example ``classical: HOG`` or ``two-head, semi-hard``.
+        fit: Function of (task, seed) that returns the method fitted to ``task.train``; it must not use ``task.test``.
         group: Rows of a group are shown together: ``classical``, ``network`` or ``learned``.
         is_seeded: Whether the seed changes anything; other rows are run once.
-        settings: What the row's figures depend on beside its name: stored results with other settings are not used.
+        settings: Everything except its name that the row's figures depend on: stored results with other settings are
+            not used.
     """
 
     name: str

@@ -24,10 +24,10 @@ class RowFigures:
     Attributes:
         set: Name of the set.
         row: Name of the row.
-        group: Of the row.
-        seed: Of the fit.
-        top_1: Share of the test images that are classified correctly, by the row's own classifier, else by the nearest
-            training image.
+        group: Group of the row.
+        seed: Seed of the fit.
+        top_1: Share of test images classified correctly, by the row's own classifier or else by the nearest training
+            image.
         macro: Mean over the classes of that share.
         triplet_precision: Share of triplets of test images (query, another of its class, one of another class) in
             which the first is nearer.
@@ -65,7 +65,7 @@ def measure_row(
         nearest = fitted.distances(test, fitted.describe(task.train.images)).argmin(dim=1)
         predicted = task.train.labels[nearest, 1]
     scores = -fitted.distances(test, test)
-    # One level of labels: what is of another class is a negative, whatever its category.
+    # One level of labels: items of another class are negatives, whatever their category.
     relevance = graded_relevance(labels[:, 1:], labels[:, 1:])
     valid = ~torch.eye(len(labels), dtype=torch.bool)
     level = float(relevance.max())

@@ -1,4 +1,4 @@
-"""Rows without training: features of a network as it is."""
+"""Rows without training: features of an unchanged network."""
 
 from __future__ import annotations
 

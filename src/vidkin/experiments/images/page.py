@@ -21,7 +21,7 @@ _COLUMNS: dict[str, Callable[[RowFigures], float]] = {
 
 
 def as_page(report: ImageReport, *, notes: Sequence[str] = ()) -> str:
-    """The tables as Markdown, rows in their order, with these sentences at the end."""
+    """The tables as Markdown, with rows in their order and these sentences at the end."""
     lines = [
         "# Images: classical features, networks, trained models",
         "",

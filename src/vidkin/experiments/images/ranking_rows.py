@@ -1,4 +1,4 @@
-"""Rows of deep ranking: triplets drawn online train a multiscale network, or one of a single scale."""
+"""Rows of deep ranking: a multiscale or a single-scale network, trained on triplets drawn online."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _RATE = 1e-3
 
 
 class RankingRow:
-    """A network that was trained on triplets of the training images; its deep path is that of ImageNet and stays so.
+    """A network trained on triplets of the training images; its deep path keeps its ImageNet weights.
 
     The deep path is computed once for each image; the paths of low resolution and the linear layer learn.
 
     Args:
-        task: Only its training images are looked at.
-        seed: Of weights and draws.
-        kind: ``deep_ranking``: three paths. ``image``: the deep path alone.
-        steps: Of 32 triplets each.
-        backbone: Of the deep path.
+        task: Task whose training images are used.
+        seed: Seed of weights and draws.
+        kind: ``deep_ranking``: three paths. ``image``: only the deep path.
+        steps: Number of steps with 32 triplets each.
+        backbone: Backbone of the deep path.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ class ImageCollection:
         folder: Folder of the collection inside the folder of the data.
         reader: Reader of :func:`vidkin.datasets.open_labelled`.
         options: Options of the reader.
-        fit: How images become square.
+        fit: How images are made square.
         about: Classes and split in one sentence.
     """
 
@@ -98,13 +98,13 @@ def open_task(
     Args:
         chosen: The set.
         data: The folder that holds ``chosen.folder``, or that folder's parent.
-        size: Side of the images, pixels.
-        per_class: Images of each class and part, evenly spread over the class; 0 takes all.
+        size: Side of the images in pixels.
+        per_class: Number of images per class and part, evenly spread over the class; 0 takes all.
         long_tail: Size of the smallest training class as a share of the largest: the k-th of C classes keeps
             ``long_tail ** (k / (C - 1))`` of its training images, classes in the order of their names; 1 keeps all.
-        weights: Of MobileNetV2.
-        steps: Optimizer steps of rows that train.
-        learning_rate: Of rows that fine-tune a network.
+        weights: Weights of MobileNetV2.
+        steps: Number of optimizer steps of rows that train.
+        learning_rate: Learning rate of rows that fine-tune a network.
 
     Raises:
         DatasetError: The collection is missing or incomplete.
@@ -122,7 +122,7 @@ def open_task(
         labelled = make_frame_excerpts(labelled, count=_STILLS, frames=_STILL_FRAMES)
     if "train" not in labelled.split_counts():
         labelled = make_split(labelled, test=0.3, validation=0.0)
-    # A class without training images cannot be recognized, and one without test images is not asked for.
+    # A class without training images cannot be recognized, and one without test images is never queried.
     known = {item.label for item in labelled.part("train").items}
     train = _limited(labelled.part("train").items, per_class, long_tail)
     test = _limited((item for item in labelled.part("test").items if item.label in known), per_class, 1.0)

@@ -1,4 +1,4 @@
-"""Rows on sets, with seeds: every run is stored when it is done, so that an interrupted study resumes."""
+"""Run rows on sets with several seeds; every finished run is stored, so that an interrupted study resumes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class ImageReport:
     """The result of a study of images.
 
     Attributes:
-        machine: What it ran on.
-        sets: Name of each set -> numbers of classes, training and test images.
-        runs: One entry for each set, row and seed.
+        machine: The machine it ran on.
+        sets: Numbers of classes, training images and test images by set.
+        runs: One entry per set, row and seed.
     """
 
     machine: str
@@ -44,11 +44,11 @@ def run_image_study(
     """Fit and measure every row on every set; finished runs in ``work`` are not repeated.
 
     Args:
-        rows: What is compared.
+        rows: The rows to compare.
         tasks: The sets.
-        work: Folder of finished runs, made if missing.
-        seeds: A run each; rows without a seed have one run.
-        on_progress: Called with runs done, all runs, and the current step.
+        work: Folder of finished runs, created if missing.
+        seeds: Seeds, with one run each; rows without a seed have one run.
+        on_progress: Callback that receives the runs done, the total number of runs, and the current step.
 
     Raises:
         MediaError: An image cannot be read.

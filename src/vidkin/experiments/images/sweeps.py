@@ -1,4 +1,4 @@
-"""What the settings of the two heads do: lambda, length of the embedding, soft and hard margin, time of a step."""
+"""The effect of the two-head settings: lambda, length of the embedding, soft and hard margin, time of a step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MARGINS: Mapping[str, TwoHeadVariant] = {
     "soft margin": VARIANTS["two-head, hard (soft margin)"],
     "hard margin .2": VARIANTS["two-head, hard (margin .2)"],
 }
-# Points of a curve.
+# Number of points of a curve.
 _POINTS = 10
 
 
@@ -35,8 +35,8 @@ class StepTime:
 
     Attributes:
         row: Name of the variant.
-        seconds: Median over the steps.
-        ratio: Of that to the median of softmax alone, whose steps were taken in turn with these.
+        seconds: Median time over the steps.
+        ratio: Ratio to the median of softmax alone, whose steps were interleaved with these.
     """
 
     row: str
@@ -63,9 +63,9 @@ class SweepReport:
 
     Attributes:
         set: Name of the set.
-        runs: Semi-hard with each lambda and each length.
-        curves: Hardest triplets with both margins, over ten times the steps.
-        times: Of every variant.
+        runs: Runs of semi-hard with each lambda and each length.
+        curves: Curves of hardest triplets with both margins, over ten times the steps.
+        times: Step times of every variant.
     """
 
     set: str
@@ -87,9 +87,9 @@ def run_sweeps(
     Args:
         task: The set.
         work: Folder of finished runs.
-        seeds: Runs of each lambda and length.
-        timed: Steps of each variant that are timed, after one that is not.
-        on_progress: Called with runs done, all runs, and the current step.
+        seeds: Number of runs of each lambda and length.
+        timed: Number of timed steps of each variant, after one that is not timed.
+        on_progress: Callback that receives the runs done, the total number of runs, and the current step.
     """
     variants = {f"lambda {weight:g}": TwoHeadVariant("semi_hard", weight=weight) for weight in _LAMBDAS}
     variants |= {
@@ -124,7 +124,7 @@ def time_steps(task: ImageTask, *, steps: int = 5, rows: Sequence[str] = tuple(V
 
     Args:
         task: The set.
-        steps: Of each variant; one more before them is not timed.
+        steps: Number of steps of each variant, after one that is not timed.
         rows: Names of variants, the first of which the others are compared with.
     """
     with seeded(0):

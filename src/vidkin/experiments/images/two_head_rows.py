@@ -42,11 +42,12 @@ class TwoHeadVariant:
     """A way to train the two heads.
 
     Attributes:
-        loss: Name of the objective beside cross entropy; empty: softmax alone, with the penultimate layer as embedding.
-        weight: Lambda.
-        parameters: Of the objective that differ from its defaults.
-        model: Settings of the model that differ from those of all others.
-        balanced: Softmax alone on batches of classes and items, as the others have them, instead of random items.
+        loss: Name of the objective besides cross entropy; empty: softmax alone, with the penultimate layer as
+            embedding.
+        weight: Weight lambda of that objective.
+        parameters: Parameters of the objective that differ from its defaults.
+        model: Settings of the model that differ from those of all other variants.
+        balanced: For softmax alone: use batches of classes and items like the others, instead of random items.
     """
 
     loss: str = ""
@@ -57,7 +58,7 @@ class TwoHeadVariant:
 
     def objectives(self) -> Sequence[ObjectiveRecipe]:
         """Terms of the loss."""
-        # Without weight the second term decides the batches and nothing else.
+        # With weight 0 the second term only decides the batches.
         name, weight = (self.loss, self.weight) if self.loss else ("semi_hard", 0.0)
         terms = [ObjectiveRecipe(name="classification", parameters=settle_parameters("classification", {}))]
         if self.loss or self.balanced:
@@ -70,8 +71,8 @@ class FittedTwoHead:
     """A trained classifier as a row.
 
     Args:
-        model: In eval mode.
-        steps: That were taken.
+        model: The trained model, in eval mode.
+        steps: Number of steps taken.
     """
 
     def __init__(self, model: TwoHeadNetwork, steps: Sequence[Step]) -> None:
@@ -97,11 +98,11 @@ class FittedTwoHead:
 
 
 def fit_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> FittedTwoHead:
-    """Fine-tune MobileNetV2 on the training images: SGD with linear decay to 0, 32 images a step.
+    """Fine-tune MobileNetV2 on the training images: SGD with linear decay to 0, 32 images per step.
 
     Raises:
-        WeightsUnavailableError: The weights are neither given nor available from the hub.
-        TrainingError: The loss is not a finite number any more.
+        WeightsUnavailableError: The weights are not given and not available from the hub.
+        TrainingError: The loss is no longer a finite number.
     """
     with seeded(seed):
         model, training = start_two_head(task, seed, variant=variant)

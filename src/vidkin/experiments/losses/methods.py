@@ -1,4 +1,4 @@
-"""What is compared: ten losses of video scores alone, and the parts of the full objective one after the other."""
+"""The methods to compare: ten losses on video scores alone, and the parts of the full objective one after another."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ class LossMethod:
     """A way to train a comparator.
 
     Attributes:
-        name: As tables show it.
-        terms: (objective, weight) of the loss; empty: nothing is trained, and scores are those of the map alone.
-        model: Settings of the comparator that differ from those of all others.
+        name: Name in tables.
+        terms: (objective, weight) of each term of the loss; empty: nothing is trained, and scores come from the map
+            alone.
+        model: Settings of the comparator that differ from those of all other methods.
     """
 
     name: str

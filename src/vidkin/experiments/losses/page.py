@@ -12,7 +12,8 @@ __all__ = ["as_page"]
 
 
 def as_page(report: LossReport, *, notes: Sequence[str] = ()) -> str:
-    """Tables of losses and of the parts of the full objective, best first and in their order, with these sentences."""
+    """Tables of the losses, best first, and of the parts of the full objective, in their order, with these
+    sentences."""
     study = report.study
     lines = [
         "# Losses for a comparator trained without labels",

@@ -1,4 +1,4 @@
-"""How each comparator scores one pair of clips, and how far apart its scores are, as one picture."""
+"""One picture of how each comparator scores a pair of clips, and how far apart its scores are."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ __all__ = ["draw_losses"]
 
 
 def draw_losses(report: LossReport, path: str | os.PathLike[str]) -> None:
-    """Draw a row for each method, of its first seed: two learned maps, and the scores of test pairs.
+    """Draw a row for the first seed of each method: two learned maps, and the scores of test pairs.
 
-    The first map is of a stretch in its weak and a strong view, the second of the weak view and another video, -1 is
-    dark and 1 bright. Boxes reach from the 25th to the 75th percentile, whiskers from the first to the 99th.
+    The first map compares a stretch's weak view with a strong view, the second compares the weak view with another
+    video; -1 is dark and 1 bright. Boxes reach from the 25th to the 75th percentile, whiskers from the first to the
+    99th.
 
     Args:
-        report: A study.
+        report: Result of a study.
         path: The picture, ``.png`` or ``.svg``.
 
     Raises:

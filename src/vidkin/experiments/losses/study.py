@@ -34,26 +34,26 @@ from vidkin.training.recipe import ObjectiveRecipe, ScheduleRecipe
 __all__ = ["LossFigures", "LossReport", "LossStudy", "run_loss_study"]
 
 _CPU = torch.device("cpu")
-# Strong views of a test stretch: every clip is compared with every other.
+# Number of strong views of a test stretch: every clip is compared with every other.
 _TEST_VIEWS = 2
-# Of a distribution of scores.
+# Quantiles of a distribution of scores.
 _SHARES = (0.01, 0.25, 0.5, 0.75, 0.99)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossStudy:
-    """What is compared, and how.
+    """Settings of the comparison.
 
     Attributes:
         methods: Ways to train.
-        clips: Clips and their edits; `views` strong views of each stretch are made.
-        extractor: Describes frames.
-        test: Share of the videos that are measured and not trained on.
-        steps: Optimizer steps.
-        pairs: Clips of a step, with two views each.
-        learning_rate: Of AdamW, with a cosine.
-        seeds: Of weights and draws, a run each.
-        split_seed: Of the division of the videos and of all edits.
+        clips: Settings of clips and their edits; `views` strong views of each stretch are made.
+        extractor: Extractor that describes frames.
+        test: Share of the videos used for testing rather than training.
+        steps: Number of optimizer steps.
+        pairs: Number of clips per step, with two views each.
+        learning_rate: Learning rate of AdamW, with cosine decay.
+        seeds: Seeds of weights and draws, with one run each.
+        split_seed: Seed of the division of the videos and of all edits.
     """
 
     methods: Sequence[LossMethod] = (*LOSSES, *ABLATION)
@@ -79,13 +79,13 @@ class LossFigures:
 
     Attributes:
         method: Name of the method.
-        seed: Of weights and draws.
+        seed: Seed of weights and draws.
         map: Mean average precision.
         micro_ap: Average precision of all pairs in one list.
         positives: Quantiles .01, .25, .5, .75, .99 of the scores of positive pairs, in [0, 1].
-        negatives: The same of pairs of different videos.
+        negatives: The same quantiles for pairs of different videos.
         own_map: Learned map of one test stretch, weak against strong view.
-        other_map: That of the weak view against a view of another video.
+        other_map: Learned map of the weak view against a view of another video.
     """
 
     method: str
@@ -103,10 +103,10 @@ class LossReport:
     """The result of a study.
 
     Attributes:
-        study: What was compared.
-        train: Numbers of videos and of stretches that were trained on.
-        test: Those that were measured.
-        runs: One entry for each method and seed.
+        study: Settings of the comparison.
+        train: Numbers of training videos and stretches.
+        test: Numbers of test videos and stretches.
+        runs: One entry per method and seed.
     """
 
     study: LossStudy
@@ -125,14 +125,14 @@ def run_loss_study(
     """Train and measure every method with every seed; finished runs in ``work`` are not repeated.
 
     Args:
-        study: What is compared.
+        study: Settings of the comparison.
         folders: Folders of unrelated videos.
-        work: Folder of descriptors and finished runs, made if missing.
-        on_progress: Called with runs done, all runs, and the current step.
+        work: Folder of descriptors and finished runs, created if missing.
+        on_progress: Callback that receives the runs done, the total number of runs, and the current step.
 
     Raises:
         DatasetError: There are too few videos.
-        InvalidArgumentError: Training and test videos would be fewer than two.
+        InvalidArgumentError: There would be fewer than two training or test videos.
     """
     torch.manual_seed(0)
     total = len(study.methods) * len(study.seeds)

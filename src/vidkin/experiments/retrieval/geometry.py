@@ -1,4 +1,4 @@
-"""The details of a QP: which of its two orders holds, and how far apart embeddings are."""
+"""Details of a QP: which of its two orders hold, and how far apart embeddings are."""
 
 from __future__ import annotations
 

@@ -43,14 +43,14 @@ def stored_frame_features(
 ) -> Tensor:
     """Features of the frozen backbone: [N, T, F] for videos, [N, F] for images.
 
-    They are stored in ``cache`` under a name made of the weights, the input size and the items with size and time of
-    their files, so that another model or other items never get old features.
+    They are stored in ``cache`` under a name derived from the weights, the input size and the items with size and time
+    of their files, so that another model or other items never get old features.
 
     Args:
         model: An encoder with a backbone; its ``config`` sets frames, size and fit.
         labelled: The items.
         cache: Folder of stored features, created when needed.
-        on_item: Called after every batch of items.
+        on_item: Callback after every batch of items.
     """
     config = model.config
     path = cache / f"{labelled.name}-{_features_key(model, labelled)}.safetensors"
@@ -85,7 +85,7 @@ def stored_frame_features(
 
 
 def collection_key(model: Encoder, labelled: LabelledSet) -> str:
-    """A digest of everything that a run is given: files, labels, split and the frozen weights."""
+    """A digest of all inputs of a run: files, labels, split and the frozen weights."""
     labels = [(item.label, item.split) for item in labelled.items]
     return hashlib.sha256(json.dumps([_features_key(model, labelled), labels]).encode()).hexdigest()[:16]
 

@@ -22,10 +22,10 @@ class Method:
         title: Name in tables.
         input: ``features``: an encoder's head on the frozen network's features. ``pixels``: C3D. ``frozen``: those
             features as they are.
-        objectives: Terms that are minimized, with the published constants; none for a method that is not trained.
-        published: QP of the source in percent: on its videos, and the mean of its three sets of images; None if it
-            has none.
-        ours: The source does not have it.
+        objectives: Terms to minimize, with the published constants; none for a method without training.
+        published: Published QP in percent: on the source's videos, and the mean over its three sets of images; None if
+            not published.
+        ours: Whether the method is not in the source.
     """
 
     name: str

@@ -26,7 +26,7 @@ _HEADINGS = (
     *("QP", "QP 15,000", "TP", "NDCG", "MAP", "MAP subcategory", "R@1"),
     *("QP gallery", "TP gallery"),
 )
-# Methods that the picture shows beside the one of ours that validation chose.
+# Methods shown in the picture in addition to our method chosen by validation.
 _PICTURED = ("triplet", "quadlet", "radial_detached")
 
 
@@ -45,13 +45,13 @@ def write_report(
 
     Args:
         name: Name of the files.
-        plan: What was compared.
+        plan: Settings of the comparison.
         data: Folder of the collections.
         runs: All runs.
         summaries: Their means, from `summarize`.
         output: Folder of the files.
         title: Title of the page.
-        broken: Items that were left out.
+        broken: Items left out.
     """
     machine = describe_machine()
     report = {
@@ -99,9 +99,9 @@ def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, m
 
     Args:
         summaries: From `summarize`.
-        plan: What was compared.
+        plan: Settings of the comparison.
         title: Title of the page.
-        machine: What it ran on.
+        machine: The machine it ran on.
     """
     rates = ", ".join(f"{rate:g}" for rate in plan.learning_rates)
     has_volume = any(method_named(name).input == "pixels" for name in plan.methods)

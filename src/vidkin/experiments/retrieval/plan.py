@@ -1,4 +1,4 @@
-"""What a comparison consists of: its settings, and one run of it as it is stored."""
+"""The settings of a comparison, and one run of it as stored."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from vidkin.experiments.retrieval.training import RunSchedule
 
 __all__ = ["ComparisonPlan", "ComparisonRun"]
 
-# Part of the protocol: a run that was stored before something was measured has to be made again.
+# Part of the protocol: a run stored before a measurement was added must be repeated.
 _MEASURED = "test and gallery quadlets"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonPlan:
-    """What is compared.
+    """Settings of the comparison.
 
     Every method gets the same steps and learning rates, and every method but 3D-CNN the same frozen features, head and
     number of items a step. 3D-CNN learns from pixels (`vidkin.experiments.retrieval.prepared`): at an eighth of its
@@ -29,13 +29,13 @@ class ComparisonPlan:
         sets: Names of collections, see `COMPARISON_SETS`.
         methods: Names of methods, see `METHODS`; 3D-CNN is left out for images.
         seeds: Seeds of weights and draws.
-        schedule: Steps and so on; its learning rate is ignored.
+        schedule: Steps and other settings; its learning rate is ignored.
         learning_rates: All seeds are run at the first. The first seed is also run at the others; the rate with the
             best QP on the validation split is chosen, and all seeds are run at that.
         backbone: The frozen frame network.
         hidden: Units of the fully connected layer.
         units: Units of the LSTM (of a second layer for images), the length of an embedding.
-        frames: Frames of a clip.
+        frames: Number of frames in a clip.
 
     Raises:
         InvalidArgumentError: A name is unknown or repeated, or there is no seed, set, method or learning rate.
@@ -83,11 +83,11 @@ class ComparisonRun:
         method: Name of the method.
         seed: Seed of weights and draws.
         learning_rate: Learning rate of the training; 0 for a method that is not trained.
-        validation: ``qp`` and ``qp_gallery`` of the validation split, all that choices are made by.
+        validation: ``qp`` and ``qp_gallery`` of the validation split, the only basis of choices.
         test: Measures of the test split, from `score_retrieval`.
         training: The fields of `TrainedMethod`.
-        collapsed: Nearly all embeddings ended at one place.
-        ranked: Number of a test item -> numbers of the nearest train items, for the picture.
+        collapsed: Whether nearly all embeddings ended at one place.
+        ranked: Numbers of the nearest training items by number of the test item, for the picture.
     """
 
     set: str
@@ -102,7 +102,7 @@ class ComparisonRun:
 
     @property
     def choice(self) -> float:
-        """What learning rates and methods are chosen by: QP on the validation split.
+        """The figure by which learning rates and methods are chosen: QP on the validation split.
 
         Over test quadlets, all four items of the validation split; if there is none, over gallery quadlets.
         """

@@ -27,15 +27,15 @@ VOLUME_WIDTH = 0.125
 
 
 class PreparedSet:
-    """A collection, ready for training; features and pixels are made when they are first needed.
+    """A collection ready for training; features and pixels are computed when first needed.
 
     Args:
         plan: Encoder, frames and frozen network.
         chosen: The collection.
         labelled: Its items.
-        weights: Weights of the frozen network, a safetensors file; None takes those of the hub.
+        weights: Safetensors file with the weights of the frozen network; None takes those from the hub.
         folder: Folder of features and runs.
-        on_progress: Called with the current step and its share done, in [0, 1].
+        on_progress: Callback that receives the current step and the share done, in [0, 1].
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class PreparedSet:
         if self.chosen.rate is not None:
             # The videos of the training split, each once, and the number of the video of each train item.
             items = self.labelled.part("train").items
-            # Files in an archive have its path in common and are told apart by their members.
+            # Files in an archive share its path and are distinguished by their member names.
             videos: dict[tuple[Path, str], LabelledItem] = {}
             for item in items:
                 videos.setdefault((item.path, item.member), replace(item, start=0.0, end=None))
@@ -122,7 +122,7 @@ class PreparedSet:
         return parts
 
     def new_encoder(self, method: Method, seed: int) -> Encoder:
-        """A fresh C3D, or the shared backbone with a fresh head."""
+        """A new C3D, or the shared backbone with a new head."""
         if method.input == "pixels":
             return self._new_volume(seed)
         # Fresh weights for the head, as `build_model` makes them.

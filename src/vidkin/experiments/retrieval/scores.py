@@ -17,13 +17,13 @@ _RANKED = ("ndcg", "map", "map_subcategory", "recall_at_1")
 def score_retrieval(
     queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor
 ) -> dict[str, float]:
-    """Figures of `vidkin.training.Evaluation` in percent, and what `order_and_distances` returns.
+    """Figures of `vidkin.training.Evaluation` in percent, and the result of `order_and_distances`.
 
     Args:
         queries: Unit vectors [Q, D].
         query_labels: [Q, 2] (category, subcategory).
         gallery: Unit vectors [G, D].
-        labels: [G, 2] of the gallery.
+        labels: [G, 2] labels of the gallery.
 
     Returns:
         ``qp``, ``tp`` and their sampled forms are over test quadlets, ``qp_gallery`` and ``tp_gallery`` over gallery
@@ -40,7 +40,7 @@ def score_retrieval(
 def score_validation(
     queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor
 ) -> dict[str, float]:
-    """``qp`` and ``qp_gallery`` in percent, which learning rates are chosen by; arguments as of `score_retrieval`."""
+    """``qp`` and ``qp_gallery`` in percent, by which learning rates are chosen; arguments as in `score_retrieval`."""
     inside = measure_one("qp", queries, query_labels, gallery, labels)
     relevance = measures.graded_relevance(query_labels, labels)
     crossed = measure_scores(queries @ gallery.T, relevance, names=["qp"])["qp"]

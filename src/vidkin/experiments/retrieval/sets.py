@@ -26,12 +26,12 @@ class ComparisonSet:
 
     Attributes:
         name: Name on the command line.
-        video: Items are videos (or strokes shown as video), not images.
+        video: Whether items are videos (or strokes shown as video) rather than images.
         folder: Folder of the collection inside the folder of the data; empty for that folder itself.
         reader: Reader of :func:`vidkin.datasets.open_labelled`.
         options: Options of the reader.
-        size: Pixels along each side of what the frame network sees.
-        rate: Frames a second of training clips, which then move: each step takes consecutive frames at a random
+        size: Pixels along each side of the frame network's input.
+        rate: Frames per second of training clips, which then move: each step takes consecutive frames at a random
             position of the whole video. None: a clip is spread evenly over its item and shows the same frames at
             every step.
         about: Categories, subcategories and split in one sentence.
@@ -134,7 +134,7 @@ def open_set(
     Args:
         chosen: The collection.
         data: The folder that holds ``chosen.folder``.
-        on_broken: Called with the error of each item that is left out.
+        on_broken: Callback that receives the error of each item left out.
 
     Raises:
         DatasetError: The collection is missing or incomplete, or no item of it can be read.

@@ -41,12 +41,12 @@ def run_comparison(
     """All runs of a plan. Stored runs are not repeated, so an interrupted comparison resumes where it stopped.
 
     Args:
-        plan: What is compared.
+        plan: Settings of the comparison.
         data: Folder of the collections.
-        weights: Weights of the frozen network, a safetensors file; None takes those of the hub.
-        output: Folder of features and runs; processes that work on different sets may share it.
-        on_progress: Called with the current step and its share done, in [0, 1].
-        on_broken: Called with the error of each item of your own collection that is left out.
+        weights: Safetensors file with the weights of the frozen network; None takes those from the hub.
+        output: Folder of features and runs; processes that work on different sets can share it.
+        on_progress: Callback that receives the current step and the share done, in [0, 1].
+        on_broken: Callback that receives the error of each item of your own collection that is left out.
 
     Raises:
         InvalidArgumentError: The output folder cannot be written.

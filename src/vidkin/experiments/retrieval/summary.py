@@ -41,7 +41,7 @@ class Row:
         mean: Mean of every measure on the test split, in percent.
         deviation: Standard deviation over the seeds (n - 1); 0 for one run.
         validation: Mean of `ComparisonRun.choice`, QP on the validation split.
-        collapsed: Runs that ended with nearly all embeddings at one place.
+        collapsed: Number of runs that ended with nearly all embeddings at one place.
         distance: Mean distance of two embeddings at the end.
         seconds: Mean processor time of a training.
     """
@@ -65,7 +65,7 @@ class Conclusion:
     Attributes:
         radial_over_triplet: Radial without gradient through R minus Triplet.
         needed: Two standard deviations of that difference.
-        ours: The method of ours with the best QP on the validation split.
+        ours: Our method with the best QP on the validation split.
         ours_over_radial: Its QP on the test split minus that of Radial without gradient through R.
         order: Spearman's correlation of QP here with the published QP, over the methods that have both; None for
             fewer than three.
@@ -87,11 +87,11 @@ class Summary:
 
     Attributes:
         set: Name of the collection.
-        about: What it is.
-        video: Its items are videos.
-        common: Every method at the first learning rate.
-        chosen: Every method at the rate that the validation split chose; empty if only one was tried.
-        verdict: About ``chosen``, or about ``common`` if that is empty.
+        about: Description of the collection.
+        video: Whether its items are videos.
+        common: Rows of every method at the first learning rate.
+        chosen: Rows of every method at the rate chosen by the validation split; empty if only one rate was tried.
+        verdict: Conclusion about ``chosen``, or about ``common`` if that is empty.
     """
 
     set: str

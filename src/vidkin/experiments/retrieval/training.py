@@ -23,7 +23,7 @@ __all__ = ["Labelled", "RunSchedule", "TrainedMethod", "embed_inputs", "train_me
 
 OnStep = Callable[[int, float], None]
 
-# Of the mean distance before the training; less is a collapse.
+# Share of the mean distance before training; less is a collapse.
 _COLLAPSED_SHARE = 1 / 3
 _WATCHED = 256
 
@@ -33,12 +33,12 @@ class RunSchedule:
     """Settings shared by all methods.
 
     Attributes:
-        steps: Steps of the optimizer (AdamW).
+        steps: Number of steps of the optimizer (AdamW).
         quadlets: Tuples per step. Methods on batches see as many items as these have members, 3D-CNN an eighth
             of them.
         learning_rate: Learning rate, the same at every step.
         weight_decay: Weight decay of AdamW.
-        clip: Largest norm of the gradient.
+        clip: Maximum gradient norm.
     """
 
     steps: int = 500
@@ -55,8 +55,8 @@ class Labelled:
     Attributes:
         inputs: [N, T, F] or [N, F] frame features; for C3D [N, T, 3, S, S] uint8.
         labels: [N, 2] int64 (category, subcategory); subcategory numbers are unique across categories.
-        moving: Whole items, of which training takes clips at random positions instead of ``inputs``.
-        sources: [N] int64 number of the whole item that each input is from.
+        moving: Whole items, from which training takes clips at random positions instead of ``inputs``.
+        sources: [N] int64 number of the whole item each input comes from.
     """
 
     inputs: Tensor
@@ -75,7 +75,7 @@ class Labelled:
         return Labelled(self.inputs[indices], self.labels[indices])
 
     def draw(self, places: Tensor, generator: torch.Generator) -> Tensor:
-        """What a training step gets of these places: features, or images from 0 to 1."""
+        """The inputs of a training step at these places: features, or images from 0 to 1."""
         if self.moving is not None and self.sources is not None:
             return self.moving.take(self.sources[places], device=torch.device("cpu"), generator=generator)[0]
         inputs = self.inputs[places]
@@ -87,7 +87,7 @@ class TrainedMethod:
     """The embeddings before and after a training.
 
     Attributes:
-        loss: Mean over the last tenth of the steps; None where nothing was trained.
+        loss: Mean loss over the last tenth of the steps; None if nothing was trained.
         distance_before: Mean distance of two training items before the first step, in [0, 2].
         distance: Mean distance of two training items at the end.
         seconds: Processor time.
@@ -100,7 +100,7 @@ class TrainedMethod:
 
     @property
     def collapsed(self) -> bool:
-        """The mean distance fell below a third of its start: nearly all items are at one place."""
+        """Whether the mean distance fell below a third of its start, so that nearly all items are at one place."""
         return self.distance < collapse_threshold(self.distance_before, _COLLAPSED_SHARE)
 
 
@@ -116,12 +116,12 @@ def train_method(
     """Train the head of an encoder (or all of C3D) in place and leave it in eval mode.
 
     Args:
-        model: Its ``head`` takes the inputs; C3D's ``classify`` does.
-        method: What is minimized; a method without objectives leaves the model as it is.
+        model: An encoder whose ``head`` takes the inputs, or C3D, whose ``classify`` does.
+        method: The method to train with; one without objectives leaves the model unchanged.
         train: Inputs and labels of the training split.
         schedule: Steps, batches and learning rate.
         seed: Seed of the draws.
-        on_step: Called after every step with its number and the loss.
+        on_step: Callback that receives the number and the loss of every step.
     """
     watched = torch.randperm(len(train.labels), generator=torch.Generator().manual_seed(seed))[:_WATCHED]
     before = _mean_distance(model, train.inputs[watched])

@@ -1,4 +1,4 @@
-"""The cuts that each kind of detector finds: by name, learned on labeled shots, and DeepSBD."""
+"""The cuts found by each kind of detector: by name, learned from labeled shots, and DeepSBD."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MERGING = ("content", "adaptive")
 
 @dataclass(frozen=True, slots=True)
 class TrainedCuts:
-    """Cuts of every evaluated video, and what is reported about the training that came before."""
+    """Cuts of every evaluated video, and the report on the preceding training."""
 
     cuts: dict[Path, list[DetectedCut]]
     training: dict[str, Any]
@@ -63,13 +63,13 @@ def train_and_detect(
     """Cuts of ``videos`` by the extended rule, trained on composed and highlight videos, fitted on the composed ones.
 
     Args:
-        store: Makes features and heads.
+        store: Store of features and heads.
         recipe: Loss, window, steps and seed.
         composed: Composed videos.
         highlights: Highlight videos.
         videos: The videos to evaluate.
         save: Folder for the model, if it is to be saved.
-        on_progress: Called while features are made.
+        on_progress: Callback while features are computed.
     """
     features = store.features([video.path for video in composed], on_progress=on_progress)
     labels = [annotation_of(video, len(rows)) for video, rows in zip(composed, features, strict=True)]

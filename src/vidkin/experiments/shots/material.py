@@ -1,4 +1,4 @@
-"""What the comparison of shot detectors trains and evaluates on: composed videos of two splits, and edited ones."""
+"""The material for training and evaluating shot detectors: composed videos of two splits, and edited videos."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TEST_CLIPS = (
 )
 """Clips whose names start with one of these make the test split; the default detector was not trained on them."""
 
-# Recordings that highlight videos are composed of stay out of both composed parts.
+# Recordings used in highlight videos are left out of both composed parts.
 _HIGHLIGHTS = ("one-by-one-person-detection", "bottle-detection")
 _MOST_PHOTOGRAPHS = 300
 
@@ -55,7 +55,7 @@ class LabelledVideo:
 
 
 def edited_videos(folder: Path) -> list[LabelledVideo]:
-    """The videos of a folder that have labels in its ``truth.json``.
+    """The videos of a folder with labels in its ``truth.json``.
 
     Raises:
         InvalidArgumentError: There are no labels, or a video is missing.
@@ -89,11 +89,11 @@ def composed_part(
         clips: Folder of single-shot clips.
         photographs: Folder of photographs that add scenes; None for none.
         folder: Where the composed videos are stored.
-        test: Compose the test split.
-        videos: How many videos.
-        frames: Frames of each.
+        test: Whether to compose the test split.
+        videos: Number of videos.
+        frames: Number of frames in each video.
         size: Height and width.
-        on_progress: Called while clips are read and videos are written.
+        on_progress: Callback while clips are read and videos are written.
 
     Raises:
         InvalidArgumentError: There are no clips for this split.
@@ -133,7 +133,7 @@ def composed_part(
 
 
 def annotation_of(video: LabelledVideo, frames: int) -> VideoAnnotation:
-    """The shots of a video with this many frames: what lies between its cuts and transitions."""
+    """The shots of a video with this many frames: the stretches between its cuts and transitions."""
     edges = sorted(
         [(cut, cut) for cut in video.labels.hard]
         + [(first, last + 1) for first, last in video.labels.gradual]

@@ -31,18 +31,19 @@ __all__ = ["PublishedDetector", "train_and_detect_published"]
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedDetector:
-    """The published rule and training, with what is reduced so that it runs on a CPU.
+    """The published rule and training, reduced so that it runs on a CPU.
 
     Attributes:
-        network: The frame network, trained end to end; AlexNet in the paper.
+        network: The frame network, trained end to end; the paper uses AlexNet.
         size: Pixels along each side of a frame; 224 with AlexNet.
-        units: Units of the fully connected layer and of the LSTM; 512 in the paper for the first.
-        steps: Steps of a training.
-        tuples: Quadlets, and as many triplets, a step.
-        window: Frames of a clip, as in the paper.
-        rate: Frames a second, as in the paper.
-        loss: As in the paper.
-        learning_rate: Of the frame network; what follows it learns ten times as fast, as in the paper.
+        units: Number of units of the fully connected layer and of the LSTM; the paper uses 512 for the first.
+        steps: Number of training steps.
+        tuples: Number of quadlets, and of triplets, per step.
+        window: Number of frames in a clip, as in the paper.
+        rate: Frames per second, as in the paper.
+        loss: The loss, as in the paper.
+        learning_rate: Learning rate of the frame network; the layers after it learn ten times as fast, as in the
+            paper.
     """
 
     network: str
@@ -57,7 +58,7 @@ class PublishedDetector:
 
     @property
     def title(self) -> str:
-        """Name in tables: the rule, and what is reduced."""
+        """Name in tables: the rule and its reductions."""
         backbone = self.network.partition(":")[2].partition("?")[0] or self.network
         return (
             f"published rule, {self.loss}, {backbone} of {self.size} px trained along, {self.steps} steps of "
@@ -99,17 +100,17 @@ def train_and_detect_published(
     save: Path | None,
     on_progress: OnStudyProgress,
 ) -> TrainedCuts:
-    """Cuts of ``videos`` by the published rule, after a training of the whole encoder, on what the others train on.
+    """Cuts of ``videos`` by the published rule, after training the whole encoder on the same data as the others.
 
     Args:
-        detector: What is reduced.
-        weights: Weights of the frame network, a safetensors file; None takes those of the hub.
-        composed: Composed videos, on which the threshold is fitted as well.
+        detector: The reduced settings.
+        weights: Safetensors file with the weights of the frame network; None takes those from the hub.
+        composed: Composed videos; the threshold is fitted on them, too.
         highlights: Highlight videos.
         videos: The videos to evaluate.
-        seed: Of weights and draws.
+        seed: Seed of weights and draws.
         save: Folder for the detector, if it is to be saved.
-        on_progress: Called while frames are read.
+        on_progress: Callback while frames are read.
     """
     plan = detector.plan(seed)
     model = build_model(plan.model, weights=weights, seed=seed)

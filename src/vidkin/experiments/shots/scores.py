@@ -33,9 +33,9 @@ def score_detector(
     Args:
         name: Name of the detector.
         seed: Seed of its training; None for a detector that needs none.
-        sets: Name of a set -> its videos.
-        cuts: Video -> the cuts that were detected.
-        training: What is reported about the training.
+        sets: Videos by name of the set.
+        cuts: Detected cuts by video.
+        training: Report on the training.
     """
     for which, videos in sets.items():
         pairs = [(cuts[video.path], video.labels) for video in videos]
@@ -62,7 +62,7 @@ def score_detector(
 
 
 def count_labels(videos: Iterable[LabelledVideo]) -> dict[str, int]:
-    """How many videos, labeled hard cuts and labeled gradual transitions there are."""
+    """Count videos, labeled hard cuts and labeled gradual transitions."""
     listed = list(videos)
     return {
         "videos": len(listed),
@@ -72,7 +72,7 @@ def count_labels(videos: Iterable[LabelledVideo]) -> dict[str, int]:
 
 
 def summarize_shots(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Means and deviations over seeds, one entry for every set and detector."""
+    """Means and deviations over seeds, one entry per set and detector."""
     summary = []
     for which in dict.fromkeys(row["set"] for row in rows):
         for name in dict.fromkeys(row["detector"] for row in rows):

@@ -1,4 +1,4 @@
-"""The comparison of shot detectors: peers, the default one, and detectors trained with every loss."""
+"""The comparison of shot detectors: peers, the default detector, and detectors trained with every loss."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ _SAVED_LOSS = "quadlet"
 
 @dataclass(frozen=True, kw_only=True)
 class ShotStudy:
-    """What is compared.
+    """Settings of the comparison.
 
     Attributes:
-        detectors: Registered detectors that need no training here.
-        losses: Losses that a detector is trained with.
-        seeds: Trainings of every loss and of DeepSBD.
-        steps: Steps of a training on shots.
-        segment_steps: Steps of a training of DeepSBD.
-        window: Frames of a clip.
-        train_videos: Composed videos of the training split.
-        test_videos: Composed videos of the test split.
-        frames: Frames of a composed video.
+        detectors: Registered detectors that need no training.
+        losses: Losses used to train a detector.
+        seeds: Number of trainings of every loss and of DeepSBD.
+        steps: Number of steps of a training on shots.
+        segment_steps: Number of steps of a training of DeepSBD.
+        window: Number of frames in a clip.
+        train_videos: Number of composed videos in the training split.
+        test_videos: Number of composed videos in the test split.
+        frames: Number of frames in a composed video.
         size: Height and width of composed videos.
-        segment_size: Pixels along each side of what DeepSBD sees.
-        highlight_videos: Highlight videos that are trained on as well.
+        segment_size: Pixels along each side of DeepSBD's input.
+        highlight_videos: Number of highlight videos used in training as well.
         network: The frame network, frozen in the rows of the extended rule.
         published: The published rule and training, reduced; None leaves its row out.
-        published_seeds: Trainings of it.
+        published_seeds: Number of its trainings.
     """
 
     detectors: tuple[str, ...] = (
@@ -100,16 +100,18 @@ def run_shot_study(
     """Evaluate every detector; runs that need training are stored and not repeated.
 
     Args:
-        study: What is compared.
+        study: Settings of the comparison.
         data: Folder of edited videos with ``truth.json``.
-        videos: Folder of single-shot clips to compose videos of; None evaluates only what needs no training.
+        videos: Folder of single-shot clips from which to compose videos; None evaluates only detectors without
+            training.
         photographs: Folder of photographs that add scenes to the composed videos.
-        weights: Weights of the frame network, a safetensors file; None takes those of the hub.
+        weights: Safetensors file with the weights of the frame network; None takes those from the hub.
         work: Folder of composed videos, features and runs.
         save: Folder for the model of the extended rule trained with quadlets by the first seed, and beside it, with
             ``-published`` behind its name, for that of the published rule; unless these runs were stored.
         output: File that the caller writes the figures to: data may lie in the same folder.
-        on_progress: Called with the steps done, all steps (0 where unknown) and the current step.
+        on_progress: Callback that receives the steps done, the total number of steps (0 if unknown) and the current
+            step.
 
     Raises:
         InvalidArgumentError: Labels or clips are missing, or ``work`` has results on other data.
