@@ -48,10 +48,10 @@ class Index:
     searched or last called :meth:`refresh`.
 
     Attributes:
-        place: Where it is: a folder, or a prefix on object storage.
+        place: Place of the index: a folder, or a prefix on object storage.
         manifest: Settings that the index was made with.
         store: Records, features and windows.
-        worker_spec: What an executor needs to extract features for this index.
+        worker_spec: Specification an executor needs to extract features for this index.
     """
 
     def __init__(
@@ -80,8 +80,8 @@ class Index:
         """Open an index, or create one with ``create=True``.
 
         Args:
-            path: Its folder, or an address on object storage as text, for example ``s3://bucket/films``, which needs
-                ``vidkin[cloud]`` and credentials in the environment.
+            path: Folder of the index, or an address on object storage as text, for example ``s3://bucket/films``,
+                which needs ``vidkin[cloud]`` and credentials in the environment.
             extractor: Name of what makes the features, see :func:`vidkin.features.open_extractor`; default
                 that of the index, ``vidkin`` for a new one (``classical`` with a whitening). Naming a different one
                 than the index has is an error.
@@ -147,7 +147,7 @@ class Index:
         wait: float = 0.0,
         executor: Executor | None = None,
     ) -> IngestReport:
-        """Bring the index up to date with folders and files; only what is new or changed is read.
+        """Bring the index up to date with folders and files; only new and changed files are read.
 
         Each video is written when it is complete: interrupted at any point, the next call resumes from there. A file
         that cannot be read is listed with its cause; where the cause may pass (a killed worker, a hung drive, no
@@ -161,7 +161,7 @@ class Index:
                 ``follow_links`` and ``images`` are remembered; None leaves each as it was.
             follow_links: Also look into links to folders.
             images: Also take the photographs in folders; each is a video of one frame.
-            on_progress: Called for each finished file and now and then in between.
+            on_progress: Callback for each finished file and at intervals in between.
             retry_broken: Also read broken files again that have not changed.
             wait: Seconds to wait for another writer.
             executor: Makes the features (see :attr:`worker_spec`); default processes of this machine.
@@ -231,7 +231,7 @@ class Index:
             query: A video (or image) file, which need not be in the index, a PIL image, a uint8 array [H, W, 3] or
                 [T, H, W, 3], or :class:`vidkin.media.Frames`. A picture has segments without length in the query, which
                 show the moment of each video that it is from.
-            start, end: Only this stretch of it, seconds.
+            start, end: Limits of the stretch to use, in seconds.
             frame_rate: Frames per second of an array.
             limit: Maximum number of matches.
             offset: Skip this many of the best ones.
@@ -272,7 +272,7 @@ class Index:
         Args:
             query: A video (or image) file; it need not be in the index.
             target: A file of the index.
-            start, end: Only this stretch of the query, seconds.
+            start, end: Limits of the stretch of the query to use, in seconds.
             mirrored: Also compare either one flipped left to right.
 
         Raises:
@@ -301,7 +301,7 @@ class Index:
             mirrored: Also find copies that were flipped left to right; reads some frames of every video once.
             keep: Which member of a group is the best: ``best``, ``oldest``, ``newest``, ``largest``, ``longest``, or a
                 folder whose files come first. ``best`` has the most detail, no logo and its colors.
-            on_progress: Called with (steps done, steps in all).
+            on_progress: Callback that receives (steps done, total number of steps).
 
         Raises:
             InvalidArgumentError: The threshold is out of its range, or ``keep`` is neither a rule nor a folder.
@@ -329,7 +329,7 @@ class Index:
             queries: Number of videos of the index that are searched for.
             limit: Number of candidates of the first stage.
             seed: Seed of the random choice of queries.
-            on_progress: Called with (queries done, queries in all).
+            on_progress: Callback that receives (queries done, total number of queries).
         """
         return self._searcher.recall(queries=queries, limit=limit, seed=seed, on_progress=on_progress)
 

@@ -152,7 +152,7 @@ def decide_pair(
     """Remember a verdict on two videos of an index.
 
     Args:
-        location: Of the index.
+        location: Location of the index.
         store: Store of the index.
         first, second: Two files in the index.
         verdict: The verdict, which overrides their score.
@@ -190,7 +190,7 @@ def prefer_copy(
     """Remember which of several copies to keep; the others are no longer preferred.
 
     Args:
-        location: Of the index.
+        location: Location of the index.
         store: Store of the index.
         path: The file to keep, which is in the index.
         instead_of: The other copies, which are in the index.

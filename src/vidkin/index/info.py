@@ -19,11 +19,11 @@ class IndexInfo(Result):
     """Contents and size of an index.
 
     Attributes:
-        path: Its folder, or its address on object storage.
+        path: Folder of the index, or its address on object storage.
         extractor: Name of what makes its features.
         whitening: File of the whitening that the index was made with; None without one.
         fingerprint: Identifies the extractor with its settings, weights and whitening.
-        measure: What its scores measure: ``copies``, or ``kinds`` for a trained model.
+        measure: Kind of its scores: ``copies``, or ``kinds`` for a trained model.
         sampling_rate: Frames per second of ordinary videos.
         videos: Number of videos that can be searched.
         broken: Number of files that cannot be read, or must be read again.

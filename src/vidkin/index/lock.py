@@ -18,7 +18,7 @@ def writer_lock(location: Location, *, wait: float = 0.0) -> AbstractContextMana
     (:mod:`vidkin.index.storage.places.lease`).
 
     Args:
-        location: Of the index.
+        location: Location of the index.
         wait: Seconds to wait for other writers; 0 fails at once.
 
     Raises:

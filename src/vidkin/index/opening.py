@@ -57,7 +57,7 @@ def resolve_spec(
     """Complete the settings given by the caller with those of the index.
 
     Args:
-        manifest: Of the index; None for a new one.
+        manifest: Manifest of the index; None for a new one.
         extractor: Name; default that of the index, ``default_extractor()`` for a new one.
         weights, whitening: Files; default those of the index, unless another extractor is named.
         rate: Frames per second; default that of the index, 1 for a new one.
@@ -94,8 +94,8 @@ def open_index_extractor(location: Location, manifest: Manifest, spec: WorkerSpe
     """Open the extractor and check that its features can be compared with those of the index.
 
     Args:
-        location, manifest: Of the index.
-        spec: From :func:`resolve_spec`.
+        location, manifest: Location and manifest of the index.
+        spec: Result of :func:`resolve_spec`.
 
     Raises:
         CollectionMismatchError: The index was made with a different extractor or weights.
@@ -132,8 +132,8 @@ def remember_places(location: Location, manifest: Manifest, spec: WorkerSpec) ->
     """Store the new location of model, weights and whitening of an index; their content was checked to be the same.
 
     Args:
-        location, manifest: Of the index.
-        spec: From :func:`resolve_spec`.
+        location, manifest: Location and manifest of the index.
+        spec: Result of :func:`resolve_spec`.
     """
     changed = replace(manifest, extractor=spec.extractor, weights=spec.weights, whitening=spec.whitening)
     if changed != manifest:

@@ -41,7 +41,7 @@ class VideoRecord(Result):
             while the file changed, or failed for a cause that may pass: the next :meth:`Index.add` of the file reads it
             again, changed or not.
         cause: Why it is broken or stale, in one line, else "".
-        duration: Seconds.
+        duration: Duration in seconds.
         width, height: Pixels as displayed.
         frame_rate: Frames per second of the file.
         codec: Name of the video codec.

@@ -49,7 +49,7 @@ def repair(
     Args:
         path: The index: a folder, or an address on object storage.
         wait: Seconds to wait for another writer.
-        on_progress: Called with (videos read, videos in all).
+        on_progress: Callback that receives (videos read, total number of videos).
 
     Returns:
         The removed parts; empty if nothing is damaged.

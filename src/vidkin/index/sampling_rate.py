@@ -24,7 +24,7 @@ def sampling_rate(duration: float, base: float = 1.0) -> float:
     a copy that is a little longer or shorter is then seen at the same moments.
 
     Args:
-        duration: Seconds; 0 or less means unknown and very short.
+        duration: Duration in seconds; 0 or less means unknown and very short.
         base: Frames per second for ordinary videos, above 0.
 
     Raises:
@@ -50,7 +50,7 @@ def query_rate(duration: float, base: float = 1.0) -> float:
     has of the same video.
 
     Args:
-        duration: Seconds; 0 or less means unknown and very short.
+        duration: Duration in seconds; 0 or less means unknown and very short.
         base: Frames per second for ordinary videos, above 0.
 
     Raises:

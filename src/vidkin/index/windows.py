@@ -38,9 +38,9 @@ def window_vectors(
         features: T frames of V views of R regions with D dimensions; D is the dimension E of the windows.
         similarity: Cosine in [-1, 1]; higher makes more windows.
         similarity_of_parts: The same for views of parts of the picture, of which there are many.
-        longest: Seconds.
+        longest: Maximum length of a window in seconds.
         longest_of_parts: The same for views of parts.
-        least_information: In [0, 1]; 0 gives black frames windows too.
+        least_information: Least information of a window, in [0, 1]; 0 gives black frames windows, too.
     """
     starts = features.timestamps.double()
     # The last frame stands as long as the one before it.

@@ -55,7 +55,7 @@ class DiskCache:
 
         Args:
             key: Names all that the content depends on.
-            ending: Of the file's name, with its dot.
+            ending: Ending of the file's name, including the dot.
             make: Writes it, if it is not there; its errors go to the caller, and nothing is kept.
         """
         name = hashlib.blake2b(key.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()

@@ -62,7 +62,7 @@ async def stream_file(request: Request, lane: Lane, file: BinaryIO, kind: str) -
     """A file, or the range of it that the request names (one range; several are answered with the whole).
 
     Args:
-        request: Its ``Range`` and ``If-Range`` count.
+        request: Request whose ``Range`` and ``If-Range`` headers are used.
         lane: Reads the pieces.
         file: Open for reading, without a buffer; closed at the end.
         kind: Media type of the answer.

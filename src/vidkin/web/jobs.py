@@ -30,7 +30,7 @@ class JobRunningError(Exception):
     """A job of the same kind is at work.
 
     Attributes:
-        job: That one.
+        job: The running job.
     """
 
     def __init__(self, job: Job) -> None:
@@ -43,16 +43,16 @@ class JobState:
     """How far a job has come.
 
     Attributes:
-        id: Its number.
-        kind: What it does, for example ``index``.
+        id: Number of the job.
+        kind: Kind of work, for example ``index``.
         title: For people.
         video: Number of the video that it is about; None if it is about none, or about many.
         state: ``running``, ``done``, ``failed`` or ``stopped``.
         done, total: Steps; total is 0 as long as it is not known.
-        detail: What it is working on.
+        detail: Description of the current work.
         notes: Lines to keep, for example files that cannot be read, with causes.
-        result: Of a job that is done: plain values.
-        error: Of a job that failed.
+        result: Result of a finished job, as plain values.
+        error: Error of a failed job.
         seconds: Wall-clock time so far.
         version: Grows with every change.
     """
@@ -137,8 +137,8 @@ class Job:
         """Do the work; what it returns is the result.
 
         No error leaves: this is the bottom of the job's thread, where nobody could catch it, and whoever watches the
-        job must learn that it ended. An error of vidkin is told as it is; any other one is a bug, and its traceback
-        is logged.
+        job must learn that it ended. An error of vidkin is reported unchanged; any other error is a bug, and its
+        traceback is logged.
         """
         state: JobStatus = "done"
         result, cause = None, ""

@@ -44,7 +44,7 @@ def serve(
         host: Address to listen at.
         port: Port; 0 lets the system choose one.
         settings: Limits.
-        on_ready: Called with the address to open, token included, once connections are accepted.
+        on_ready: Callback that receives the address to open, including the token, once connections are accepted.
 
     Raises:
         CollectionNotFoundError: There is no index in the folder.

@@ -15,16 +15,16 @@ class Settings:
     """Limits of a server; the defaults fit one person at one computer.
 
     Attributes:
-        token: What every request must carry; None for none, which only a server on a loopback address should have.
+        token: Token that every request must carry; None requires none, which is only safe on a loopback address.
         hosts: Names, besides the loopback ones, by which browsers may address the server.
         read_only: Refuse whatever changes the index or a file.
         cache_bytes: Thumbnails and previews that are kept on disk, bytes; the least recently used are deleted.
-        upload_bytes: Largest file that may be dropped for a search, bytes.
+        upload_bytes: Largest file, in bytes, that can be dropped for a search.
         uploads: Dropped files that are kept at a time.
         upload_seconds: Seconds that a dropped file may take to arrive, and that it is kept after it was last used.
         request_seconds: Seconds after which a request is given up, a conversion or a search included.
         preview_seconds: Length of a converted piece of a video that the browser cannot play.
-        preview_side: Pixels at the shorter side of such a piece.
+        preview_side: Length in pixels of the shorter side of such a piece.
         groups_a_page: Groups of duplicates on a page.
         experiments: Folders below which trainings and benchmarks are shown.
     """

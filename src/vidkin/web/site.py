@@ -36,9 +36,9 @@ class Page:
     """A part of the app: its addresses, and its place in the navigation.
 
     Attributes:
-        router: Its addresses.
-        title: In the navigation; empty for none.
-        path: Where the navigation leads.
+        router: Router of the page's addresses.
+        title: Title in the navigation; empty for none.
+        path: Target of the link in the navigation.
     """
 
     router: APIRouter
@@ -55,13 +55,14 @@ class Site:
         cache: Thumbnails and previews.
         jobs: Work that outlives a request.
         uploads: Dropped files.
-        lists: Lane for what is quick: records, files of a second.
+        lists: Lane for quick work: records, files of a second.
         pictures: Lane for thumbnails.
         searches: Lane for searches and comparisons.
         conversions: Lane for previews.
         streams: Lane for reading pieces of files.
         verdicts: Number of verdicts on duplicates that were given here.
-        found_groups: Of the duplicates page: the groups found last, with the verdicts given when it began.
+        found_groups: For the duplicates page: the most recently found groups, with the verdicts given at the start of
+            the search.
     """
 
     def __init__(self, index: Path, settings: Settings, pages: Sequence[Page]) -> None:

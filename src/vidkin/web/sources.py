@@ -17,7 +17,7 @@ __all__ = ["Source", "SourceItem", "make_preview", "make_thumbnail", "open_sourc
 
 # Where in a video its picture is from, as a share: the begin is often black.
 _SHARE = 1 / 3
-# Pictures are made for every tenth of a second at most, so that sliding does not fill the disk.
+# At most one picture is made per tenth of a second, so that sliding does not fill the disk.
 _STEPS_A_SECOND = 10
 _SMALL, _LARGE = 180, 720
 _CRF = 27
@@ -28,10 +28,10 @@ class Source:
     """A file that pages show.
 
     Attributes:
-        path: Of the file.
+        path: Path of the file.
         key: Names its content, for the cache.
-        duration: Seconds.
-        record: Of the index; None for a dropped file.
+        duration: Duration in seconds.
+        record: Record in the index; None for a dropped file.
     """
 
     path: str
@@ -55,10 +55,10 @@ class SourceItem:
     Attributes:
         address: Beginning of its addresses: ``/file``, ``/thumbnail`` and ``/preview`` follow.
         key: How searches name it: ``{"video": 12}`` or ``{"upload": "..."}``.
-        name: Of the file, as it can be shown.
-        duration: Seconds.
+        name: Name of the file in printable form.
+        duration: Duration in seconds.
         width, height: Pixels as displayed.
-        still: It is a picture.
+        still: Whether it is a still image.
     """
 
     address: str
@@ -75,7 +75,7 @@ def open_source(site: Site, *, video: int | None = None, upload: str | None = No
 
     Raises:
         NotIndexedError: There is no such video.
-        InvalidArgumentError: There is no such file.
+        InvalidArgumentError: The file does not exist.
     """
     if upload is not None:
         dropped = site.uploads.get(upload)
@@ -118,14 +118,14 @@ def make_thumbnail(site: Site, source: Source, time: float | None, side: int) ->
 
     Args:
         site: Keeps it.
-        source: Of what.
-        time: Seconds; default a third of the duration.
+        source: The video or dropped file.
+        time: Time in seconds; default: a third of the duration.
         side: Pixels at the shorter side; rounded up to one of two sizes.
 
     Raises:
         MediaError: The file cannot be read.
     """
-    source.open().close()  # what is not the file that was indexed is not shown either
+    source.open().close()  # a file other than the indexed one is not shown either
     seconds = source.duration * _SHARE if time is None else min(time, max(source.duration - 0.1, 0.0))
     seconds = int(seconds * _STEPS_A_SECOND) / _STEPS_A_SECOND
     side = _SMALL if side <= _SMALL else _LARGE
@@ -142,7 +142,7 @@ def make_preview(site: Site, source: Source, piece: int) -> Path:
 
     Args:
         site: Keeps it.
-        source: Of what.
+        source: The video or dropped file.
         piece: Number of the piece, each ``preview_seconds`` long.
 
     Raises:

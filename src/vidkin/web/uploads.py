@@ -34,10 +34,10 @@ class Upload:
     """A dropped file.
 
     Attributes:
-        id: Its name in addresses; not to be guessed.
-        name: As the sender calls it, as it can be shown.
-        path: Where it is kept.
-        info: What it is.
+        id: Unguessable name in addresses.
+        name: The sender's name for the file, in printable form.
+        path: Where the file is stored.
+        info: Properties of the file.
         used: Monotonic time of its last use.
     """
 
@@ -66,9 +66,9 @@ class Uploads:
         """Keep a file that arrives, if it can be read as a video or picture.
 
         Args:
-            name: As the sender calls it; only its extension is used.
+            name: The sender's name for the file; only its extension is used.
             size: Bytes that the sender announced, if it did.
-            body: Its pieces.
+            body: Content of the file, in pieces.
             lane: Writes and probes.
 
         Raises:

@@ -34,8 +34,8 @@ class Opened:
 
     Attributes:
         host: Name of its machine.
-        version: Of vidkin there.
-        fingerprint: Of the extractor there.
+        version: Version of vidkin on that machine.
+        fingerprint: Fingerprint of the extractor on that machine.
     """
 
     host: str
@@ -62,7 +62,7 @@ class Describer:
         They include a sign of life if the decoder or the extractor gave one; otherwise nothing is sent.
 
         Args:
-            path: Of the file.
+            path: Path of the file.
             size: Bytes of the file as the driver sees it; -1 if it does not see the file.
         """
         try:

@@ -52,7 +52,7 @@ class RayExecutor:
 
     Args:
         spec: The extractor and the sampling rate, :attr:`Index.worker_spec` for an index.
-        address: Of the cluster, see :func:`~vidkin.index.cluster.connection.connect`.
+        address: Address of the cluster, see :func:`~vidkin.index.cluster.connection.connect`.
         workers: How many at most, at least 1; default one for each processor of the cluster.
         hang_timeout: Seconds without any progress (a packet read, a frame decoded) after which a worker counts as
             hung; five times as long while the extractor describes frames.

@@ -41,7 +41,7 @@ class RayRanker:
     Args:
         location: Folder of the index, or its address on object storage.
         shards: Number of actors, at least 1, each with one processor.
-        address: Of the cluster, see :func:`~vidkin.index.cluster.connection.connect`.
+        address: Address of the cluster, see :func:`~vidkin.index.cluster.connection.connect`.
         most_bytes: Maximum bytes of features that a shard keeps.
 
     Raises:

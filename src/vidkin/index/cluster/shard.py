@@ -22,7 +22,7 @@ class Shard:
     """Scores candidates and caches their features; what a Ray actor of search runs.
 
     Args:
-        location: Of the index, the same as on the machine that searches.
+        location: Location of the index, the same as on the machine that searches.
         most_bytes: Maximum bytes of features in memory; the least recently used are dropped first.
     """
 

@@ -23,7 +23,7 @@ class BatchWriter:
     """Collects entries and updated records, and reports their outcomes once they are written.
 
     Args:
-        store: Where they are written to.
+        store: Store to write to.
         tally: Receives the outcomes.
     """
 

@@ -82,7 +82,7 @@ def remove_records(location: Location, store: VectorStore, names: Iterable[str |
     """Remove files and all files in folders, and remember them; the caller holds the writer's lock.
 
     Args:
-        location, store: Of the index.
+        location, store: Location and store of the index.
         names: Files and folders.
 
     Returns:

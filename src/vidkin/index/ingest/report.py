@@ -93,7 +93,7 @@ class Progress:
         done: Number of files whose outcome is written.
         total: Number of files to check.
         path: The file that this is about.
-        outcome: Its outcome, or None while it is being read.
+        outcome: Outcome of the file, or None while it is being read.
         frames: Number of frames with features so far, over all files.
         seconds_of_video: Video covered so far.
         bytes: Size of all finished files.
@@ -115,7 +115,7 @@ class IngestInterrupted(KeyboardInterrupt):
     """Ctrl-C during :meth:`Index.add`: finished videos are in the index, and the next call resumes from there.
 
     Attributes:
-        report: What was done until then.
+        report: Report of the work done so far.
     """
 
     def __init__(self, report: IngestReport) -> None:

@@ -49,7 +49,7 @@ def ingest(
     on_progress: OnProgress | None = None,
     errors_file: Path | None = None,
 ) -> IngestReport:
-    """Read what is new or changed, recognize what moved, record what is broken.
+    """Read new and changed files, recognize moved ones, and record broken ones.
 
     Every video is written as soon as it is complete (at most half a second later), so that an interruption
     loses only the videos being processed; the next call resumes from there. The caller holds the
@@ -68,7 +68,7 @@ def ingest(
         rules: Which files of folders were included; for ``prune``.
         prune: Remove records whose files are gone from the folders that were scanned, or excluded.
         retry_broken: Read broken files again even if they have not changed.
-        on_progress: Called for each finished file and now and then in between.
+        on_progress: Callback for each finished file and at intervals in between.
         errors_file: Receives the tracebacks of internal errors; None logs them.
 
     Raises:

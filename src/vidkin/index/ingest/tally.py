@@ -17,7 +17,7 @@ class Tally:
 
     Args:
         scan: The files to process.
-        on_progress: Called for each finished file and now and then in between.
+        on_progress: Callback for each finished file and at intervals in between.
     """
 
     def __init__(self, scan: Scan, on_progress: OnProgress | None) -> None:

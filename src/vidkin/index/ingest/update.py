@@ -38,11 +38,11 @@ def update_index(
     Files removed by name stay out, unless they are named in this scan; then they are no longer removed.
 
     Args:
-        place, manifest, store: Of the index.
+        place, manifest, store: Place, manifest and store of the index.
         scan: Scan by the rules of the manifest.
         executor: Extracts the features.
-        calibrate, prune, retry_broken, on_progress: As of :func:`vidkin.index.ingest.session.ingest`.
-        update_common: Called with the paths of the videos that were added, once all are written.
+        calibrate, prune, retry_broken, on_progress: Arguments of :func:`vidkin.index.ingest.session.ingest`.
+        update_common: Callback that receives the paths of added videos once all are written.
 
     Raises:
         IngestInterrupted: On Ctrl-C, with the report so far.

@@ -64,7 +64,7 @@ class Calibration:
 
     @classmethod
     def measure(cls, extractor: FrameExtractor) -> Calibration:
-        """Run the extractor over the background photographs; takes a second or two."""
+        """Run the extractor over the background photographs, which takes a second or two."""
         if extractor.views == "none":
             return cls(extractor.extract(background_frames()).whole, _share_of(extractor))
         # Crops of a photograph would only count it more than once.

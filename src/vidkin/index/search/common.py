@@ -26,7 +26,7 @@ class CommonFrames:
     """Vectors of frames that do not distinguish videos.
 
     Args:
-        vectors: [C, E] unit vectors; C may be 0.
+        vectors: [C, E] unit vectors; C can be 0.
     """
 
     FILE = "common.safetensors"
@@ -83,7 +83,7 @@ def find_common(
     is common among any two thousand of them).
 
     Args:
-        store: Of the index.
+        store: Store of the index.
         video_ids: The videos to examine.
         minimum: Number of other videos.
         most: Number of videos examined.

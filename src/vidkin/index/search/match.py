@@ -19,9 +19,9 @@ class Match(Result):
     """One video of the index that matches the query.
 
     Attributes:
-        path: Where the video was when it was indexed.
-        score: In [0, 1]: 1.0 identical, below 0.2 unrelated; one threshold works for all queries.
-        segments: Where it matches, best first; empty if only the whole is similar.
+        path: Path of the video when it was indexed.
+        score: Score in [0, 1]: 1.0 identical, below 0.2 unrelated; one threshold works for all queries.
+        segments: Matching stretches, best first; empty if only the whole is similar.
         video_id: Id of its record in the index.
         missing: Whether the file no longer exists.
     """
@@ -51,8 +51,8 @@ class Comparison(Result):
     """Two videos side by side.
 
     Attributes:
-        score: In [0, 1], as in a search.
-        segments: Where they match, best first.
+        score: Score in [0, 1], as in a search.
+        segments: Matching stretches, best first.
         map: [Tq, Tt] float32 in [0, 1], calibrated similarity of every frame with every frame.
         query_times: [Tq] float64 seconds.
         target_times: [Tt] float64 seconds.

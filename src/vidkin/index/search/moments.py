@@ -75,10 +75,10 @@ def find_moments(
     most similar of all. These readings then count.
 
     Args:
-        store: Of the index.
-        query: Of one frame.
+        store: Store of the index.
+        query: Features of a single frame.
         video_ids: Candidates of the first stage.
-        common, scorer: Of the index; the scorer has segments.
+        common, scorer: Common frames and scorer of the index; the scorer has segments.
         read: Reads a stretch of a video.
 
     Returns:

@@ -27,8 +27,8 @@ def score_pair(first: Query, second: Query, scorer: Scorer) -> PairScore:
 
     Args:
         first: The query of the segments that are returned.
-        second: Their target.
-        scorer: Of the index.
+        second: The target of these pairs.
+        scorer: Scorer of the index.
     """
     results = [
         scorer.score(first.plain, [second.plain])[0],

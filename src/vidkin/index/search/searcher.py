@@ -50,8 +50,8 @@ class Searcher:
     """Search, comparison, duplicates and recall; see the methods of the same names of :class:`vidkin.Index`.
 
     Args:
-        place: Where the index is.
-        manifest: Of the index.
+        place: Place of the index.
+        manifest: Manifest of the index.
         store: Records, features and windows.
         open_extractor: Opens the extractor; called on first use, as duplicates and recall need none.
 

@@ -63,13 +63,13 @@ def measure_recall(
     those that reach ``threshold`` are what the first stage should find.
 
     Args:
-        store: Of the index.
-        common, scorer: Of the index.
+        store: Store of the index.
+        common, scorer: Common frames and scorer of the index.
         queries: Number of videos to draw.
         limit: Number of candidates.
         threshold: Score from which on a video is relevant.
         seed: Seed of the draw.
-        on_progress: Called with (queries done, queries in all).
+        on_progress: Callback that receives (queries done, total number of queries).
 
     Raises:
         InvalidArgumentError: A number is out of range.

@@ -61,9 +61,9 @@ def find_matches(
     """Find the matches of a query, best first; ties in the order of their paths.
 
     Args:
-        store: Of the index.
-        query: What to search for.
-        common, scorer: Of the index.
+        store: Store of the index.
+        query: The query to search for.
+        common, scorer: Common frames and scorer of the index.
         limit: Maximum number of matches.
         threshold: Leave out scores below this; 0 keeps every video with a moment in common.
         candidates: Number of videos that the first stage passes to the second.

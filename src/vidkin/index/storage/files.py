@@ -51,7 +51,7 @@ def reading(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[Non
 
     Args:
         place: The file or folder, for the message.
-        remedy: What a user can do if it is damaged.
+        remedy: Advice to the user if it is damaged.
 
     Raises:
         CollectionDamagedError: With the place, the cause and the remedy.
@@ -103,7 +103,7 @@ def _panics_as_errors() -> Iterator[None]:
 
 
 def read_units(place: Place, file: str, name: str) -> torch.Tensor | None:
-    """Read one tensor of unit vectors from a safetensors file; None if there is no such file.
+    """Read one tensor of unit vectors from a safetensors file; None if the file is missing.
 
     Raises:
         CollectionDamagedError: It is not what was written, or holds numbers that no unit vector has.

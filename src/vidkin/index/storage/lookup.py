@@ -16,8 +16,8 @@ def find_records(store: VectorStore, path: str | os.PathLike[str]) -> list[Video
     """Find the record of a file, or of all files in a folder and below; at least one.
 
     Args:
-        store: Of the index.
-        path: Relative paths and ``~`` are allowed; accents may be composed or decomposed.
+        store: Store of the index.
+        path: Path of a video; it can be relative or begin with ``~``, and accents can be composed or decomposed.
 
     Raises:
         NotIndexedError: There is no such record.

@@ -29,7 +29,7 @@ class MissingPart:
     """A missing part of one video.
 
     Attributes:
-        video_id: Of the video.
+        video_id: Id of the video.
         part: Its "features"; only its "windows", which can be rebuilt from them; or "both" of a stale video, which is
             known to have none until its file is read again.
         cause: One line.
@@ -46,7 +46,7 @@ def find_missing_parts(
     """Find missing parts, as far as sizes tell without reading the features.
 
     Args:
-        records: Of all videos.
+        records: Records of all videos.
         files: Size in bytes of the feature file of each video that has one.
         windows: Number of windows in the table for each video that has any.
     """

@@ -48,10 +48,10 @@ class LanceTable:
     Unreadable data raises :class:`CollectionDamagedError`, a failed write :class:`CollectionError`.
 
     Args:
-        place: Where the store is.
-        name: Of the table's folder, which the first append makes.
-        session: From :func:`new_session`; tables of one store share one.
-        remedy: What a user can do if the table is damaged.
+        place: Place of the store.
+        name: Name of the table's folder, which the first append creates.
+        session: Session from :func:`new_session`, shared by all tables of a store.
+        remedy: Advice to the user if the table is damaged.
     """
 
     def __init__(self, place: Place, name: str, *, session: Any, remedy: str = REMEDY) -> None:
@@ -91,8 +91,8 @@ class LanceTable:
         """Read these columns of all rows, in order of their addition; None if there is no table.
 
         Args:
-            columns: Their names.
-            options: Further arguments of ``lance.LanceDataset.to_table``, such as ``filter``.
+            columns: Names of the columns.
+            options: Additional arguments of ``lance.LanceDataset.to_table``, such as ``filter``.
 
         Raises:
             CollectionDamagedError: The table cannot be read, or lacks one of the columns.

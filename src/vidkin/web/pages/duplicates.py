@@ -1,4 +1,4 @@
-"""Duplicates: groups of copies side by side, verdicts on them, and what may be put away as a plan."""
+"""Duplicates: groups of copies side by side, verdicts on them, and a plan of what can be removed."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class FoundGroups:
     """What the last search for duplicates of this server found.
 
     Attributes:
-        wish: What was looked for.
-        groups: In the order of the paths of their best copies.
+        wish: Settings of the search.
+        groups: Groups in the order of the paths of their best copies.
     """
 
     wish: Wish
@@ -66,18 +66,18 @@ class MemberItem:
     """One file of a group.
 
     Attributes:
-        id: Its number; None where it left the index since.
-        name, path: As they can be shown.
-        words: What it is: to keep and why, a copy, an excerpt, doubtful.
-        score: With the file that it was compared with.
-        width, height, duration, size: Of the file: pixels, seconds, bytes.
+        id: Number of the video; None if it has left the index since.
+        name, path: Name and path in printable form.
+        words: Role of the file: to keep and why, a copy, an excerpt, doubtful.
+        score: Score against the file it was compared with.
+        width, height, duration, size: Properties of the file in pixels, seconds and bytes.
         best: The one to keep.
         spare: A plan would put it away.
-        doubtful: It may be no copy.
-        mirrored: It is flipped left to right.
+        doubtful: Whether it is possibly not a copy.
+        mirrored: Whether it is flipped left to right.
         compared_with: Number of the file that it was compared with; None for the best one.
         pictures: Addresses of pictures of it, at the same shares of each file.
-        moments: Their times, as text.
+        moments: Times of the moments, as text.
     """
 
     id: int | None
@@ -120,12 +120,12 @@ class DuplicateList:
     Attributes:
         searched: There was a search since the server began.
         outdated: Verdicts changed since.
-        wish: What was looked for.
+        wish: Settings of the search.
         total: Number of groups.
         copies: Number of files besides the best ones.
         spare: Number of files that a plan puts away.
-        savings: Their bytes.
-        groups: Those from ``offset`` on.
+        savings: Size of these files in bytes.
+        groups: Groups from ``offset`` on.
     """
 
     searched: bool
@@ -143,7 +143,7 @@ class Verdict:
     """A verdict on two videos of the index.
 
     Attributes:
-        first, second: Their numbers.
+        first, second: Numbers of the two videos.
         verdict: ``forget`` takes an earlier one back.
     """
 
@@ -157,7 +157,7 @@ class Keeper:
     """Which copy of a group to keep.
 
     Attributes:
-        video: Its number.
+        video: Number of the video.
         instead_of: Numbers of the other ones.
     """
 

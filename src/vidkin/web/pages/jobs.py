@@ -18,7 +18,7 @@ router = APIRouter(tags=["jobs"])
 page = Page(router)
 
 _LOOK_EVERY = 0.2
-# Silent streams are closed by some browsers and by what is between.
+# Some browsers and proxies close silent streams.
 _ALIVE_EVERY = 15.0
 _STATE = TypeAdapter(JobState)
 
@@ -37,7 +37,7 @@ async def get_job(site: CurrentSite, number: int) -> JobState:
 
 @router.post("/api/jobs/{number}/stop")
 async def stop_job(site: CurrentSite, number: int) -> JobState:
-    """Ask a job to stop; what is finished stays."""
+    """Ask a job to stop; finished work is kept."""
     job = _find(site, number)
     job.stop()
     return job.state()

@@ -39,16 +39,16 @@ class VideoItem:
     """A video of the index.
 
     Attributes:
-        id: Its number, by which all addresses name it.
-        name, path: Of the file, as they can be shown.
+        id: Number of the video, used in all addresses.
+        name, path: Name and path of the file in printable form.
         status: ``ok``, ``broken`` or ``stale`` (to be indexed again).
         cause: Why it is broken or stale.
-        damage: What could not be read of an ok video.
-        duration: Seconds.
+        damage: Description of unreadable parts of an ok video.
+        duration: Duration in seconds.
         size: Bytes.
         width, height: Pixels as displayed.
-        codec: Of the pictures.
-        still: It is a picture.
+        codec: Codec of the video.
+        still: Whether it is a still image.
         missing: The file is gone.
         thumbnail: Address of its picture; add ``&time=SECONDS`` for another moment.
     """
@@ -75,7 +75,7 @@ class VideoList:
 
     Attributes:
         total: Number of videos that fit the filter.
-        videos: Those from ``offset`` on.
+        videos: Videos from ``offset`` on.
     """
 
     total: int

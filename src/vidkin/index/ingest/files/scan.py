@@ -23,7 +23,7 @@ _MPEG_TS_SYNC = 0x47
 
 @dataclass(frozen=True, slots=True)
 class VideoFile:
-    """A file that may be a video.
+    """A file that can be a video.
 
     Attributes:
         path: Absolute; not normalized, so that it opens exactly as the system lists it.

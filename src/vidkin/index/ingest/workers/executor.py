@@ -48,7 +48,7 @@ class Advanced:
     """Features of more frames of a video are ready.
 
     Attributes:
-        path: Of the file.
+        path: Path of the file.
         frames: Number of frames since the last event.
         seconds: Seconds of video covered by them.
     """
@@ -63,7 +63,7 @@ class Described:
     """A video is done.
 
     Attributes:
-        path: Of the file.
+        path: Path of the file.
         info: Properties of the file.
         features: Features of all its frames, at least one; rounded as they are stored.
         damage: One line about parts that could not be read, else "".
@@ -80,7 +80,7 @@ class Unreadable:
     """A file cannot be read.
 
     Attributes:
-        path: Of the file.
+        path: Path of the file.
         cause: One line.
         temporary: Nothing is known to be wrong with the file's bytes (a killed worker, a hung drive, no memory, an
             internal error): the next call reads the file again.

@@ -53,10 +53,10 @@ def describe_video(
     traceback.
 
     Args:
-        path: Of the file.
-        extractor: Of frames or clips.
+        path: Path of the file.
+        extractor: Extractor of frames or clips.
         base_rate: Frames per second of ordinary videos, see :func:`~vidkin.index.sampling_rate`.
-        beat: Called for every packet that is read, and whenever the phase changes.
+        beat: Callback for every packet read and every change of phase.
     """
     try:
         parts: list[FrameFeatures] = []

@@ -14,7 +14,7 @@ HANG_TIMEOUT = 120.0
 # At most this many seconds of silence are counted between two checks: longer gaps mean that the checking process was
 # busy or stopped, or the machine asleep, and say nothing about the reader.
 _MOST_UNSEEN = 1.0
-# An extractor may be silent this many times as long as a decoder.
+# An extractor can be silent this many times as long as a decoder.
 _DESCRIBING_FACTOR = 5
 
 
@@ -22,7 +22,7 @@ class Silence:
     """Measures the silence of one reader of files.
 
     Args:
-        hang_timeout: Seconds that a decoder may be silent; an extractor may for five times as long.
+        hang_timeout: Seconds that a decoder can be silent; an extractor can be silent five times as long.
     """
 
     def __init__(self, hang_timeout: float = HANG_TIMEOUT) -> None:

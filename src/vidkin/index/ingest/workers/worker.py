@@ -31,7 +31,7 @@ class Alive:
     """The worker has opened its extractor, or made progress with its file.
 
     Attributes:
-        phase: What it does from now on.
+        phase: The phase that begins.
     """
 
     phase: Phase = "decoding"
@@ -43,7 +43,7 @@ class Failed:
 
     Attributes:
         error: The exception.
-        trace: Its traceback in the worker.
+        trace: Traceback in the worker.
     """
 
     error: VidkinError
@@ -68,7 +68,7 @@ def run_worker(descriptor: int) -> None:
     ``Described`` or an ``Unreadable``.
 
     Args:
-        descriptor: Of the socket to the parent.
+        descriptor: File descriptor of the socket to the parent.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent gets it as well, and ends its workers.
     _die_with_parent()

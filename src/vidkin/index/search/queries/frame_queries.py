@@ -33,7 +33,7 @@ def query_file(query: QuerySource, frame_rate: float | None = None) -> Iterator[
 
     Args:
         query: A file, a picture, an array of uint8 RGB, or frames.
-        frame_rate: Of an array of several frames, frames per second.
+        frame_rate: Frames per second of an array of several frames.
 
     Raises:
         InvalidArgumentError: The query is none of these, or an array of several frames has no rate.

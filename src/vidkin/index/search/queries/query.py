@@ -55,7 +55,7 @@ def describe_query(
 
     Args:
         path: A video or an image.
-        extractor, calibration, common: Of the index.
+        extractor, calibration, common: Extractor, calibration and common frames of the index.
         rate: Frames per second of a long video; shorter ones are sampled more densely (:func:`query_rate`; if the
             scorer has no segments, as densely as a video of the index).
         start, end: Stretch of the file, seconds; default whole.
@@ -129,8 +129,8 @@ def weigh_features(features: FrameFeatures, common: CommonFrames, end: float = 0
     """Prepare stored features for scoring: frames common to many videos of the index count less.
 
     Args:
-        features: As stored.
-        common: Of the index.
+        features: Features as stored.
+        common: Common frames of the index.
         end: Time at which the video (or the stretch of it) ends according to its container, seconds; 0 if unknown.
 
     Returns:

@@ -33,7 +33,7 @@ class Readings:
     """Reads the videos of one index from their files.
 
     Attributes:
-        store, extractor, calibration, common: Of the index.
+        store, extractor, calibration, common: Parts of the index.
         rate: Frames per second at which the index samples long videos.
     """
 
@@ -52,7 +52,7 @@ class Readings:
         """Make the densest possible query of a video.
 
         Args:
-            record: Of the index.
+            record: Record in the index.
             mirrored: Describe the mirror image as well, which requires reading the file.
 
         Returns:

@@ -32,7 +32,7 @@ def run_watched(work: Callable[[Callable[[Phase], None]], _Result], *, hang_time
 
     Args:
         work: Calls ``beat`` regularly with its current phase.
-        hang_timeout: As for :class:`~vidkin.index.ingest.workers.silence.Silence`.
+        hang_timeout: Timeout as in :class:`~vidkin.index.ingest.workers.silence.Silence`.
 
     Raises:
         HangError: ``beat`` was not called for too long.

@@ -53,7 +53,7 @@ class Place(Protocol):
         ...
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file; None if there is no such file."""
+        """The content of a file; None if the file is missing."""
         ...
 
     def write(self, name: str, content: bytes, *, sync: bool = True) -> None:
@@ -63,14 +63,14 @@ class Place(Protocol):
         one that was missing only if it still is; :class:`vidkin.errors.CollectionLockedError` otherwise.
 
         Args:
-            name: Of the file; its folder is made where there is none.
+            name: Name of the file; its folder is created if missing.
             content: All of it.
             sync: Wait until the content would survive a power cut.
         """
         ...
 
     def version(self, name: str) -> Hashable | None:
-        """A value that changes whenever the file changes; None if there is no such file."""
+        """A value that changes whenever the file changes; None if the file is missing."""
         ...
 
     def names(self) -> set[str]:

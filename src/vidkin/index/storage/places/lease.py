@@ -96,7 +96,7 @@ class Lease:
     """The right to write, renewed by a thread of its own until :meth:`release`.
 
     A writer replaces the object only if it is unchanged since it was read (``If-Match``), so only one of several wins.
-    A lease that was not renewed in time may be taken over; the clock of the storage alone decides that.
+    A lease that was not renewed in time can be taken over; only the clock of the storage decides that.
     A holder counts from before each renewal by its own clock, and so knows before the others when its time is up.
 
     Attributes:
@@ -120,7 +120,7 @@ class Lease:
         """Acquire the lease.
 
         Args:
-            place: Where the object is.
+            place: Place of the object.
             wait: Seconds to wait for another holder.
 
         Raises:
@@ -153,7 +153,7 @@ class Lease:
             time.sleep(pause)
 
     def check(self, *, ask: bool) -> None:
-        """:class:`CollectionLockedError` if the lease is lost, or may be.
+        """Raise :class:`CollectionLockedError` if the lease is lost, or possibly lost.
 
         Args:
             ask: Renew it now, which fails if another process has it; without it the time alone decides.

@@ -42,7 +42,7 @@ class ObjectPlace:
 
     Args:
         scheme: One of :data:`SCHEMES`.
-        bucket: Its name.
+        bucket: Name of the bucket.
         prefix: Root of the files, without slashes around it; "" is the whole bucket.
 
     Raises:
@@ -99,7 +99,7 @@ class ObjectPlace:
         return None if stat is None else stat.tag
 
     def fetch(self, name: str) -> StoredObject | None:
-        """A file with its tag and its time; None if there is no such file."""
+        """A file with its tag and its time; None if the file is missing."""
         import obstore
 
         with self._requesting(name):
@@ -116,9 +116,9 @@ class ObjectPlace:
         """Write a file if it is still the one with this tag, or still missing; its new tag, or None if it is not.
 
         Args:
-            name: Of the file.
+            name: Name of the file.
             content: All of it.
-            tag: Of the file; None for one that is missing.
+            tag: Tag of the file; None if the file is missing.
         """
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
@@ -133,7 +133,7 @@ class ObjectPlace:
         return stored.tag if stored is not None and stored.content == content else None
 
     def storage_time(self) -> float:
-        """What the clock of the storage says, seconds since the epoch: clocks of machines may be wrong."""
+        """Time by the clock of the storage in seconds since the epoch, because clocks of machines can be wrong."""
         with self._requesting(CLOCK_FILE):
             self._put(CLOCK_FILE, secrets.token_bytes(8), "overwrite")
         stat = self._stat(CLOCK_FILE)

@@ -23,7 +23,7 @@ def stand_in_queue(folder: Path) -> Iterator[Callable[[], bool]]:
     that ends, for whatever reason, does not hold up those behind it.
 
     Args:
-        folder: Of the index.
+        folder: Folder of the index.
 
     Raises:
         OSError: The system refuses to write there.
