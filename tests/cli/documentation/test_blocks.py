@@ -131,7 +131,7 @@ NEEDS: dict[tuple[str, str], list[Callable[[Path], None]]] = {
     ("guide.md", "Shots"): [_make_film],
     ("guide.md", "Review, and training on verdicts"): [_fill_reviewed],
     ("models.md", ""): [_make_models],
-    ("models.md", "Encoders of others"): [_make_models],
+    ("models.md", "Encoders from other sources"): [_make_models],
     ("training.md", "Objectives"): [_make_networks],
     ("critical_clips.md", "Labels"): [_label_films],
     ("critical_clips.md", "Training"): [_label_films],
