@@ -36,7 +36,7 @@ def replace_file(path: PathLike, *, sync: bool = True) -> Iterator[Path]:
     as it was. The file gets the usual permissions, even if a library creates files that only their owner can read.
 
     Args:
-        path: The file.
+        path: The file to write.
         sync: Wait until the content is on the disk; without it a power cut may leave an empty file.
 
     Raises:

@@ -18,7 +18,7 @@ class Registry(Generic[T]):
     """Entries by prefix, loaded when they are first needed.
 
     Args:
-        noun: What the entries are, in the singular, for messages: ``"extractor"``.
+        noun: Singular noun for an entry, for messages: ``"extractor"``.
         entries: Prefix to an entry, or to ``"package.module:attribute"``, so that nothing heavy is imported early.
         usages: Prefix to the way a name with it is written, for lists and messages: ``"timm:<model>"``.
         usage: How names with all other prefixes are written, with ``{prefix}`` as the placeholder.
@@ -52,7 +52,7 @@ class Registry(Generic[T]):
 
         Args:
             prefix: Letters, digits, ``_`` and ``-``.
-            entry: What `find` returns for it.
+            entry: The entry that `find` returns for it.
             usage: How a name with this prefix is written; default: the common pattern.
 
         Raises:

@@ -44,8 +44,8 @@ def option_defaults(
     Args:
         command: The name of the command and of the section.
         options: The parameters of the command, as click has them.
-        arguments: What was typed after the command, for the index that it names.
-        sections: The names of all commands, which are the sections that a file may have.
+        arguments: Arguments after the command, for the index they name.
+        sections: Names of all commands, which are the possible sections of a file.
 
     Raises:
         InvalidArgumentError: A file cannot be read, is not TOML, has a section of no command, or an option that the

@@ -96,7 +96,7 @@ def table(
 
 
 def is_roomy() -> bool:
-    """Whether a table may have all its columns: 100 columns in a terminal, or no terminal."""
+    """Whether there is room for all columns of a table: 100 characters in a terminal, or no terminal."""
     width = terminal_width()
     return width is None or width >= ROOMY
 

@@ -56,8 +56,8 @@ def new_app(name: str, group: type[LazyGroup], *, add_completion: bool = False) 
     """An application that shows help as plain text: laying it out with Rich would take longer than all the rest.
 
     Args:
-        name: Its name.
-        group: Its commands.
+        name: Name of the command.
+        group: The group's commands.
         add_completion: Whether it has options that print and install completion for a shell.
     """
     return typer.Typer(

@@ -35,8 +35,8 @@ def mark_optional_value(args: Sequence[str], option: str, value: re.Pattern[str]
 
     Args:
         args: The words.
-        option: An option that may be used without a value.
-        value: What its value looks like; another word after it is not its own.
+        option: An option that can be used without a value.
+        value: Pattern of its value; any other word after the option is not its value.
     """
     marked = list(args)
     for place, word in enumerate(marked):
@@ -74,7 +74,7 @@ def parse_setting(text: str, option: str, example: str) -> tuple[str, str]:
     """Name and value of ``NAME=VALUE``.
 
     Args:
-        text: What was typed.
+        text: The text typed by the user.
         option: The option it was typed for, for the message.
         example: A correct setting, for the message.
 

@@ -39,7 +39,7 @@ def open_index(index: PathLike, *, extractor: str | None = None, weights: Path |
     """The index at this place, read-only, with the extractor that made it. Use it in a ``with`` block.
 
     Args:
-        index: Its folder, or its address on object storage.
+        index: Folder of the index, or its address on object storage.
         extractor: New place of the model that made the index, if it has moved.
         weights: New place of its weights, if they have moved.
 

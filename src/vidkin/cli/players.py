@@ -31,7 +31,7 @@ class Player:
 
     Attributes:
         name: ``mpv``, ``vlc``, ``xdg-open``...
-        program: Its file.
+        program: Executable of the player.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Player:
         return bool(_START_ARGUMENTS.get(self.name))
 
     def command(self, path: str, start: float) -> list[str]:
-        """The command that shows a video from a second on, or from its beginning if the player takes no time."""
+        """The command that plays a video from a time on, or from its start if the player does not accept a time."""
         times = [part.format(f"{start:.3f}") for part in _START_ARGUMENTS.get(self.name, ())]
         # An absolute path is never taken for an option.
         return [self.program, *times, os.path.abspath(path)]

@@ -12,7 +12,7 @@ __all__ = ["describe_box", "describe_parts"]
 
 # A box with at least this share of a side has all of it; one with at least this share of the picture is the whole.
 _FULL, _WHOLE = 0.9, 0.8
-# How far the edge of a half may be from the middle.
+# Maximum distance of a half's edge from the middle.
 _HALF = 0.05
 _ACROSS, _DOWN = ("left", "middle", "right"), ("upper", "middle", "lower")
 

@@ -39,7 +39,7 @@ def frame_pairs(comparison: Comparison, *, count: int = 6) -> tuple[FramePair, .
     """Choose pairs of compared frames, spread evenly over the matching segments, in the order of the query.
 
     Args:
-        comparison: From :meth:`vidkin.index.Index.match` or :func:`vidkin.compare`.
+        comparison: Result of :meth:`vidkin.index.Index.match` or :func:`vidkin.compare`.
         count: At most this many pairs. Each segment gets a share by its length, and at least one pair as long as
             there are any; short segments have fewer frames and so fewer pairs.
     """

@@ -44,7 +44,7 @@ def draw_map(comparison: Comparison, path: PathLike, *, query: PathLike, target:
     more than 1,000 frames a side are pooled by their largest values, so that thin diagonals stay visible.
 
     Args:
-        comparison: From :meth:`vidkin.index.Index.match` or :func:`vidkin.compare`.
+        comparison: Result of :meth:`vidkin.index.Index.match` or :func:`vidkin.compare`.
         path: The picture; its extension chooses the format (.png, .pdf, .svg, ...).
         query: Name of the query, for the axis.
         target: Name of the target, for the axis.
@@ -150,7 +150,7 @@ def draw_curve(detection: ShotDetection, path: PathLike) -> None:
     Gradual transitions are light red bands around their dot; critical shots (0.5 or more) are orange at the bottom.
 
     Args:
-        detection: From :func:`vidkin.shots.detect`.
+        detection: Result of :func:`vidkin.shots.detect`.
         path: The picture; its extension chooses the format (.png, .pdf, .svg, ...).
 
     Raises:

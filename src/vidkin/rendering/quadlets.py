@@ -39,7 +39,7 @@ def draw_quadlets(
         seed: Seed of the sample.
         cache: Folder with cached features of a frozen backbone.
         threads: Number of files decoded at a time.
-        on_item: As for :func:`vidkin.training.evaluate`.
+        on_item: Callback as in :func:`vidkin.training.evaluate`.
 
     Returns:
         The share of rows in the right order, in [0, 1].
@@ -69,7 +69,7 @@ def draw_quadlets(
             for spine in axis.spines.values():
                 spine.set_color(_RIGHT if bool(right[row]) else _WRONG)
                 spine.set_linewidth(2.5)
-            # Both labels: two categories may have subcategories of the same name.
+            # Both labels, because two categories can have subcategories of the same name.
             caption = f"{_shorten(item.category, 12)} / {_shorten(item.subcategory, 20)}"
             below = "" if column == 0 else f"\nd = {float(distances[row, column]):.3f}"
             set_text(axis.set_xlabel("", fontsize=7), f"{caption}{below}")

@@ -34,7 +34,7 @@ def draw_retrieval(
         labelled: A collection with the parts ``test`` (queries) and ``train`` (results).
         ranked: Title of a method -> number of a query in the test split -> numbers in the training split, best first.
             All methods have the same queries.
-        path: The file.
+        path: The file to write.
     """
     queries, gallery = labelled.part("test").items, labelled.part("train").items
     shown = list(next(iter(ranked.values())))

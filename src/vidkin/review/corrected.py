@@ -47,7 +47,7 @@ def write_corrected(
         video: Content hash.
         cuts: In order of frames.
         detected: Cuts that the detector reported.
-        source: Of the labels.
+        source: Source of the labels.
 
     Raises:
         CollectionLockedError: Another process is writing.

@@ -62,7 +62,7 @@ def train_cuts(
     Args:
         index: Index with verdicts on cuts.
         detector: Detector whose threshold is trained; its confidences must be probabilities.
-        on_progress: Called with (videos read, videos in all).
+        on_progress: Callback that receives (videos read, total number of videos).
 
     Raises:
         InvalidArgumentError: The training part or the held-back part lacks a ``cut`` or a ``no cut``.

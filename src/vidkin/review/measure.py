@@ -58,7 +58,7 @@ class MeasureReview(Result):
     """Result of training on verdicts, measured on held-back pairs.
 
     The figure is the share of pairs of verdicts of different grades (same over same kind over different) that the score
-    puts in the right order; .5 is chance. Videos of held-back pairs may be in other pairs of the training.
+    puts in the right order; .5 is chance. Videos of held-back pairs can be in other pairs of the training.
 
     Attributes:
         trained_on: Number of verdicts of the training.
@@ -91,7 +91,8 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
 
     Args:
         index: Index with verdicts.
-        on_progress: Called with (steps done, steps in all); a step is a pair read or a step of the training.
+        on_progress: Callback that receives (steps done, total number of steps); a step is a pair read or a training
+            step.
 
     Raises:
         InvalidArgumentError: Too few verdicts: both parts, training and held back, need two different ones.

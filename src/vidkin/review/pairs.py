@@ -26,7 +26,7 @@ class SuggestedPair(Result):
     """Two videos that have not been judged yet.
 
     Attributes:
-        first, second: Their records.
+        first, second: Records of the two videos.
         similarity: Cosine of their centered mean descriptors, in [-1, 1].
     """
 

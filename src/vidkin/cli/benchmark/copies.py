@@ -1,4 +1,4 @@
-"""``vidkin benchmark copies``: what is found of your own videos after people edited them."""
+"""``vidkin benchmark copies``: how many edited copies of your own videos are found."""
 
 from __future__ import annotations
 

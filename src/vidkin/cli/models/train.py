@@ -195,9 +195,9 @@ def list_recipes(names: Sequence[str], package: str, folder: str, hint: str, *, 
     """Print the recipes of a package with the comment in their first lines, which describes them.
 
     Args:
-        names: Of the recipes.
-        package, folder: Where their files are.
-        hint: What to do with one.
+        names: Names of the recipes.
+        package, folder: Location of the recipe files.
+        hint: Advice on how to use one.
         json: Print a document instead.
     """
     if json:

@@ -34,7 +34,7 @@ def write_man_page(program: Any) -> str:
     """The manual page of a program in the language of man pages.
 
     Args:
-        program: Its group of commands, as Click has it.
+        program: The program's Click group of commands.
     """
     lines = [
         f'.TH VIDKIN 1 "" "vidkin {__version__}"',

@@ -1,4 +1,4 @@
-"""One line of progress that fits any terminal: what is done, count, rate, time left, then a bar and details."""
+"""One line of progress that fits any terminal: current task, count, rate, time left, then a bar and details."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _INTERRUPT = 3
 # Steps may take minutes: rates are measured over this many seconds, up to now, and not told before the first second.
 PERIOD = 300.0
 _EARLIEST = 1.0
-# Rates below one a second are told by the minute.
+# Rates below one per second are shown per minute.
 _SLOW = 1.0
 
 

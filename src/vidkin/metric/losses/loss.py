@@ -16,7 +16,7 @@ Positive = Annotated[float, check_positive]
 """A number above 0."""
 
 NotNegative = Annotated[float, check_not_negative]
-"""A number from 0 up."""
+"""A number of at least 0."""
 
 
 @dataclass(eq=False, repr=False)

@@ -120,8 +120,8 @@ def average_precision_per_level(
         scores: [Q, G].
         relevance: [Q, G] integers.
         levels: The finest level; default is the largest relevance that occurs.
-        ties: As for `average_precision`.
-        valid: As for `average_precision`.
+        ties: Rule for ties, as in `average_precision`.
+        valid: Pairs to rank, as in `average_precision`.
     """
     finest = levels if levels is not None else (int(relevance.max().item()) if relevance.numel() else 0)
     return {

@@ -56,7 +56,7 @@ def accuracy(
         labels: [N] integers.
         average: ``"micro"``: share of the items. ``"macro"``: mean over the classes that occur in ``labels``
             of the share of their items, so that rare classes count as much as frequent ones.
-        k: How many classes an item may name; above 1 only with scores.
+        k: Number of classes an item can name; above 1 only with scores.
 
     Returns:
         A float in [0, 1].

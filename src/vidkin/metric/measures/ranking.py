@@ -4,7 +4,7 @@ Shapes: Q queries, G gallery items, B queries of one block.
 
 Rules of this package:
 
-* A higher score means more similar. Scores may be of any floating dtype; they are compared, never averaged.
+* A higher score means more similar. Scores can have any floating dtype; they are compared, never averaged.
 * ``relevance`` is graded: 2 for the same subcategory, 1 for the same category, 0 for anything else (more
   levels are possible). Bool is read as 1 and 0.
 * ``valid`` leaves pairs out altogether, for example a query that is in its own gallery
@@ -46,11 +46,11 @@ BLOCK_CELLS = 1 << 20
 
 
 class CountedMean(float):
-    """A mean that also says how many values it is over.
+    """A mean that also states the number of values averaged.
 
     Attributes:
-        count: How many queries (or quadlets, or triplets) the mean is over. 0 means that the value is nan.
-        skipped: How many queries were left out because the measure is not defined for them.
+        count: Number of queries (or quadlets, or triplets) averaged. 0 means that the value is nan.
+        skipped: Number of queries left out because the measure is not defined for them.
     """
 
     count: int

@@ -41,7 +41,7 @@ def recall_at_k(
     Args:
         scores: [Q, G] floating point, higher is more similar.
         relevance: [Q, G], 0 or more.
-        k: How many ranks count, 1 or more; a k beyond the gallery means all of it.
+        k: Number of ranks that count, at least 1; a k beyond the gallery means all of it.
         form: ``"hit"``: 1 when any positive is among the first k, as metric learning has it (HIT@1 is k=1).
             ``"share"``: the share of the query's positives among the first k, as retrieval has it.
         level: Relevance from which an item counts as relevant.

@@ -43,7 +43,7 @@ class RetrievalAccumulator:
     ``quadlet_precision``, ``triplet_precision``. Memory is that of one block plus a few numbers.
 
     Args:
-        measures: Which to compute; default all.
+        measures: Measures to compute; default: all.
         recall_at: The k of Recall@K ("hit" form).
         level: Relevance from which an item is a positive, for the measures of two classes.
         levels: The finest level of relevance; must be known before the first block.

@@ -1,4 +1,4 @@
-"""Batches with a fixed number of classes and of items a class, at any depth of labels."""
+"""Batches with a fixed number of classes and of items per class, at any depth of labels."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class BalancedBatchSampler:
 
     Args:
         labels: [N] integers, or [N, L], the coarsest level first (category, subcategory, ...).
-        sizes: How many to take at each level, items last: ``(P, K)`` for [N], ``(P, S, K)`` for [N, 2].
+        sizes: Number to take at each level, items last: ``(P, K)`` for [N], ``(P, S, K)`` for [N, 2].
             The batch size is their product; the two-head classifier takes (8, 4), quadlets need (P, S, K) of
             at least (2, 2, 2).
-        batches: Batches an epoch and rank; default the fewest that cover every item.
+        batches: Number of batches per epoch and rank; default: the fewest that cover every item.
         seed: Integer seed.
         rank: Number of this process.
         world_size: Number of processes.
@@ -89,11 +89,11 @@ class BalancedBatchSampler:
 
     @property
     def batch_size(self) -> int:
-        """Items a batch: the product of ``sizes``."""
+        """Number of items in a batch: the product of ``sizes``."""
         return math.prod(self.sizes)
 
     def set_epoch(self, epoch: int) -> None:
-        """The epoch that the next iteration deals."""
+        """Set the epoch for the next iteration."""
         self.epoch = epoch
 
     def __len__(self) -> int:
@@ -104,7 +104,7 @@ class BalancedBatchSampler:
         decks: dict[tuple[int, ...], _Deck] = {}
         for number in range(self._batches * self.world_size):
             batch = self._deal(self._tree, (), decks, generator)
-            # Every rank deals all batches, which costs little, so that they agree without a word.
+            # Every rank deals all batches, which costs little, so that they agree without communication.
             if number % self.world_size == self.rank:
                 yield batch
 
@@ -151,7 +151,7 @@ class _Deck:
                 order = torch.randperm(len(self.cards), generator=generator).tolist()
                 self.left = [self.cards[place] for place in order]
             taken = set(dealt) if len(self.cards) >= count else set()
-            # A new round may start with a card that is in hand already: the next other one goes first.
+            # A new round can start with a card that is in hand already: the next other one goes first.
             place = next(i for i, card in enumerate(self.left) if card not in taken)
             dealt.append(self.left.pop(place))
         return dealt

@@ -87,7 +87,7 @@ def sample_critical_quadlets(
 
     Args:
         shots: Shots of any number of videos, in any order.
-        count: How many quadlets.
+        count: Number of quadlets.
         seed: A seed gives the same quadlets every time; a generator continues from its state.
         clip_frames: Length of a window; the paper takes 40 at 20 fps.
         minimum_frames: A stretch shorter than ``clip_frames`` but at least this long is one window by itself;

@@ -39,12 +39,12 @@ class OnlineTripletSampler:
             shared leading levels counts; a floating point matrix [N, N]; a callable (i, j) -> float.
             0 or more.
         total_relevance: [N] floating point, r_j; default from labels or matrix. A callable needs it.
-        buffer_size: Items kept a category, 2 or more.
+        buffer_size: Number of items kept per category, at least 2.
         threshold: T_r, 0 or more; with integer labels 1 requires one more shared level.
         in_class: Share of the tries for a negative of the query's own category, in [0, 1]. The paper does not
             state it; one half is our choice.
-        tries: How many times to try before giving up.
-        scale: Multiplies both acceptance ratios. As written they fall with the size of the category, to about
+        tries: Number of tries before giving up.
+        scale: Factor applied to both acceptance ratios. As written they fall with the size of the category, to about
             1/size; any scale that keeps them at 1 or less gives the same triplets sooner.
         seed: Seed or generator; with the same stream it gives the same triplets.
 
@@ -91,7 +91,7 @@ class OnlineTripletSampler:
         """Add the next item of the stream; an item that is already in its buffer keeps the larger of the two keys.
 
         Raises:
-            InvalidArgumentError: There is no such item.
+            InvalidArgumentError: The item does not exist.
         """
         if not 0 <= item < len(self._categories):
             raise InvalidArgumentError(f"item must be from 0 to {len(self._categories) - 1}, got {item}")

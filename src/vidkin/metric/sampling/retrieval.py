@@ -35,7 +35,7 @@ def sample_quadlets(
 
     Args:
         labels: [N, 2] integers, (category, subcategory). A subcategory number counts inside its category.
-        count: How many quadlets, 0 or more.
+        count: Number of quadlets, at least 0.
         seed: A seed gives the same quadlets every time; a generator continues from its state.
         uniform: ``"queries"``: every eligible query is as likely, then every p, i and n that is eligible for
             it. ``"tuples"``: every quadlet is as likely, so that items of large categories are queries more
@@ -71,9 +71,9 @@ def sample_triplets(
     Args:
         labels: [N] integers, or [N, 2] (category, subcategory): then p is of the query's subcategory and n of
             any other subcategory, in the query's category or not.
-        count: How many triplets, 0 or more.
-        seed: As for `sample_quadlets`.
-        uniform: As for `sample_quadlets`.
+        count: Number of triplets, at least 0.
+        seed: A seed or a generator, as in `sample_quadlets`.
+        uniform: Distribution of draws, as in `sample_quadlets`.
         ineligible: ``"raise"`` where a class has one item, ``"skip"`` never makes such items queries.
 
     Raises:
@@ -109,11 +109,11 @@ def sample_hard_quadlets(
         labels: [N, 2] integers, (category, subcategory).
         similarity: [N, N] floating point, higher is more similar; or a callable that gives the rows [B, N]
             for query indices [B], so that the whole matrix need not exist.
-        count: How many quadlets.
-        seed: As for `sample_quadlets`.
-        hardest: How many of the hardest are drawn from; 1 takes the hardest. Use more if labels have errors.
-        uniform: As for `sample_quadlets`.
-        ineligible: As for `sample_quadlets`.
+        count: Number of quadlets.
+        seed: A seed or a generator, as in `sample_quadlets`.
+        hardest: Number of hardest items to draw from; 1 takes only the hardest. Use more if labels have errors.
+        uniform: Distribution of draws, as in `sample_quadlets`.
+        ineligible: Treatment of items that cannot be queries, as in `sample_quadlets`.
 
     Raises:
         InvalidArgumentError: Labels do not allow quadlets or the similarity has another shape.
@@ -124,7 +124,7 @@ def sample_hard_quadlets(
     generator = generator_of(seed)
     query = blocks.order[blocks.draw_queries(count, generator, uniform, ineligible, quadlets=True)]
     parts: list[list[torch.Tensor]] = [[], [], []]
-    # Rows of the similarity are taken in pieces: [count, N] may be far larger than what is asked for.
+    # Rows of the similarity are taken in pieces, because [count, N] can be far larger than the result.
     step = max(1, (1 << 22) // max(1, len(table)))
     for low in range(0, count, step):
         piece = query[low : low + step]
@@ -165,8 +165,8 @@ class QuadletSampler:
 
     Args:
         labels: [N, 2] integers, (category, subcategory).
-        batch_size: Quadlets a batch, for this process.
-        batches: Batches an epoch.
+        batch_size: Number of quadlets in a batch of this process.
+        batches: Number of batches per epoch.
         seed: Integer seed.
         similarity: Draw hard quadlets by it, see `sample_hard_quadlets`; default uniform ones.
         hardest: See `sample_hard_quadlets`.
@@ -205,11 +205,11 @@ class QuadletSampler:
         self.ineligible: Ineligible = ineligible
         self.rank = rank
         self.epoch = 0
-        # Labels that allow no quadlet are refused now, not in the middle of a run.
+        # Labels without quadlets are refused now rather than in the middle of a run.
         sample_quadlets(labels, 1, seed=0, uniform=uniform, ineligible=ineligible)
 
     def set_epoch(self, epoch: int) -> None:
-        """The epoch that the next iteration draws."""
+        """Set the epoch for the next iteration."""
         self.epoch = epoch
 
     def __len__(self) -> int:

@@ -34,7 +34,7 @@ class Quadlets:
         return len(self.query)
 
     def stacked(self) -> torch.Tensor:
-        """[B, 4] int64: one row a quadlet (query, positive, intermediate, negative)."""
+        """[B, 4] int64: one row per quadlet (query, positive, intermediate, negative)."""
         return torch.stack([self.query, self.positive, self.intermediate, self.negative], dim=1)
 
 
@@ -59,7 +59,7 @@ class Triplets:
         return len(self.query)
 
     def stacked(self) -> torch.Tensor:
-        """[B, 3] int64: one row a triplet (query, positive, negative)."""
+        """[B, 3] int64: one row per triplet (query, positive, negative)."""
         return torch.stack([self.query, self.positive, self.negative], dim=1)
 
 

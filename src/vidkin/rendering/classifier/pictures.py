@@ -35,7 +35,7 @@ def draw_classifier(
     Args:
         parts: Test and training items with the outputs of the model.
         folder: An existing folder.
-        seed: Of t-SNE.
+        seed: Seed of t-SNE.
 
     Returns:
         The files.

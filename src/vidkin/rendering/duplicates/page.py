@@ -45,10 +45,10 @@ def write_duplicate_page(
     """Write an HTML page with every group: one file a row, with pictures of each at the same three moments.
 
     Args:
-        groups: From :meth:`vidkin.Index.duplicates`.
+        groups: Result of :meth:`vidkin.Index.duplicates`.
         path: The file to write.
         short_side: Pixels at the shorter side of the pictures.
-        on_progress: Called with (groups written, groups in all).
+        on_progress: Callback that receives (groups written, total number of groups).
 
     Raises:
         MediaError: The file cannot be written. A video that cannot be read shows the cause instead of its pictures.

@@ -19,7 +19,7 @@ class ShotSearch(NamedTuple):
     """The options that apply to every video.
 
     Attributes:
-        detector: Its name.
+        detector: Name of the detector.
         types: Transitions to report.
         start: Seconds at which to begin.
         end: Seconds at which to end; None is the end of the video.

@@ -155,11 +155,11 @@ class AllQuadletsLoss(LossOnLabels):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Batch:
-    """What both losses use from a batch.
+    """The parts of a batch used by both losses.
 
     Attributes:
-        distances: [N, M], squared, query to reference.
-        positives, intermediates, negatives: [N, M] bool.
+        distances: [N, M], squared distances from query to reference.
+        positives, intermediates, negatives: [N, M] bool, relation of each reference to the query.
         among: [M, M], squared distances among the references.
         among_intermediates, among_negatives: [M, M] bool, the same relations among the references.
         scale: Scalar, 1 over the number of quadlets, or 1 for a sum.

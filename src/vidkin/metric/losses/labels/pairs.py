@@ -34,7 +34,7 @@ class LossOnLabels(Loss):
         """The loss of a batch: a scalar, or [N] for reduction "none".
 
         Args:
-            embeddings: [N, D].
+            embeddings: [N, D] embeddings of the queries.
             labels: [N] or [N, L]; two items are of one class if every level agrees.
             reference: [M, D], a set (a memory bank, the batches of all processes) that positives and negatives come
                 from instead of the batch.

@@ -23,10 +23,10 @@ class RadialCoefficients:
     """How often each squared distance occurs in the active radial hinges; constants for the gradient.
 
     Attributes:
-        negative_query: [N, M], of the part -||n - X||^2, distances between query and reference.
-        negative_reference: [M, M], of the same part, distances among references.
-        radius_query: [N, M], of the part (c R)^2, distances between query and reference.
-        radius_reference: [M, M], of the same part, distances among references.
+        negative_query: [N, M], coefficients of the distances between query and reference in -||n - X||^2.
+        negative_reference: [M, M], coefficients of the distances among references in the same part.
+        radius_query: [N, M], coefficients of the distances between query and reference in (c R)^2.
+        radius_reference: [M, M], coefficients of the distances among references in the same part.
     """
 
     negative_query: Tensor
@@ -44,7 +44,7 @@ def radial_coefficients(
     Args:
         distances: [N, M] squared distances, query to reference.
         among: [M, M] squared distances among the references.
-        positives, intermediates, negatives: [N, M] masks.
+        positives, intermediates, negatives: [N, M] bool, relation of each reference to the query.
         c: Multiplier of the radius.
     """
     sums = RadialCoefficients(

@@ -97,7 +97,7 @@ def sup_ap_loss(
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
         tau: Temperature of the sigmoid around a tie.
         rho: Slope beyond delta.
-        delta: Where the sigmoid ends and the line begins, in the unit of the scores.
+        delta: Point where the sigmoid ends and the line begins, in the unit of the scores.
         include_self: Keep a query in its own list.
         self_offset: Query i is reference ``i + self_offset``.
         max_positives: An upper bound of the positives per query, see `quad_linear_ap_loss`.
@@ -149,7 +149,7 @@ def upper_step(difference: Tensor, *, tau: float, rho: float, delta: float) -> T
         difference: Negative score minus positive score, any shape.
         tau: Temperature, above 0.
         rho: Slope, above 0.
-        delta: Where the line begins, above 0.
+        delta: Point where the line begins, above 0.
     """
     curve = torch.sigmoid(difference.clamp(max=delta) / tau)
     return curve + 0.5 * (difference > 0) + rho * (difference - delta).clamp(min=0.0)

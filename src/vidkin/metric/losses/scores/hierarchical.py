@@ -48,7 +48,7 @@ def hierarchical_ap_loss(
             1/2 for the same category. Only ratios matter.
         tau: Temperature of the sigmoid around a tie.
         rho: Slope beyond delta.
-        delta: Where the line begins, in the unit of the scores.
+        delta: Point where the line begins, in the unit of the scores.
         include_self: Keep a query in its own list.
         self_offset: Query i is reference ``i + self_offset``.
         max_positives: An upper bound of the references of relevance above 0 per query.

@@ -30,7 +30,7 @@ def check_tuples(**members: Tensor) -> tuple[Tensor, ...]:
     """The members of B tuples in full precision.
 
     Raises:
-        InvalidArgumentError: They do not all have the same shape [B, D].
+        InvalidArgumentError: The members do not all have the same shape [B, D].
     """
     shapes = {name: tuple(tensor.shape) for name, tensor in members.items()}
     if len(set(shapes.values())) != 1 or any(len(shape) != 2 for shape in shapes.values()):
