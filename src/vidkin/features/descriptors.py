@@ -17,11 +17,11 @@ from vidkin.errors import InvalidArgumentError
 __all__ = ["REGIONS", "SIDE", "describe_regions", "raw_dimension"]
 
 SIDE = 192  # pixels, a square: the aspect ratio of a copy cannot be trusted
-CELLS = 12  # cells a side
+CELLS = 12  # cells per side
 CELL = SIDE // CELLS
-BINS = 3  # pooled cells a side of a region
+BINS = 3  # pooled cells per side of a region
 ORIENTATIONS = 8
-COSINES = 7  # a side
+COSINES = 7  # per side
 
 # (top, left, length) in cells: 3 x 3 regions of half the frame's side, overlapping by half, then the whole frame.
 REGIONS: tuple[tuple[int, int, int], ...] = (

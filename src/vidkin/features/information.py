@@ -19,7 +19,7 @@ __all__ = ["bar_boxes", "detailed_cells", "frame_information", "information_of_s
 
 # frame_information
 _GRID = 16  # cells a side
-_CELL = 8  # samples a side of a cell
+_CELL = 8  # samples per side of a cell
 _NOISE_FLOOR = (
     1.0  # gray levels; sensor and compression noise on a flat background stays below it once averaged down
 )

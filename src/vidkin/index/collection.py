@@ -87,7 +87,7 @@ class Index:
                 than the index has is an error.
             weights: The network's weights, a safetensors file; for a new index, or where the file moved (which
                 is remembered unless ``read_only``).
-            whitening: Of the features, a safetensors file; likewise.
+            whitening: Safetensors file with the whitening of the features, under the same conditions.
             rate: Frames per second that a new index has of ordinary videos, default 1.
             create: Make the index if there is none; without it a missing index is an error.
             read_only: Refuse to write; never makes an index.

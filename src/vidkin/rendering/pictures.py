@@ -27,7 +27,7 @@ from vidkin.similarity import Box
 
 __all__ = ["draw_curve", "draw_map", "draw_pairs", "pool_map"]
 
-# No screen shows more cells; maps of hour-long videos are pooled to this many a side.
+# No screen shows more cells; maps of hour-long videos are pooled to this many per side.
 _MOST_CELLS = 1000
 # Room for a label along an axis, and beside a row of frames.
 _LETTERS_AN_INCH = 12

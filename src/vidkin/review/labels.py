@@ -82,7 +82,7 @@ class Labels(Result):
 
     Attributes:
         pairs: One for each pair, in the order in which they were given.
-        cuts: One for each judged frame, likewise.
+        cuts: One for each judged frame, in the same form.
     """
 
     pairs: tuple[PairLabel, ...] = ()

@@ -36,7 +36,8 @@ def open_benchmark(name: str, folder: str | os.PathLike[str]) -> RetrievalBenchm
 
     Args:
         name: See :func:`available_benchmarks`.
-        folder: Of the files, or of folders of several benchmarks: ``fivr`` for both forms of FIVR, else the name.
+        folder: Folder of the files, or with a subfolder for each benchmark: ``fivr`` for both forms of FIVR, otherwise
+            its name.
 
     Raises:
         InvalidArgumentError: There is no such benchmark, or a file is missing or damaged.

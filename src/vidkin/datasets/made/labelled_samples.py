@@ -92,7 +92,7 @@ def build_labelled_samples(
         validation: Clips for validation.
         test: Clips for the test.
         seconds: Length of a clip.
-        rate: Frames a second.
+        rate: Frames per second.
         size: Side of the square frames, pixels, even.
         seed: Seed of the flights and looks.
         on_progress: Callback that receives (files done, total number of files, file) after each file.

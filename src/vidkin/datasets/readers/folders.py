@@ -17,7 +17,7 @@ def require_folder(source: str | os.PathLike[str], what: str, where: str = "") -
     """The folder.
 
     Args:
-        source: Its path.
+        source: Path of the folder.
         what: What should be in it, for the message.
         where: Where to get it, for the message.
 

@@ -55,7 +55,7 @@ class VideoAnnotation:
 
     Attributes:
         video: The file.
-        fps: Frames a second, for times; frame numbers are what counts.
+        fps: Frames per second, only for times; labels are defined by frame numbers.
         shots: Shots in order of time, without overlap.
     """
 

@@ -66,7 +66,7 @@ def read_soccernet(
     Args:
         labels: ``Labels-v2.json`` of the game.
         video: The video of this half.
-        fps: Its frames a second.
+        fps: Frames per second of the video.
         frames: How many frames it has.
         half: 1 or 2: which half the video shows.
         cameras: ``Labels-cameras.json`` of the same game, whose camera changes are the cuts. Not every game has

@@ -60,7 +60,7 @@ def evaluate_benchmark(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -
     ranked in its own list.
 
     Args:
-        benchmark: Its labels.
+        benchmark: Labels of the benchmark.
         scores: Scores of a subset of its videos, in any order.
     """
     figures = []
@@ -111,7 +111,7 @@ def evaluate_segments(
     """Segment F (VCSL) over the labeled pairs, and segment AP (VSC2022) over all compared pairs.
 
     Args:
-        benchmark: Its labels.
+        benchmark: Labels of the benchmark.
         segments: Segments of the compared pairs. A labeled pair not among them is left out.
     """
     pairs = [pair for pair in segments if segments[pair] or pair in benchmark.segments]

@@ -34,7 +34,7 @@ class BenchmarkReport:
     """Figures of one system on one benchmark.
 
     Attributes:
-        benchmark: Its name.
+        benchmark: Name of the benchmark.
         system: What compared the videos.
         machine: What it ran on.
         minutes: Wall-clock time of the comparison.
@@ -72,7 +72,7 @@ def run_benchmark(
 
     Args:
         benchmark: Queries, videos and labels.
-        features: Of its videos; what is missing is reported.
+        features: Features of its videos; missing ones are reported.
         system: Compares them.
         on_progress: Called with the videos done, all videos, and the current step.
 

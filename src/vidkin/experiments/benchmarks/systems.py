@@ -105,8 +105,8 @@ class ScorerSystem:
     """The scorer that search uses.
 
     Args:
-        scorer: Of the extractor.
-        calibration: Of the extractor.
+        scorer: Scorer of the extractor.
+        calibration: Calibration of the extractor.
     """
 
     def __init__(self, scorer: Scorer, calibration: Calibration) -> None:
@@ -136,7 +136,7 @@ def choose_system(
     Args:
         extractor: What made them; None if that is not known, which leaves Chamfer similarity alone.
         scorer: ``own``: a trained comparator, or the scorer that the extractor declares. ``chamfer``: none of them.
-        spatial_share, temporal_share: Of Chamfer similarity; those of a comparator stand in its name.
+        spatial_share, temporal_share: Shares of Chamfer similarity; a comparator's are part of its name.
 
     Raises:
         InvalidArgumentError: Shares are given for another scorer.

@@ -29,7 +29,7 @@ class HighlightPart:
 
     Attributes:
         labels: One entry for every video.
-        features: Of each video [T, F].
+        features: Features [T, F] of each video.
         rate: Frames per second of the videos.
     """
 

@@ -48,7 +48,7 @@ def write_report(
         plan: Settings of the comparison.
         data: Folder of the collections.
         runs: All runs.
-        summaries: Their means, from `summarize`.
+        summaries: Means of the runs, from `summarize`.
         output: Folder of the files.
         title: Title of the page.
         broken: Items left out.

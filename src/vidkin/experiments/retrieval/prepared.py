@@ -32,7 +32,7 @@ class PreparedSet:
     Args:
         plan: Encoder, frames and frozen network.
         chosen: The collection.
-        labelled: Its items.
+        labelled: Items of the collection.
         weights: Safetensors file with the weights of the frozen network; None takes those from the hub.
         folder: Folder of features and runs.
         on_progress: Callback that receives the current step and the share done, in [0, 1].

@@ -19,7 +19,7 @@ def region_max_pool(maps: Sequence[torch.Tensor], *, whole_frame: bool = False) 
 
     Per stage: max pooling with kernel s = :func:`region_kernel` and stride ceil(s / 2), unit length over channels,
     adaptive max pooling to the 3 x 3 grid, unit length. The channels of all stages are then concatenated and scaled to
-    unit length. For 224 x 224 pixels and stages of 56, 28, 14, 7 cells a side the kernels are 28, 14, 6, 3.
+    unit length. For 224 x 224 pixels and stages of 56, 28, 14, 7 cells per side the kernels are 28, 14, 6, 3.
     (Kordopatis-Zilos et al., "ViSiL: Fine-grained spatio-temporal video similarity learning", ICCV 2019.)
 
     Args:

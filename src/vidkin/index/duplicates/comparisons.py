@@ -72,7 +72,7 @@ class Comparisons:
     """Results for pairs of contents; a content is identified by the hash of its bytes.
 
     Attributes:
-        location: Of the index; None stores nothing.
+        location: Location of the index; None stores nothing.
         state: Identifies what the results depend on besides the two files. Results of another state are dropped.
         searched: Contents whose neighbors were looked up.
         flipped: Contents whose mirror images were looked up.

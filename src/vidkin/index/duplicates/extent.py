@@ -61,8 +61,8 @@ def extent_of(result: PairResult, first: Pictures, second: Pictures) -> Extent:
     """Shared extent of two files, by the boxes of the best segment.
 
     Args:
-        result: Of the two, the first as the query.
-        first, second: Their pictures.
+        result: Result for the two videos, with the first as the query.
+        first, second: Pictures of the two videos.
     """
     shares = [1.0, 1.0]
     if result.segments:
@@ -78,7 +78,7 @@ def find_missing_picture(first: FileRecord, second: FileRecord, result: PairResu
 
     Args:
         first, second: The files.
-        result: Of the two, the first as the query.
+        result: Result for the two videos, with the first as the query.
 
     Raises:
         MediaError: One of the files cannot be read.

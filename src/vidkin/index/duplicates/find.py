@@ -39,9 +39,9 @@ def find_duplicates(
     :func:`vidkin.compare`, and get its score. A pair that was rejected is never in one group; a confirmed one is.
 
     Args:
-        files: Of the index.
+        files: Files of the index.
         search: Compares pairs, and remembers the results.
-        decisions: Of the index.
+        decisions: Decisions stored in the index.
         threshold: Score from which on two videos belong together, in (0, 1].
         parts: Also group excerpts with the video that they are from.
         keep: Which member is the best, see :func:`vidkin.index.duplicates.keeper.choose_keeper`.

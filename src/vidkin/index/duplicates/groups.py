@@ -29,7 +29,7 @@ class DuplicateMember(Result):
             best.
         start, end: For an excerpt, the seconds of the other one that it shows; otherwise the seconds of this file that
             the other one shows; None for a whole.
-        mirrored: It is flipped left to right.
+        mirrored: Whether it is flipped left to right.
         lacking: Seconds of this file that the best one does not show; 0 for the best.
         links: Other names of the same file (hard links).
         doubt: Why it may not be a copy at all, in a few words; empty if there is no doubt.

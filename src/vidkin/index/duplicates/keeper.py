@@ -73,7 +73,7 @@ def choose_keeper(
 
     Args:
         files: Two or more.
-        rule: From :func:`check_keep_rule`.
+        rule: A rule checked by :func:`check_keep_rule`.
         compare: Result of a pair, for the moments that two files share.
         known: Receives the choices for which pictures were read, so that they are not read again for the same files:
             the place of the keeper among them and the reason.

@@ -35,7 +35,7 @@ class PairSearch:
     """Compares each video with those nearest to it.
 
     Attributes:
-        store, common, scorer: Of the index.
+        store, common, scorer: Store, common frames and scorer of the index.
         known: Receives the results; known pairs are not compared again.
         readings: Reads files again; None compares stored features only, and finds no mirrored copies.
         mirrored: Also look for copies that were flipped left to right.

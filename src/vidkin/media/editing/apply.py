@@ -20,7 +20,7 @@ from vidkin.media.probe import probe
 
 __all__ = ["apply_edit"]
 
-# Copies have at most this many frames a second.
+# Copies have at most this many frames per second.
 HIGHEST_RATE = 30.0
 
 

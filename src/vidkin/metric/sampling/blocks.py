@@ -25,7 +25,7 @@ class LabelBlocks:
         order: [N] int64, the item at each place.
         labels: [N, 2] int64 in sorted order.
         category: [N, 2] int64, first place and one past the last of the category of each place.
-        subcategory: [N, 2] int64, likewise of the subcategory.
+        subcategory: [N, 2] int64, the same for the subcategory.
     """
 
     order: torch.Tensor

@@ -20,7 +20,7 @@ class ClipEncoder(Encoder):
     clip encoder of Radial loss (ICIP), with any frame network. The last state of each clip is taken at its own length,
     so padding in the batch has no effect.
 
-    B clips, T frames, S pixels a side, F length of the frame network's vectors, D = ``lstm`` or ``embedding``.
+    B clips, T frames, S pixels per side, F length of the frame network's vectors, D = ``lstm`` or ``embedding``.
 
     Args:
         config: Configuration of kind ``clip``, with mean and std, as :func:`vidkin.models.build_model` completes it.

@@ -16,7 +16,7 @@ class ImageEncoder(Encoder):
     """Frame network and fully connected layer (Xavier), scaled to length 1: the clip encoder without its LSTM.
 
     ``f(image) = g / ||g||`` with ``g = W phi(image) + b``; if ``embedding`` is set, a ReLU and another linear layer
-    follow. B images, S pixels a side, F length of the frame network's vectors, D = ``hidden`` or ``embedding``.
+    follow. B images, S pixels per side, F length of the frame network's vectors, D = ``hidden`` or ``embedding``.
 
     Args:
         config: Configuration of kind ``image``, with mean and std, as :func:`vidkin.models.build_model` completes it.

@@ -17,7 +17,7 @@ __all__ = ["VolumeNetwork", "convolutions", "scale_channels"]
 class VolumeNetwork(Encoder):
     """Convolutions over time and space, two hidden layers, classes; the base of C3D and DeepSBD.
 
-    B clips, T frames, S pixels a side, D length of the second hidden layer.
+    B clips, T frames, S pixels per side, D length of the second hidden layer.
 
     Args:
         config: Configuration with mean, std, ``frames`` and ``size``.

@@ -33,7 +33,7 @@ class Pair(SearchQuery):
 
 @dataclass(frozen=True, slots=True)
 class FrameMap:
-    """Similarity of every frame with every frame, pooled to at most 1,000 cells a side.
+    """Similarity of every frame with every frame, pooled to at most 1,000 cells per side.
 
     Attributes:
         rows, columns: Number of cells.

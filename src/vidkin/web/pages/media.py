@@ -73,7 +73,7 @@ async def get_preview(
 async def get_upload_preview(
     request: Request, site: CurrentSite, upload: UploadId, piece: PieceNumber = 0
 ) -> Response:
-    """Ten seconds of a dropped file, converted likewise."""
+    """Ten seconds of a dropped file, converted in the same way."""
     return await _preview(request, site, partial(open_source, site, upload=upload), piece)
 
 

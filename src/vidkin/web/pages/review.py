@@ -38,7 +38,7 @@ class PairToJudge:
     """Two videos that nobody judged yet.
 
     Attributes:
-        first, second: Of the index.
+        first, second: Records in the index.
     """
 
     first: VideoItem
@@ -50,7 +50,7 @@ class JudgedPair:
     """What a person says of two videos of the index.
 
     Attributes:
-        first, second: Their numbers.
+        first, second: Numbers of the two videos.
         verdict: How alike they are.
     """
 

@@ -53,7 +53,7 @@ class CutItem:
 
     Attributes:
         frame: First frame of the new shot; of a gradual transition the middle one.
-        time: Its second.
+        time: Time in seconds.
         kind: ``hard``, ``gradual``, ``dissolve``, ``fade`` or ``wipe``.
         confidence: In [0, 1].
         start, end: Seconds of the transition.
@@ -75,7 +75,7 @@ class ShotItem:
         start, end: Seconds.
         kind: The transition that opens it; ``start`` for the first.
         critical: How surely something happens at its end; None if that is not judged.
-        is_critical: It counts as a critical clip.
+        is_critical: Whether it counts as a critical clip.
         thumbnail: Address of a picture from its middle.
     """
 
@@ -94,7 +94,7 @@ class ShotList:
     Attributes:
         detector: What found them.
         corrected: A person corrected them.
-        frame_rate: Frames a second in the mean.
+        frame_rate: Average number of frames per second.
         frames: Number of frames.
         duration: Seconds.
         cuts, shots: In order of time.
@@ -118,7 +118,7 @@ class WantedCut:
 
     Attributes:
         time: Second of the first frame of the new shot; the nearest frame is taken.
-        kind: Of the transition; a gradual one that was detected there keeps its length.
+        kind: Kind of the transition; a gradual one detected there keeps its length.
     """
 
     time: Annotated[float, Field(ge=0)]

@@ -95,7 +95,7 @@ def undo(journal: Journal, *, dry_run: bool = False) -> list[FileAction]:
     """Undo every step of a log, the last one first; steps that were already undone are skipped.
 
     Args:
-        journal: From :func:`apply_plan`.
+        journal: Journal written by :func:`apply_plan`.
         dry_run: Only say what would be done.
 
     Raises:

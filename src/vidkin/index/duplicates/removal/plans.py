@@ -114,7 +114,7 @@ def plan_removal(groups: Iterable[DuplicateGroup], *, protected: Sequence[PathLi
     names (hard links), or if it is in a protected folder.
 
     Args:
-        groups: From :meth:`vidkin.Index.duplicates`.
+        groups: Result of :meth:`vidkin.Index.duplicates`.
         protected: Folders in which no file is touched.
 
     Raises:

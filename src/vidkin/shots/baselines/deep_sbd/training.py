@@ -91,9 +91,9 @@ def train_on_segments(
         network: Trained in place, left in eval mode.
         videos: With images of the network's size.
         steps: Number of optimizer steps.
-        batch: Segments a step.
+        batch: Number of segments per step.
         learning_rate: The highest of the cycle.
-        weight_decay: Of AdamW.
+        weight_decay: Weight decay of AdamW.
         seed: Decides which segments are drawn and how they are changed.
         store: Stores the state now and then, and continues from what it stored; None stores nothing.
         on_progress: Called after each step with its number (from 1) and the loss.
