@@ -180,7 +180,7 @@ def _highlights(
     *,
     rate: int = 10,
     calm_before: tuple[float, float] = (1.5, 3.5),
-    on_progress: OnProgress,
+    on_progress: OnStudyProgress,
 ) -> Sequence[VideoAnnotation]:
     """The highlight videos in the folder, composed if they are not there."""
     if (folder / "labels.json").is_file():
