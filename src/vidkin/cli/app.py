@@ -227,13 +227,13 @@ def vidkin(
     quiet: Annotated[
         bool,
         typer.Option(
-            "--quiet", "-q", help="Show only results, warnings and errors; may also follow the command."
+            "--quiet", "-q", help="Show only results, warnings and errors; can also follow the command."
         ),
     ] = False,
     verbose: Annotated[
         bool,
         typer.Option(
-            "--verbose", "-v", help="Show details of the work as well; may also follow the command."
+            "--verbose", "-v", help="Show details of the work as well; can also follow the command."
         ),
     ] = False,
 ) -> None:

@@ -83,7 +83,7 @@ def doctor(
                 [path_text(part.part), printable(part.cause)] for part in removed
             ]
             table(None, [("removed", "left"), ("cause", "left")], parts)
-            note("Run `vidkin index` with the folders of these videos to rebuild what was removed.")
+            note("Run `vidkin index` with the folders of these videos to rebuild the removed parts.")
         if health is not None:
             print_facts(health, title=f"index {index}")
         elif not any(finding.name == INDEX_FILES for finding in findings):

@@ -93,5 +93,5 @@ def find_player(name: str | None = None) -> Player:
         if program is not None:
             return Player(os.path.basename(candidate), program)
     if name is not None:
-        raise InvalidArgumentError(f"player must be a program that is installed, got {name!r}")
+        raise InvalidArgumentError(f"player must be an installed program, got {name!r}")
     raise MissingPartError("there is no video player; install mpv or vlc, or name one (--player)")

@@ -49,7 +49,7 @@ def copies(
     ] = False,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="At most 6 videos, 8 s of each, 12 frames a second: a few minutes."),
+        typer.Option("--quick", help="At most 6 videos, 8 s of each, 12 frames per second: a few minutes."),
     ] = False,
     work: Annotated[
         Path,

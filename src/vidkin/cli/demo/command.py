@@ -63,7 +63,7 @@ class _Scene:
 
 def demo(
     folder: Annotated[
-        Path, typer.Argument(help="Folder for everything that is made; a second run reuses it.")
+        Path, typer.Argument(help="Folder for all generated files; a second run reuses it.")
     ] = Path("vidkin-demo"),
     videos: Annotated[
         Path | None, typer.Option("--videos", help="Use your own folder of videos instead.")

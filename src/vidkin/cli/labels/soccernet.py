@@ -35,7 +35,7 @@ def soccernet(
         ),
     ] = None,
     before: Annotated[
-        float, typer.Option("--before", help="Seconds before an event that are critical, at most.")
+        float, typer.Option("--before", help="Maximum number of critical seconds before an event.")
     ] = 2.0,
     detector: Annotated[
         str | None,

@@ -56,7 +56,7 @@ def evaluate(
         Path | None, typer.Option("--split", help="Stored split to use.", dir_okay=False)
     ] = None,
     queries: Annotated[str, typer.Option("--queries", help="Split of the queries and quadlets.")] = "test",
-    gallery: Annotated[str, typer.Option("--gallery", help="Split that is ranked.")] = "train",
+    gallery: Annotated[str, typer.Option("--gallery", help="Split to rank.")] = "train",
     picture: Annotated[
         Path | None,
         typer.Option(

@@ -82,7 +82,7 @@ def train(
         bool | None,
         typer.Option(
             "--use/--no-use",
-            help="With `review`: use what was trained, or go back to what was there before.",
+            help="With `review`: use the trained result, or go back to the previous one.",
             show_default=False,
         ),
     ] = None,

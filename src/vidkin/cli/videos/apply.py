@@ -39,7 +39,7 @@ def apply(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     undo: Annotated[
-        bool, typer.Option("--undo", help="Take back what was done with this plan: every file returns.")
+        bool, typer.Option("--undo", help="Undo this plan: every file returns to its place.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
