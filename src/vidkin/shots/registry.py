@@ -86,11 +86,13 @@ def with_threshold(name: str, threshold: float) -> str:
     at which a transition counts, hard or gradual; for ``content``, ``adaptive`` and ``shotdetect`` it is a difference.
 
     Raises:
-        InvalidArgumentError: No detector has this name, or it has no threshold.
+        InvalidArgumentError: No detector has this name, it has no threshold, or the probability is out of range.
     """
     known = _setting_types(_find(name)[0])
     for settings in (("threshold",), ("hard", "gradual")):
         if known.keys() >= set(settings):
+            if len(settings) > 1 and not 0 < threshold < 1:
+                raise InvalidArgumentError(f"threshold must be above 0 and below 1, got {threshold:g}")
             joint = "&" if "?" in name else "?"
             return name + joint + "&".join(f"{setting}={threshold:g}" for setting in settings)
     raise InvalidArgumentError(

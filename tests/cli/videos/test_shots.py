@@ -399,7 +399,8 @@ def test_pieces_images_and_lists_carry_the_same_numbers(film: Path, tmp_path: Pa
     assert [path.name for path in sorted((tmp_path / "thumbnails").iterdir())] == [
         f"0{shot} of 2 {frame}-{image}.png" for shot, frame in ((1, 0), (2, 20)) for image in (1, 2)
     ]
-    assert "2 shots" in outcome.out
+    assert "2 shots, 2 hard cuts in 0:06.0" in outcome.out
+    assert "Shots shorter than --min-length take 0:01.5 and are left out." in outcome.err
     with (tmp_path / "csv").open(newline="") as file:
         assert [(row["shot"], row["start_frame"]) for row in csv.DictReader(file)] == [
             ("1", "0"),
@@ -409,6 +410,7 @@ def test_pieces_images_and_lists_carry_the_same_numbers(film: Path, tmp_path: Pa
         "001",
         "002",
     ]
+    assert "left out" not in run(film, "--min-length", "1.8", "--merge-short").err
     merged = run(film, "--min-length", "1.8", "--merge-short", "--json").json["videos"][0]["shots"]
     assert [(shot["start"], shot["end"]) for shot in merged] == [(0.0, 2.0), (2.0, 6.0)]
 
@@ -427,6 +429,11 @@ def test_no_shot_is_long_enough(film: Path) -> None:
     outcome = run(film, "--min-length", "99", "--format", "plain")
     assert outcome.out == ""
     assert outcome.err == f"{film}: no shot is as long as --min-length\n"
+
+
+def test_a_probability_that_is_none_is_named_as_on_the_command_line(film: Path) -> None:
+    outcome = run(film, "--threshold", "1.5", status=2, detector="default")
+    assert outcome.err == "Error: threshold must be above 0 and below 1, got 1.5\n"
 
 
 def test_options_that_mean_nothing(film: Path) -> None:

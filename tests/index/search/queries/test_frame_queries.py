@@ -78,7 +78,10 @@ def test_a_picture_is_turned_upright() -> None:
         (np.zeros((4, 4), np.uint8), r"must be a file, a PIL image.*got \[4, 4\] uint8"),
         (np.zeros((4, 4, 3)), r"got \[4, 4, 3\] float64"),
         (np.zeros((0, 4, 4, 3), np.uint8), r"with at least one frame, got \[0, 4, 4, 3\]"),
-        (np.zeros((2, 4, 4, 3), np.uint8), "frame_rate must say how many frames per second.*got None"),
+        (
+            np.zeros((2, 4, 4, 3), np.uint8),
+            r"frame_rate must be the frames per second of the array \[T, H, W, 3\], above 0, got None",
+        ),
         (Frames(np.zeros((0, 4, 4, 3), np.uint8), np.zeros(0)), "at least one frame, got none"),
         (7, "got int"),
     ],

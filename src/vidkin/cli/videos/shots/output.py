@@ -23,6 +23,8 @@ __all__ = ["ShotPrinter"]
 
 # Seconds by which a piece begins before its first shot are shown from here on.
 _MIN_EARLY = 0.05
+# Seconds that shots must lack altogether until this is mentioned: the last frame may be longer than the others.
+_MIN_LEFT_OUT = 0.2
 
 
 class ShotPrinter:
@@ -94,8 +96,10 @@ def _print_shots(detection: ShotDetection, exported: ExportedShots, limit: int |
         number(len(detection.cuts) - gradual, "hard cut"),
         *([number(gradual, "gradual transition")] if gradual else []),
     ]
-    length = clock(detection.shots[-1].end - detection.shots[0].start) if detection.shots else clock(0)
-    say(path_text(detection.path).append(f": {', '.join(counts)} in {length} ({detection.detector})"))
+    times = detection.frame_times
+    # The last frame takes as long as the others do in the mean.
+    length = float(times[-1] - times[0]) * len(times) / (len(times) - 1) if len(times) > 1 else 0.0
+    say(path_text(detection.path).append(f": {', '.join(counts)} in {clock(length)} ({detection.detector})"))
     rows: list[list[str | Text]] = []
     for place, shot in enumerate(detection.shots[:limit], start=1):
         first = shot.kind == "start"
@@ -112,6 +116,9 @@ def _print_shots(detection: ShotDetection, exported: ExportedShots, limit: int |
             ]
         )
     table(None, _COLUMNS, rows)
+    shown = sum(shot.end - shot.start for shot in detection.shots)
+    if rows and length - shown >= _MIN_LEFT_OUT:
+        note(f"Shots shorter than --min-length take {clock(length - shown)} and are left out.")
     if len(rows) < len(detection.shots):
         note(f"{number(len(detection.shots) - len(rows), 'more shot')} not shown.")
     for name, path in exported.files:

@@ -85,6 +85,6 @@ def _frames(query: FrameQuery, frame_rate: float | None) -> tuple[NDArray[np.uin
         )
     if len(images) > 1 and (frame_rate is None or not 0 < frame_rate < float("inf")):
         raise InvalidArgumentError(
-            f"frame_rate must say how many frames per second an array of several has, got {frame_rate}"
+            f"frame_rate must be the frames per second of the array [T, H, W, 3], above 0, got {frame_rate}"
         )
     return images, None
