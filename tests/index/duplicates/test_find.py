@@ -98,6 +98,7 @@ def test_an_excerpt_says_where_it_is_from(index: Index) -> None:
     groups = index.duplicates(parts=True)
     excerpt, film = member(groups, "rocket excerpt"), member(groups, "rocket")
     assert film.best
+    assert next(group.reason for group in groups if group.best is film) == "longest"
     assert (excerpt.relation, excerpt.compared_with) == ("excerpt", film.path)
     assert excerpt.start == pytest.approx(3.6, abs=0.3)
     assert excerpt.end == pytest.approx(8.0, abs=0.3)

@@ -152,6 +152,8 @@ def _group(files: Sequence[FileRecord], pairs: _Pairs, rule: str) -> DuplicateGr
     if preferred:
         best = next((file for file in preferred if pairs.decisions.names(file.record)), preferred[0])
         reason = "your choice"
+    elif len(wholes) == 1:
+        best, reason = wholes[0], "longest"
     else:
         best, reason = choose_keeper(wholes, rule, pairs, pairs.search.known.keepers)
     others = [file for file in files if file is not best]
