@@ -19,6 +19,7 @@ from vidkin.cli.config import INDEX_CONFIG, config_path, option_defaults, show_d
 from vidkin.cli.exit import Status, status_of
 from vidkin.cli.lazy import LazyCommand, LazyGroup, new_app
 from vidkin.cli.options import mark_optional_value
+from vidkin.cli.terminal.completion import complete_at_first_tab
 from vidkin.errors import VidkinError
 
 __all__ = ["app", "run"]
@@ -207,6 +208,7 @@ def _exit(ctx: Any, kind: str, message: str, status: Status) -> typer.Exit:
     return typer.Exit(status)
 
 
+complete_at_first_tab()
 app = new_app("vidkin", _Commands, add_completion=True)
 
 
