@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.text import Text
 
-from vidkin.cli.terminal.layout import ROOMY, PathText, break_lines, lay_out
+from vidkin.cli.terminal.layout import ROOMY, PathText, break_after_names, break_lines, lay_out
 from vidkin.cli.terminal.progress import Meter, progress_line
 from vidkin.cli.terminal.verbosity import is_quiet
 from vidkin.rendering.text import printable
@@ -48,7 +48,7 @@ def stderr() -> Console:
 def say(message: str | Text, *, style: str | None = None) -> None:
     """Print one line of results on standard output; square brackets are not markup.
 
-    In a terminal a string is broken between words; a Text stays one line.
+    In a terminal a string is broken between words; a Text with names of files only behind them, at its last colon.
     """
     _print(stdout(), message, style)
 
@@ -122,7 +122,9 @@ def meter(title: str) -> Iterator[Meter]:
 
 
 def _print(console: Console, message: str | Text, style: str | None) -> None:
-    if isinstance(message, str) and "\n" not in message:
+    if isinstance(message, Text):
+        message = break_after_names(message, console.width)
+    elif "\n" not in message:
         message = break_lines(message, console.width)
     console.print(message, style=style, markup=False, highlight=False, soft_wrap=True)
 

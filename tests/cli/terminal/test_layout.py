@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from vidkin.cli.terminal.layout import PathText, break_lines, lay_out, shorten
+from vidkin.cli.terminal.layout import PathText, break_after_names, break_lines, lay_out, shorten
 
 NAME = "holidays in Norway/2024/sunset over the fjord, final cut.mp4"
 
@@ -107,3 +107,17 @@ def test_a_name_gets_twice_the_room_of_text_beside_it() -> None:
 )
 def test_lines_break_between_words_and_not_in_commands(message: str, lines: list[str]) -> None:
     assert break_lines(message, 20).split("\n") == lines
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a.mp4", "a.mp4: 3 shots"),
+        ("names/eleven.mp4", "names/eleven.mp4:\n3 shots"),
+        # The terminal breaks a longer name; there is room behind its end.
+        ("videos/twenty/five.mp4", "videos/twenty/five.mp4: 3 shots"),
+    ],
+)
+def test_what_is_behind_a_name_is_not_torn(name: str, shown: str) -> None:
+    message = break_after_names(PathText(name, style="bold").append(": 3 shots"), 20)
+    assert message.plain == shown

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["ROOMY", "PathText", "break_lines", "lay_out", "shorten"]
+__all__ = ["ROOMY", "PathText", "break_after_names", "break_lines", "lay_out", "shorten"]
 
 # Terminals below this have tables without lines between the columns, and below the second with one space there.
 ROOMY, _NARROW = 100, 70
@@ -68,6 +68,20 @@ def break_lines(message: str, width: int) -> str:
         else:
             lines.append(word)
     return "\n".join(lines)
+
+
+def break_after_names(message: Text, width: int) -> Text:
+    """A message such as ``a.mp4 and b.mp4: score 1.00`` with what is behind its last colon on a line of its own.
+
+    Only if the terminal would otherwise break inside of it. Names of files stay in one piece, so that they can be
+    copied.
+    """
+    names, colon, rest = message.plain.rpartition(": ")
+    begins = cell_len(names + colon) % width
+    if not colon or cell_len(rest) > width or begins + cell_len(rest) <= width:
+        return message
+    first, _, last = message.divide([len(names) + 1, len(names) + 2])
+    return Text("\n").join((first, last))
 
 
 def lay_out(

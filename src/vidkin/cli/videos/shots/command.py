@@ -125,7 +125,13 @@ def shots(
         min_length,
         merge_short,
     )
-    printer = ShotPrinter(form, limit, csv_to_output=to_output, are_several=len(paths) > 1)
+    printer = ShotPrinter(
+        form,
+        limit,
+        csv_to_output=to_output,
+        are_several=len(paths) > 1,
+        min_length=None if merge_short else min_length,
+    )
     count = 0
     for detection in search.run(paths, workers):
         if isinstance(detection, MediaError):

@@ -23,8 +23,6 @@ __all__ = ["ShotPrinter"]
 
 # Seconds by which a piece begins before its first shot are shown from here on.
 _MIN_EARLY = 0.05
-# Seconds that shots must lack altogether until this is mentioned: the last frame may be longer than the others.
-_MIN_LEFT_OUT = 0.2
 
 
 class ShotPrinter:
@@ -35,14 +33,21 @@ class ShotPrinter:
         limit: Shots of a video that are printed for people, at most.
         csv_to_output: Print CSV instead.
         are_several: There is more than one video.
+        min_length: Seconds of the shortest shot, if shorter ones are left out.
     """
 
     def __init__(
-        self, form: OutputFormat, limit: int | None, *, csv_to_output: bool, are_several: bool
+        self,
+        form: OutputFormat,
+        limit: int | None,
+        *,
+        csv_to_output: bool,
+        are_several: bool,
+        min_length: float | None = None,
     ) -> None:
         from vidkin.shots.export.lists import ShotTable
 
-        self._form, self._limit = form, limit
+        self._form, self._limit, self._min_length = form, limit, min_length
         self._csv_to_output, self._are_several = csv_to_output, are_several
         self._described: list[dict[str, Any]] = []
         self._table = ShotTable()
@@ -68,7 +73,7 @@ class ShotPrinter:
                 times = f"{_precise(shot.start)} - {_precise(shot.end)}"
                 say(Text(f"{place:>3}  {times:<19}  {shot.kind:<8}  ").append_text(path_text(detection.path)))
         else:
-            _print_shots(detection, exported, self._limit)
+            _print_shots(detection, exported, self._limit, self._min_length)
             if self._are_several:
                 say("")
 
@@ -88,7 +93,9 @@ class ShotPrinter:
             say(path_text(csv_file).append(f": the shots of {number(self._count, 'video')}"))
 
 
-def _print_shots(detection: ShotDetection, exported: ExportedShots, limit: int | None) -> None:
+def _print_shots(
+    detection: ShotDetection, exported: ExportedShots, limit: int | None, min_length: float | None
+) -> None:
     """Print the shots of a video, at most ``limit``, and the files made of them."""
     gradual = sum(cut.is_gradual for cut in detection.cuts)
     counts = [
@@ -96,10 +103,12 @@ def _print_shots(detection: ShotDetection, exported: ExportedShots, limit: int |
         number(len(detection.cuts) - gradual, "hard cut"),
         *([number(gradual, "gradual transition")] if gradual else []),
     ]
-    times = detection.frame_times
-    # The last frame takes as long as the others do in the mean.
-    length = float(times[-1] - times[0]) * len(times) / (len(times) - 1) if len(times) > 1 else 0.0
-    say(path_text(detection.path).append(f": {', '.join(counts)} in {clock(length)} ({detection.detector})"))
+    if min_length is None:
+        length = detection.shots[-1].end - detection.shots[0].start if detection.shots else 0.0
+        counts[-1] += f" in {clock(length)}"
+    else:
+        counts[0] += f" of at least {min_length:g} s"
+    say(path_text(detection.path).append(f": {', '.join(counts)} ({detection.detector})"))
     rows: list[list[str | Text]] = []
     for place, shot in enumerate(detection.shots[:limit], start=1):
         first = shot.kind == "start"
@@ -116,9 +125,6 @@ def _print_shots(detection: ShotDetection, exported: ExportedShots, limit: int |
             ]
         )
     table(None, _COLUMNS, rows)
-    shown = sum(shot.end - shot.start for shot in detection.shots)
-    if rows and length - shown >= _MIN_LEFT_OUT:
-        note(f"Shots shorter than --min-length take {clock(length - shown)} and are left out.")
     if len(rows) < len(detection.shots):
         note(f"{number(len(detection.shots) - len(rows), 'more shot')} not shown.")
     for name, path in exported.files:
