@@ -33,9 +33,7 @@ def test_the_best_player_that_is_there_is_taken(tmp_path: Path, monkeypatch: pyt
         make_player(tmp_path, name)
         assert find_player().name == name
     assert find_player("vlc").program == str(tmp_path / "vlc")
-    with pytest.raises(
-        InvalidArgumentError, match="player must be an installed program, got 'nothing'"
-    ):
+    with pytest.raises(InvalidArgumentError, match="player must be an installed program, got 'nothing'"):
         find_player("nothing")
 
 
