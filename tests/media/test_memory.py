@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from tests.media.makers import encode_with, flat
 from vidkin.media import iter_frames, probe, write_video
+from vidkin.media.decoding.container import open_video
 
 MEASURE = """
 import sys, psutil
@@ -76,6 +78,28 @@ def test_a_strip_of_a_video_is_scaled_at_both_sides(tmp_path: Path) -> None:
     before, peak = map(int, done.stdout.split())
     # All frames together are 540 MB.
     assert peak - before < 300
+
+
+@pytest.mark.parametrize(
+    ("size", "wanted", "threads"),
+    [((100, 80), 16, 16), ((7000, 5000), 16, 2), ((8900, 8900), 16, 1), ((8900, 8900), 1, 1)],
+)
+def test_large_frames_are_decoded_by_fewer_threads(
+    size: tuple[int, int], wanted: int, threads: int, tmp_path: Path
+) -> None:
+    """Every thread holds frames of its own: of 80 million pixels with 16 bits a color 480 MB each."""
+    Image.new("L", size).save(tmp_path / "flat.png")
+    with open_video(tmp_path / "flat.png", threads=wanted) as (_, stream):
+        assert stream.codec_context.thread_count == threads
+
+
+def test_on_a_machine_of_many_cores_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    Image.new("L", (8900, 8900)).save(tmp_path / "large.png")
+    Image.new("L", (100, 80)).save(tmp_path / "small.png")
+    for name, threads in (("large.png", 1), ("small.png", 0)):  # 0: as many as FFmpeg likes
+        with open_video(tmp_path / name) as (_, stream):
+            assert stream.codec_context.thread_count == threads
 
 
 @pytest.mark.slow

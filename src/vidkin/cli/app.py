@@ -7,8 +7,10 @@ import logging
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
@@ -31,6 +33,8 @@ _RAY_ADDRESS = re.compile(r"auto|local|[^/]*:\d+|ray://.*")
 _ADDRESS = re.compile(r"(https?|ftps?|sftp|rtsp|rtmp|s3|gs|smb|file)://", re.IGNORECASE)
 # New objects after which cycles are looked for; 700 in an interpreter of its own accord.
 _OBJECTS_A_COLLECTION = 50_000
+# As `vidkin.index.search.queries.watching.ABANDONED`, which would import torch.
+_ABANDONED = "vidkin abandoned reader"
 # Commands that cannot resume, although the files they have finished stay.
 _START_OVER = ("shots",)
 
@@ -300,6 +304,14 @@ def run() -> None:
             reconfigure(errors="replace")  # characters that the terminal lacks become question marks
     try:
         app()
+    except SystemExit as end:
+        # An abandoned reader would hold up the end, or be stopped in the middle of a step, which aborts the process.
+        if any(thread.name == _ABANDONED for thread in threading.enumerate()):
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError, ValueError):
+                    stream.flush()
+            os._exit(end.code if isinstance(end.code, int) else Status.SOME_FAILED)
+        raise
     finally:
         # The interpreter collects garbage once more before it ends: half a second over all that torch has made.
         gc.freeze()

@@ -34,6 +34,9 @@ _SEPARATE_PLANES = ".y"
 MOST_PIXELS = 80_000_000
 """Most pixels of a decoded frame; the largest frames of cameras have 79,626,240 (12,288 x 6,480)."""
 
+# Pixels of the frames that decoding threads hold at once: each holds frames of its own.
+_MOST_PIXELS_IN_THREADS = 100_000_000
+
 # Errors of a drive, a connection, permissions or memory rather than of the content of a file.
 _TEMPORARY = frozenset({
     errno.EACCES, errno.EPERM, errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.EIO, errno.EMFILE, errno.ENFILE,
@@ -56,7 +59,7 @@ def open_video(
 
     Args:
         path: The file.
-        threads: Decoder threads; 0 is one per core.
+        threads: Decoder threads; 0 is one per core. Frames of more than 50 million pixels get one.
 
     Yields:
         The container and its main video stream. Failures of FFmpeg inside the block become `MediaError`.
@@ -78,11 +81,13 @@ def open_video(
             # A stream without a decoder has no codec context, which the stubs do not know.
             if getattr(stream, "codec_context", None) is None:
                 raise MediaError(name, "there is no decoder for this kind of video")
-            if stream.codec_context.width * stream.codec_context.height > MOST_PIXELS:
+            context = stream.codec_context
+            if context.width * context.height > MOST_PIXELS:
                 raise too_large(name)
-            stream.codec_context.options = {"max_pixels": str(MOST_PIXELS)}
+            context.options = {"max_pixels": str(MOST_PIXELS)}
             stream.thread_type = "AUTO"
-            stream.codec_context.thread_count = threads
+            allowed = max(1, _MOST_PIXELS_IN_THREADS // max(1, context.width * context.height))
+            context.thread_count = allowed if allowed < (threads or os.cpu_count() or 1) else threads
             yield container, stream
     except av.error.FFmpegError as error:
         raise media_error(name, error) from error

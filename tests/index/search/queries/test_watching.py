@@ -87,26 +87,39 @@ def test_a_query_whose_decoder_hangs_is_an_error(tmp_path: Path, monkeypatch: py
     assert caught.value.temporary
 
 
-# A call that cannot be interrupted, as a decoder that loops: Python handles signals only between two of its own steps.
+# Python handles signals only between two of its own steps. A decoder that loops is one step; torch makes many, and must
+# not be stopped in the middle of one.
 BLOCKED = """
-import hashlib, sys
+import hashlib, sys, torch
 from vidkin.cli.app import run
 from vidkin.index.search.queries import query
 def block(*_, **__):
     print("reading", flush=True)
-    hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)
+    while True:
+        WORK
 query.describe_file = block
 sys.argv[1:] = ["search", *sys.argv[1:]]
 run()
 """
 
 
-def test_ctrl_c_ends_a_search_inside_a_call_that_cannot_be_interrupted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "work",
+    ['hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)', "torch.ones(700, 700) @ torch.ones(700, 700)"],
+)
+def test_ctrl_c_ends_a_search_inside_a_call_that_cannot_be_interrupted(work: str, tmp_path: Path) -> None:
     from vidkin.index import Index
 
     path = video(tmp_path / "a.mp4")
     Index.open(tmp_path / "index", create=True).close()
-    command = [sys.executable, "-c", BLOCKED, str(path), "--index", str(tmp_path / "index")]
+    command = [
+        sys.executable,
+        "-c",
+        BLOCKED.replace("WORK", work),
+        str(path),
+        "--index",
+        str(tmp_path / "index"),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as search:
         assert search.stdout is not None
         assert search.stdout.readline() == "reading\n"

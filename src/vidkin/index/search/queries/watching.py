@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextvars
 import threading
 from collections.abc import Callable
@@ -10,13 +11,19 @@ from typing import Generic, TypeVar
 from vidkin.features import Phase
 from vidkin.index.ingest.workers.silence import Silence
 
-__all__ = ["HangError", "run_watched"]
+__all__ = ["ABANDONED", "HangError", "run_watched"]
+
+ABANDONED = "vidkin abandoned reader"
+"""Name of a thread that had not ended when its result was no longer needed."""
 
 _Result = TypeVar("_Result")
 
 _TICK = 0.1
 # Seconds that an abandoned thread gets to end cleanly, at its next sign of life.
 _LAST_CHANCE = 0.5
+# And that it gets once more when the interpreter ends: a thread that is stopped in the middle of a step of torch aborts
+# the process.
+_AT_EXIT = 5.0
 
 
 class HangError(Exception):
@@ -51,6 +58,9 @@ def run_watched(work: Callable[[Callable[[Phase], None]], _Result], *, hang_time
     finally:
         worker.is_abandoned = True
         thread.join(_LAST_CHANCE)
+        if thread.is_alive():
+            thread.name = ABANDONED
+            atexit.register(thread.join, _AT_EXIT)
     return worker.result()
 
 
