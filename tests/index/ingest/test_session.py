@@ -520,6 +520,38 @@ def test_a_file_that_vanishes_or_cannot_be_opened(
     assert collection.names() == ["a.mp4", "c.mp4"]
 
 
+@pytest.mark.parametrize("kind", ["nothing", "folder", "pipe"])
+@pytest.mark.parametrize("is_back_at_once", [True, False])
+def test_a_drive_that_is_gone_for_a_moment_breaks_no_file(
+    collection: Collection, kind: str, is_back_at_once: bool
+) -> None:
+    """Each file is gone when it is opened, or something else has its name, and is there again unchanged."""
+
+    def run(self: Counting, paths: Iterable[str]) -> Iterator[Event]:
+        for path in paths:
+            os.rename(path, f"{path}.away")
+            if kind == "folder":
+                os.mkdir(path)
+            elif kind == "pipe":
+                os.mkfifo(path)
+            events = list(SerialExecutor.run(self, [path]))
+            if is_back_at_once:
+                put_back(path)
+            yield from events
+            if not is_back_at_once:
+                put_back(path)
+
+    def put_back(path: str) -> None:
+        if kind == "folder":
+            os.rmdir(path)
+        os.replace(f"{path}.away", path)
+
+    executor = type("Gone", (Counting,), {"run": run})()
+    assert len(collection.add(executor=executor).broken) == 3
+    report = collection.add()
+    assert (short(report.added), report.broken) == (["a.mp4", "b.mp4", "c.mp4"], ())
+
+
 def test_hashing_waits_for_reading(collection: Collection) -> None:
     """The first video is in work before the last file was looked into."""
     looked: list[str] = []

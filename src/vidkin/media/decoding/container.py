@@ -114,14 +114,14 @@ def require_readable_file(name: str) -> None:
     except FileNotFoundError:
         if _ADDRESS.match(name):
             raise MediaError(name, "this is an address, not a file; download it first") from None
-        raise MediaError(name, "there is no such file") from None
+        raise MediaError(name, "there is no such file", temporary=True) from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         cause = f"the file cannot be reached ({_reason(error)})"
         raise MediaError(name, cause, temporary=_is_temporary(error)) from error
     if stat.S_ISDIR(state.st_mode):
-        raise MediaError(name, "this is a folder, not a video file")
+        raise MediaError(name, "this is a folder, not a video file", temporary=True)
     if not stat.S_ISREG(state.st_mode):
-        raise MediaError(name, "this is not a regular file")
+        raise MediaError(name, "this is not a regular file", temporary=True)
     if state.st_size == 0:
         raise MediaError(name, "the file is empty (0 bytes)")
     try:
