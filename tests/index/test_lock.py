@@ -119,16 +119,30 @@ def test_one_who_was_killed_in_the_queue_holds_nobody_up(tmp_path: Path) -> None
         pass
 
 
-@pytest.mark.parametrize("name", ["errors.log", "videos.lance/_versions/1.manifest", "features/000000"])
-def test_nothing_is_written_where_a_part_is_a_link(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("wait", [0, 5])
+@pytest.mark.parametrize(
+    "name",
+    ["errors.log", "videos.lance/_versions/1.manifest", "features/000000", "writer.lock", "writer.queue"],
+)
+def test_nothing_is_written_or_deleted_where_a_part_is_a_link(tmp_path: Path, name: str, wait: float) -> None:
     folder, elsewhere = tmp_path / "index", tmp_path / "elsewhere"
     elsewhere.mkdir()
+    (elsewhere / "photo.jpg").touch()
     link = folder / name
     link.parent.mkdir(parents=True)
     link.symlink_to(elsewhere)
-    with pytest.raises(CollectionError, match=rf"{link} is a symbolic link"), writer_lock(folder):
+    with pytest.raises(CollectionError, match=rf"{link} is a symbolic link"), writer_lock(folder, wait=wait):
         raise AssertionError("never reached")
-    assert list(elsewhere.iterdir()) == []
+    assert [path.name for path in elsewhere.iterdir()] == ["photo.jpg"]
+
+
+def test_files_of_others_in_the_queue_stay(tmp_path: Path) -> None:
+    (tmp_path / "writer.queue").mkdir()
+    (tmp_path / "writer.queue" / "photo.jpg").touch()
+    with writer_lock(tmp_path), pytest.raises(CollectionLockedError), writer_lock(tmp_path, wait=0.1):
+        raise AssertionError("never reached")
+    with writer_lock(tmp_path, wait=5):
+        assert [path.name for path in (tmp_path / "writer.queue").iterdir()] == ["photo.jpg"]
 
 
 def test_the_note_of_the_holder_is_not_written_through_a_link(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.videos import encode, pan
-from vidkin.errors import CollectionDamagedError, InvalidArgumentError
+from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError
 from vidkin.index import Index, SerialExecutor
 from vidkin.review import (
     Labels,
@@ -16,10 +16,12 @@ from vidkin.review import (
     read_detector,
     read_reviews,
     train_cuts,
+    train_measure,
     use_detector,
     write_corrected,
 )
 from vidkin.review.cuts import _f1, _fit, _judge
+from vidkin.review.labels import REVIEW_FOLDER
 from vidkin.shots import DetectedCut
 
 
@@ -47,6 +49,23 @@ def test_a_threshold_is_trained_measured_and_used(path: Path) -> None:
     assert use_detector(path, use=True) == review.detector == read_detector(path)
     assert review.detector.startswith("default?hard=")
     assert use_detector(path, use=False) == read_detector(path) == "default"
+
+
+@pytest.mark.parametrize("name", ["", "runs.jsonl", "cuts.json"])
+def test_nothing_is_written_through_a_link(path: Path, name: str, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    if name:
+        (path / REVIEW_FOLDER).mkdir()
+    (path / REVIEW_FOLDER / name).symlink_to(tmp_path / "elsewhere")
+    with Index.open(path, read_only=True) as index:
+        for write in (
+            lambda: train_cuts(index),
+            lambda: train_measure(index),
+            lambda: use_detector(path, use=True),
+        ):
+            with pytest.raises(CollectionError, match="is a symbolic link; an index must not contain any"):
+                write()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_one_kind_of_verdict_is_not_enough(path: Path) -> None:

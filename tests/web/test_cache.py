@@ -65,7 +65,9 @@ def test_a_folder_that_cannot_be_written_is_replaced_for_this_run(tmp_path: Path
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / "link").symlink_to(elsewhere)
-    for folder in (tmp_path / "file", tmp_path / "link"):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "ab").symlink_to(elsewhere)  # its oldest files would be deleted
+    for folder in (tmp_path / "file", tmp_path / "link", tmp_path / "parts"):
         cache = DiskCache(folder, most=1000)
         path = cache.get("key", ".bin", lambda path: path.write_bytes(b"x") and None)
         assert tmp_path not in path.parents

@@ -13,6 +13,7 @@ from vidkin._base.atomic import write_text
 from vidkin._base.plain_values import Result, parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Index
+from vidkin.index.storage.places.file_lock import refuse_links
 from vidkin.review.labels import REVIEW_FOLDER, CutLabel, Labels, is_held_back
 from vidkin.review.measure import RUNS_FILE, Judgment
 from vidkin.shots import detect, fit_rule, open_detector, with_threshold
@@ -66,7 +67,9 @@ def train_cuts(
 
     Raises:
         InvalidArgumentError: The training part or the held-back part lacks a ``cut`` or a ``no cut``.
+        CollectionError: The folder of reviews has a symbolic link in it.
     """
+    refuse_links(index.path, REVIEW_FOLDER)
     labels = Labels.open(index.path).cuts
     paths = {record.content_hash: record.path for record in index.videos() if record.status == "ok"}
     by_video: dict[str, list[CutLabel]] = {}
@@ -123,8 +126,10 @@ def use_detector(index: Path, *, use: bool) -> str:
 
     Raises:
         InvalidArgumentError: No threshold has been trained.
+        CollectionError: The folder of reviews has a symbolic link in it.
     """
     folder = index / REVIEW_FOLDER
+    refuse_links(index, REVIEW_FOLDER)
     if not use:
         (folder / _USED).unlink(missing_ok=True)
         return "default"

@@ -19,6 +19,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index import Index, VideoRecord
 from vidkin.index.lock import writer_lock
 from vidkin.index.manifest import Manifest
+from vidkin.index.storage.places.file_lock import refuse_links
 from vidkin.models.engine import take_steps
 from vidkin.review.labels import REVIEW_FOLDER, Labels, PairLabel, is_held_back
 from vidkin.review.pairs import video_vectors
@@ -97,6 +98,7 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
     Raises:
         InvalidArgumentError: Too few verdicts: both parts, training and held back, need two different ones.
     """
+    refuse_links(index.path, REVIEW_FOLDER)
     labels = Labels.open(index.path).pairs
     records = {
         record.content_hash: record

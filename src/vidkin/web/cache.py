@@ -43,6 +43,8 @@ class DiskCache:
             if folder.is_symlink():
                 raise NotADirectoryError(f"{folder} is a symbolic link")
             folder.mkdir(parents=True, exist_ok=True)
+            if link := next((path for path in folder.iterdir() if path.is_symlink()), None):
+                raise NotADirectoryError(f"{link} is a symbolic link")
             with tempfile.TemporaryFile(dir=folder):
                 self._folder = folder
         except OSError as error:

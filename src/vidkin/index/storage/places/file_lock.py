@@ -16,12 +16,12 @@ from vidkin._base.atomic import write_text
 from vidkin._base.plain_values import parse_json
 from vidkin.errors import CollectionError, CollectionLockedError
 from vidkin.index.storage.files import writing
-from vidkin.index.storage.places.writer_queue import has_waiting_writer, stand_in_queue
+from vidkin.index.storage.places.writer_queue import QUEUE_FOLDER, has_waiting_writer, stand_in_queue
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["HOLDER_FILE", "LOCK_FILE", "hold_file_lock"]
+__all__ = ["HOLDER_FILE", "LOCK_FILE", "hold_file_lock", "refuse_links"]
 
 LOCK_FILE = "writer.lock"
 HOLDER_FILE = "writer.json"
@@ -39,6 +39,9 @@ def hold_file_lock(folder: Path, wait: float) -> Iterator[None]:
 
     lock = FileLock(folder / LOCK_FILE, thread_local=False)
     with writing(folder):
+        # The other parts may still be changed by another writer; these are used before it is waited for.
+        for part in (LOCK_FILE, QUEUE_FOLDER):
+            refuse_links(folder, part)
         if not _acquire(lock, folder, wait):
             holder = "another process"
             # The note is written just after the lock is taken, so it may be missing.
@@ -52,18 +55,7 @@ def hold_file_lock(folder: Path, wait: float) -> Iterator[None]:
             )
     try:
         with writing(folder):
-            # We would write elsewhere through a part of the index that is a symbolic link.
-            waiting = [os.fspath(folder)]
-            while waiting:
-                with os.scandir(waiting.pop()) as entries:
-                    for entry in entries:
-                        if entry.is_symlink():
-                            raise CollectionError(
-                                f"{entry.path} is a symbolic link; an index must not contain any: replace it by "
-                                "what it points to, or remove it"
-                            )
-                        if entry.is_dir(follow_symlinks=False):
-                            waiting.append(entry.path)
+            refuse_links(folder)
             note = {
                 "pid": os.getpid(),
                 "host": socket.gethostname(),
@@ -76,6 +68,33 @@ def hold_file_lock(folder: Path, wait: float) -> Iterator[None]:
         with suppress(OSError):
             (folder / HOLDER_FILE).unlink(missing_ok=True)
         lock.release()
+
+
+def refuse_links(folder: Path, part: str = "") -> None:
+    """Check that no part of an index is a symbolic link, through which files elsewhere would be written or deleted.
+
+    Args:
+        folder: The index, which may itself be reached by a link.
+        part: Only this file or folder in it.
+
+    Raises:
+        CollectionError: A part is one.
+        OSError: The folder cannot be read.
+    """
+    links = [path for path in [folder / part] if part and path.is_symlink()]
+    waiting = [folder / part] if not links and (folder / part).is_dir() else []
+    while waiting and not links:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    links.append(Path(entry.path))
+                elif entry.is_dir(follow_symlinks=False):
+                    waiting.append(Path(entry.path))
+    if links:
+        raise CollectionError(
+            f"{links[0]} is a symbolic link; an index must not contain any: replace it by what it points to, or "
+            "remove it"
+        )
 
 
 def _acquire(lock: BaseFileLock, folder: Path, wait: float) -> bool:

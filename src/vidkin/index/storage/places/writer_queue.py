@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,8 @@ from pathlib import Path
 __all__ = ["QUEUE_FOLDER", "has_waiting_writer", "stand_in_queue"]
 
 QUEUE_FOLDER = "writer.queue"
+# Time of arrival and a random part. Other files in the folder are not ours to delete.
+_NAME = re.compile(r"\d{20}-[0-9a-f]{8}")
 _ATTEMPTS = 5
 
 
@@ -63,7 +66,7 @@ def _waiting(queue: Path) -> Iterator[str]:
     from filelock import FileLock, Timeout
 
     try:
-        names = sorted(name for name in os.listdir(queue) if not name.startswith("."))
+        names = sorted(name for name in os.listdir(queue) if _NAME.fullmatch(name))
     except FileNotFoundError:
         return
     for name in names:
