@@ -81,6 +81,26 @@ def test_a_file_without_lengths_cannot_be_checked(films: Path, tmp_path: Path) -
     assert find_matroska_damage(tmp_path / "live.webm") == ""
 
 
+@pytest.mark.parametrize("junk", [CLUSTER + b"\x80\x00", CLUSTER + b"\x80"], ids=["damaged", "empty"])
+def test_a_file_of_a_million_clusters_is_done_soon(
+    films: Path, tmp_path: Path, junk: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each damaged cluster costs a search for the next one."""
+    monkeypatch.setattr("vidkin.media.matroska._MOST_PARTS", 10_000)
+    content = (films / "a.webm").read_bytes()
+    head = content.index(b"\x18\x53\x80\x67") + 4
+    body = content[head + 8 :] + junk * 2**20
+    (tmp_path / "a.webm").write_bytes(content[:head] + b"\x01" + len(body).to_bytes(7, "big") + body)
+    reads: list[None] = []
+    told = find_matroska_damage(tmp_path / "a.webm", on_read=lambda: reads.append(None))
+    assert told == (
+        "the file is damaged: more than 1000 parts (clusters) changed after they were written"
+        if junk.endswith(b"\x00")
+        else ""
+    )
+    assert len(reads) <= 10_000
+
+
 def test_a_file_that_is_gone(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"No such file|cannot find"):
         find_matroska_damage(tmp_path / "gone.mkv")

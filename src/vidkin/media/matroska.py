@@ -30,6 +30,9 @@ _IN_CLUSTER = frozenset({0xE7, 0x5854, 0xA7, 0xAB, 0xAF, _SIMPLE_BLOCK, _BLOCK_G
 _CLUSTER_BYTES = _CLUSTER.to_bytes(4, "big")
 # An identifier has at most 4 bytes, and a length at most 8.
 _HEAD = 12
+# A file made of nothing but damaged clusters, or of empty ones, would keep us busy for hours.
+_MOST_DAMAGED = 1_000
+_MOST_PARTS = 1_000_000
 # Larger parts are not examined.
 _MOST_BYTES = 64 * 2**20
 _LOOK = 2**20
@@ -59,14 +62,23 @@ def find_matroska_damage(path: str | os.PathLike[str], *, on_read: Callable[[], 
         count, damaged = _count_clusters(file, segment[1], end, on_read)
     if not damaged:
         return ""
+    if damaged > _MOST_DAMAGED:
+        return (
+            f"the file is damaged: more than {_MOST_DAMAGED} parts (clusters) changed after they were written"
+        )
     return f"the file is damaged: {damaged} of about {count} parts (clusters) changed after they were written"
 
 
 def _count_clusters(file: BinaryIO, place: int, end: int, on_read: Callable[[], None]) -> tuple[int, int]:
-    """Number of clusters in a segment, and number of those that changed after they were written."""
+    """Number of clusters in a segment, and number of those that changed after they were written.
+
+    Counting ends at `_MOST_DAMAGED`.
+    """
     tracks: frozenset[int] = frozenset()
     count, damaged, before, is_whole = 0, 0, place, True
-    while place < end:
+    for _ in range(_MOST_PARTS):
+        if place >= end or damaged > _MOST_DAMAGED:
+            break
         on_read()
         name, begin, after = _read_head(file, place, end) or (0, 0, None)
         if name not in _PARTS:
