@@ -181,3 +181,8 @@ def test_the_published_rule_and_deepsbd_make_detectors(labels: Path, tmp_path: P
 
 def test_help_names_the_tables_of_a_recipe() -> None:
     assert "[shots]" in run("--help").stdout
+
+
+def test_a_rate_is_refused_where_every_frame_is_read(labels: Path) -> None:
+    told = run(labels, "--method", "deepsbd", "--rate", "10", status=2).stderr
+    assert "--rate is for recipes with [shots]; DeepSBD reads every frame: leave out --rate" in told

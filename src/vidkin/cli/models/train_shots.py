@@ -83,6 +83,10 @@ def train_shots(
         list_recipes(available_shot_recipes(), "vidkin.shots", "data", hint, json=json)
         return
     plan = load_shot_recipe(recipe, method=method)
+    if rate is not None and isinstance(plan, SegmentPlan):
+        raise InvalidArgumentError(
+            "--rate is for recipes with [shots]; DeepSBD reads every frame: leave out --rate, or choose another recipe"
+        )
     changes = [*(settings or []), *([f"shots.rate={rate}"] if rate is not None else [])]
     if changes:
         plan = load_shot_recipe(_changed(show_shot_recipe(plan), changes), method=method)
