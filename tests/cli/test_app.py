@@ -279,13 +279,14 @@ def test_nothing_is_collected_at_the_end_of_a_command(
     """What torch has made takes the interpreter half a second to walk over before it ends."""
     monkeypatch.setattr(sys, "argv", ["vidkin", "--version"])
     assert gc.get_freeze_count() == 0
-    usual = gc.get_threshold()
+    usual, handler = gc.get_threshold(), signal.getsignal(signal.SIGINT)
     try:
         with pytest.raises(SystemExit) as ended:
             main()
         assert ended.value.code == 0
         assert gc.get_freeze_count() > 1000
     finally:
+        signal.signal(signal.SIGINT, handler)
         gc.unfreeze()
         gc.set_threshold(*usual)
     assert __version__ in capsys.readouterr().out
