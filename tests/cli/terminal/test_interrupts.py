@@ -24,8 +24,8 @@ import time
 from vidkin.cli.terminal.interrupts import end_at_once_during_imports
 end_at_once_during_imports()
 import slow
-print("imported", flush=True)
 try:
+    print("imported", flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     raise SystemExit(7)
