@@ -47,6 +47,22 @@ def test_match_reads_the_target_again_as_finely_as_the_query(index: Index) -> No
     assert index.match(path_of(index, "rocket"), path_of(index, "coffee")).score < 0.2
 
 
+def test_a_query_that_vanishes_once_it_is_read_is_searched(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clip = tmp_path / "clip.mp4"
+    clip.write_bytes(path_of(index, "coffee").read_bytes())
+    describe = searcher.describe_query
+
+    def describe_and_delete(*arguments: Any, **options: Any) -> Any:
+        query = describe(*arguments, **options)
+        clip.unlink()
+        return query
+
+    monkeypatch.setattr(searcher, "describe_query", describe_and_delete)
+    assert Path(index.search(clip)[0].path).stem == "coffee"
+
+
 def test_match_uses_what_is_stored_of_a_file_that_is_gone(tmp_path: Path) -> None:
     clip = encode(tmp_path / "clip.mp4", pan("coffee", 100, width=160, height=120), rate=10)
     gone = tmp_path / "gone.mp4"

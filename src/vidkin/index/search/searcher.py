@@ -288,13 +288,17 @@ class Searcher:
 def _identical(records: list[VideoRecord], path: PathLike) -> list[VideoRecord]:
     """Records of files with the same bytes; files are read only if their sizes are equal.
 
-    A partial hash is not enough: then all bytes are compared, so that the file must exist.
+    A partial hash is not enough: then all bytes are compared, so that the file must exist. None if the query, which was
+    described before, cannot be read any more.
     """
-    size = os.stat(path).st_size
-    candidates = [record for record in records if record.status == "ok" and record.size == size]
-    if not candidates:
+    try:
+        size = os.stat(path).st_size
+        candidates = [record for record in records if record.status == "ok" and record.size == size]
+        if not candidates:
+            return []
+        content = content_hash(os.fspath(path), size)
+    except OSError:
         return []
-    content = content_hash(os.fspath(path), size)
     return [
         record
         for record in candidates
