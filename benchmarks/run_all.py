@@ -90,7 +90,7 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
             script(
                 "shot_kinds", "--clips", *second_halves(videos),
                 "--photographs", data / "photos" / "flowers" / "test", data / "labelled" / "grocery" / "test",
-                "--detectors", "default", "band", "rule", "--output", RESULTS / "shot_kinds.json",
+                "--detectors", "default", "band", "rule", "--videos", "6", "--output", RESULTS / "shot_kinds.json",
             )
         ],
         "critical": [
