@@ -82,6 +82,19 @@ def test_shots_are_found_corrected_exported_and_taken_back(index: Path, connect:
     assert len(Labels.open(index).cuts) == 4
 
 
+@pytest.mark.parametrize("content", ["", "[1, 2", "[]", '{"cuts": [{"frame": "x"}]}', '{"cuts": []}'])
+def test_a_damaged_detection_in_the_cache_is_made_again(index: Path, connect: Connect, content: str) -> None:
+    client = connect(index)
+    address = f"/api/videos/{number_of(client, 'other.mp4')}/shots"
+    detect(client, address)
+    found = client.get(address).json()
+    made = max((index / "web-cache").rglob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+    made.write_text(content)
+    assert client.get(address).json() is None
+    detect(client, address)
+    assert client.get(address).json() == found
+
+
 def test_a_detection_at_work_is_found_and_not_begun_twice(
     index: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -327,23 +327,32 @@ def _open(site: Site, record: VideoRecord) -> _Stored:
         raise _NotDetectedError
 
     path = site.cache.get(_name(record, read_detector(site.collection.path)), ".json", refuse)
-    table = parse_json(path.read_text(encoding="utf-8"))
-    detected = tuple(DetectedCut(**row) for row in table["cuts"])
+    try:
+        table = parse_json(path.read_text(encoding="utf-8"))
+        detected = tuple(DetectedCut(**row) for row in table["cuts"])
+        detector = str(table["detector"])
+        times, end, critical = (
+            np.array(table["times"], dtype=float),
+            float(table["end"]),
+            list(table["critical"]),
+        )
+        curve = table["curve"] and Curve(
+            np.array(table["curve"][0]), np.array(table["curve"][1]), table["curve"][2]
+        )
+    except (ValueError, TypeError, LookupError):
+        # Damaged from outside. What is cached can be made again.
+        path.unlink(missing_ok=True)
+        raise _NotDetectedError from None
     corrected = read_corrected(site.collection.path, record.content_hash) if record.content_hash else None
     cuts = detected if corrected is None else corrected
-    critical = table["critical"]
     scores = None
     if all(score is not None for score in critical):
         # Something happens at the end of a shot: a corrected one is as critical as the detected one with its end.
         ends = [cut.frame for cut in detected]
-        lasts = [cut.frame - 1 for cut in cuts] + [len(table["times"]) - 1]
+        lasts = [cut.frame - 1 for cut in cuts] + [len(times) - 1]
         scores = tuple(critical[sum(end <= last for end in ends)] for last in lasts)
-    curve = None
-    if table["curve"] is not None:
-        curve = Curve(np.array(table["curve"][0]), np.array(table["curve"][1]), table["curve"][2])
-    times = np.array(table["times"])
     detected_cuts = DetectedCuts(cuts, curve, scores)
-    detection = build_detection(record.path, table["detector"], detected_cuts, times, end=table["end"])
+    detection = build_detection(record.path, detector, detected_cuts, times, end=end)
     return _Stored(detection, detected, corrected is not None)
 
 
