@@ -32,7 +32,7 @@ def test_a_section_gives_defaults_and_options_win(config: Path, tmp_path: Path) 
     film = cut_video(tmp_path / "film.mp4")
     config.write_text('[shots]\ndetector = "shotdetect"\nlimit = 1\ntypes = "hard"\nmin-length = 2.2\n')
     outcome = run("shots", film)
-    assert "film.mp4: 1 shot, 2 hard cuts" in outcome.out
+    assert "film.mp4: 1 shot of at least 2.2 s, 2 hard cuts" in outcome.out
     assert "(shotdetect)" in outcome.out
     outcome = run("shots", film, "--min-length", "0")
     assert "3 shots" in outcome.out

@@ -123,8 +123,8 @@ class TestRecipe:
         shown = show_recipe(load_recipe(name))
         assert load_recipe(tomllib.loads(shown)) == load_recipe(name)
         for comment in (
-            "# Strong views of each stretch",
-            "# TopK-Chamfer similarity over regions",
+            "# Number of strong views of each stretch",
+            "# k_s of the TopK-Chamfer similarity over regions",
             "# Limits of",
         ):
             assert comment in shown
