@@ -496,6 +496,26 @@ def test_the_approximate_index_agrees_with_exact_search(disk: Callable[..., Lanc
     assert gone not in store.nearest(queries[1:2], 10).video_ids
 
 
+def test_neighbors_scattered_over_many_partitions_are_found(
+    disk: Callable[..., LanceStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without clusters, the nearest of 6,000 windows lie in most of the 187 partitions.
+    monkeypatch.setattr("vidkin.index.storage.nearest._WINDOWS_A_PARTITION", 32)
+    generator = torch.Generator().manual_seed(0)
+    vectors = torch.nn.functional.normalize(torch.randn(6000, 32, generator=generator), dim=-1)
+    store = disk(exact_below=1000)
+    store.append_many(
+        [entry(f"/{n}.mp4", frames=1, vectors=part) for n, part in enumerate(vectors.split(200))]
+    )
+    queries = torch.nn.functional.normalize(torch.randn(20, 32, generator=generator), dim=-1)
+    exact = store.nearest(queries, 100)
+    store.optimize()
+    assert store._window_search()._indexed
+    close = store.nearest(queries, 100)
+    hits = [len(set(zip(*a, strict=True)) & set(zip(*b, strict=True))) for a, b in _pairs(exact, close)]
+    assert sum(hits) / 2000 > 0.95
+
+
 def test_the_approximate_index_does_not_show_orphans(disk: Callable[..., LanceStore]) -> None:
     store = disk(exact_below=100)
     vectors = torch.nn.functional.normalize(

@@ -28,6 +28,9 @@ _MOST_PARTITIONS = 4096
 # Vectors a partition that k-means sees. The store's 256 made clustering most of the 14 minutes that 2.4 million
 # windows took; at 64 every centroid is still the mean of dozens.
 _SAMPLES_A_PARTITION = 64
+# Partitions that are read for each vector. Where three million windows lie as narrowly as those of real videos, Lance's
+# own number finds two thirds of what comparing all vectors finds; this one finds all of it in the same time.
+_PARTITIONS_READ = 256
 # Number of candidates whose true distance is computed, as a multiple of the requested number.
 _REFINE_FACTOR = 4
 # Requested in addition, as windows of videos that are not in this snapshot (yet) are dropped.
@@ -103,6 +106,7 @@ class WindowSearch:
                 "q": queries.numpy(),
                 "k": count,
                 "metric": "cosine",
+                "nprobes": _PARTITIONS_READ,
                 "refine_factor": _REFINE_FACTOR,
             }
             with reading(self._uri):
