@@ -341,7 +341,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[2_000, 20_000, 200_000])
     parser.add_argument("--queries", type=int, default=30)
     parser.add_argument("--real", action="store_true", help="directions as real videos have them")
-    parser.add_argument("--short", action="store_true", help="one scene a video: 2 to 4 frames")
+    parser.add_argument("--short", action="store_true", help="one scene per video: 2 to 4 frames")
     parser.add_argument("--kinds", choices=KINDS, nargs="+", default=[], help="compare these kinds of index")
     parser.add_argument("--measure", type=Path, help="print how the vectors of an index are spread, and end")
     parser.add_argument("--output", type=Path)
