@@ -305,17 +305,16 @@ def compare(
 ) -> dict[str, dict[str, object]]:
     """All kinds of index over the same windows; `float16`, which is exact, first."""
     rows: dict[str, dict[str, object]] = {}
+    exact: list[set[object]] = []
     for kind in ["float16", *(kind for kind in kinds if kind != "float16")]:
         built = build(folder, kind)
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-            rows[kind] = built | pool.submit(ask, folder, size, queries, directions).result()
-    exact = [set(one) for one in rows["float16"]["windows"]]
-    for kind, row in rows.items():
-        shares = [
-            len(set(one) & true) / len(true) for one, true in zip(row.pop("windows"), exact, strict=True)
-        ]
-        row["windows_found"] = statistics.mean(shares)
-        print(kind, json.dumps(row), flush=True)
+            answers = pool.submit(ask, folder, size, queries, directions).result()
+        found = [set(one) for one in answers.pop("windows")]
+        exact = exact or found
+        shares = [len(one & true) / len(true) for one, true in zip(found, exact, strict=True)]
+        rows[kind] = {**built, **answers, "windows_found": statistics.mean(shares)}
+        print(kind, json.dumps(rows[kind]), flush=True)
     return rows
 
 
