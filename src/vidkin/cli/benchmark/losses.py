@@ -18,14 +18,20 @@ __all__ = ["losses"]
 def losses(
     folders: Annotated[
         list[Path],
-        typer.Argument(help="Folders of unrelated videos.", exists=True),
+        typer.Argument(help="Folders or files: videos that share no footage.", exists=True),
     ],
     methods: Annotated[
         list[str] | None,
         typer.Option("--method", "-m", help="A training method; repeatable.", show_default="all"),
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of each method.")] = 3,
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of each run.")] = 200,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of each run.")] = 400,
+    views: Annotated[
+        int, typer.Option("--views", min=2, help="Number of edited views made of each stretch.")
+    ] = 12,
+    extractor: Annotated[
+        str, typer.Option("--extractor", "-e", help="Extractor that describes the frames.")
+    ] = "vidkin",
     test: Annotated[float, typer.Option("--test", help="Share of the videos to measure on.")] = 0.4,
     output: Annotated[
         Path,
@@ -42,6 +48,8 @@ def losses(
 
     Each run is stored when it is done. Run the same command again to resume an interrupted comparison.
     """
+    from dataclasses import replace
+
     from vidkin._base.atomic import write_text
     from vidkin._base.outputs import create_output_folder
     from vidkin.experiments.losses import ABLATION, LOSSES, LossStudy, as_page, draw_losses, run_loss_study
@@ -54,6 +62,8 @@ def losses(
         raise InvalidArgumentError(f"unknown method {unknown[0]!r}; choose from {', '.join(known)}")
     study = LossStudy(
         methods=tuple(known[name] for name in methods or known),
+        clips=replace(LossStudy().clips, views=views),
+        extractor=extractor,
         steps=steps,
         seeds=tuple(range(seeds)),
         test=test,

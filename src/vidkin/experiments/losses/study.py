@@ -57,10 +57,12 @@ class LossStudy:
     """
 
     methods: Sequence[LossMethod] = (*LOSSES, *ABLATION)
-    clips: ClipSettings = field(default_factory=lambda: ClipSettings(rate=3.0, window=18, length=12, views=4))
+    clips: ClipSettings = field(
+        default_factory=lambda: ClipSettings(rate=3.0, window=18, length=12, views=12)
+    )
     extractor: str = "vidkin"
     test: float = 0.4
-    steps: int = 200
+    steps: int = 400
     pairs: int = 8
     learning_rate: float = 1e-3
     seeds: Sequence[int] = (0, 1, 2)
