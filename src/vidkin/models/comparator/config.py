@@ -42,7 +42,8 @@ class ComparatorConfig:
             the target; 0 sets no limit, which dilutes the score of a clip contained in a long video.
         symmetric: Average both directions, over regions and over times.
         unrelated: Median and 99th percentile of the scores, before calibration, of videos that have nothing in common;
-            None: measured on background photographs when the comparator is opened.
+            None: measured on background photographs when the comparator is opened. Training measures them on
+            photographs and on its own videos.
 
     Raises:
         InvalidArgumentError: A value is out of range.

@@ -26,6 +26,7 @@ from vidkin.training.clips.objective import ComparatorObjective
 from vidkin.training.clips.settings import clip_settings
 from vidkin.training.clips.squares import read_squares
 from vidkin.training.clips.stored import store_views, teacher_vectors
+from vidkin.training.clips.unrelated import raise_unrelated
 from vidkin.training.clips.views import ViewMaker
 from vidkin.training.clips.windows import cut_windows, split_windows
 from vidkin.training.data.inputs import OnItem
@@ -89,7 +90,7 @@ def prepare_comparator(
         device=device,
         fingerprint=hashlib.sha256(recipe.digest().encode() + data.identity()).hexdigest(),
         watch=CollapseWatch(schedule.collapse_below),
-        store=lambda metrics, notes: _store(recipe, comparator, extractor, folder, metrics, notes),
+        store=lambda metrics, notes: _store(recipe, comparator, data, folder, metrics, notes),
     )
 
 
@@ -175,7 +176,7 @@ def fit_recipe(recipe: Recipe, data: ClipData) -> tuple[Recipe, tuple[str, ...]]
 def _store(
     recipe: Recipe,
     comparator: Comparator,
-    extractor: FrameExtractor,
+    data: ClipData,
     folder: Path,
     metrics: Mapping[str, float],
     notes: Mapping[str, Any],
@@ -186,7 +187,8 @@ def _store(
         # A later vidkin can come with another encoder, whose vectors this comparator does not know.
         weights = save_frame_encoder(load_frame_encoder(), folder / EXTRACTOR_WEIGHTS_FILE)
     comparator = comparator.cpu()
-    values = {**recipe.comparator().to_mapping(), "unrelated": list(measure_unrelated(comparator, extractor))}
+    unrelated = raise_unrelated(measure_unrelated(comparator, data.maker.extractor), comparator, data)
+    values = {**recipe.comparator().to_mapping(), "unrelated": list(unrelated)}
     comparator.config = ComparatorConfig.from_mapping(values)
     save_comparator(
         comparator, folder, weights=weights, whitening=recipe.whitening or None, metrics=metrics, notes=notes
