@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+import threading
 import time
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from tests.index.helpers import PLAIN
 from vidkin.errors import ClusterError, InvalidArgumentError, MissingPartError
 from vidkin.index import RayExecutor
+from vidkin.index.cluster import connection
 from vidkin.index.cluster.connection import check_address, connect
 
 
@@ -49,6 +51,30 @@ def test_nobody_at_the_address_is_said_at_once() -> None:
         ):
             pass
         assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("greeting", "cause"),
+    [(b"", "no Ray cluster answers there"), (b"SSH-2.0-OpenSSH_9.9\r\n", "another program answers there")],
+)
+def test_another_program_at_the_address_is_told_from_a_cluster(
+    greeting: bytes, cause: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_ANSWER_TIMEOUT", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def answer() -> None:
+            with server.accept()[0] as client:
+                client.sendall(greeting)
+                client.recv(100)
+                time.sleep(1.0)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(ClusterError, match=f"127.0.0.1:{port}: {cause}"), connect(f"127.0.0.1:{port}"):
+            pass
+        thread.join()
 
 
 def test_nothing_to_do_connects_to_nothing() -> None:

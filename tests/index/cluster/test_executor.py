@@ -237,3 +237,8 @@ def test_what_ended_a_worker_is_one_sentence() -> None:
     error = RuntimeError("Traceback ...")
     error.cause = ImportError("no vidkin")  # type: ignore[attr-defined]
     assert module._cause_of(error) == "ImportError: no vidkin"
+    report = (
+        "The actor died because of an error raised in its creation task, \x1b[36mray::Describer()\x1b[39m (pid=7)\n"
+        "           ^^^^^^^^^^\nRuntimeError: The actor failed to import on the worker. This may be because ..."
+    )
+    assert module._cause_of(RuntimeError(report)) == "RuntimeError: The actor failed to import on the worker"

@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import socket
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,6 +24,9 @@ _ENVIRONMENT = {
 _ADDRESS = re.compile(r"\[?([\w.:-]+?)\]?:(\d{1,5})")
 # Ray itself would keep trying for minutes.
 _ANSWER_TIMEOUT = 5.0
+# A cluster speaks gRPC, so it answers the preface and the empty settings of HTTP/2 with settings of its own.
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+_FRAME_HEAD, _SETTINGS = 9, 4
 
 
 def import_ray() -> Any:
@@ -86,18 +90,24 @@ def connect(address: str | None = None) -> Iterator[Any]:
     _silence()
     try:
         options = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if address == "local" else {}
-        ray.init(
-            address=address,
-            log_to_driver=False,
-            configure_logging=False,
-            logging_level=logging.ERROR,
-            namespace="vidkin",
-            **options,
-        )
+        with warnings.catch_warnings():
+            # Ray starts other programs, which do not touch the tables that are open here.
+            warnings.filterwarnings("ignore", "lance is not fork-safe", UserWarning)
+            ray.init(
+                address=address,
+                log_to_driver=False,
+                configure_logging=False,
+                logging_level=logging.ERROR,
+                namespace="vidkin",
+                **options,
+            )
     except (ConnectionError, RuntimeError, ValueError) as error:
+        # Ray sends a token to the cluster that it finds on this machine, but to an address only on demand.
+        asks = place is not None and os.environ.get("RAY_AUTH_MODE", "").lower() != "token"
+        remedy = "; if the cluster was started with a token, set RAY_AUTH_MODE=token" if asks else ""
         raise ClusterError(
             f"{address}: cannot connect to the Ray cluster: {' '.join(str(error).split())}; start one with `ray start "
-            "--head`, or let this machine join it with `ray start --address HOST:PORT`"
+            f"--head`, or let this machine join it with `ray start --address HOST:PORT`{remedy}"
         ) from error
     try:
         yield ray
@@ -108,16 +118,28 @@ def connect(address: str | None = None) -> Iterator[Any]:
 def _check_answer(address: str, host: str, port: int) -> None:
     """Fail early: Ray would wait minutes for a host that does not answer, and then end the program."""
     try:
-        socket.create_connection((host, port), timeout=_ANSWER_TIMEOUT).close()
+        with socket.create_connection((host, port), timeout=_ANSWER_TIMEOUT) as connection:
+            if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
+                return
+            connection.sendall(_GREETING)
+            answer = connection.recv(_FRAME_HEAD, socket.MSG_WAITALL)
     except OSError as error:
         raise ClusterError(
             f"{address}: no Ray cluster answers there ({error.strerror or error}); check the address with "
             "`ray status --address HOST:PORT`"
         ) from error
+    if len(answer) < _FRAME_HEAD or answer[3] != _SETTINGS:
+        raise ClusterError(
+            f"{address}: another program answers there, not a Ray cluster; `ray start --head` prints the address of one"
+        )
 
 
 def _silence() -> None:
-    """Keep reports of dead workers off standard output, where results go; the executor reports failed files."""
+    """Keep reports of dead workers off standard output, where results go; the executor reports failed files.
+
+    Ray also logs how it authenticates at every start.
+    """
+    logging.getLogger("ray").setLevel(logging.ERROR)
     from ray._private import worker
 
     if hasattr(worker, "print_to_stdstream"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
@@ -33,6 +34,8 @@ _MOST_LOSSES = 10
 _MOST_RESTARTS = 3
 # Seconds between checks of the cluster size.
 _LOOK = 2.0
+# What Ray's reports of errors in a worker contain: colors, and the line of a traceback that names the error.
+_COLOR, _RAISED = re.compile(r"\x1b\[[\d;]*m"), re.compile(r"\w+(Error|Exception): ")
 # Seconds without any worker after which a log message says what the run is waiting for.
 _PATIENCE = 60.0
 
@@ -271,7 +274,10 @@ class _Pool:
 def _cause_of(error: Exception) -> str:
     """The sentence of Ray's report that says what happened, without its list of possible causes."""
     inner = getattr(error, "cause", None)
-    text = " ".join((str(error) if inner is None else f"{type(inner).__name__}: {inner}").split())
+    report = _COLOR.sub("", str(error) if inner is None else f"{type(inner).__name__}: {inner}")
+    # Of a worker that raised an error there is a traceback, and its last line says which.
+    raised = [line for line in report.splitlines() if _RAISED.match(line)]
+    text = " ".join((raised[-1] if raised else report).split())
     for start in ("Worker exit detail: ", "The actor is dead because "):
         text = text.partition(start)[2] or text
     return text.partition(". ")[0] or type(error).__name__
