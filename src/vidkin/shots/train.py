@@ -6,6 +6,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +21,7 @@ from vidkin._base.plain_values import Result
 from vidkin.datasets import VideoAnnotation, read_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import ClipEncoder, build_model, save_model
+from vidkin.models.processes.group import any_process, is_first, join_processes
 from vidkin.models.randomness import seeded
 from vidkin.models.resume.folder_lock import hold_training_folder
 from vidkin.models.resume.steps import StepStore
@@ -103,7 +105,8 @@ def train_shots(
 
     Every fourth video is held out from training, and the thresholds are fitted on these. The folder is a detector for
     `vidkin.detect_shots` and ``vidkin shots --detector``. It is written at the end: an interrupted training leaves only
-    a checkpoint there, from which the same call resumes; it ends with the same weights.
+    a checkpoint there, from which the same call resumes; it ends with the same weights. Processes that `torchrun`
+    started take common steps; every one reads the videos, and the first one writes.
 
     Args:
         labels: At least four videos with their shots, or a JSON file of them (`vidkin.datasets.read_shot_annotations`).
@@ -127,16 +130,18 @@ def train_shots(
     held_out = annotations[_FIT_EVERY - 1 :: _FIT_EVERY]
     judges_critical = _check_labels(annotations, held_out)
     folder = create_output_folder(output)
-    with hold_training_folder(folder):
+    with join_processes("cpu"), hold_training_folder(folder) if is_first() else nullcontext():
         model = build_model(plan.model, weights=plan.weights or None, seed=plan.shots.seed)
         assert isinstance(model, ClipEncoder)
         model.eval()
-        notify = on_progress or (lambda _: None)
+        notify = on_progress if on_progress and is_first() else (lambda _: None)
         videos = _read(model, plan, annotations, notify)
         labeled = [video.annotation for video in videos]
         store = StepStore(folder, _fingerprint(plan, model, annotations))
         if not resume:
             store.finish()
+        # The first process has removed the checkpoint before the others look for it.
+        any_process(False)
         with seeded(plan.shots.seed):
             training = _train(model, plan, videos, store, notify)
         fitted = range(_FIT_EVERY - 1, len(videos), _FIT_EVERY)
@@ -152,14 +157,14 @@ def train_shots(
             else None,
             fitted_on=f"{len(held_out)} video{'s' if len(held_out) > 1 else ''} kept from training",
         )
-        # Write all files first and then move them into place, so that an error leaves an older detector intact.
-        with TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as temporary:
-            save_model(
-                model, temporary, notes={"loss": plan.shots.loss, "seed": plan.shots.seed, "labels": source}
-            )
-            rules.save(temporary)
-            for file in sorted(Path(temporary).iterdir()):
-                file.replace(folder / file.name)
+        if is_first():
+            # Write all files first and then move them into place, so that an error leaves an older detector intact.
+            with TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as temporary:
+                notes = {"loss": plan.shots.loss, "seed": plan.shots.seed, "labels": source}
+                save_model(model, temporary, notes=notes)
+                rules.save(temporary)
+                for file in sorted(Path(temporary).iterdir()):
+                    file.replace(folder / file.name)
         store.finish()
     last = training.losses[-_LAST_STEPS:]
     return ShotTrainingReport(

@@ -15,17 +15,14 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
-from torch import Tensor
 
 from tests.support import colors, training
+from tests.support.processes import difference, finish, start_processes
 from tests.training.data import test_unlabeled
-from vidkin.errors import InvalidArgumentError
 from vidkin.training import train
-from vidkin.training.processes import shares
 
 MEMBER = Path(__file__).with_name("member.py")
-KINDS = ("quadlets", "classifier", "frame_encoder", "comparator")
+KINDS = ("quadlets", "triplets", "classifier", "frame_encoder", "comparator")
 
 # Sums in another order; a batch norm by its own formula. Weights are of the order of .1 to 1.
 TOLERANCE = 5e-5
@@ -38,33 +35,7 @@ def launch(
 ) -> subprocess.Popen[str]:
     """Start the trainings of `member.py` in several processes; their numbers are in ``PLACE.RANK.pid``."""
     place.write_text(json.dumps([[recipe, str(folder)] for recipe, folder in jobs]), encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        str(processes),
-    ]
-    return subprocess.Popen(
-        [*command, str(MEMBER), str(place), str(pause)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-
-
-def finish(started: subprocess.Popen[str]) -> None:
-    out, _ = started.communicate(timeout=240)
-    assert started.returncode == 0, out
-
-
-def difference(first: Path, second: Path) -> float:
-    """The largest of any two weights."""
-    one, two = (load_file(folder / "model.safetensors") for folder in (first, second))
-    assert one.keys() == two.keys()
-    return max(float((one[name].double() - two[name].double()).abs().max()) for name in one)
+    return start_processes(MEMBER, str(place), str(pause), processes=processes)
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +55,13 @@ def recipes(
             "radial_detached",
             schedule={"clip": 1.0},
             validation={"every": 3, "measure": "map", "patience": 4},
+        ),
+        "triplets": training.recipe_for(
+            pictures,
+            "deep_ranking",
+            model={"kind": "deep_ranking", "size": 64},
+            schedule={"steps": 4, **PLAIN},
+            validation={"every": 0},
         ),
         "classifier": colors.color_recipe(colors.write_colors(root / "colors"), steps=6, batch=[3, 3]),
         "frame_encoder": test_unlabeled.recipe_for(blobs, schedule=PLAIN),
@@ -156,48 +134,6 @@ def test_the_command_line_speaks_once(
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["steps"] == 6
     assert difference(tmp_path / "model", trained / "two" / "classifier") == 0
-
-
-def test_fewer_items_than_processes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shares, "process_count", lambda: 5)
-    with pytest.raises(InvalidArgumentError, match="at least one item for each of the 5 processes, got 4"):
-        shares.compute_in_shares(lambda rows: torch.zeros(4)[rows], 4)
-
-
-def test_alone_everything_is_as_it_was() -> None:
-    weight = torch.ones(2, requires_grad=True)
-    (shares.compute_in_shares(lambda rows: weight[rows], 2) * torch.tensor([1.0, 2.0])).sum().backward()
-    shares.average_gradients([weight])
-    assert weight.grad is not None
-    assert weight.grad.tolist() == [1.0, 2.0]
-    before = torch.get_rng_state()
-    shares.seed_step(1, 2)
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-@pytest.mark.parametrize("shape", [(6, 3), (4, 3, 5), (2, 3, 4, 4)])
-def test_the_batch_norm_of_all_is_that_of_torch_where_there_is_one_process(
-    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shares.distributed, "all_reduce", lambda values: None)
-    norms = [torch.nn.BatchNorm1d(3), torch.nn.BatchNorm1d(3)]
-    if len(shape) == 4:
-        norms = [torch.nn.BatchNorm2d(3), torch.nn.BatchNorm2d(3)]
-    generator = torch.Generator().manual_seed(0)
-    rows = torch.randn(shape, generator=generator)
-    found: list[tuple[Tensor, Tensor]] = []
-    for norm, context in zip(norms, (shares.nullcontext(), shares._GlobalBatchNorm()), strict=True):
-        inputs = rows.clone().requires_grad_()
-        with context:
-            outputs = norm(inputs)
-        outputs.pow(3).sum().backward()
-        assert inputs.grad is not None
-        found.append((outputs.detach(), inputs.grad))
-        norm.eval()
-    torch.testing.assert_close(found[0], found[1], atol=1e-5, rtol=1e-4)
-    torch.testing.assert_close(norms[0].state_dict(), norms[1].state_dict())
-    with shares._GlobalBatchNorm():
-        torch.testing.assert_close(norms[0](rows), norms[1](rows))
 
 
 @pytest.mark.gpu

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from vidkin.cli.console import Meter
     from vidkin.training import Recipe, TrainingProgress, TrainingReport
 
-__all__ = ["toml_or_text", "train"]
+__all__ = ["is_helper", "list_recipes", "toml_or_text", "train"]
 
 _PICTURE_FILE = "quadlets.png"
 _EXAMPLE = "schedule.steps=100"
@@ -94,9 +94,10 @@ def train(
     the recipes that come with vidkin are listed.
     """
     if recipe == "review":
-        from vidkin.cli.models.train_review import train_on_review
+        if not is_helper():
+            from vidkin.cli.models.train_review import train_on_review
 
-        train_on_review(Path(index), use=use, json=json)
+            train_on_review(index, use=use, json=json)
         return
     with meter("starting"):
         from vidkin.training import available_recipes, show_recipe
@@ -110,7 +111,7 @@ def train(
         say(show_recipe(chosen).rstrip("\n"))
         return
     folder = (output or Path(f"{chosen.name}-model")).expanduser()
-    if _is_helper():
+    if is_helper():
         if not check:
             from vidkin.training import TrainingInterrupted
             from vidkin.training import train as train_silently
@@ -146,7 +147,7 @@ def train(
         raise typer.Exit(Status.SOME_FAILED)
 
 
-def _is_helper() -> bool:
+def is_helper() -> bool:
     """Whether `torchrun` started this process beside a first one, which does the talking."""
     return "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("RANK", "0") != "0"
 

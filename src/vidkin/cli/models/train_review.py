@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vidkin.cli.console import meter, note, say, table
@@ -18,11 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["train_on_review"]
 
 
-def train_on_review(index: Path, *, use: bool | None, json: bool) -> None:
+def train_on_review(index: str, *, use: bool | None, json: bool) -> None:
     """Train on all verdicts of an index that there are enough of, and print what came of it.
 
     Args:
-        index: Folder of the index.
+        index: Folder of the index; it must be on this machine.
         use: Use what was trained; False goes back to what was there before and trains nothing.
         json: Print a document instead of a table.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,7 +10,7 @@ import typer
 
 from vidkin._base.toml import parse_toml
 from vidkin.cli.console import meter, note, path_text, say, table
-from vidkin.cli.models.train import list_recipes, toml_or_text
+from vidkin.cli.models.train import is_helper, list_recipes, toml_or_text
 from vidkin.cli.options import JsonOption, parse_setting
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.json_values import print_json
@@ -93,11 +94,19 @@ def train_shots(
     if show or labels is None:
         say(show_shot_recipe(plan).rstrip("\n"))
         return
+    from vidkin.shots.baselines.deep_sbd.train import train_deep_sbd
+    from vidkin.shots.train import train_shots as train
+
+    if is_helper():
+        with suppress(KeyboardInterrupt):
+            if isinstance(plan, SegmentPlan):
+                train_deep_sbd(labels, plan, output=output, resume=resume)
+            else:
+                train(labels, plan, output=output, resume=resume)
+        return
     if isinstance(plan, SegmentPlan):
         _train_segments(labels, plan, output, resume, json)
         return
-    from vidkin.shots.train import train_shots as train
-
     with meter("training") as bar:
 
         def show_progress(progress: ShotTrainingProgress) -> None:

@@ -12,6 +12,7 @@ from torch import nn, optim
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.engine import Step, check_finite, read_terms
+from vidkin.models.processes.group import any_process, is_first
 from vidkin.models.randomness import random_state, restore_random_state
 from vidkin.models.resume.checkpoint import (
     CHECKPOINT_FILE,
@@ -29,7 +30,7 @@ _EVERY = 50
 
 @dataclass(eq=False)
 class StepStore:
-    """The checkpoint of a training without validation.
+    """The checkpoint of a training without validation; of several processes the first one writes it.
 
     Attributes:
         folder: Folder of the checkpoint; None stores nothing.
@@ -53,9 +54,11 @@ class StepStore:
             InvalidArgumentError: The checkpoint is damaged, or belongs to another training.
         """
         path = self._path()
-        if path is None or not path.is_file():
+        stored = None if path is None or not path.is_file() else Checkpoint.read(path)
+        # All processes have read the checkpoint before the first one replaces it.
+        any_process(False)
+        if path is None or stored is None:
             return 0
-        stored = Checkpoint.read(path)
         if stored.values.get("fingerprint") != self.fingerprint:
             raise InvalidArgumentError(
                 f"{path.parent}: holds an unfinished training with another recipe, other labels or other weights; "
@@ -90,15 +93,16 @@ class StepStore:
                 self.terms.append(terms)
                 if on_step is not None:
                     on_step(step.number, terms)
-                if interrupt or step.number % self.every == 0:
+                interrupted = any_process(bool(interrupt))
+                if interrupted or step.number % self.every == 0:
                     self._write(step.number, model, optimizer, generator)
-                if interrupt:
+                if interrupted:
                     raise KeyboardInterrupt
 
     def finish(self) -> None:
         """Remove the checkpoint: the training is complete."""
         path = self._path()
-        if path is not None:
+        if path is not None and is_first():
             path.unlink(missing_ok=True)
 
     def _path(self) -> Path | None:
@@ -108,7 +112,7 @@ class StepStore:
         self, step: int, model: nn.Module, optimizer: optim.Optimizer, generator: torch.Generator | None
     ) -> None:
         path = self._path()
-        if path is None:
+        if path is None or not is_first():
             return
         generators, values = random_state()
         learns = any(

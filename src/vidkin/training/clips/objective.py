@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from vidkin.models.comparator.comparator import ClipComparison, Comparator
+from vidkin.models.processes.group import process_count
+from vidkin.models.processes.shares import compute_in_shares
 from vidkin.training.clips.batch import ClipBatch
 from vidkin.training.data.batch import Draw
 from vidkin.training.loss_table import LossCall, find_loss, make_loss
-from vidkin.training.processes.group import process_count
-from vidkin.training.processes.shares import compute_in_shares
 from vidkin.training.recipe import ObjectiveRecipe
 
 __all__ = ["COMPARATOR_CALLS", "ComparatorObjective"]

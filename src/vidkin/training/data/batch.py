@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from vidkin.models import Encoder, HeadOutputs, TwoHeadNetwork
-from vidkin.training.processes.shares import compute_in_shares
+from vidkin.models.processes.shares import compute_in_shares
 
 __all__ = ["Batch", "Draw", "DrawnItems"]
 

@@ -14,6 +14,8 @@ from vidkin.datasets import LabelledSet, write_split
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.collapse import CollapseWatch
 from vidkin.models.engine import Step, take_steps
+from vidkin.models.processes.group import first_value, is_first
+from vidkin.models.processes.shares import average_gradients, share_steps
 from vidkin.models.randomness import random_state, restore_random_state
 from vidkin.models.resume.checkpoint import (
     CHECKPOINT_FILE,
@@ -25,8 +27,6 @@ from vidkin.models.resume.checkpoint import (
 from vidkin.models.schedules import Schedule
 from vidkin.training.data.batch import Draw
 from vidkin.training.data.source import TrainingData
-from vidkin.training.processes.group import first_value, is_first
-from vidkin.training.processes.shares import average_gradients, global_batch_norm, seed_step
 from vidkin.training.recipe import Recipe
 
 __all__ = ["SPLIT_FILE", "StoreModel", "TrainingRun"]
@@ -97,7 +97,7 @@ class TrainingRun:
         """Take the remaining steps, which are the same whether the run was interrupted or not."""
         for step in take_steps(
             self.model,
-            self._compute_terms,
+            share_steps(self.objective, self.recipe.schedule.seed, self.step),
             self.optimizer,
             self.data.batches(self.draws, first=self.step),
             schedule=self.schedule,
@@ -108,12 +108,6 @@ class TrainingRun:
         ):
             self.step = step.number
             yield step
-
-    def _compute_terms(self, model: nn.Module, batch: Any) -> Mapping[str, Tensor]:
-        seed_step(self.recipe.schedule.seed, self.step)
-        with global_batch_norm():
-            terms: Mapping[str, Tensor] = self.objective(model, batch)
-        return terms
 
     def validate(self) -> float:
         """Measure the validation items, remember the best weights, and count the patience down."""

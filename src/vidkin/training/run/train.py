@@ -17,11 +17,11 @@ from vidkin._base.atomic import write_text
 from vidkin._base.outputs import create_output_folder
 from vidkin.errors import InvalidArgumentError, VidkinError
 from vidkin.models.engine import Step, check_finite, read_terms
+from vidkin.models.processes.group import any_process, is_first, join_processes, read_in_turn
 from vidkin.models.randomness import seeded
 from vidkin.models.resume.checkpoint import CHECKPOINT_FILE
 from vidkin.models.resume.folder_lock import hold_training_folder
 from vidkin.models.resume.interrupt import Interrupt, deferred_interrupt
-from vidkin.training.processes.group import any_process, is_first, join_processes, read_in_turn
 from vidkin.training.recipe import Recipe
 from vidkin.training.recipe_file import load_recipe, show_recipe
 from vidkin.training.report import OnTrainingProgress, TrainingInterrupted, TrainingProgress, TrainingReport

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +15,7 @@ from vidkin._base.plain_values import Result
 from vidkin.datasets import VideoAnnotation, read_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import DeepSBDNetwork, build_model, save_model
+from vidkin.models.processes.group import any_process, is_first, join_processes
 from vidkin.models.randomness import seeded
 from vidkin.models.resume.folder_lock import hold_training_folder
 from vidkin.models.resume.steps import StepStore
@@ -65,7 +67,8 @@ def train_deep_sbd(
     """Train DeepSBD on the cuts between labeled shots, and store it as a detector for ``vidkin shots --detector``.
 
     Adjacent shots have a sharp transition between them; frames between two shots are a gradual one. Critical moments
-    are ignored. An interrupted training resumes with the same call and ends with the same weights.
+    are ignored. An interrupted training resumes with the same call and ends with the same weights. Processes that
+    `torchrun` started take common steps; every one reads the videos, and the first one writes.
 
     Args:
         labels: Videos with their shots, or a JSON file of them (`vidkin.datasets.read_shot_annotations`).
@@ -87,9 +90,9 @@ def train_deep_sbd(
     if not any(annotation.cuts for annotation in annotations):
         raise InvalidArgumentError("labels must have at least one cut, got none; label more videos")
     folder = create_output_folder(output)
-    tell = on_progress or (lambda what, done, total: None)
     recipe = plan.segments
-    with hold_training_folder(folder):
+    with join_processes("cpu"), hold_training_folder(folder) if is_first() else nullcontext():
+        tell = on_progress if on_progress and is_first() else (lambda what, done, total: None)
         films = _read(annotations, plan, tell)
         network = build_model(plan.model, seed=recipe.seed)
         assert isinstance(network, DeepSBDNetwork)
@@ -98,6 +101,8 @@ def train_deep_sbd(
         store = StepStore(folder, hashlib.sha256(repr((deciding, names)).encode()).hexdigest())
         if not resume:
             store.finish()
+        # The first process has removed the checkpoint before the others look for it.
+        any_process(False)
         with seeded(recipe.seed):
             training = train_on_segments(
                 network,
@@ -114,10 +119,11 @@ def train_deep_sbd(
         if recipe.classifier == "svm":
             right = fit_svm(network, films, seed=recipe.seed)
         notes = {"trained_by": "vidkin train-shots", "classifier": recipe.classifier, "seed": recipe.seed}
-        with TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as temporary:
-            save_model(network, temporary, notes=notes)
-            for file in sorted(Path(temporary).iterdir()):
-                file.replace(folder / file.name)
+        if is_first():
+            with TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as temporary:
+                save_model(network, temporary, notes=notes)
+                for file in sorted(Path(temporary).iterdir()):
+                    file.replace(folder / file.name)
         store.finish()
     last = training.losses[-_LAST_STEPS:]
     return SegmentTrainingReport(

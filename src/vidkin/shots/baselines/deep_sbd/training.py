@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import DeepSBDNetwork
 from vidkin.models.engine import take_steps
+from vidkin.models.processes.shares import average_gradients, compute_in_shares, share_steps
 from vidkin.models.resume.steps import StepStore
 from vidkin.models.schedules import OneCycle
 from vidkin.shots.baselines.deep_sbd.rules import CLASSES
@@ -116,12 +117,13 @@ def train_on_segments(
     first = store.restore(network, optimizer)
     taken = take_steps(
         network,
-        _classify,
+        share_steps(_classify, seed, first),
         optimizer,
         _segments(videos, places, frames, steps=range(first, steps), batch=batch, seed=seed),
         schedule=OneCycle(max(steps, 1) + 1),
         clip=5.0,
         first=first,
+        on_gradients=average_gradients,
     )
     store.follow(
         taken,
@@ -175,7 +177,7 @@ def _segments(
 
 def _classify(network: DeepSBDNetwork, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
     segments, classes = batch
-    logits = network(segments)
+    logits = compute_in_shares(lambda rows: network(segments[rows]), len(segments))
     right = (logits.detach().argmax(dim=1) == classes).float().mean()
     return {"loss": nn.functional.cross_entropy(logits, classes), "right": right}
 

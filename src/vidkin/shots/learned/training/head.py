@@ -17,6 +17,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.models import ClipEncoder
 from vidkin.models.collapse import collapse_threshold
 from vidkin.models.engine import take_steps
+from vidkin.models.processes.shares import average_gradients, share_steps
 from vidkin.models.resume.steps import StepStore
 from vidkin.shots.learned.rules import CUT_RULES, CutRule
 from vidkin.shots.learned.training.clips import ShotBatch, ShotClips
@@ -176,7 +177,15 @@ def train_on_shots(
                 critical_triplets=not objective.uses_quadlets,
             )
 
-    steps = take_steps(model, objective, optimizer, batches(), clip=recipe.clip, first=first)  # type: ignore[arg-type]
+    steps = take_steps(
+        model,
+        share_steps(objective, recipe.seed, first),  # type: ignore[arg-type]
+        optimizer,
+        batches(),
+        clip=recipe.clip,
+        first=first,
+        on_gradients=average_gradients,
+    )
     store.follow(steps, model, optimizer, generator, on_step=on_progress)
     model.eval()
     distance = _mean_distance(model, clips, generator)

@@ -11,6 +11,7 @@ from torch import Tensor
 from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses import quadlet_loss, radial_loss, triplet_loss
+from vidkin.models.processes.shares import compute_in_shares
 from vidkin.shots.learned.encoding import HasHead
 from vidkin.shots.learned.training.clips import ShotBatch
 
@@ -76,7 +77,7 @@ class ShotObjective:
 
 
 def embed_tuples(model: HasHead, clips: Tensor) -> tuple[Tensor, ...]:
-    """Embeddings of the K parts of tuples in one pass: K tensors [B, D].
+    """Embeddings of the K parts of tuples in one pass: K tensors [B, D]; several processes share the clips.
 
     Args:
         model: Model with ``head`` for features and ``embed`` for images.
@@ -84,8 +85,11 @@ def embed_tuples(model: HasHead, clips: Tensor) -> tuple[Tensor, ...]:
     """
     parts, batch = clips.shape[:2]
     flat = clips.flatten(0, 1)
-    if flat.dtype == torch.uint8:
-        vectors: Tensor = model.embed(flat.movedim(-1, -3).float() / 255)  # type: ignore[attr-defined]
-    else:
-        vectors = model.head(flat)
-    return vectors.view(parts, batch, -1).unbind(0)
+
+    def embed(rows: slice) -> Tensor:
+        if flat.dtype == torch.uint8:
+            images = flat[rows].movedim(-1, -3).float() / 255
+            return model.embed(images)  # type: ignore[attr-defined, no-any-return]
+        return model.head(flat[rows])
+
+    return compute_in_shares(embed, len(flat)).view(parts, batch, -1).unbind(0)

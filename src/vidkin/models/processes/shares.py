@@ -8,19 +8,22 @@ as class directions, need no special rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import pairwise
-from typing import Any
+from itertools import count, pairwise
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, distributed, nn
 from torch.overrides import TorchFunctionMode
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.training.processes.group import process_count
+from vidkin.models.processes.group import process_count
 
-__all__ = ["average_gradients", "compute_in_shares", "global_batch_norm", "seed_step"]
+__all__ = ["average_gradients", "compute_in_shares", "global_batch_norm", "seed_step", "share_steps"]
+
+M = TypeVar("M", bound=nn.Module)
+B = TypeVar("B")
 
 
 def compute_in_shares(compute: Callable[[slice], Tensor], count: int) -> Tensor:
@@ -83,6 +86,26 @@ def seed_step(seed: int, step: int) -> None:
     """Give dropout its own random numbers in every process and step; a single process continues with its generator."""
     if process_count() > 1:
         torch.manual_seed((seed * 1_000_003 + step) * process_count() + distributed.get_rank())
+
+
+def share_steps(
+    objective: Callable[[M, B], Mapping[str, Tensor]], seed: int, first: int
+) -> Callable[[M, B], Mapping[str, Tensor]]:
+    """The objective of the steps from ``first`` on, for a model that computes its rows by :func:`compute_in_shares`.
+
+    Args:
+        objective: A function from (model, batch) to terms, called once a step.
+        seed: Seed of the training.
+        first: Number of steps taken before.
+    """
+    numbers = count(first)
+
+    def compute_terms(model: M, batch: B) -> Mapping[str, Tensor]:
+        seed_step(seed, next(numbers))
+        with global_batch_norm():
+            return objective(model, batch)
+
+    return compute_terms
 
 
 def global_batch_norm() -> AbstractContextManager[object]:

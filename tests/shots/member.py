@@ -1,0 +1,22 @@
+"""One of the processes that `torchrun` starts: ``member.py JOBS``, a file with [[labels, recipe, folder], ...]."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+from vidkin.shots.baselines.deep_sbd.recipe import SegmentPlan
+from vidkin.shots.baselines.deep_sbd.train import train_deep_sbd
+from vidkin.shots.train import train_shots
+from vidkin.shots.training_recipes import load_shot_recipe
+
+torch.set_num_threads(1)
+for labels, recipe, folder in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")):
+    plan = load_shot_recipe(recipe)
+    if isinstance(plan, SegmentPlan):
+        train_deep_sbd(labels, plan, output=folder)
+    else:
+        train_shots(labels, plan, output=folder)
