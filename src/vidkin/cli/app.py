@@ -136,8 +136,9 @@ class _Commands(LazyGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         # A web address is not a file: say what to do before any command looks for it on the disk. An index may.
+        command = next((word for word in args if not word.startswith("-")), "")
         for before, word in pairwise(["", *args]):
-            if _ADDRESS.match(word) and before not in ("--index", "-i"):
+            if _ADDRESS.match(word) and before not in ("--index", "-i") and command != "serve":
                 raise typer.BadParameter(
                     f"{word}: vidkin reads files; download it first, or mount the share that holds it"
                 )

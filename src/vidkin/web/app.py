@@ -7,7 +7,6 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -24,6 +23,7 @@ from vidkin.errors import (
     NotIndexedError,
     VidkinError,
 )
+from vidkin.index.storage.places.opening import open_place
 from vidkin.rendering.text import printable
 from vidkin.web.guard import Guard
 from vidkin.web.jobs import JobRunningError
@@ -80,14 +80,20 @@ def create_app(index: str | os.PathLike[str], settings: Settings | None = None) 
     """The web app of an index, as an ASGI application.
 
     Args:
-        index: Folder of the index.
+        index: Folder of the index, or its address on object storage, which can only be shown.
         settings: Limits, and the token that requests must carry.
 
     Raises:
-        CollectionNotFoundError: There is no index in the folder.
+        CollectionNotFoundError: There is no index.
+        InvalidArgumentError: An index on object storage is not to be read only.
     """
     settings = settings or Settings()
-    site = Site(Path(index).expanduser().absolute(), settings, _PAGES)
+    if open_place(index).folder is None and not settings.read_only:
+        raise InvalidArgumentError(
+            f"{os.fspath(index)} is on object storage, where verdicts and corrected shots cannot be stored; show it "
+            "with --read-only, or copy the index into a folder"
+        )
+    site = Site(index, settings, _PAGES)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import queue
+import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +14,8 @@ from pathlib import Path
 
 from vidkin.errors import NotIndexedError
 from vidkin.index import Index, VideoRecord
+from vidkin.index.storage.places.contract import Location
+from vidkin.index.storage.places.opening import open_place
 
 __all__ = ["Collection", "Listing"]
 
@@ -38,16 +42,24 @@ class Collection:
     An :class:`~vidkin.index.Index` serves one caller at a time; this lends handles to it, so that a search that is
     stuck holds only its own. Records come from a handle of their own.
 
+    Attributes:
+        location: The folder or the address of the index, as text.
+        folder: The folder of the index, with thumbnails, verdicts and corrected shots; for an index on object storage a
+            temporary one without any.
+
     Args:
-        path: Folder of the index.
+        location: Folder or address of the index.
 
     Raises:
         CollectionNotFoundError: There is no index.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._lister = Index.open(path, read_only=True)
+    def __init__(self, location: Location) -> None:
+        place = open_place(location)
+        self.location = place.uri
+        self._lister = Index.open(self.location, read_only=True)
+        self._temporary = None if place.folder else tempfile.mkdtemp(prefix="vidkin-")
+        self.folder = place.folder or Path(self._temporary or "")
         self._lock = threading.Lock()
         self._listing: Listing | None = None
         self._looked = 0.0
@@ -101,7 +113,7 @@ class Collection:
         try:
             index = self._idle.get_nowait()
         except queue.Empty:
-            index = Index.open(self.path, read_only=True)
+            index = Index.open(self.location, read_only=True)
         try:
             yield index
         finally:
@@ -111,7 +123,7 @@ class Collection:
     def writer(self) -> Iterator[Index]:
         """A handle that may write; the lock of the index keeps writers apart."""
         try:
-            with Index.open(self.path) as index:
+            with Index.open(self.location) as index:
                 yield index
         finally:
             self.forget()
@@ -120,3 +132,5 @@ class Collection:
         """Release memory and files."""
         self._lister.close()
         self.reopen()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)

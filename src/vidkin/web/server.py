@@ -40,7 +40,7 @@ def serve(
     A host other than a loopback address gets a token, unless the settings have one.
 
     Args:
-        index: Folder of the index.
+        index: Folder of the index; with ``settings.read_only`` also its address on object storage.
         host: Address to listen at.
         port: Port; 0 lets the system choose one.
         settings: Limits.
@@ -48,7 +48,7 @@ def serve(
 
     Raises:
         CollectionNotFoundError: There is no index in the folder.
-        InvalidArgumentError: The address cannot be listened at.
+        InvalidArgumentError: The address cannot be listened at, or an index on object storage is not to be read only.
     """
     settings = settings or Settings()
     if settings.token is None and not _is_loopback(host):

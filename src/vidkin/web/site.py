@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -18,6 +17,7 @@ from vidkin._base.plain_values import as_json
 from vidkin._version import __version__
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import VideoRecord
+from vidkin.index.storage.places.contract import Location
 from vidkin.rendering.text import clock, file_size, number, printable
 from vidkin.web.cache import DiskCache
 from vidkin.web.collection import Collection
@@ -65,10 +65,10 @@ class Site:
             the search.
     """
 
-    def __init__(self, index: Path, settings: Settings, pages: Sequence[Page]) -> None:
+    def __init__(self, index: Location, settings: Settings, pages: Sequence[Page]) -> None:
         self.settings = settings
         self.collection = Collection(index)
-        self.cache = DiskCache(self.collection.path / CACHE_FOLDER, most=settings.cache_bytes)
+        self.cache = DiskCache(self.collection.folder / CACHE_FOLDER, most=settings.cache_bytes)
         self.jobs = Jobs()
         self.uploads = Uploads(settings)
         self.verdicts = 0
@@ -97,7 +97,7 @@ class Site:
         self._templates.globals.update(
             version=__version__,
             navigation=[page for page in pages if page.title],
-            index_name=base_name(os.fspath(self.collection.path)),
+            index_name=base_name(self.collection.location),
             read_only=settings.read_only,
             thumbnail_address=thumbnail_address,
         )

@@ -30,6 +30,9 @@ def test_an_address_takes_the_place_of_the_folder(library: Library, monkeypatch:
             f"{INDEX}: 1 video removed, 3 left"
             in run("remove", library.folder / "rocket.mp4", "--index", INDEX).out
         )
+        refused = run("serve", INDEX, status=2)
+        assert "show it with --read-only, or copy the index into a folder" in refused.err
+        assert f"{INDEX} is not a folder of this machine" in run("train", "review", "-i", INDEX, status=3).err
         refused = run("info", "--index", "s3://none/films", status=3)
         assert "Error: s3://none/films" in refused.err
         assert "there is no such bucket; create it or correct the address" in refused.err

@@ -21,14 +21,14 @@ _PORT = 8800
 
 def serve(
     index: Annotated[
-        Path,
+        str,
         typer.Argument(
             envvar="VIDKIN_INDEX",
-            help="Folder of the index.",
+            help="Folder of the index; with --read-only also its address, such as s3://BUCKET/PREFIX.",
             metavar="[INDEX]",
             show_default=DEFAULT_INDEX,
         ),
-    ] = Path(DEFAULT_INDEX),
+    ] = DEFAULT_INDEX,
     host: Annotated[
         str,
         typer.Option(
@@ -102,4 +102,4 @@ def serve(
 
     # Ctrl-C is how a server ends, not an interruption of it.
     with contextlib.suppress(KeyboardInterrupt):
-        web.serve(index.expanduser(), host=host, port=port, settings=settings, on_ready=tell)
+        web.serve(index, host=host, port=port, settings=settings, on_ready=tell)

@@ -148,7 +148,7 @@ async def list_pairs(site: CurrentSite, limit: Annotated[int, Query(ge=1, le=50)
     def work() -> list[PairToJudge]:
         with site.collection.reader() as index:
             index.refresh()
-            pairs = suggest_pairs(index, Labels.open(index.path), limit=limit)
+            pairs = suggest_pairs(index, Labels.open(site.collection.folder), limit=limit)
         return [PairToJudge(video_item(pair.first), video_item(pair.second)) for pair in pairs]
 
     return await site.searches.run(work)
@@ -163,7 +163,7 @@ async def judge_pair(site: CurrentSite, verdict: JudgedPair) -> ReviewState:
         one, other = (site.collection.record(video).content_hash for video in (verdict.first, verdict.second))
         if not (one and other):
             raise NotIndexedError("a video changed while it was being read; index it again")
-        Labels.judge_pair(site.collection.path, one, other, verdict.verdict, source=_SOURCE)
+        Labels.judge_pair(site.collection.folder, one, other, verdict.verdict, source=_SOURCE)
         return _state(site)
 
     return await site.lists.run(work)
@@ -175,7 +175,7 @@ async def train(site: CurrentSite, training: Training) -> JobState:
     site.check_writable()
 
     def work(job: Job) -> object:
-        with Index.open(site.collection.path, read_only=True) as index:
+        with Index.open(site.collection.location, read_only=True) as index:
             run = train_measure if training.what == "measure" else train_cuts
             return run(index, on_progress=lambda done, total: job.report(done, total, "training"))
 
@@ -189,17 +189,17 @@ async def switch(site: CurrentSite, switch: Switch) -> ReviewState:
 
     def work() -> ReviewState:
         if switch.what == "measure":
-            use_measure(site.collection.path, use=switch.use)
+            use_measure(site.collection.folder, use=switch.use)
             site.collection.reopen()
         else:
-            use_detector(site.collection.path, use=switch.use)
+            use_detector(site.collection.folder, use=switch.use)
         return _state(site)
 
     return await site.lists.run(work)
 
 
 def _state(site: Site) -> ReviewState:
-    path = site.collection.path
+    path = site.collection.folder
     labels = Labels.open(path)
     pairs = [label.verdict for label in labels.pairs]
     cuts = [label.verdict for label in labels.cuts]
@@ -211,6 +211,6 @@ def _state(site: Site) -> ReviewState:
         cut=cuts.count("cut"),
         no_cut=cuts.count("no cut"),
         runs=tuple(Measured(**{name: run[name] for name in names}) for run in reversed(read_reviews(path))),
-        measure_in_use=Manifest.read(path).reviewed,
+        measure_in_use=Manifest.read(site.collection.location).reviewed,
         detector=read_detector(path),
     )

@@ -200,7 +200,7 @@ async def detect_shots(site: CurrentSite, video: int) -> JobState:
     record = await site.lists.run(lambda: site.collection.record(video))
 
     def work(job: Job) -> dict[str, int]:
-        name = read_detector(site.collection.path)
+        name = read_detector(site.collection.folder)
 
         def make(path: Path) -> None:
             open_record(record).close()  # what is not the file that was indexed is not looked at
@@ -254,7 +254,7 @@ async def correct_shots(site: CurrentSite, video: int, wanted: WantedCuts) -> Sh
             nearest[frame] = old or DetectedCut(frame, cut.kind)
         cuts = [nearest[frame] for frame in sorted(nearest)]
         write_corrected(
-            site.collection.path, record.content_hash, cuts, detected=stored.detected, source="shots page"
+            site.collection.folder, record.content_hash, cuts, detected=stored.detected, source="shots page"
         )
         return _list(site, record)
 
@@ -268,7 +268,7 @@ async def forget_shots(site: CurrentSite, video: int) -> ShotList:
 
     def work() -> ShotList:
         record = site.collection.record(video)
-        forget_corrected(site.collection.path, record.content_hash)
+        forget_corrected(site.collection.folder, record.content_hash)
         return _list(site, record)
 
     return await site.lists.run(work)
@@ -326,7 +326,7 @@ def _open(site: Site, record: VideoRecord) -> _Stored:
     def refuse(_: Path) -> None:
         raise _NotDetectedError
 
-    path = site.cache.get(_name(record, read_detector(site.collection.path)), ".json", refuse)
+    path = site.cache.get(_name(record, read_detector(site.collection.folder)), ".json", refuse)
     try:
         table = parse_json(path.read_text(encoding="utf-8"))
         detected = tuple(DetectedCut(**row) for row in table["cuts"])
@@ -343,7 +343,7 @@ def _open(site: Site, record: VideoRecord) -> _Stored:
         # Damaged from outside. What is cached can be made again.
         path.unlink(missing_ok=True)
         raise _NotDetectedError from None
-    corrected = read_corrected(site.collection.path, record.content_hash) if record.content_hash else None
+    corrected = read_corrected(site.collection.folder, record.content_hash) if record.content_hash else None
     cuts = detected if corrected is None else corrected
     scores = None
     if all(score is not None for score in critical):

@@ -33,7 +33,7 @@ def open_place(location: Location) -> Place:
     if merged := _ADDRESS_AS_PATH.fullmatch(name):
         raise InvalidArgumentError(
             f"{name} must have two slashes, {merged[1]}://{merged[2]}: pass addresses of object storage as text, not "
-            "as pathlib.Path; `vidkin serve` and `vidkin train review` need an index in a folder"
+            "as pathlib.Path"
         )
     address = _ADDRESS.fullmatch(name)
     if address is None:

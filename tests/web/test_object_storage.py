@@ -1,0 +1,48 @@
+"""An index on object storage can be looked at; a folder stands in for what a server would store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.support.s3_server import serve_s3
+from tests.web.conftest import HOST, Library, number_of
+from vidkin.errors import InvalidArgumentError
+from vidkin.web import Settings, create_app
+
+ADDRESS = "s3://bucket/films"
+
+
+def test_it_is_shown_and_not_changed(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with serve_s3("bucket") as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        for path in library.index.rglob("*"):
+            if path.is_file():
+                name = f"bucket/films/{path.relative_to(library.index).as_posix()}"
+                server.put(name, path.read_bytes(), None, None)
+        before = dict(server.files)
+        with pytest.raises(
+            InvalidArgumentError, match=f"{ADDRESS} is on object storage, .* with --read-only"
+        ):
+            create_app(ADDRESS)
+        with TestClient(create_app(ADDRESS, Settings(read_only=True)), base_url=HOST) as client:
+            assert "films" in client.get("/").text
+            coffee = number_of(client, "coffee.mp4")
+            picture = client.get(f"/videos/{coffee}/thumbnail")
+            assert picture.headers["content-type"].startswith("image/")
+            assert len(list(tmp_path.glob("vidkin-*/web-cache/*/*"))) == 1
+            search = client.post("/api/search", json={"video": coffee})
+            assert search.json()["matches"][0]["video"]["name"] == "copy.mp4"
+            for address in ("/search", "/duplicates", "/shots", "/review", f"/videos/{coffee}"):
+                assert client.get(address).status_code == 200, address
+            assert client.get("/api/review").json()["same"] == 0
+            refused = client.post("/api/index", json={"paths": [str(library.folder)]})
+            assert "started with --read-only" in refused.json()["detail"]
+        assert list(tmp_path.iterdir()) == []
+        assert server.files == before
