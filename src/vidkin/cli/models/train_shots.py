@@ -18,7 +18,7 @@ from vidkin.rendering.text import number
 
 if TYPE_CHECKING:
     from vidkin.shots.baselines.deep_sbd.recipe import SegmentPlan
-    from vidkin.shots.train import ShotTrainingProgress
+    from vidkin.shots.train import ShotTrainingProgress, ShotTrainingReport
 
 __all__ = ["train_shots"]
 
@@ -114,6 +114,10 @@ def train_shots(
             bar.update(progress.done, progress.total, detail=progress.video or "  ".join(terms))
 
         report = train(labels, plan, output=output, resume=resume, on_progress=show_progress)
+    _print(report, json)
+
+
+def _print(report: ShotTrainingReport, json: bool) -> None:
     if report.collapsed:
         note(
             "All embeddings are nearly equal, so the model is of no use: choose another loss (radial_detached, "
