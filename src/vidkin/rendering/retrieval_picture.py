@@ -27,16 +27,19 @@ def draw_retrieval(
     labelled: LabelledSet,
     ranked: Mapping[str, Mapping[int, Sequence[int]]],
     path: str | os.PathLike[str],
+    *,
+    gallery_split: str = "train",
 ) -> None:
     """Write the picture as PNG.
 
     Args:
-        labelled: A collection with the parts ``test`` (queries) and ``train`` (results).
-        ranked: Title of a method -> number of a query in the test split -> numbers in the training split, best first.
+        labelled: A collection with the parts ``test`` (queries) and ``gallery_split`` (results).
+        ranked: Title of a method -> number of a query in the test split -> numbers in ``gallery_split``, best first.
             All methods have the same queries.
         path: The file to write.
+        gallery_split: The split that the results are from.
     """
-    queries, gallery = labelled.part("test").items, labelled.part("train").items
+    queries, gallery = labelled.part("test").items, labelled.part(gallery_split).items
     shown = list(next(iter(ranked.values())))
     results = max(len(row) for rows in ranked.values() for row in rows.values())
     block = len(ranked) * _CELL

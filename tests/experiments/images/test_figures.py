@@ -60,7 +60,8 @@ def task(values: list[int], classes: list[int]) -> Task:
 
 
 def measure(fitted: Line, given: Task) -> dict[str, object]:
-    figures = measure_row(fitted, given, row="line", group="made", seed=3, seconds_to_fit=2.0)  # type: ignore[arg-type]
+    measured = measure_row(fitted, given, row="line", group="made", seed=3, seconds_to_fit=2.0)  # type: ignore[arg-type]
+    figures = measured.figures
     return {"top_1": figures.top_1, "macro": figures.macro, "precision": figures.triplet_precision} | {
         f"recall {k}": recall for k, recall in zip(RECALLS, figures.recalls, strict=True)
     }
@@ -105,7 +106,18 @@ def test_retrieval_is_that_of_plain_loops(seed: int) -> None:
 
 def test_times_and_names_are_passed_on() -> None:
     given = task([10, 90], [0, 1])
-    figures = measure_row(Line(), given, row="line", group="made", seed=3, seconds_to_fit=2.0)  # type: ignore[arg-type]
+    measured = measure_row(Line(), given, row="line", group="made", seed=3, seconds_to_fit=2.0)  # type: ignore[arg-type]
+    figures = measured.figures
+    assert measured.nearest == ((0, (1,)), (1, (0,)))
     assert (figures.set, figures.row, figures.group, figures.seed) == ("made", "line", "made", 3)
     assert figures.seconds_to_fit == 2.0
     assert figures.milliseconds >= 0
+
+
+def test_an_excerpt_of_the_rankings_leaves_out_the_query() -> None:
+    given = task([0, 10, 21, 33, 46, 60, 75, 91, 108, 126, 145], [0] * 11)
+    measured = measure_row(Line(), given, row="line", group="made", seed=0, seconds_to_fit=0)  # type: ignore[arg-type]
+    # Four of eleven, from the first to the last, with the eight nearest of the ten others.
+    assert [query for query, _ in measured.nearest] == [0, 3, 7, 10]
+    assert measured.nearest[0][1] == (1, 2, 3, 4, 5, 6, 7, 8)
+    assert measured.nearest[2][1] == (6, 8, 5, 9, 4, 10, 3, 2)

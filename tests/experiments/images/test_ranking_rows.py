@@ -34,7 +34,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> ImageTask:
 def test_training_brings_triplets_into_order(task: ImageTask, kind: str) -> None:
     def precision(steps: int) -> float:
         row = RankingRow(task, 0, kind=kind, steps=steps, backbone="small")
-        return measure_row(row, task, row=kind, group="", seed=0, seconds_to_fit=0).triplet_precision
+        return measure_row(row, task, row=kind, group="", seed=0, seconds_to_fit=0).figures.triplet_precision
 
     assert precision(40) > precision(0) + 0.02
 

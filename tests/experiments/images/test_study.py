@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tests.support.labelled import picture
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.experiments.images import (
     IMAGE_SETS,
     NETWORK_ROWS,
@@ -21,6 +23,7 @@ from vidkin.experiments.images import (
     ImageTask,
     as_page,
     open_task,
+    read_rankings,
     run_image_study,
 )
 
@@ -92,6 +95,23 @@ def test_the_page_has_a_table_for_each_set(folder: Path, tmp_path: Path) -> None
     assert page.endswith("Made by hand.\n")
 
 
+def test_rankings_of_stored_runs(folder: Path, tmp_path: Path) -> None:
+    task = open_task(PICTURES, folder, size=32)
+    rows = [ImageRow("red", Red, is_seeded=False), ImageRow("guess", Guess)]
+    run_image_study(rows, [task], tmp_path, seeds=(0, 1))
+    # The reds of the test: 10, 22, 34 and 24, 162, 174.
+    first = {0: [1, 3, 2, 4, 5], 2: [3, 1, 0, 4, 5]}
+    rankings = read_rankings(rows, task, tmp_path)
+    assert list(rankings) == ["red", "guess"]
+    assert {query: rankings["red"][query] for query in first} == first
+    for path in (tmp_path / "runs").rglob("*.json"):
+        stored = json.loads(path.read_text())
+        del stored["nearest"]  # as earlier versions stored it
+        path.write_text(json.dumps(stored))
+    assert read_rankings(rows, task, tmp_path) == {}
+    assert len(run_image_study(rows, [task], tmp_path, seeds=(0, 1)).runs) == 3
+
+
 def test_fewer_images_and_a_long_tail(folder: Path) -> None:
     task = open_task(PICTURES, folder, size=32, per_class=2)
     assert (len(task.train), len(task.test), task.name) == (4, 4, "pictures")
@@ -101,6 +121,14 @@ def test_fewer_images_and_a_long_tail(folder: Path) -> None:
     for settings in ({"long_tail": 0.0}, {"per_class": -1}):
         with pytest.raises(InvalidArgumentError, match="long_tail must be above 0 and at most 1"):
             open_task(PICTURES, folder, **settings)  # type: ignore[arg-type]
+
+
+def test_one_class_is_refused(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "train" / "dark", tmp_path / "dark")
+    with pytest.raises(
+        DatasetError, match=r"at least 2 classes with training images.*got \d+ training and \d+ test"
+    ):
+        open_task(PICTURES, tmp_path, size=32)
 
 
 def test_features_of_a_network_are_compared_by_the_cosine(folder: Path) -> None:

@@ -7,11 +7,20 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import save_file
 
 from tests.support.colors import write_colors
 from vidkin.experiments.images import IMAGE_SETS, ImageTask, measure_row, open_task, sweeps, time_steps
-from vidkin.experiments.images.sweeps import run_sweeps, sweeps_page
+from vidkin.experiments.images.figures import RowFigures
+from vidkin.experiments.images.sweeps import (
+    CollapseCurve,
+    StepTime,
+    SweepReport,
+    draw_sweeps,
+    run_sweeps,
+    sweeps_page,
+)
 from vidkin.experiments.images.two_head_rows import TWO_HEAD_ROWS, VARIANTS
 from vidkin.features.networks.torchvision_import import import_timm
 from vidkin.models.engine import read_terms
@@ -43,7 +52,8 @@ def test_a_variant_takes_steps_and_is_measured(task: ImageTask, row: object) -> 
     weight = variant.weight if variant.loss else 0.0
     expected = terms[0]["classification"] + (weight * terms[0][name] if name != "classification" else 0.0)
     assert terms[0]["loss"] == pytest.approx(expected, rel=1e-5)
-    figures = measure_row(fitted, task, row=row.name, group="two-head", seed=0, seconds_to_fit=1.0)  # type: ignore[attr-defined]
+    measured = measure_row(fitted, task, row=row.name, group="two-head", seed=0, seconds_to_fit=1.0)  # type: ignore[attr-defined]
+    figures = measured.figures
     assert 0 <= figures.top_1 <= 1
     assert figures.recalls == tuple(sorted(figures.recalls))
     assert fitted.model.dimension == (256 if variant.loss else 1280)
@@ -89,3 +99,17 @@ def test_sweeps_are_stored_and_written_as_a_page(
     assert "* hard margin .2: " in page
     assert "| softmax alone | " in page
     assert len(list(tmp_path.rglob("*.json"))) == 4
+
+
+def test_the_picture_of_sweeps(tmp_path: Path) -> None:
+    runs = [
+        RowFigures("made", name, "two-head", 0, top_1, top_1, 0.9, (0.4, 0.8, 0.9, 1.0), 1.0, 1.0)
+        for name, top_1 in (("lambda 0.1", 0.5), ("lambda 1", 0.6), ("embedding of 16", 0.5))
+    ]
+    curves = [CollapseCurve("soft margin", [1.2, 0.4])]
+    draw_sweeps(SweepReport("made", runs, curves, [StepTime("softmax alone", 0.1, 1.0)]), tmp_path / "a.png")
+    with Image.open(tmp_path / "a.png") as drawn:
+        assert drawn.size == (1200, 840)
+        colors = {color for _, color in drawn.convert("RGB").getcolors(1 << 24)}  # type: ignore[union-attr]
+    # matplotlib's first three colors: top-1, R@1 and R@4.
+    assert {(31, 119, 180), (255, 127, 14), (44, 160, 44)} <= colors

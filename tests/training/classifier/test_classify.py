@@ -87,9 +87,13 @@ def test_evaluation_of_a_trained_model(data: Path, model: Path, tmp_path: Path) 
     assert evaluation.to_dict()["explained"] is None
     paths = draw_classifier(parts, tmp_path)
     assert [path.name for path in paths] == ["retrieval.png", "misclassified.png", "embedding.png"]
-    for path in paths:
+    for path in (paths[0], paths[2]):
         with Image.open(path) as picture:
             assert min(picture.size) > 300
+    with Image.open(paths[1]) as picture:
+        # Nothing is wrong: one row that says so.
+        assert picture.size == (900, 180)
+        assert picture.convert("L").getextrema()[0] < 100
 
 
 def test_figures_that_can_be_checked_by_hand(data: Path, model: Path) -> None:

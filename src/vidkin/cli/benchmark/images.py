@@ -15,7 +15,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.json_values import print_json
 
 if TYPE_CHECKING:
-    from vidkin.experiments.images import ImageTask
+    from vidkin.experiments.images import ImageReport, ImageRow, ImageTask
 
 __all__ = ["images"]
 
@@ -72,15 +72,15 @@ def images(
 ) -> None:
     """Compare classical features, network features and trained models on labeled images.
 
-    Top-1, triplet precision, Recall@K and the time of one image. Each run is stored when it is done. Run the same
-    command again to resume an interrupted comparison.
+    Top-1, triplet precision, Recall@K and the time of one image, and a picture of what every row ranks first for the
+    same test images. Each run is stored when it is done. Run the same command again to resume an interrupted
+    comparison.
     """
     with meter("starting"):
         from vidkin._base.atomic import write_text
         from vidkin._base.outputs import create_output_folder
         from vidkin.experiments.images import IMAGE_SETS, ROWS, as_page, open_task, run_image_study
         from vidkin.experiments.runs import write_figures
-        from vidkin.experiments.spread import spread
 
     known = {chosen.name: chosen for chosen in IMAGE_SETS}
     names = sets or ["flowers", "grocery"]
@@ -119,9 +119,19 @@ def images(
         )
     write_text(output / "images.md", as_page(report))
     write_figures(report, output / "images.json")
+    drawn = _draw_rankings(rows, tasks, output)
     if json:
         print_json(report)
         return
+    _print(report, rows)
+    for picture in drawn:
+        say(path_text(picture).append(": what each row ranks first"))
+    say(path_text(output / "images.md").append(": the whole report, beside images.json"))
+
+
+def _print(report: ImageReport, rows: Sequence[ImageRow]) -> None:
+    from vidkin.experiments.spread import spread
+
     for name, sizes in report.sets.items():
         lines = []
         for row in rows:
@@ -134,12 +144,25 @@ def images(
             [("row", "left"), ("top-1 %", "right"), ("triplets %", "right"), ("R@1 %", "right")],
             lines,
         )
-    say(path_text(output / "images.md").append(": the whole report, beside images.json"))
+
+
+def _draw_rankings(rows: Sequence[ImageRow], tasks: Sequence[ImageTask], output: Path) -> list[Path]:
+    """Draw what every row ranks first, one picture for each set, and return the files."""
+    from vidkin.experiments.images import read_rankings
+    from vidkin.rendering.retrieval_picture import draw_retrieval
+
+    drawn = []
+    for task in tasks:
+        # A run of an earlier version has no rankings.
+        if rankings := read_rankings(rows, task, output):
+            drawn.append(output / f"rankings-{task.name.replace(', ', '-')}.png")
+            draw_retrieval(task.test.labelled, rankings, drawn[-1], gallery_split="test")
+    return drawn
 
 
 def _sweep(tasks: Sequence[ImageTask], output: Path, seeds: int, *, json: bool) -> None:
     from vidkin._base.atomic import write_text
-    from vidkin.experiments.images import run_sweeps, sweeps_page
+    from vidkin.experiments.images import draw_sweeps, run_sweeps, sweeps_page
 
     reports = []
     for task in tasks:
@@ -154,7 +177,8 @@ def _sweep(tasks: Sequence[ImageTask], output: Path, seeds: int, *, json: bool) 
             )
         path = output / f"sweeps-{task.name}.md"
         write_text(path, sweeps_page(reports[-1]))
+        draw_sweeps(reports[-1], path.with_suffix(".png"))
         if not json:
-            say(path_text(path))
+            say(path_text(path).append(" and .png"))
     if json:
         print_json({"sweeps": reports})

@@ -7,13 +7,19 @@ classifies), wrap it as ``ImageRow(name, fit)``, where ``fit(task, seed)`` retur
 
 from vidkin.experiments.images.classical_rows import CLASSICAL_ROWS
 from vidkin.experiments.images.contract import FittedRow, ImagePart, ImageRow, ImageTask
-from vidkin.experiments.images.figures import RECALLS, RowFigures, measure_row
+from vidkin.experiments.images.figures import RECALLS, MeasuredRow, RowFigures, measure_row
 from vidkin.experiments.images.network_rows import NETWORK_ROWS
 from vidkin.experiments.images.page import as_page
 from vidkin.experiments.images.ranking_rows import RANKING_ROWS
 from vidkin.experiments.images.sets import IMAGE_SETS, ImageCollection, open_task
-from vidkin.experiments.images.study import ImageReport, run_image_study
-from vidkin.experiments.images.sweeps import SweepReport, run_sweeps, sweeps_page, time_steps
+from vidkin.experiments.images.study import ImageReport, Rankings, read_rankings, run_image_study
+from vidkin.experiments.images.sweeps import (
+    SweepReport,
+    draw_sweeps,
+    run_sweeps,
+    sweeps_page,
+    time_steps,
+)
 from vidkin.experiments.images.two_head_rows import TWO_HEAD_ROWS
 
 __all__ = [
@@ -30,11 +36,15 @@ __all__ = [
     "ImageReport",
     "ImageRow",
     "ImageTask",
+    "MeasuredRow",
+    "Rankings",
     "RowFigures",
     "SweepReport",
     "as_page",
+    "draw_sweeps",
     "measure_row",
     "open_task",
+    "read_rankings",
     "run_image_study",
     "run_sweeps",
     "sweeps_page",

@@ -11,10 +11,13 @@ from torch import Tensor
 from vidkin.experiments.images.contract import FittedRow, ImageTask
 from vidkin.metric.measures import accuracy, graded_relevance, recall_at_k, triplet_precision
 
-__all__ = ["RECALLS", "RowFigures", "measure_row"]
+__all__ = ["RECALLS", "MeasuredRow", "RowFigures", "measure_row"]
 
 RECALLS = (1, 4, 8, 16)
 """K of Recall@K."""
+
+# Queries of the ranking pictures, and results of each.
+_QUERIES, _RESULTS = 4, 8
 
 
 @dataclass(frozen=True)
@@ -48,9 +51,23 @@ class RowFigures:
     milliseconds: float
 
 
+@dataclass(frozen=True)
+class MeasuredRow:
+    """A run of a row with an excerpt of its rankings.
+
+    Attributes:
+        figures: The figures.
+        nearest: For four test images, evenly spread and the same for every row, their number and those of the eight
+            test images nearest to them, nearest first.
+    """
+
+    figures: RowFigures
+    nearest: tuple[tuple[int, tuple[int, ...]], ...]
+
+
 def measure_row(
     fitted: FittedRow, task: ImageTask, *, row: str, group: str, seed: int, seconds_to_fit: float
-) -> RowFigures:
+) -> MeasuredRow:
     """Describe both parts once and measure."""
     images = task.test.images
     began = time.perf_counter()
@@ -72,7 +89,10 @@ def measure_row(
     precision = triplet_precision(scores, relevance, weighting="triplets", positive_level=level, valid=valid)
     assert not isinstance(precision, Tensor)
     recalls = [recall_at_k(scores, relevance, k, valid=valid) for k in RECALLS]
-    return RowFigures(
+    chosen = torch.linspace(0, len(labels) - 1, min(_QUERIES, len(labels))).round().long()
+    others = scores[chosen].scatter(1, chosen[:, None], -torch.inf)
+    order = others.argsort(dim=1, descending=True, stable=True)[:, : min(_RESULTS, len(labels) - 1)]
+    figures = RowFigures(
         set=task.name,
         row=row,
         group=group,
@@ -84,3 +104,5 @@ def measure_row(
         seconds_to_fit=seconds_to_fit,
         milliseconds=1000 * spent / len(images),
     )
+    ranked = zip(chosen.tolist(), order.tolist(), strict=True)
+    return MeasuredRow(figures, tuple((query, tuple(results)) for query, results in ranked))

@@ -13,7 +13,7 @@ import numpy as np
 
 from vidkin._base.checks import check_positive
 from vidkin.datasets import LabelledItem, make_frame_excerpts, make_split, open_labelled
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.experiments.images.contract import ImagePart, ImageTask
 
 __all__ = ["IMAGE_SETS", "ImageCollection", "open_task"]
@@ -107,7 +107,7 @@ def open_task(
         learning_rate: Learning rate of rows that fine-tune a network.
 
     Raises:
-        DatasetError: The collection is missing or incomplete.
+        DatasetError: The collection is missing or incomplete, or has fewer than two classes.
         InvalidArgumentError: A setting is out of range.
     """
     if not 0 < long_tail <= 1 or per_class < 0:
@@ -127,6 +127,11 @@ def open_task(
     train = _limited(labelled.part("train").items, per_class, long_tail)
     test = _limited((item for item in labelled.part("test").items if item.label in known), per_class, 1.0)
     whole = replace(labelled, items=(*train, *test), names=None)
+    if len(whole.part("train").subcategories()) < 2 or not test:
+        raise DatasetError(
+            f"{source}: must have at least 2 classes with training images, and test images of them, got "
+            f"{len(train)} training and {len(test)} test images of {', '.join(whole.subcategories()) or 'no class'}"
+        )
     return ImageTask(
         chosen.name if long_tail == 1 else f"{chosen.name}, long-tailed",
         ImagePart(whole.part("train"), size, chosen.fit),

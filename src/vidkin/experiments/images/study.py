@@ -10,12 +10,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from vidkin._base.checks import check_at_least
+from vidkin._base.plain_values import parse_json
 from vidkin.experiments.images.contract import ImageRow, ImageTask
 from vidkin.experiments.images.figures import RowFigures, measure_row
 from vidkin.experiments.runs import OnStudyProgress, load_or_run, run_path
 from vidkin.rendering.machine import describe_machine
 
-__all__ = ["ImageReport", "run_image_study"]
+__all__ = ["ImageReport", "Rankings", "read_rankings", "run_image_study"]
+
+Rankings = dict[str, dict[int, list[int]]]
+"""Row -> number of a test image -> numbers of the test images nearest to it, nearest first."""
 
 
 @dataclass(frozen=True)
@@ -63,24 +67,46 @@ def run_image_study(
     runs = []
     for done, (task, row, seed) in enumerate(plan):
         on_progress(done, len(plan), f"{task.name}: {row.name}, seed {seed}")
-        path = run_path(
-            work / "runs" / task.name.replace(", ", "-"),
-            (row.name, row.settings, seed, task.steps, task.learning_rate, _content(task)),
-        )
 
         def fit_and_measure(task: ImageTask = task, row: ImageRow = row, seed: int = seed) -> object:
             began = time.perf_counter()
             fitted = row.fit(task, seed)
             spent = time.perf_counter() - began
-            return asdict(
-                measure_row(fitted, task, row=row.name, group=row.group, seed=seed, seconds_to_fit=spent)
+            measured = measure_row(
+                fitted, task, row=row.name, group=row.group, seed=seed, seconds_to_fit=spent
             )
+            return {**asdict(measured.figures), "nearest": measured.nearest}
 
-        stored = load_or_run(path, fit_and_measure)
+        stored = load_or_run(_run_file(work, task, row, seed), fit_and_measure)
+        stored.pop("nearest", None)
         runs.append(RowFigures(**{**stored, "recalls": tuple(stored["recalls"])}))
     on_progress(len(plan), len(plan), "done")
     sizes = {task.name: (task.classes, len(task.train), len(task.test)) for task in tasks}
     return ImageReport(describe_machine(), sizes, runs)
+
+
+def read_rankings(rows: Sequence[ImageRow], task: ImageTask, work: Path, *, seed: int = 0) -> Rankings:
+    """What finished runs rank first for a few test images, as ``draw_retrieval`` takes it.
+
+    Args:
+        rows: The rows; those whose run was stored by an earlier version, without rankings, are left out.
+        task: The set.
+        work: Folder of finished runs, as of :func:`run_image_study`.
+        seed: The seed of the runs.
+    """
+    rankings: Rankings = {}
+    for row in rows:
+        stored = parse_json(_run_file(work, task, row, seed).read_text(encoding="utf-8"))
+        if "nearest" in stored:
+            rankings[row.name] = {query: list(results) for query, results in stored["nearest"]}
+    return rankings
+
+
+def _run_file(work: Path, task: ImageTask, row: ImageRow, seed: int) -> Path:
+    return run_path(
+        work / "runs" / task.name.replace(", ", "-"),
+        (row.name, row.settings, seed, task.steps, task.learning_rate, _content(task)),
+    )
 
 
 def _content(task: ImageTask) -> str:

@@ -16,8 +16,17 @@ from vidkin.experiments.images.two_head_rows import VARIANTS, TwoHeadVariant, fi
 from vidkin.experiments.runs import OnStudyProgress, load_or_run, run_path
 from vidkin.models.engine import read_terms
 from vidkin.models.randomness import seeded
+from vidkin.rendering.figures import new_figure, write_figure
 
-__all__ = ["CollapseCurve", "StepTime", "SweepReport", "run_sweeps", "sweeps_page", "time_steps"]
+__all__ = [
+    "CollapseCurve",
+    "StepTime",
+    "SweepReport",
+    "draw_sweeps",
+    "run_sweeps",
+    "sweeps_page",
+    "time_steps",
+]
 
 _LAMBDAS = (0.1, 0.5, 1.0, 2.0, 5.0)
 _DIMENSIONS = (16, 64, 256, 512)
@@ -138,6 +147,41 @@ def time_steps(task: ImageTask, *, steps: int = 5, rows: Sequence[str] = tuple(V
                 spent[name].append(time.process_time() - began)
     seconds = {name: median(values[1:]) for name, values in spent.items()}
     return [StepTime(name, value, value / seconds[rows[0]]) for name, value in seconds.items()]
+
+
+def draw_sweeps(report: SweepReport, path: Path) -> None:
+    """Draw top-1, R@1 and R@4 over lambda and over the length of the embedding, the curves of both margins, and the
+    time of a step of every variant.
+
+    Raises:
+        MediaError: The file cannot be written.
+    """
+    figure = new_figure(10.0, 7.0)
+    axes = figure.subplots(2, 2)
+    for axis, prefix, title in (
+        (axes[0][0], "lambda ", "lambda"),
+        (axes[0][1], "embedding of ", "length of the embedding"),
+    ):
+        names = [name for name in dict.fromkeys(run.row for run in report.runs) if name.startswith(prefix)]
+        runs = [[run for run in report.runs if run.row == name] for name in names]
+        for label, figures in (
+            ("top-1", [[run.top_1 for run in each] for each in runs]),
+            ("R@1", [[run.recalls[0] for run in each] for each in runs]),
+            ("R@4", [[run.recalls[1] for run in each] for each in runs]),
+        ):
+            values = [100 * sum(each) / len(each) for each in figures]
+            axis.plot([float(name.removeprefix(prefix)) for name in names], values, marker="o", label=label)
+        axis.set(xscale="log", xlabel=title, ylabel="%")
+        axis.legend()
+    for curve in report.curves:
+        axes[1][0].plot(range(1, len(curve.distances) + 1), curve.distances, marker="o", label=curve.margin)
+    axes[1][0].set(xlabel="tenth of ten times the steps", ylabel="mean distance of pairs", ylim=(0, None))
+    axes[1][0].legend()
+    axes[1][1].barh([step.row for step in report.times], [step.ratio for step in report.times])
+    axes[1][1].axvline(1.0, color="black", linewidth=1)
+    axes[1][1].invert_yaxis()
+    axes[1][1].set(xlabel="time of a step, softmax alone = 1")
+    write_figure(figure, path)
 
 
 def sweeps_page(report: SweepReport) -> str:

@@ -67,10 +67,13 @@ def _draw_wrong(parts: DescribedParts, path: Path) -> None:
     predicted = parts.test_outputs.logits.argmax(dim=1)
     wrong = (predicted != parts.test.labels[:, 1]).nonzero().squeeze(1)
     places = torch.linspace(0, max(0, len(wrong) - 1), min(_WRONG, len(wrong))).round().long()
-    figure = new_figure(7.5, 4.5)
-    axes = figure.subplots(3, 6, squeeze=False)
+    rows = max(1, -(-len(places) // 3))
+    figure = new_figure(7.5, 1.5 * rows)
+    axes = figure.subplots(rows, 6, squeeze=False)
     for axis in axes.flat:
         axis.set_axis_off()
+    if not len(wrong):
+        figure.suptitle("All test items are classified correctly.")
     names = parts.test.labelled.subcategories()
     for place, query in enumerate(wrong[places].tolist()):
         _, nearest_places = nearest(
