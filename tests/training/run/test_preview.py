@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.support.labelled import two_by_two
 from tests.support.training import recipe_for, write_pictures
@@ -82,3 +83,11 @@ def test_without_labels_both_views_of_the_first_pairs_are_shown(tmp_path: Path) 
     (error,) = preview.batch.broken
     assert Path(error.path).name == "broken.png"
     assert "cannot identify image file" in error.cause
+
+
+@pytest.mark.parametrize("objective", ["mined_triplet", "magnet"])
+def test_mined_batches_can_have_more_parts_than_there_are_classes(tmp_path: Path, objective: str) -> None:
+    recipe = recipe_for(two_by_two(tmp_path / "pictures", each=4), objective, model={"kind": "two_head"})
+    recipe["objective"] = [{"name": "classification"}, *recipe["objective"]]
+    recipe["schedule"]["batch"] = [21, 3]  # of 4 classes
+    assert len(preview_recipe(load_recipe(recipe)).batch.items) == 63

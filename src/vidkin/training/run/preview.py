@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -229,17 +230,20 @@ def _read_batch(
     if config.kind == "two_head" and not sizes:
         sizes = class_sizes(labels[:, 1], 4 * schedule.quadlets)
     if draw in ("mined", "clusters"):
-        # The items the model will confuse are not known before, so classes and items are shown.
-        draw = "batches"
-    stream = index_stream(
-        draw,
-        labels,
-        steps=schedule.steps,
-        quadlets=schedule.quadlets,
-        sizes=sizes,
-        seed=schedule.seed,
-    )
-    drawn = next(stream).tolist()
+        # The items that the model will confuse are not known before, so as many random ones are shown.
+        count = math.prod(sizes or class_sizes(labels[:, 1], 32))
+        generator = torch.Generator().manual_seed(schedule.seed)
+        drawn = torch.randint(len(labels), (count,), generator=generator).tolist()
+    else:
+        stream = index_stream(
+            draw,
+            labels,
+            steps=schedule.steps,
+            quadlets=schedule.quadlets,
+            sizes=sizes,
+            seed=schedule.seed,
+        )
+        drawn = next(stream).tolist()
     # An item can be drawn several times, but is read only once.
     unique = sorted(set(drawn))
     chosen = train.with_items(train.items[place] for place in unique)
