@@ -49,7 +49,7 @@ def test_trapezoids_and_groups_as_of_evve() -> None:
     p, q = (1 + 7 / 12) / 2, 1 / 4
     assert found["mAP"] == found["mAP, mean of 2 groups"] == pytest.approx((p + q) / 2)
     together = values(benchmark(groups={"p": "one", "q": "one"}), SCORES)
-    assert together["mAP, mean of 1 groups"] == pytest.approx(together["mAP"])
+    assert together["mAP, mean of 1 group"] == pytest.approx(together["mAP"])
 
 
 def test_only_candidates_are_ranked() -> None:

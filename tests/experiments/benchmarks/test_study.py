@@ -92,6 +92,11 @@ def test_systems(folder: Path, tmp_path: Path) -> None:
     assert scores[1] < 0.9
     assert comparator.compare(query, targets[:1], segments=True)[0][0] == 1.0
     assert choose_system(open_extractor("classical"), "chamfer").name == "Chamfer"
+    # Both of two regions, as a number instead of a share.
+    both = choose_system(None, spatial_share=2)
+    assert both.compare(query, targets, segments=False) == mean.compare(query, targets, segments=False)
+    with pytest.raises(InvalidArgumentError, match=r"temporal_share must be None .* 2 or more, got 1\.5"):
+        choose_system(None, temporal_share=1.5)
     with pytest.raises(InvalidArgumentError, match="shares must not be given"):
         choose_system(open_extractor("classical"), spatial_share=0.3)
 

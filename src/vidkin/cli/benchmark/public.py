@@ -70,10 +70,18 @@ def retrieval(
         ),
     ] = "own",
     spatial_share: Annotated[
-        float | None, typer.Option("--spatial-share", min=0, max=1, help="k_s of --scorer chamfer.")
+        float | None,
+        typer.Option(
+            "--spatial-share",
+            help="k_s of --scorer chamfer: a share up to 1, or from 2 on the number of regions.",
+        ),
     ] = None,
     temporal_share: Annotated[
-        float | None, typer.Option("--temporal-share", min=0, max=1, help="k_t of --scorer chamfer.")
+        float | None,
+        typer.Option(
+            "--temporal-share",
+            help="k_t of --scorer chamfer: a share up to 1, or from 2 on the number of times.",
+        ),
     ] = None,
     extractor: ExtractorOption = None,
     model: ModelOption = None,

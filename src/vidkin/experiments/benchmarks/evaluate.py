@@ -99,7 +99,8 @@ def evaluate_benchmark(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -
                     members.setdefault(benchmark.groups[query], []).append(row)
             means = [float(values[rows].mean()) for rows in members.values()]
             mean = sum(means) / len(means) if means else float("nan")
-            figures.append(Figure(f"{task.name}, mean of {len(means)} groups", mean, queries, skipped))
+            counted = f"{len(means)} group{'' if len(means) == 1 else 's'}"
+            figures.append(Figure(f"{task.name}, mean of {counted}", mean, queries, skipped))
         micro = measures.micro_average_precision(scores.scores, relevance, valid=valid)
         figures.append(Figure(task.detection, micro, queries, skipped))
     return figures

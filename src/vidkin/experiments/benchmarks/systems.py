@@ -13,6 +13,7 @@ from vidkin.index.search.calibration import Calibration
 from vidkin.models.comparator.comparator import Comparator
 from vidkin.models.comparator.extractor import ComparatorExtractor
 from vidkin.similarity import FrameFeatures, PairScore, Scorer, Segment, scorer_of, video_similarity_pairwise
+from vidkin.similarity.topk import check_top_share
 
 __all__ = ["ChamferSystem", "ComparatorSystem", "PairSystem", "ScorerSystem", "choose_system"]
 
@@ -43,8 +44,11 @@ class ChamferSystem:
     """TopK-Chamfer similarity over regions and over times, without any calibration.
 
     Args:
-        spatial_share, temporal_share: k_s and k_t; None: the largest alone.
+        spatial_share, temporal_share: k_s and k_t, a share in [0, 1] or from 2 on a number; None: the largest alone.
         symmetric: Mean of both directions.
+
+    Raises:
+        InvalidArgumentError: A share is neither.
     """
 
     has_segments = False
@@ -56,6 +60,8 @@ class ChamferSystem:
         temporal_share: float | None = None,
         symmetric: bool = False,
     ) -> None:
+        check_top_share("spatial_share", spatial_share)
+        check_top_share("temporal_share", temporal_share)
         self._options = (spatial_share, temporal_share, symmetric)
         self.name = "Chamfer"
 
@@ -139,7 +145,7 @@ def choose_system(
         spatial_share, temporal_share: Shares of Chamfer similarity; a comparator's are part of its name.
 
     Raises:
-        InvalidArgumentError: Shares are given for another scorer.
+        InvalidArgumentError: Shares are given for another scorer, or a share is not allowed.
     """
     if scorer == "chamfer" or extractor is None:
         return ChamferSystem(spatial_share=spatial_share, temporal_share=temporal_share)
