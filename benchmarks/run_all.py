@@ -29,6 +29,8 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
         return [python, str(HERE / f"{name}.py"), *map(str, arguments)]
 
     found = {
+        "augmentation_rate": [script("augmentation_rate", "--output", RESULTS / "augmentation_rate.json")],
+        "comparator_step": [script("comparator_step", "--output", RESULTS / "comparator_step.json")],
         "chamfer_rate": [script("chamfer_rate", "--output", RESULTS / "chamfer_rate.json")],
         "metric_losses": [script("metric_losses", "--output", RESULTS / "metric_losses.json")],
         "metric_scores": [script("metric_scores", "--output", RESULTS / "metric_scores.json")],

@@ -7,7 +7,9 @@ import math
 import pytest
 import torch
 
+from tests.support.comparators import passing
 from vidkin.errors import InvalidArgumentError
+from vidkin.models.comparator.config import ComparatorConfig
 from vidkin.similarity import (
     FrameFeatures,
     LearnedScorer,
@@ -16,6 +18,7 @@ from vidkin.similarity import (
     scorer_of,
     temporal_chamfer,
 )
+from vidkin.similarity.learned import VideoComparator
 from vidkin.similarity.scorers import available_scorers
 
 
@@ -103,14 +106,21 @@ class ContrastComparator(ChamferComparator):
         return (frame_map - frame_map.mean()).clamp(-1, 1)
 
 
-def test_what_lies_around_a_shot_does_not_change_the_score_of_a_clip_in_it() -> None:
-    scorer = LearnedScorer(ContrastComparator(), (0.0, 0.1), identity="contrast")
+@pytest.mark.parametrize("seconds", [172, 3600])
+@pytest.mark.parametrize("comparator", [ContrastComparator(), passing(ComparatorConfig(dimension=64))])
+def test_what_lies_around_a_shot_does_not_change_the_score_of_a_clip_in_it(
+    comparator: VideoComparator, seconds: int
+) -> None:
+    scorer = LearnedScorer(comparator, (0.0, 0.1), identity="any")
     sky = torch.nn.functional.normalize(
         torch.randn(1, 1, 64, generator=torch.Generator().manual_seed(2)), dim=-1
     )
     shot = torch.nn.functional.normalize(moments(0, 12) + sky, dim=-1)
     clip = torch.nn.functional.normalize(shot[2:10] + 0.05 * moments(0, 8, noise=5), dim=-1)
-    film = torch.cat([sky.expand(90, 1, 64), shot, sky.expand(70, 1, 64)])
+    # The rest of the film is the sky of the shot, and moments of other films.
+    rest = moments(0, 400, noise=7).repeat(9, 1, 1)[: seconds - 102]
+    film = torch.cat([rest, sky.expand(60, 1, 64), shot, sky.expand(30, 1, 64)])
+    assert len(film) == seconds
     own, inside = scorer.score(video(clip), [video(shot), video(film)])
     assert inside.score == pytest.approx(own.score, abs=0.02)
     assert own.score > 0.9
