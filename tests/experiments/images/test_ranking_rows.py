@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -37,6 +39,17 @@ def test_training_brings_triplets_into_order(task: ImageTask, kind: str) -> None
         return measure_row(row, task, row=kind, group="", seed=0, seconds_to_fit=0).figures.triplet_precision
 
     assert precision(40) > precision(0) + 0.02
+
+
+def test_tuning_trains_the_deep_path_too(task: ImageTask) -> None:
+    first, tuned = (
+        RankingRow(replace(task, steps=2), 0, kind="image", steps=1, is_tuned=is_tuned, backbone="small")
+        for is_tuned in (False, True)
+    )
+    before, after = (row._model.backbone.state_dict() for row in (first, tuned))
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+    before, after = (row.describe(task.test.images) for row in (first, tuned))
+    assert not torch.equal(before, after)
 
 
 def test_the_seed_decides_the_weights(task: ImageTask) -> None:
